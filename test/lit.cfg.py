@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# How the tests run. A test is a .test or .c file whose RUN lines are shell commands; it passes when all of them end with 0.
+# How the tests run. A test is a .test or .c file whose RUN lines are shell commands; it passes when all of them end
+# with 0.
 # In RUN lines:
 #   %seed                    what random tests begin with
 #   %quern                   the command line tool          %tools       the folder of the built programs
 #   %python                  Python with pyarrow, duckdb    %cc, %cxx    the compilers of this build
 #   %src_root, %build_root   the two top folders            FileCheck, not, llvm-objdump, ... are those of LLVM 22
-# and lit's own %s (the test), %S (its folder), %t (a name for temporary files). For REQUIRES: the names in available_features below.
-# `lit -Dlong=1` also runs the tests that take long.
+# and lit's own %s (the test), %S (its folder), %t (a name for temporary files). For REQUIRES: the names in
+# available_features below. `lit -Dlong=1` also runs the tests that take long.
 import os
 
 import lit.formats
@@ -30,8 +31,8 @@ config.substitutions += [
     ("%cc", config.c_compiler),
 ]
 
-# A run is like the one before it: tests that draw take the seed from here, `%seed` or QUERN_TEST_SEED; in C++ by test/unit/seed.h.
-# tools/nightly sets another one each time.
+# A run is like the one before it: tests that draw take the seed from here, `%seed` or QUERN_TEST_SEED; in C++ by
+# test/unit/seed.h. tools/nightly sets another one each time.
 seed = os.environ.get("QUERN_TEST_SEED") or "1"
 config.substitutions.append(("%seed", seed))
 
@@ -42,14 +43,16 @@ config.environment["PATH"] = os.pathsep.join([config.llvm_tools, config.environm
 for variable, folder in [("HOME", "home"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")]:
     config.environment[variable] = os.path.join(config.test_exec_root, folder)
 config.environment["QUERN_TEST_SEED"] = seed
-# What a test compiles, it compiles: no kernel of an earlier run or of another test. Tests of the disk cache have folders of their own.
+# What a test compiles, it compiles: no kernel of an earlier run or of another test. Tests of the disk cache have
+# folders of their own.
 config.environment["QUERN_CACHE"] = "off"
 # Plans are those of a machine that nobody has tuned.
 config.environment["QUERN_PROFILE"] = "off"
 config.environment["LC_ALL"] = "C.UTF-8"
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 
-# The libraries of Debian and of the wheel are not built with sanitizers, so that containers that cross over look overflown.
+# The libraries of Debian and of the wheel are not built with sanitizers, so that containers that cross over look
+# overflown.
 if "address" in config.sanitizers:
     config.available_features.add("asan")
     config.environment["ASAN_OPTIONS"] = "detect_container_overflow=0:" + os.environ.get("ASAN_OPTIONS", "")

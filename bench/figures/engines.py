@@ -2,9 +2,11 @@
 """Draws what bench/peers measured: a group of bars for each case, a bar for each engine, as long as its time.
 
     bench/peers/peers --cases CASES --json peers.json
-    python3 bench/figures/engines.py peers.json docs/figures/engines.svg "AMD Zen 5, 2-core virtual machine, November 2026"
+    python3 bench/figures/engines.py peers.json docs/figures/engines.svg \\
+        "AMD Zen 5, 2-core virtual machine, November 2026"
 
-Each group has a scale of its own: its longest bar is as long as every other group's. Numbers behind the bars are milliseconds."""
+Each group has a scale of its own: its longest bar is as long as every other group's. Numbers behind the bars are
+milliseconds."""
 import json
 import pathlib
 import sys

@@ -2,18 +2,21 @@
 """Draws what join_bench measured of PostgreSQL's table: nanoseconds a probe row by size of the build side.
 
     build/bin/join_bench --benchmark_filter='postgres/(i64|text16|text64)/.*extra0' >join.txt
-    python3 bench/figures/prefetch.py join.txt docs/figures/prefetch.svg "AMD Zen 5, 2-core virtual machine, November 2026"
+    python3 bench/figures/prefetch.py join.txt docs/figures/prefetch.svg \\
+        "AMD Zen 5, 2-core virtual machine, November 2026"
 
-Three bars for each key type and size: a row at a time, as a tuple-at-a-time engine probes; the batched kernel without prefetch; the batched
-kernel with the prefetch distance that the plan chose."""
+Three bars for each key type and size: a row at a time, as a tuple-at-a-time engine probes; the batched kernel without
+prefetch; the batched kernel with the prefetch distance that the plan chose."""
 import pathlib
 import re
 import sys
 
 import svg
 
-ROW = re.compile(r"^ +(\S.*?) +0 +([\d,]+) +([\d,]+) +(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)")
-KINDS = [("a row at a time", "#c3c7cd"), ("batches, no prefetch", "#8a8f98"), ("batches, tuned prefetch (the default)", "#c8511b")]
+ROW = re.compile(
+    r"^ +(\S.*?) +0 +([\d,]+) +([\d,]+) +(\w+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)")
+KINDS = [("a row at a time", "#c3c7cd"), ("batches, no prefetch", "#8a8f98"),
+         ("batches, tuned prefetch (the default)", "#c8511b")]
 LEFT, BARS, BAR, GAP, TOP = 190, 480, 11, 12, 78
 
 

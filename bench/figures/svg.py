@@ -3,7 +3,8 @@
 import html
 
 FONT = "font-family='Helvetica, Arial, sans-serif'"
-COLOURS = {"quern": "#c8511b", "duckdb": "#8a8f98", "datafusion": "#a7acb4", "polars": "#c3c7cd", "clickhouse": "#70757e"}
+COLOURS = {"quern": "#c8511b", "duckdb": "#8a8f98", "datafusion": "#a7acb4", "polars": "#c3c7cd",
+           "clickhouse": "#70757e"}
 INK = "#57606a"
 
 

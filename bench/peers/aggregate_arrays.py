@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the arrays of an aggregation, with numpy, as one pyarrow table of one chunk: keys k0, k1, .., and the columns that are aggregated.
+"""Makes the arrays of an aggregation, with numpy, as one pyarrow table of one chunk: keys k0, k1, .., and the columns
+that are aggregated.
 
 A row's keys follow from one number that is drawn from [0, key_values), uniformly but for users and counters:
 
     dense       that number
-    sparse      that number times an odd constant modulo 2^63: every number to another one, spread over all of int64's positive half
+    sparse      that number times an odd constant modulo 2^63: every number to another one, spread over all of int64's
+                positive half
     words       a word of 4 to 24 letters for each number
     cased       as words, each letter small or capital, in one of sixteen ways a word
-    pairs       of number 57: the first integer 57 // 10 = 5, a further one of 1000 at random, a text one of 2000 words of the 7th tenth of
-                20,000: rows with one integer differ in their texts, so that as many groups come out as numbers were drawn
+    pairs       of number 57: the first integer 57 // 10 = 5, a further one of 1000 at random, a text one of 2000 words
+                of the 7th tenth of 20,000: rows with one integer differ in their texts, so that as many groups come out
+                as numbers were drawn
     tpch        l_returnflag and l_linestatus of TPC-H's line items (tpch.py)
-    users       as ClickBench's hits (clickbench.com), whose own 14 GB are not needed to have their shapes: of users (i64) the r-th has a
-                probability proportional to r^-0.8; of a search phrase (utf8) 85 of 100 rows have none, the r-th of the others a probability
-                proportional to 1/r, and three of four phrases end with one to three blanks, without which they would be another one;
-                minutes (i32) are drawn uniformly
-    counters    as users, but of sites (i64, a thousandth as many as users) and search engines (i32), with Zipf's distribution too, sources
-                of traffic (i16, mostly few) and the days of July 2013 (date32)
+    users       as ClickBench's hits (clickbench.com), but without its 14 GB: the r-th user (i64) has a probability
+                proportional to r^-0.8; 85 of 100 rows have no search phrase (utf8); the r-th phrase has a probability
+                proportional to 1/r, and three of four phrases end with one to three blanks, without which they would
+                equal another phrase; minutes (i32) are drawn uniformly
+    counters    as users, but keys are sites (i64, a thousandth as many as users) and search engines (i32), both with
+                Zipf's distribution, sources of traffic (i16, mostly few) and the days of July 2013 (date32)
 
-Integers that are summed are in [0, 2^31). Floats are quarters in [0, 2^20): sums of 20 M of them are exact in whatever order (below 2^45,
-and in steps of 2^-2), so that engines may be asked for equal ones. Those of TPC-H are not; digest.py says how they are compared.
+Integers that are summed are in [0, 2^31). Floats are quarters in [0, 2^20): a sum of 20 M of them is exact in any order
+(below 2^45, a multiple of 2^-2), so that all engines must give equal sums. The floats of TPC-H are not; digest.py says
+how they are compared.
 """
 import numpy as np
 import pyarrow as pa
@@ -37,7 +41,8 @@ def sparse(numbers):
 
 
 def _zipf(rows, values, exponent, random):
-    """Ranks in [0, values) with a probability that falls as rank^-exponent: the inverse of the continuous distribution's integral."""
+    """Ranks in [0, values) with a probability that falls as rank^-exponent: the inverse of the continuous
+    distribution's integral."""
     uniform, power = random.random(rows), 1.0 - exponent
     if power == 0.0:
         ranks = np.exp(uniform * np.log(values + 1.0))
@@ -46,7 +51,7 @@ def _zipf(rows, values, exponent, random):
     return (ranks.astype(np.int64) - 1).clip(0, values - 1)
 
 
-# ---- kinds of data: case, random -> key columns ------------------------------------------------------------------------------------------
+# ---- kinds of data: case, random -> key columns ----------------------------------------------------------------------
 
 
 def _dense(case, random):
@@ -83,7 +88,8 @@ def _phrases(case, random):
     """Two words and up to three blanks; each of four phrases in a row differs from the others by nothing but blanks."""
     count, vocabulary = max(case.key_values // 16, 4), words(NUM_WORDS)
     second = (mix(np.arange(count // 4 + 1)) % np.uint64(NUM_WORDS)).tolist()
-    phrases = [""] + [f"{vocabulary[i // 4 % NUM_WORDS]} {vocabulary[second[i // 4]]}" + " " * (i % 4) for i in range(count)]
+    phrases = [""] + [f"{vocabulary[i // 4 % NUM_WORDS]} {vocabulary[second[i // 4]]}" + " " * (i % 4)
+                      for i in range(count)]
     ranks = 1 + _zipf(case.rows, count, 1.0, random)
     return pa.array(phrases).take(pa.array(np.where(random.random(case.rows) < 0.85, 0, ranks)))
 
@@ -104,13 +110,15 @@ def _users(case, random):
 
 
 def _counters(case, random):
-    return _hits(case, _zipf(case.rows, max(case.key_values // 1000, 10), 1.0, random), _zipf(case.rows, 40, 1.5, random), random)
+    return _hits(case, _zipf(case.rows, max(case.key_values // 1000, 10), 1.0, random),
+                 _zipf(case.rows, 40, 1.5, random), random)
 
 
-KINDS = {"dense": _dense, "sparse": _sparse, "words": _words, "cased": _cased, "pairs": _pairs, "users": _users, "counters": _counters}
+KINDS = {"dense": _dense, "sparse": _sparse, "words": _words, "cased": _cased, "pairs": _pairs, "users": _users,
+         "counters": _counters}
 
 
-# ---- what compare.py calls ---------------------------------------------------------------------------------------------------------------
+# ---- what compare.py calls -------------------------------------------------------------------------------------------
 
 
 def make_tables(case, seed):

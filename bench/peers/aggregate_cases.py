@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The aggregations that are compared: names, keys, sizes, and how much faster than the best other engine Quern wants to be.
+"""The aggregations that are compared: names, keys, sizes, and the target: how much faster Quern should be than the best
+other engine.
 
     agg/i64/10000          20 M rows in 10,000 groups of one sparse int64 key; counted, a sum and a maximum
     agg/str,i32,str        three keys, which together are almost unique: 10 M rows in some 8.5 M groups
-    agg/q1                 TPC-H's first query, with what it computes from columns computed beforehand
-    collated/agg/str       words in small and capital letters, which count as the same: other engines aggregate lower(k0)
+    agg/q1                 TPC-H's first query; its products of columns are computed beforehand
+    collated/agg/str       words that are compared without regard to case: other engines aggregate lower(k0)
 
-Aggregates are named as SQL and Quern's specs both name them, over columns that are named by type and number: i0 is int64; f0, f1, ..
-are float64; d0 is a date. aggregate_arrays.py says what keys and columns look like.
+Aggregates have the names that SQL and Quern's specs share. Columns are named by type and number: i0 is int64; f0, f1,
+.. are float64; d0 is a date. aggregate_arrays.py says what keys and columns look like.
 """
 import dataclasses
 
@@ -25,7 +26,8 @@ class AggregateCase:
     keys: tuple[str, ...]  # types as Quern's specs name them
     data: str  # a kind of aggregate_arrays.KINDS
     rows: int
-    key_values: int  # that keys are drawn from: the number of groups where it is far below that of rows, and an upper bound otherwise
+    key_values: int  # that keys are drawn from: the number of groups where it is far below that of rows, and an upper
+                     # bound otherwise
     aggregates: tuple[str, ...]
     target: float | None = None
     last_day: str | None = None  # only rows whose d0 is not after it take part
@@ -65,7 +67,8 @@ class AggregateCase:
         keys = ", ".join(f"k{i}" for i in range(self.num_keys))
         results = keys
         if self.ignores_case:
-            keys = ", ".join(f"lower(facts.k{i})" if key == "utf8" else f"facts.k{i}" for i, key in enumerate(self.keys))
+            keys = ", ".join(f"lower(facts.k{i})" if key == "utf8" else f"facts.k{i}"
+                             for i, key in enumerate(self.keys))
             results = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys.split(", ")))
         aggregates = ", ".join(f"{_sql_of(aggregate)} AS a{i}" for i, aggregate in enumerate(self.aggregates))
         where = f" WHERE d0 <= DATE '{self.last_day}'" if self.last_day else ""

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All cases that are compared, and how one is chosen by its name. What a case of any operator has:
+"""All cases that are compared, and the selection of cases by name. A case of any operator has:
 
     name, target           target: best other engine's time divided by Quern's, at least; None: no target
-    operator               "join", "aggregate", "sort" or "filter"; its arrays are made by join_arrays.py, aggregate_arrays.py, ..
-    sizes                  by a word of the list: {"build": 1000, "probe": 20000000}, {"rows": 20000000, "key values": 10}
+    operator               "join", "aggregate", "sort" or "filter"; its arrays are made by join_arrays.py,
+                           aggregate_arrays.py, ..
+    sizes                  numbers of rows by name: {"build": 1000, "probe": 20000000}, {"rows": 20000000, "key values":
+                           10}
     has_texts              whether a key, or what a condition reads, is text
-    ignores_case           whether texts that differ in case alone are one key (digest.py compares them in small letters)
+    ignores_case           whether texts that differ only in case are one key (digest.py compares them in lower case)
     scaled(factor)         the same case with fewer (or more) rows, under the same name
-    sql(dialect)           the query; dialect: an engine's name, where it has words of its own for something. Columns k0, k1, .. of its
-                           result are keys, a0, a1, .. are computed, p0 is carried along
+    sql(dialect)           the query; dialect: an engine's name, where its SQL differs. In the result columns k0, k1, ..
+                           are keys, a0, a1, .. are computed, p0 is payload
 
-This module needs nothing but Python, so that names can be listed anywhere.
+This module needs only Python, so that the names can be listed anywhere.
 """
 import fnmatch
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the arrays of all cases are made of: numbers without a pattern, unique texts and words, and Arrow arrays of numpy's.
+"""What the arrays of all cases are made of: pseudo-random numbers, unique texts and words, and Arrow arrays over numpy
+arrays.
 
-Numbers without a pattern come from a bijection on 64-bit words (the finaliser of SplitMix64, Steele, Lea, Flood 2014), so that they are
-unique without a search: number i becomes mix(i). The numbers 0, 1, 2, 3 become 0x0, 0x5692161d100b05e5, .. , and a text of 16 digits is the
-same words' bytes in hexadecimal.
+Pseudo-random numbers come from a bijection on 64-bit words (the finaliser of SplitMix64, Steele, Lea, Flood 2014),
+which makes them unique by construction: number i becomes mix(i). The numbers 0, 1, 2, 3 become 0x0, 0x5692161d100b05e5,
+.. , and a text of 16 digits is the same words' bytes in hexadecimal.
 """
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,8 @@ def mix(numbers, seed=0):
 
 
 def texts(numbers, length):
-    """A unique text of `length` hexadecimal digits (a multiple of 16) for each number: a matrix of bytes, one row each."""
+    """A unique text of `length` hexadecimal digits (a multiple of 16) for each number: a matrix of bytes, one row
+    each."""
     words = np.stack([mix(numbers, seed) for seed in range(1, length // 16 + 1)], axis=1)
     return _HEX_OF_BYTE[words.view(np.uint8)].view(np.uint8)
 
@@ -62,7 +64,8 @@ def arrow_array(column):
         return pa.array(column)
     rows, length = column.shape
     if rows * length >= 1 << 31:
-        raise ValueError(f"too many bytes of text: {rows * length:,}; below 2 GiB, which is what the offsets of utf8 can say")
+        raise ValueError(
+            f"too many bytes of text: {rows * length:,}; below 2 GiB, which is what the offsets of utf8 can say")
     offsets = np.arange(0, (rows + 1) * length, length, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(column))
 

@@ -1,33 +1,36 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the same queries over the same arrays in DuckDB, DataFusion, Polars, ClickHouse (chdb) and Quern, and prints seconds and ratios.
+"""Runs the same queries over the same arrays in DuckDB, DataFusion, Polars, ClickHouse (chdb) and Quern, and prints
+seconds and ratios.
 
     bench/peers/peers                                            every case; about two hours
     bench/peers/peers --cases 'join/*'                           the joins; half an hour, below 18 GiB of memory
     bench/peers/peers --cases 'sort/*' --cases 'topn/*'          the sorts
-    bench/peers/peers --cases 'filter/*' --cases 'collated/*'    conditions over texts and numbers; texts whose case does not count
+    bench/peers/peers --cases 'filter/*' --cases 'collated/*'    conditions on texts and numbers; texts compared without
+                                                                 regard to case
     bench/peers/peers --cases 'agg/i64/*' --rounds 5             some, more often
     bench/peers/peers --scale 0.01 --engines quern,duckdb        small ones, to see that it works
     bench/peers/peers --list                                     names, rows, targets
 
-What is compared: `SELECT count(*) FROM probe JOIN build ON ..`, or the sums of the build side's extra columns; and
-`SELECT k0, .., sum(i0), .. FROM facts GROUP BY k0, ..` with all its groups; or `SELECT k0, .. FROM facts ORDER BY k0, ..` with all its rows
-or the first 100; and `SELECT count(*) FROM facts WHERE ..`; over tables that each engine has in its own memory format. Time is that of the
-query alone: planning, building, probing, a result in a memory format of the engine's own. Quern's kernel is in its cache by then, as it is
-from the second query of a process on; column `compile` says what making it costs, in ms, and `layout` which table it built, or how it
-sorted.
+The queries are `SELECT count(*) FROM probe JOIN build ON ..`, or the sums of the build side's extra columns; and
+`SELECT k0, .., sum(i0), .. FROM facts GROUP BY k0, ..` with all its groups; or `SELECT k0, .. FROM facts ORDER BY k0,
+..` with all its rows or the first 100; and `SELECT count(*) FROM facts WHERE ..`; over tables that each engine has in
+its own memory format. The time is that of the query alone: planning, building, probing, and a result in the engine's
+own memory format. Quern's kernel is in its cache by then, as it is from the second query of a process on; column
+`compile` gives the cost of compiling it in ms, and `layout` the table that it built, or how it sorted.
 
-How it is kept fair: one process, and one thread (--threads) for everyone, with a warning where an engine took more processor time than
-that; every setting that is documented to help is tried (`variants` in engines.py), in all rounds unless it was far from that engine's
-best, and the best time of all counts; one run that is not timed comes first; the engines take turns, round by round, so that a slow minute
-of the machine hits all; and all must have the same result, of which groups are compared by their number and by checksums, and sorted rows
-by a checksum that knows their places (digest.py). The table looks like this (the figures are invented):
+The comparison is kept fair. All engines run in one process with one thread (--threads); a warning tells where an engine
+took more processor time. Every setting that is documented to help is tried (`variants` in engines.py), in all rounds
+unless it was far from that engine's best, and the best time counts. An untimed run comes first. The engines take turns,
+round by round, so that a slow minute of the machine affects all. All must have the same result: groups are compared by
+their number and by checksums, sorted rows by a checksum that depends on their positions (digest.py). The table looks
+like this (the figures are invented):
 
-    case                          duckdb  datafusion  polars  clickhouse  best    quern   ratio   target          compile  layout
-    join/i64sparse/build10000000  1.6560  1.8100      1.5970  1.8470      1.5970  0.3000  5.32    5.00    yes     10.8     open
+    case                          duckdb  datafusion  ..  best    quern   ratio  target     compile  layout
+    join/i64sparse/build10000000  1.6560  1.8100      ..  1.5970  0.3000  5.32   5.00  yes  10.8     open
 
-`ratio` is the best other engine's time divided by Quern's. Exit status: 0, also where a target is missed; 1 when results differ or an
-engine fails; 2 for a command that makes no sense.
+`ratio` is the best other engine's time divided by Quern's. The exit status is 0 even if a target is missed, 1 if
+results differ or an engine fails, 2 for a wrong command line.
 """
 import argparse
 import ctypes
@@ -50,15 +53,19 @@ MIN_SECONDS_TO_JUDGE = 0.02  # shorter runs say nothing about threads
 
 
 def parse_options(arguments):
-    parser = argparse.ArgumentParser(prog="peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", action="append", metavar="GLOB", help="only cases that match; may be given several times")
+    parser = argparse.ArgumentParser(prog="peers", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", action="append", metavar="GLOB",
+                        help="only cases that match; may be given several times")
     parser.add_argument("--engines", default=",".join(ENGINE_NAMES), metavar="NAMES", help="default: %(default)s")
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="best of N; default: %(default)s")
     parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="rows times F; default: 1")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every engine; default: 1")
     parser.add_argument("--seed", type=int, default=1, help="of the random arrays; default: %(default)s")
-    parser.add_argument("--lib", default=os.path.normpath(DEFAULT_LIBRARY), metavar="PATH", help="libquern.so; default: the build's")
-    parser.add_argument("--quern-engine", default="auto", choices=("auto", "jit", "generic"), help="default: %(default)s")
+    parser.add_argument("--lib", default=os.path.normpath(DEFAULT_LIBRARY), metavar="PATH",
+                        help="libquern.so; default: the build's")
+    parser.add_argument("--quern-engine", default="auto", choices=("auto", "jit", "generic"),
+                        help="default: %(default)s")
     parser.add_argument("--quern-params", metavar="'N=V ..'", help="plan parameters; see quern dump plan")
     parser.add_argument("--quern-input", default="arrow", choices=("arrow", "raw"),
                         help="of joins: Arrow C data, or vectors; default: %(default)s")
@@ -76,7 +83,8 @@ def parse_options(arguments):
 
 
 def make_engines(options):
-    """By name, in the order of ENGINE_NAMES. Imports the engines, which read the number of threads from the environment as they load."""
+    """The engines by name, in the order of ENGINE_NAMES. Imports them now, because they read the number of threads from
+    the environment as they load."""
     import engines
     import pyarrow
 
@@ -88,15 +96,16 @@ def make_engines(options):
     if "quern" in options.engines:
         from quern_engine import QuernEngine
 
-        made["quern"] = QuernEngine(options.threads, options.lib, options.quern_engine, options.quern_params, options.quern_input == "raw")
+        made["quern"] = QuernEngine(options.threads, options.lib, options.quern_engine, options.quern_params,
+                                    options.quern_input == "raw")
     return made
 
 
-# ---- one case ----------------------------------------------------------------------------------------------------------------------------
+# ---- one case --------------------------------------------------------------------------------------------------------
 
 
 class Timings:
-    """Of one engine in one case: the seconds of each variant's runs, and what they answered."""
+    """One engine in one case: the seconds of each variant's runs, and their answers."""
 
     def __init__(self, variants):
         self.seconds = {variant: [] for variant in variants}
@@ -117,7 +126,8 @@ class Timings:
         return min(min(seconds, default=float("inf")) for seconds in self.seconds.values())
 
     def worth_another_round(self):
-        return [variant for variant, seconds in self.seconds.items() if not seconds or min(seconds) <= self.best() * VARIANT_WITHIN]
+        return [variant for variant, seconds in self.seconds.items() if not seconds
+                or min(seconds) <= self.best() * VARIANT_WITHIN]
 
 
 def arrays_of(case):
@@ -135,7 +145,8 @@ def run_case(case, engines, options):
         for engine in engines.values():
             engine.load(case, tables)
         del tables
-        compile_ms = min(engines["quern"].cold_compile_ms(case) for _ in range(options.rounds)) if "quern" in engines else None
+        compile_ms = (min(engines["quern"].cold_compile_ms(case) for _ in range(options.rounds))
+                      if "quern" in engines else None)
         timings = {name: Timings(engine.variants(case)) for name, engine in engines.items()}
         gc.disable()
         for name, engine in engines.items():
@@ -153,7 +164,7 @@ def run_case(case, engines, options):
 
 
 def give_back_memory():
-    """So that one case's tables do not count in the next one's peak: allocators keep what was freed until they are asked."""
+    """Returns freed memory to the system, so that one case's tables do not count in the next one's peak."""
     import pyarrow
 
     gc.collect()
@@ -161,7 +172,7 @@ def give_back_memory():
     ctypes.CDLL(None).malloc_trim(0)
 
 
-# ---- all cases ---------------------------------------------------------------------------------------------------------------------------
+# ---- all cases -------------------------------------------------------------------------------------------------------
 
 
 def compare(cases, options):
@@ -172,7 +183,8 @@ def compare(cases, options):
         return 1
     versions = {name: engine.version() for name, engine in engines.items()}
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
-    print(f"seconds, best of {options.rounds} rounds, {options.threads} thread(s), rows times {options.scale:g}, seed {options.seed}\n")
+    print(f"seconds, best of {options.rounds} rounds, {options.threads} thread(s), rows times {options.scale:g}, seed "
+          f"{options.seed}\n")
     rows, errors, table = [], [], report.Table(cases, engines)
     for case in cases:
         case = case.scaled(options.scale)
@@ -189,7 +201,8 @@ def compare(cases, options):
         for warning in warnings:
             print(f"peers: warning: {warning}", file=sys.stderr)
     if options.json:
-        settings = {name: getattr(options, name) for name in ("rounds", "scale", "threads", "seed", "quern_params", "quern_input")}
+        settings = {name: getattr(options, name)
+                    for name in ("rounds", "scale", "threads", "seed", "quern_params", "quern_input")}
         with open(options.json, "w") as file:
             json.dump({"versions": versions, "settings": settings, "cases": rows, "errors": errors}, file, indent=1)
     print("\n" + report.summary(rows) if rows else "")
@@ -202,7 +215,8 @@ def main(arguments):
     options = parse_options(arguments)
     cases = catalogue.matching(options.cases)
     if not cases:
-        print(f"peers: error: no such case: {' '.join(options.cases)}; accepted: patterns of the names that --list prints", file=sys.stderr)
+        print(f"peers: error: no such case: {' '.join(options.cases)}; accepted: patterns of the names that --list "
+              "prints", file=sys.stderr)
         return 2
     if options.list:
         report.print_list(cases)

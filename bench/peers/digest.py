@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results in few numbers, so that engines can be compared. Of an aggregation they do not depend on the order of its groups:
+"""Digests of results, so that engines can be compared. The digest of an aggregation does not depend on the order of its
+groups:
 
     (groups, sum of h modulo 2^64, then for each aggregate: sum of value * weight)
 
-h is a hash of a group's keys. The weight is h with its last bit set for integers (modulo 2^64), and 1 + h / 2^64 for floats: a value that
-stands with another group changes the sum. An example with two groups, hashes 4 and 7 and sums 10 and 20: (2, 11, 10 * 5 + 20 * 7 = 190).
-Of a text, h has its length, its first 8 bytes and its last 8: texts that differ in the middle alone count as the same.
+h is a hash of a group's keys. The weight is h with its last bit set for integers (modulo 2^64), and 1 + h / 2^64 for
+floats: a value in the wrong group changes the sum. For two groups with hashes 4 and 7 and sums 10 and 20 the digest is
+(2, 11, 10 * 5 + 20 * 7 = 190). The hash of a text covers its length, its first 8 bytes and its last 8: texts that
+differ only in the middle count as equal.
 
-Integers must be equal. Floats may differ by report.RELATIVE_ERROR: engines add in different orders, and each addition of n rounds by up to
-2^-53 of the sum so far. For 1.5 M of them as in TPC-H's first query that is 2e-10 at worst, and around 1e-13 as they come.
+Integers must be equal. Floats may differ by report.RELATIVE_ERROR: engines add in different orders, and each of n
+additions rounds by up to 2^-53 of the sum so far. For the 1.5 M values of a sum in TPC-H's first query that is 2e-10 at
+worst, and around 1e-13 in practice.
 
-Of a sort they do, since its order is the result:
+The digest of a sort depends on the order of rows, which is its result:
 
     (rows, sum of h * w modulo 2^64, and with a column that is no key: the sum of value * h)
 
-h is a hash of a row's keys, floats by their bits, and w is a number without a pattern, and odd, for the row's place in the result. Rows
-with equal keys may change places. Where a case ignores it, texts are in small letters before they are hashed.
+h is a hash of a row's keys, floats by their bits, and w is an odd pseudo-random number for the row's position in the
+result. Rows with equal keys may change places. Where a case ignores case, texts are hashed in lower case.
 """
 import numpy as np
 import pyarrow as pa
@@ -57,7 +60,8 @@ def _numbers(column):
 def _key_hash(columns, ignores_case):
     total = np.zeros(len(columns[0]), np.uint64)
     for i, column in enumerate(columns):
-        total = mix(total ^ (_text_hash(column, ignores_case) if _is_text(column.type) else mix(_numbers(column), i + 3)), i)
+        total = mix(total ^ (_text_hash(column, ignores_case)
+                             if _is_text(column.type) else mix(_numbers(column), i + 3)), i)
     return total
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The other engines, one class each. What every class has, quern_engine.QuernEngine too:
+"""The other engines, one class each. Every class, and quern_engine.QuernEngine too, has:
 
     name, version()
     variants(case)          names of settings; each is tried, and the best counts
@@ -8,7 +8,8 @@
     table(result)           the result as a pyarrow table; not timed, and called once after each run
     drop()                  gives the tables' memory back
 
-A class imports its engine when it is made, since Polars and DataFusion read their number of threads from the environment at that moment.
+A class imports its engine when it is made, since Polars and DataFusion read their number of threads from the
+environment at that moment.
 """
 import datetime
 import itertools
@@ -19,10 +20,10 @@ from columns import row_table
 
 
 class DuckdbEngine:
-    """Tables of an in-memory database, filled in the order of the arrays. SET threads counts the calling thread. The result of an
-    aggregation is a collection of DuckDB's own vectors (`materialize`). Integer keys in a narrow range may index a table without hashing;
-    how narrow is a setting in bits: its default, 12, and its maximum, 32, are tried. The result of a sort is such a collection too, or a
-    table of the database, or Arrow arrays."""
+    """Tables of an in-memory database, filled in the order of the arrays. SET threads counts the calling thread. The
+    result of an aggregation is a collection of DuckDB's own vectors (`materialize`). Integer keys in a narrow range may
+    index a table without hashing; how narrow is a setting in bits: its default, 12, and its maximum, 32, are tried. The
+    result of a sort is such a collection too, or a table of the database, or Arrow arrays."""
 
     name = "duckdb"
     _VARIANTS = {"default": 12, "perfect32": 32}
@@ -86,8 +87,9 @@ class DuckdbEngine:
 
 
 class PolarsEngine:
-    """Data frames; both of its engines. One chunk per column, which is what its in-memory engine wants. The first rows are asked for as
-    the head of a sort, which it knows to shorten, and as its own `bottom_k`, which gives them in no order, sorted afterwards."""
+    """Data frames; both of its engines. One chunk per column, which is what its in-memory engine wants. The first rows
+    are the head of a sort, which its optimiser shortens, or come from its own `bottom_k`, which gives them in no order,
+    and are sorted afterwards."""
 
     name = "polars"
 
@@ -97,7 +99,8 @@ class PolarsEngine:
 
         self._polars, self._frames = polars, {}
         if polars.thread_pool_size() != threads:
-            raise SystemExit(f"polars has the wrong number of threads: {polars.thread_pool_size()}; asked for: {threads}")
+            raise SystemExit(
+                f"polars has the wrong number of threads: {polars.thread_pool_size()}; asked for: {threads}")
 
     def version(self):
         return self._polars.__version__
@@ -112,20 +115,24 @@ class PolarsEngine:
 
     def run(self, case, variant):
         engine, _, way = variant.partition(",")
-        make = {"join": self._join, "aggregate": self._aggregate, "sort": self._bottom_k if way else self._sort, "filter": self._filter}
+        make = {"join": self._join, "aggregate": self._aggregate, "sort": self._bottom_k if way else self._sort,
+                "filter": self._filter}
         return make[case.operator](case).collect(engine=engine)
 
     def _join(self, case):
         result = [self._polars.col(f"x{i}").sum() for i in range(case.num_extra)] or [self._polars.len()]
         keys = [f"k{i}" for i in range(case.num_keys)]
-        return self._frames["probe"].lazy().join(self._frames["build"].lazy(), on=keys, how="inner", maintain_order="none").select(result)
+        return self._frames["probe"].lazy().join(self._frames["build"].lazy(), on=keys, how="inner",
+                                                 maintain_order="none").select(result)
 
     def _aggregate(self, case):
         rows = self._frames["facts"].lazy()
         if case.last_day:
             rows = rows.filter(self._polars.col("d0") <= datetime.date.fromisoformat(case.last_day))
-        aggregates = [self._expression(*pair).alias(f"a{i}") for i, pair in enumerate(zip(case.aggregates, case.arguments))]
-        return rows.group_by(self._keys(case, [f"k{i}" for i in range(case.num_keys)]), maintain_order=False).agg(aggregates)
+        aggregates = [self._expression(*pair).alias(f"a{i}")
+                      for i, pair in enumerate(zip(case.aggregates, case.arguments))]
+        return rows.group_by(self._keys(case, [f"k{i}" for i in range(case.num_keys)]),
+                             maintain_order=False).agg(aggregates)
 
     def _sort(self, case):
         rows = self._frames["facts"].lazy().sort(self._keys(case, case.key_names), maintain_order=False)
@@ -145,7 +152,8 @@ class PolarsEngine:
             return names
         types = self._frames["facts"].schema
         columns = [self._polars.col(name) for name in names]
-        return [column.str.to_lowercase() if types[name] == self._polars.String else column for name, column in zip(names, columns)]
+        return [column.str.to_lowercase() if types[name] == self._polars.String else column
+                for name, column in zip(names, columns)]
 
     def _expression(self, aggregate, column):
         if column is None:
@@ -161,11 +169,12 @@ class PolarsEngine:
 
 
 class DatafusionEngine:
-    """Memory tables of record batches. Batches have as many rows as `datafusion.execution.batch_size` says (8192 is its default; 65536
-    pays less per batch), and strings are tried as views, which is what its SQL makes of them, and as utf8. One partition per thread: with
-    one, the plan is a hash join that collects the smaller side, or one aggregation without a partial one before it. A sort concatenates its
-    input up to a size (1 MiB by default) and sorts that at once, above it it sorts batches and merges them: that default, and no limit, are
-    tried. Results are record batches."""
+    """Memory tables of record batches. Batches have as many rows as `datafusion.execution.batch_size` says (8192 is its
+    default; 65536 pays less per batch), and strings are tried as views, which is what its SQL makes of them, and as
+    utf8. One partition per thread: with one, the plan is a hash join that collects the smaller side, or one aggregation
+    without a partial one before it. A sort concatenates its input up to a size (1 MiB by default) and sorts that at
+    once, above it it sorts batches and merges them: that default, and no limit, are tried. Results are record
+    batches."""
 
     name = "datafusion"
     _BATCH_ROWS = (8192, 65536)
@@ -200,7 +209,8 @@ class DatafusionEngine:
             config = config.set("datafusion.execution.sort_in_place_threshold_bytes", str(concatenated_bytes))
         context = self._datafusion.SessionContext(config)
         for name, table in tables.items():
-            context.register_record_batches(name, _partitions(table.to_batches(max_chunksize=batch_rows), self._threads))
+            context.register_record_batches(name, _partitions(table.to_batches(max_chunksize=batch_rows),
+                                                              self._threads))
         return context
 
     def run(self, case, variant):
@@ -214,7 +224,8 @@ class DatafusionEngine:
 
 
 def _with_views(schema):
-    return pa.schema([(field.name, pa.string_view() if pa.types.is_string(field.type) else field.type) for field in schema])
+    return pa.schema([(field.name, pa.string_view() if pa.types.is_string(field.type) else field.type)
+                      for field in schema])
 
 
 def _partitions(batches, num_partitions):
@@ -222,35 +233,39 @@ def _partitions(batches, num_partitions):
 
 
 class ClickhouseEngine:
-    """Tables of the Memory engine. Its JIT may compile expressions and aggregate functions at their first use. One session per process is
-    all that chdb has. What is tried on and off, since each is slower in some cases:
+    """Tables of the Memory engine. Its JIT may compile expressions and aggregate functions at their first use. One
+    session per process is all that chdb has. What is tried on and off, since each is slower in some cases:
 
-    join       a filter made of the build keys, which is applied to the probe side first; two algorithms. The hash join puts the smaller
-               table on the right (the build side) by itself, and is kept from preparing to spill
-    aggregate  the result in a Memory table, block by block as it comes, or in chdb's buffer as Arrow; a table of two levels above 100,000
-               groups; for one key of text, references of 16 bytes. The number of groups is known from the run before, as it is by default
-    sort       the result as that of an aggregation; where case is ignored, lower() or ICU's collation 'en'; a comparison of all keys that
-               its JIT compiles, from the first use on; for the first rows by texts, the filter by the last of them so far that numbers have
-               anyway; kept from preparing to spill
+    join       a filter made of the build keys, which is applied to the probe side first; two algorithms. The hash join
+               puts the smaller table on the right (the build side) by itself, and is kept from preparing to spill
+    aggregate  the result in a Memory table, block by block as it comes, or in chdb's buffer as Arrow; a table of two
+               levels above 100,000 groups; for one key of text, references of 16 bytes. The number of groups is known
+               from the run before, as it is by default
+    sort       the result as that of an aggregation; where case is ignored, lower() or ICU's collation 'en'; a
+               comparison of all keys that its JIT compiles, from the first use on; for the first rows by texts, the
+               filter by the last of them so far that numbers have anyway; kept from preparing to spill
     """
 
     name = "clickhouse"
-    _TYPES = {pa.int16(): "Int16", pa.int32(): "Int32", pa.int64(): "Int64", pa.float64(): "Float64", pa.string(): "String",
-              pa.date32(): "Date32"}
+    _TYPES = {pa.int16(): "Int16", pa.int32(): "Int32", pa.int64(): "Int64", pa.float64(): "Float64",
+              pa.string(): "String", pa.date32(): "Date32"}
     _SETTINGS = {
-        "join": "compile_expressions = 1, min_count_to_compile_expression = 0, max_bytes_ratio_before_external_join = 0",
+        "join": "compile_expressions = 1, min_count_to_compile_expression = 0, "
+                "max_bytes_ratio_before_external_join = 0",
         "aggregate": "compile_expressions = 1, min_count_to_compile_expression = 0, compile_aggregate_expressions = 1, "
                      "min_count_to_compile_aggregate_expression = 0, max_bytes_ratio_before_external_group_by = 0, "
                      "max_insert_threads = 1, min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0",
         "filter": "compile_expressions = 1, min_count_to_compile_expression = 0",
-        "sort": "compile_expressions = 1, min_count_to_compile_expression = 0, min_count_to_compile_sort_description = 0, "
+        "sort": "compile_expressions = 1, min_count_to_compile_expression = 0, min_count_to_compile_sort_description = "
+                "0, "
                 "max_bytes_ratio_before_external_sort = 0, max_insert_threads = 1, min_insert_block_size_rows = 0, "
                 "min_insert_block_size_bytes = 0",
     }
     _ALGORITHM = {name: f"join_algorithm = '{name}'" for name in ("hash", "parallel_hash")}
     _FILTER = {"filtered": "enable_join_runtime_filters = 1", "unfiltered": "enable_join_runtime_filters = 0"}
     _LEVELS = {"levels2": "", "levels1": "group_by_two_level_threshold = 0, group_by_two_level_threshold_bytes = 0"}
-    _TEXT_KEYS = {"packed": "enable_packed_string_keys_in_aggregation = 1", "unpacked": "enable_packed_string_keys_in_aggregation = 0"}
+    _TEXT_KEYS = {"packed": "enable_packed_string_keys_in_aggregation = 1",
+                  "unpacked": "enable_packed_string_keys_in_aggregation = 0"}
     _COMPARISON = {"compiled": "compile_sort_description = 1", "interpreted": "compile_sort_description = 0"}
     _FIRST_TEXTS = {f"{name}_texts": f"use_top_k_dynamic_filtering_for_variable_length_types = {value}"
                     for name, value in (("all", 0), ("filtered", 1))}
@@ -272,7 +287,8 @@ class ClickhouseEngine:
         elif case.operator == "filter":
             choices = (("arrow",),)
         elif case.operator == "sort":
-            choices = (("memory", "arrow"), self._COMPARISON) + ((self._FIRST_TEXTS,) if case.limit and case.has_texts else ())
+            choices = (("memory", "arrow"),
+                       self._COMPARISON) + ((self._FIRST_TEXTS,) if case.limit and case.has_texts else ())
             choices += (("lower", "en"),) if case.ignores_case else ()
         else:
             choices = (("memory", "arrow"), self._LEVELS) + ((self._TEXT_KEYS,) if case.keys == ("utf8",) else ())
@@ -284,13 +300,15 @@ class ClickhouseEngine:
             columns = ", ".join(f"{field.name} {self._TYPES[field.type]}" for field in arrays.schema)
             self._session.query(f"CREATE TABLE {name} ({columns}) ENGINE = Memory")
             # Python(..) takes a variable of this function by its name.
-            self._session.query(f"INSERT INTO {name} SELECT * FROM Python(arrays) SETTINGS max_threads = 1, max_insert_threads = 1")
+            self._session.query(
+                f"INSERT INTO {name} SELECT * FROM Python(arrays) SETTINGS max_threads = 1, max_insert_threads = 1")
         self._session.query(f"CREATE TABLE result ENGINE = Memory EMPTY AS {case.sql()}")
 
     def run(self, case, variant):
         """The result's bytes, or None where the table `result` has it."""
         choices = variant.split(",")
-        settings = [f"max_threads = {self._threads}", self._SETTINGS[case.operator], *(self._CHOICES[name] for name in choices)]
+        settings = [f"max_threads = {self._threads}", self._SETTINGS[case.operator],
+                    *(self._CHOICES[name] for name in choices)]
         sql = case.sql("clickhouse,en" if "en" in choices else self.name)
         query = f"{sql} SETTINGS {', '.join(filter(None, settings))}"
         if "memory" not in choices:

@@ -30,7 +30,7 @@ def _words(case, random):
     return {name: make[name]() for name in make if name in names}
 
 
-# ---- what compare.py calls ---------------------------------------------------------------------------------------------------------------
+# ---- what compare.py calls -------------------------------------------------------------------------------------------
 
 
 def make_tables(case, seed):

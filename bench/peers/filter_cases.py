@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filters that are compared: names, what each row is asked, and how much faster than the best other engine Quern wants to be.
+"""The filters that are compared: names, conditions, and the target: how much faster Quern should be than the best other
+engine.
 
-    filter/shipmode        6 M line items of TPC-H: l_shipmode = 'zzzz', which none of them has. It is greater than all that they have:
-                           DuckDB, which keeps the least and the greatest value of a column, looks at no row
+    filter/shipmode        6 M line items of TPC-H: l_shipmode = 'zzzz', which none of them has. It is greater than
+                           every value: DuckDB, which keeps the least and the greatest value of a column, reads no row
     filter/shipmode/inside the same with 'RAIM', which none of them has either, and which is not beyond them
     filter/orders_like     1.5 M orders of TPC-H: o_comment like '%pending%deposits%'
     filter/i64range        10 M rows of which a tenth is in a range
 
-The rows that pass are counted. A condition is leaves that all have to hold; each engine gets them in its own words: SQL, Polars'
-expressions, Quern's spec. filter_arrays.py says what the columns look like.
+The rows that pass are counted. A condition is a conjunction of leaves; each engine gets it in its own language: SQL,
+Polars' expressions, Quern's spec. filter_arrays.py says what the columns look like.
 """
 import dataclasses
 import re
@@ -24,7 +25,8 @@ _CI = "utf8(utf8mb4_general_ci)"  # of ASCII texts, what ILIKE and lower() are t
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """column OP values: "=", "<", "in", "between", "like"; "ilike" and "=ci" are blind to case; "= column" has another column's name."""
+    """column OP values: "=", "<", "in", "between", "like"; "ilike" and "=ci" are blind to case; "= column" has another
+    column's name."""
     column: str
     op: str
     values: tuple
@@ -82,7 +84,8 @@ def _sql_of(value):
 
 
 def _pattern(column, pattern, ignores_case):
-    """LIKE with % alone, in the cheapest way that Polars has for it: a literal's search or end, or else a regular expression."""
+    """LIKE with % alone, in the cheapest way that Polars has for it: a literal's search or end, or else a regular
+    expression."""
     prefix, *middle, suffix = pattern.split("%")
     if not ignores_case and not prefix and not suffix and len(middle) == 1:
         return column.str.contains(middle[0], literal=True)

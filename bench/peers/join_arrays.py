@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the arrays of a join, with numpy, as two pyarrow tables of one chunk: keys k0 (and k1), and on the build side x0, x1, ..
+"""Makes the arrays of a join, with numpy, as two pyarrow tables of one chunk: keys k0 (and k1), and on the build side
+x0, x1, ..
 
     int32      0 .. n-1, each once, in random order; the probe side draws from them uniformly
     textN      N random hexadecimal digits, unique; the probe side draws uniformly
     i64sparse  64-bit numbers without a pattern, unique; the probe side draws uniformly
     hit10%     i64sparse, of which one probe row in ten has a match
-    zipf1.5    i64sparse; the probe side draws the r-th key (of a random order) with a probability proportional to r^-1.5
+    zipf1.5    i64sparse; the probe side draws the r-th key (of a random order) with a probability proportional to
+               r^-1.5
     dup4       i64sparse with four build rows per key; the probe side draws uniformly
     i64,str    two keys, of which neither alone is unique: each number and each 16-digit text stands in four build rows
     selfjoin   int32 0 .. n-1 in order, joined with itself
@@ -19,7 +21,7 @@ def sparse(numbers):
     return mix(numbers).view(np.int64)
 
 
-# ---- kinds of keys: build rows, probe rows, random -> columns of the build side, columns of the probe side -------------------------------
+# ---- kinds of keys: build rows, probe rows, random -> columns of the build side, columns of the probe side -----------
 
 
 def _int32(build_rows, probe_rows, random):
@@ -29,7 +31,8 @@ def _int32(build_rows, probe_rows, random):
 def _text(length):
     def make(build_rows, probe_rows, random):
         build = texts(np.arange(build_rows), length)
-        return [build], [build.view(f"V{length}")[draw(probe_rows, build_rows, random)].view(np.uint8).reshape(probe_rows, length)]
+        return [build], [build.view(f"V{length}")[draw(probe_rows, build_rows,
+                                                       random)].view(np.uint8).reshape(probe_rows, length)]
 
     return make
 
@@ -67,12 +70,12 @@ def _selfjoin(build_rows, _probe_rows, _random):
 
 
 KINDS = {
-    "int32": _int32, "text16": _text(16), "text64": _text(64), "i64sparse": _i64sparse, "hit10%": _hit10, "zipf1.5": _zipf,
-    "dup4": _dup4, "i64,str": _i64_str, "selfjoin": _selfjoin,
+    "int32": _int32, "text16": _text(16), "text64": _text(64), "i64sparse": _i64sparse, "hit10%": _hit10,
+    "zipf1.5": _zipf, "dup4": _dup4, "i64,str": _i64_str, "selfjoin": _selfjoin,
 }
 
 
-# ---- what compare.py calls ---------------------------------------------------------------------------------------------------------------
+# ---- what compare.py calls -------------------------------------------------------------------------------------------
 
 
 def make_tables(case, seed):

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The joins that are compared: names, sizes, and how much faster than the best other engine Quern wants to be.
+"""The joins that are compared: names, sizes, and the target: how much faster Quern should be than the best other
+engine.
 
-    join/int32/build100000/extra4     keys int32, 100,000 build rows, four int64 columns of the build side summed over the result
+    join/int32/build100000/extra4     keys int32, 100,000 build rows, four int64 columns of the build side summed over
+                                      the result
     join/i64sparse/dup4               without extra columns the result is counted
 
 join_arrays.py says what each kind of key looks like.

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregations of Quern by its C ABI. The input is vectors that point into the arrays, in batches that are made beforehand. The result is
-all groups as Arrow arrays that own their memory, which the library makes batch by batch. Timed: making the aggregation, appending,
-finalising, all results, and giving the aggregation back. 64 Ki and 1 Mi rows in a batch are tried, for input and for result.
+"""Aggregations by Quern through its C ABI. The input is vectors that point into the arrays, in batches that are made
+beforehand. The result is all groups, which the library makes batch by batch as Arrow arrays that own their memory.
+Timed: making the aggregation, appending, finalising, all results, and destroying the aggregation. 64 Ki and 1 Mi rows
+in a batch are tried, for input and for result.
 
-Where a case has a last day, a filter's kernel compares the dates of each batch, timed, and the rows that pass are the batch's selection.
-With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each reads groups. No hints are
-given about the number of groups or the range of keys.
+Where a case has a last day, a filter's kernel compares the dates of each batch, timed, and the rows that pass are the
+batch's selection. With more than one thread, each takes the next batch for an appender of its own, all finalise
+together, and each reads groups. No hints are given about the number of groups or the range of keys.
 """
 import contextlib
 import ctypes
@@ -18,7 +19,8 @@ import quern_abi
 from quern_threads import in_threads
 
 _EPOCH = datetime.date(1970, 1, 1)
-_TYPES = {"i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "utf8": pa.string(), "date32": pa.date32()}
+_TYPES = {"i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "utf8": pa.string(),
+          "date32": pa.date32()}
 
 
 class AggregateRuns:
@@ -118,6 +120,7 @@ class _InputBatch:
         """dates: the filter, or None."""
         if dates:
             rows, num_rows = self._selection.ctypes.data, ctypes.c_uint64()
-            dates.library.call("quern_filter_select", dates.handle, ctypes.byref(self._dates), rows, ctypes.byref(num_rows))
+            dates.library.call("quern_filter_select", dates.handle, ctypes.byref(self._dates), rows,
+                               ctypes.byref(num_rows))
             self._batch.selection, self._batch.num_rows = rows, num_rows.value
         return self._batch

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quern through libquern.so, as a host without C would call it: test/differential/quern_abi.py has the ABI's structs and handles, and
-quern_join.py, quern_aggregate.py, quern_sort.py and quern_filter.py what is done with them."""
+"""Quern through libquern.so, as a host without C would call it: test/differential/quern_abi.py has the ABI's structs
+and handles, and quern_join.py, quern_aggregate.py, quern_sort.py and quern_filter.py use them."""
 import os
 import sys
 import time
@@ -27,7 +27,8 @@ class QuernEngine:
             "filter": FilterRuns(self._library, self._compile, threads),
         }
         self._current = None  # of the case that is loaded
-        # A process's first compilation also starts LLVM; that is not a kernel's price. Parameters belong to an operator: none here.
+        # A process's first compilation also starts LLVM; that is not a kernel's price. Parameters belong to an
+        # operator: none here.
         self._library.compile("join.inner keys=u8", engine).close()
 
     def _compile(self, spec):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Filters of Quern by its C ABI. The input is vectors that point into the arrays, in batches that are made beforehand; of each batch the
-library tells how many rows pass, and they are added up. Timed: making the filter, all batches, and giving the filter back. 64 Ki and 1 Mi
-rows in a batch are tried.
+"""Filters by Quern through its C ABI. The input is vectors that point into the arrays, in batches that are made
+beforehand; the library counts the rows of each batch that pass, and the counts are added up. Timed: making the filter,
+all batches, and destroying the filter. 64 Ki and 1 Mi rows in a batch are tried.
 
 With more than one thread, all share the filter, and each takes the next batch.
 """

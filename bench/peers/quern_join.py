@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins of Quern by its C ABI. Build and probe side are Arrow record batches (or, with `raw`, pointers into the same buffers, which the
-library does not check) that point into the arrays. Results are read as raw columns, and each extra column is summed by numpy while its
-batch is still in the cache; that counts as Quern's time, and so do making the join and giving its memory back. Only the slicing into
-batches is done before.
+"""Joins by Quern through its C ABI. Build and probe side are Arrow record batches (or, with `raw`, pointers into the
+same buffers, which the library does not check) that point into the arrays. Results are read as raw columns, and each
+extra column is summed by numpy while its batch is still in the cache; that counts as Quern's time, and so do making the
+join and destroying it. Only the slicing into batches is done before.
 
-What is per batch here is Python: some 10 us. Batches of 1 Mi rows make it vanish, batches of 64 Ki rows are what a host would rather have:
-both are tried. With more than one thread, each takes the next batch for an appender or prober of its own, and all finalise together;
-a library without appenders builds on one.
+The cost per batch is Python's: some 10 us. It vanishes in batches of 1 Mi rows; batches of 64 Ki rows are what a host
+would rather use: both are tried. With more than one thread, each takes the next batch for an appender or prober of its
+own, and all finalise together; a library without appenders builds on one.
 """
 import ctypes
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorts of Quern by its C ABI. The input is vectors that point into the arrays, in batches that are made beforehand; bytes of texts stay
-where they are. The result is all rows in order as Arrow arrays that own their memory, which the library makes batch by batch. Timed: making
-the sort, appending, finalising, all results, and giving the sort back. 64 Ki and 1 Mi rows in a batch are tried, for input and for result.
+"""Sorts by Quern through its C ABI. The input is vectors that point into the arrays, in batches that are made
+beforehand; bytes of texts stay where they are. The result is all rows in order as Arrow arrays that own their memory,
+which the library makes batch by batch. Timed: making the sort, appending, finalising, all results, and destroying the
+sort. 64 Ki and 1 Mi rows in a batch are tried, for input and for result.
 
-With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each reads rows; the results are
-put into the order of their places.
+With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each reads
+rows; the results are then put into order.
 """
 import ctypes
 import itertools
@@ -14,8 +15,8 @@ import pyarrow as pa
 import quern_abi
 from quern_threads import in_threads
 
-_TYPES = {"i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "str": pa.string(), "str16": pa.string(), "str_cased": pa.string(),
-          "str16_cased": pa.string()}
+_TYPES = {"i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "str": pa.string(), "str16": pa.string(),
+          "str_cased": pa.string(), "str16_cased": pa.string()}
 
 
 class SortRuns:
@@ -43,7 +44,8 @@ class SortRuns:
     def _input(self, case, batch):
         """A quern_batch; what it points to is kept."""
         columns = [batch.column(name) for name in case.column_names]
-        return quern_abi.raw_batch(columns[:case.num_keys], columns[case.num_keys:], None, batch.num_rows, 0, self._keep)
+        return quern_abi.raw_batch(columns[:case.num_keys], columns[case.num_keys:], None, batch.num_rows, 0,
+                                   self._keep)
 
     def drop(self):
         self._batches, self._keep = {}, []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads of Python that share work: ctypes lets them run side by side while each is in the library."""
+"""Threads of Python that share work: ctypes releases the interpreter's lock while a thread is in the library."""
 import threading
 
 
@@ -29,5 +29,6 @@ def in_threads(num_threads, work, items=()):
         for thread in others:
             thread.join()
     if len(results) != num_threads:
-        raise RuntimeError(f"threads that failed: {num_threads - len(results)} of {num_threads}; what they say stands above")
+        raise RuntimeError(
+            f"threads that failed: {num_threads - len(results)} of {num_threads}; what they say stands above")
     return results

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What compare.py says of its timings: the table, its rows as JSON, what is wrong with a row, and the last line."""
+"""The report of compare.py: the table, its rows as JSON, complaints about a row, and the last line."""
 import math
 
 RELATIVE_ERROR = 1e-9  # of floats in an answer; digest.py says why
@@ -27,8 +27,8 @@ class Table:
         seconds, number = row["seconds"], lambda value, digits: "-" if value is None else f"{value:.{digits}f}"
         met = {None: "", True: "yes", False: "no"}[row["met"]]
         self._print([row["case"], *(number(seconds[name], 4) for name in self._others), number(row["best_other"], 4),
-                     number(seconds.get("quern"), 4), number(row["ratio"], 2), number(row["target"], 2), met, number(row["compile_ms"], 1),
-                     row["layout"] or ""])
+                     number(seconds.get("quern"), 4), number(row["ratio"], 2), number(row["target"], 2), met,
+                     number(row["compile_ms"], 1), row["layout"] or ""])
 
     def _print(self, cells):
         print("  ".join(f"{cell:{width}}" for cell, width in zip(cells, self._widths)).rstrip(), flush=True)
@@ -46,9 +46,10 @@ def describe(case, timings, compile_ms, layout):
     best_other = min(others, default=None)
     ratio = best_other / seconds["quern"] if others and "quern" in seconds else None
     return {
-        "case": case.name, "sizes": case.sizes, "seconds": seconds, "best_other": best_other, "ratio": ratio, "target": case.target,
-        "met": None if None in (ratio, case.target) else ratio >= case.target, "compile_ms": compile_ms, "layout": layout,
-        "peak_bytes": peak_bytes(), "variants": {name: timing.seconds for name, timing in timings.items()},
+        "case": case.name, "sizes": case.sizes, "seconds": seconds, "best_other": best_other, "ratio": ratio,
+        "target": case.target, "met": None if None in (ratio, case.target) else ratio >= case.target,
+        "compile_ms": compile_ms, "layout": layout, "peak_bytes": peak_bytes(),
+        "variants": {name: timing.seconds for name, timing in timings.items()},
         "processor_share": {name: timing.processor_share for name, timing in timings.items()},
         "answers": {name: sorted(timing.answers) for name, timing in timings.items()},
     }
@@ -68,7 +69,8 @@ def complaints(row, threads):
         errors.append(f"results differ in {row['case']}: {row['answers']}; all engines must have the same")
     for name, share in row["processor_share"].items():
         if share > threads * THREADS_EXCEEDED:
-            warnings.append(f"{name} took {share:.2f} s of processor time per second in {row['case']}; {threads} thread(s) were asked for")
+            warnings.append(f"{name} took {share:.2f} s of processor time per second in {row['case']}; {threads} "
+                            "thread(s) were asked for")
     return errors, warnings
 
 
@@ -77,5 +79,6 @@ def summary(rows):
     targets = [row for row in compared if row["target"] is not None]
     ahead, met = sum(row["ratio"] > 1 for row in compared), sum(row["met"] for row in targets)
     gigabytes = max(row["peak_bytes"] for row in rows) / (1 << 30)
-    return (f"{len(rows)} cases, peak {gigabytes:.1f} GiB: quern is faster than the best other engine in {ahead} of {len(compared)}, "
+    return (f"{len(rows)} cases, peak {gigabytes:.1f} GiB: quern is faster than the best other engine in {ahead} of "
+            f"{len(compared)}, "
             f"targets met {met} of {len(targets)}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the arrays of a sort, with numpy, as one pyarrow table of one chunk: keys k0, k1, .., and p0, the number of each row, where a case
-has it.
+"""Makes the arrays of a sort, with numpy, as one pyarrow table of one chunk: keys k0, k1, .., and p0, the number of
+each row, where a case has it.
 
     i64        64-bit numbers without a pattern; negative ones too
     i32        one of 1000 values, so that the next key matters; every 2,000,000th number
@@ -9,8 +9,8 @@ has it.
     str16      16 random hexadecimal digits
     .._cased   the same texts, each letter small or capital, of str in one of sixteen ways a word
 
-Rows without a pattern have no two equal keys, so that there is one right result also where a case has p0; with the other keys equal rows
-are equal as a whole.
+Rows without a pattern have no two equal keys, so that there is one right result also where a case has p0; with the
+other kinds, rows with equal keys are equal as a whole.
 """
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ def _in_random_case(digits, random):
     return np.where(is_capital, digits - np.uint8(32), digits)
 
 
-# ---- what compare.py calls ---------------------------------------------------------------------------------------------------------------
+# ---- what compare.py calls -------------------------------------------------------------------------------------------
 
 
 def make_tables(case, seed):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sorts that are compared: names, keys, and how much faster than the best other engine Quern wants to be.
+"""The sorts that are compared: names, keys, and the target: how much faster Quern should be than the best other engine.
 
-    sort/i32,str       10 M rows by an int32 of 1000 values, then a text of 20,000 words; both columns come out, all rows, in order
+    sort/i32,str       10 M rows by an int32 of 1000 values, then a text of 20,000 words; both columns come out, all
+                       rows, in order
     topn/i32,str       the first 100 of these rows
     sort/i64,rowid     with a column that is no key: the number of each row
-    collated/sort/str  words in small and capital letters, which do not count: other engines sort by lower(k0), or a collation of theirs
+    collated/sort/str  words compared without regard to case: other engines sort by lower(k0), or by a collation of
+                       theirs
 
 sort_arrays.py says what the columns look like.
 """
@@ -54,13 +56,15 @@ class SortCase:
     def sql(self, dialect=None):
         limit = f" LIMIT {self.limit}" if self.limit else ""
         folded = _FOLDED.get(dialect, "lower({})") if self.ignores_case else "{}"
-        keys = (folded.format(name) if kind.startswith("str") else name for name, kind in zip(self.key_names, self.keys))
+        keys = (folded.format(name) if kind.startswith("str") else name
+                for name, kind in zip(self.key_names, self.keys))
         return f"SELECT {', '.join(self.column_names)} FROM facts ORDER BY {', '.join(keys)}{limit}"
 
     def spec(self):
         text = "utf8(utf8mb4_general_ci)" if self.ignores_case else "utf8"
         keys = ",".join((text if key.startswith("str") else key) + ":out" for key in self.keys)
-        return f"sort keys={keys}" + (" payload=i64" if self.has_payload else "") + (f" limit={self.limit}" if self.limit else "")
+        return (f"sort keys={keys}" + (" payload=i64" if self.has_payload else "")
+                + (f" limit={self.limit}" if self.limit else ""))
 
 
 _KEYS = {  # by the keys, the target of all rows; of the first ones it is _TOP_TARGET

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TPC-H's line items as the columns of its first query, and single columns of text, from files that the project's generator makes, as
-tools/demo does. Of the first query:
+"""TPC-H's line items as the columns of its first query, and single columns of text, from files that the project's
+generator makes, as tools/demo does. Of the first query:
 
     k0 l_returnflag, k1 l_linestatus     texts of one byte
     f0 l_quantity, f1 l_extendedprice, f2 f1 * (1 - l_discount), f3 f2 * (1 + l_tax), f4 l_discount     float64
     d0 l_shipdate     a date
 
-The generator makes decimals of two digits. They become floats here, which is what all engines have a fast sum of, and the two products are
-made here too, since a kernel that aggregates computes no expressions.
+The generator makes decimals of two digits. They become floats here, which all engines sum fast. The two products are
+made here too, since an aggregation kernel computes no expressions.
 """
 import os
 import shutil
@@ -57,7 +57,8 @@ def text_column(name, rows):
 def line_items(rows):
     """Some `rows` line items as the first query reads them."""
     read = lambda name, to: _column("lineitem", rows, name, to)
-    quantity, price, discount, tax = (read(f"l_{name}", pa.float64()) for name in ("quantity", "extendedprice", "discount", "tax"))
+    quantity, price, discount, tax = (read(f"l_{name}", pa.float64())
+                                      for name in ("quantity", "extendedprice", "discount", "tax"))
     discounted = pc.multiply(price, pc.subtract(1.0, discount))
     return pa.table({
         "k0": read("l_returnflag", pa.string()), "k1": read("l_linestatus", pa.string()),

@@ -160,10 +160,10 @@ QUERN_API quern_status quern_compile_with(const char* spec, const quern_compile_
  * call it themselves. */
 QUERN_API void quern_kernel_expect_rows(quern_kernel* kernel, uint64_t num_rows);
 
-/* Returns how many of `available` threads pay for a job of num_rows input rows (UINT64_MAX: unknown), at least one. This
- * is advice: any number works. With a NULL kernel or a NULL look_rows the rows alone decide. For an aggregation the
- * number of groups counts too: if *look_rows is not 0 afterwards, append the first *look_rows rows with one thread and
- * call again, with the number of groups after look i in groups_seen[i] (num_looks of them; at first none, and
+/* Returns how many of `available` threads pay for a job of num_rows input rows (UINT64_MAX: unknown), at least one.
+ * This is advice: any number works. With a NULL kernel or a NULL look_rows the rows alone decide. For an aggregation
+ * the number of groups counts too: if *look_rows is not 0 afterwards, append the first *look_rows rows with one thread
+ * and call again, with the number of groups after look i in groups_seen[i] (num_looks of them; at first none, and
  * groups_seen may be NULL). Since 1.6. */
 QUERN_API uint32_t quern_advise_threads(const quern_kernel* kernel, uint64_t num_rows, uint32_t available,
                                         const uint64_t* groups_seen, size_t num_looks, uint64_t* look_rows);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of hosts/c/quern.h and of Arrow's C data interface, field by field, and the functions' signatures: for quern_abi.py."""
+"""The structs of hosts/c/quern.h and of Arrow's C data interface, field by field, and the signatures of the functions,
+for quern_abi.py."""
 import ctypes
 
 
@@ -12,7 +13,8 @@ class Column(ctypes.Structure):
 
 
 Column._fields_ = [("validity", ctypes.c_void_p), ("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p),
-                   ("buffers", ctypes.c_void_p), ("dictionary", ctypes.POINTER(Column)), ("bit_offset", ctypes.c_uint64)]
+                   ("buffers", ctypes.c_void_p), ("dictionary", ctypes.POINTER(Column)),
+                   ("bit_offset", ctypes.c_uint64)]
 
 
 class Batch(ctypes.Structure):
@@ -21,22 +23,25 @@ class Batch(ctypes.Structure):
 
 
 class ResultColumn(ctypes.Structure):
-    _fields_ = [("validity", ctypes.c_void_p), ("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p), ("bytes", ctypes.c_void_p),
-                ("num_bytes", ctypes.c_uint64), ("null_count", ctypes.c_uint64)]
+    _fields_ = [("validity", ctypes.c_void_p), ("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p),
+                ("bytes", ctypes.c_void_p), ("num_bytes", ctypes.c_uint64), ("null_count", ctypes.c_uint64)]
 
 
 class Result(ctypes.Structure):
-    _fields_ = [("num_rows", ctypes.c_uint64), ("num_columns", ctypes.c_size_t), ("columns", ctypes.POINTER(ResultColumn))]
+    _fields_ = [("num_rows", ctypes.c_uint64), ("num_columns", ctypes.c_size_t),
+                ("columns", ctypes.POINTER(ResultColumn))]
 
 
 class JoinStats(ctypes.Structure):
     _fields_ = [("build_rows", ctypes.c_uint64), ("table_rows", ctypes.c_uint64), ("directory_bytes", ctypes.c_uint64),
-                ("tuple_bytes", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("prefetch_distance", ctypes.c_uint32)]
+                ("tuple_bytes", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64),
+                ("prefetch_distance", ctypes.c_uint32)]
 
 
 class AggregateStats(ctypes.Structure):
     _fields_ = [("input_rows", ctypes.c_uint64), ("num_groups", ctypes.c_uint64), ("table_bytes", ctypes.c_uint64),
-                ("num_growths", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("prefetch_distance", ctypes.c_uint32)]
+                ("num_growths", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64),
+                ("prefetch_distance", ctypes.c_uint32)]
 
 
 class SortStats(ctypes.Structure):
@@ -46,12 +51,13 @@ class SortStats(ctypes.Structure):
 
 
 class CompileOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("engine", ctypes.c_int), ("when", ctypes.c_int), ("params", ctypes.c_char_p),
-                ("expected_rows", ctypes.c_uint64), ("compile_after_rows", ctypes.c_uint64), ("swap_waits", ctypes.c_bool)]
+    _fields_ = [("struct_size", ctypes.c_size_t), ("engine", ctypes.c_int), ("when", ctypes.c_int),
+                ("params", ctypes.c_char_p), ("expected_rows", ctypes.c_uint64),
+                ("compile_after_rows", ctypes.c_uint64), ("swap_waits", ctypes.c_bool)]
 
 
-_COUNTERS = ("rows", "batches", "ns", "tag_hits", "chain_steps", "growths", "generic_rows", "generic_batches", "compiled_rows",
-             "compiled_batches")
+_COUNTERS = ("rows", "batches", "ns", "tag_hits", "chain_steps", "growths", "generic_rows", "generic_batches",
+             "compiled_rows", "compiled_batches")
 
 
 class Counters(ctypes.Structure):
@@ -63,21 +69,25 @@ _POINTERS = ctypes.POINTER(ctypes.c_void_p)
 UPDATE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Column), ctypes.c_uint32,
                                    ctypes.POINTER(ctypes.c_uint32), _POINTERS, ctypes.c_uint64)
 MERGE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, _POINTERS, ctypes.c_uint64)
-FINALISE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_void_p)
+FINALISE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, ctypes.c_uint64, ctypes.c_void_p,
+                                     ctypes.c_void_p)
 
 
 class AggregateFunction(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("state_bytes", ctypes.c_uint32), ("result", ctypes.c_char_p),
-                ("user", ctypes.c_void_p), ("update", UPDATE_FUNCTION), ("merge", MERGE_FUNCTION), ("finalise", FINALISE_FUNCTION)]
+                ("user", ctypes.c_void_p), ("update", UPDATE_FUNCTION), ("merge", MERGE_FUNCTION),
+                ("finalise", FINALISE_FUNCTION)]
 
 
 class ArrowSchema(ctypes.Structure):
     pass
 
 
-ArrowSchema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p), ("flags", ctypes.c_int64),
-                        ("n_children", ctypes.c_int64), ("children", ctypes.POINTER(ctypes.POINTER(ArrowSchema))),
-                        ("dictionary", ctypes.POINTER(ArrowSchema)), ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
+ArrowSchema._fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p),
+                        ("flags", ctypes.c_int64), ("n_children", ctypes.c_int64),
+                        ("children", ctypes.POINTER(ctypes.POINTER(ArrowSchema))),
+                        ("dictionary", ctypes.POINTER(ArrowSchema)), ("release", ctypes.c_void_p),
+                        ("private_data", ctypes.c_void_p)]
 
 
 class ArrowArray(ctypes.Structure):
@@ -85,8 +95,10 @@ class ArrowArray(ctypes.Structure):
 
 
 ArrowArray._fields_ = [("length", ctypes.c_int64), ("null_count", ctypes.c_int64), ("offset", ctypes.c_int64),
-                       ("n_buffers", ctypes.c_int64), ("n_children", ctypes.c_int64), ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-                       ("children", ctypes.POINTER(ctypes.POINTER(ArrowArray))), ("dictionary", ctypes.POINTER(ArrowArray)),
+                       ("n_buffers", ctypes.c_int64), ("n_children", ctypes.c_int64),
+                       ("buffers", ctypes.POINTER(ctypes.c_void_p)), ("children",
+                                                                      ctypes.POINTER(ctypes.POINTER(ArrowArray))),
+                       ("dictionary", ctypes.POINTER(ArrowArray)),
                        ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
 
 RELEASE_ARRAY = ctypes.CFUNCTYPE(None, ctypes.POINTER(ArrowArray))
@@ -142,13 +154,15 @@ SIGNATURES = {
     "quern_prober_input": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ERROR]),
     "quern_prober_input_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
     "quern_prober_next": (ctypes.c_int, [HANDLE, ctypes.POINTER(Result), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_prober_next_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
+    "quern_prober_next_arrow": (ctypes.c_int,
+                                [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
     "quern_cache_set_limit": (None, [ctypes.c_uint64]),
     "quern_cache_clear": (None, []),
 }
 # Added by version 1.1; Library.has() tells whether a library has one.
 ADDED_SIGNATURES = {
-    "quern_compile_with": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(CompileOptions), ctypes.POINTER(HANDLE), ERROR]),
+    "quern_compile_with": (ctypes.c_int,
+                           [ctypes.c_char_p, ctypes.POINTER(CompileOptions), ctypes.POINTER(HANDLE), ERROR]),
     "quern_kernel_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
     "quern_prober_input_unmatched": (ctypes.c_int, [HANDLE, ERROR]),
     "quern_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
@@ -184,14 +198,17 @@ AGGREGATE_SIGNATURES = {
     "quern_aggregate_appender_append_states_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
     "quern_aggregate_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
     "quern_groups_create": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_groups_create_partition": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64,
-                                                     ctypes.POINTER(HANDLE), ERROR]),
+    "quern_groups_create_partition": (ctypes.c_int,
+                                      [HANDLE, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64,
+                                       ctypes.POINTER(HANDLE), ERROR]),
     "quern_groups_destroy": (None, [HANDLE]),
     "quern_groups_next": (ctypes.c_int, [HANDLE, ctypes.POINTER(Result), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_groups_next_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
+    "quern_groups_next_arrow": (ctypes.c_int,
+                                [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
     "quern_aggregate_result_schema": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.POINTER(ArrowSchema), ERROR]),
-    "quern_aggregate_run": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT,
-                                           ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ERROR]),
+    "quern_aggregate_run": (ctypes.c_int,
+                            [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT,
+                             ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ERROR]),
     "quern_register_aggregate": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(AggregateFunction), ERROR]),
 }
 
@@ -220,8 +237,9 @@ SORT_SIGNATURES = {
     "quern_sorted_destroy": (None, [HANDLE]),
     "quern_sorted_next": (ctypes.c_int, [HANDLE, _RESULT, _UINT64S, _BOOL, ERROR]),
     "quern_sorted_next_arrow": (ctypes.c_int, [HANDLE, _ARRAY, _UINT64S, _BOOL, ERROR]),
-    "quern_sort_run": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT, ctypes.c_void_p,
-                                      _UINT64S, ERROR]),
+    "quern_sort_run": (ctypes.c_int,
+                       [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT, ctypes.c_void_p,
+                        _UINT64S, ERROR]),
     "quern_merge_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, _HANDLES, ERROR]),
     "quern_merge_destroy": (None, [HANDLE]),
     "quern_merge_bind_arrow": (ctypes.c_int, [HANDLE, _SCHEMA, _INT32S, _INT32S, ERROR]),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each aggregate function must answer for the values of one group, straightforwardly in Python. An answer is not always one value:
+"""The expected answer of each aggregate function for the values of one group, computed plainly in Python. More than one
+value may be right:
 
     sum of three f64 0.1        Near(0.3, 3 * 2^-52 * 0.3)     additions in any order
     any of 'a' 'b'              OneOf({'a', 'b'})
@@ -16,7 +17,7 @@ from oracle import normalise
 from random_data import ColumnType, normalised_float
 
 EPSILON = 2.0 ** -52
-HUGE = 1e300  # beyond it squares and sums overflow in one order and not in another
+HUGE = 1e300  # above it squares and sums overflow in some orders of addition
 CANONICAL_NAN = {"f32": 0x7FC00000, "f64": 0x7FF8000000000000}
 
 
@@ -39,7 +40,7 @@ def number_of(column_type, value):
     return int.from_bytes(value, "little", signed=True) if column_type.name == "decimal128" else value
 
 
-# ---- answers -----------------------------------------------------------------------------------------------------------------------------
+# ---- answers ---------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +109,7 @@ class Anything:
 NULL = Exactly(None)
 
 
-# ---- sums --------------------------------------------------------------------------------------------------------------------------------
+# ---- sums ------------------------------------------------------------------------------------------------------------
 
 
 def _near_sum(reals, divisor=1):
@@ -158,7 +159,7 @@ def _sum_distinct(types, values):
     return _sum(types, [list(_distinct(types, values).values())])
 
 
-# ---- values ------------------------------------------------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 
 def _ordered(column_type, value):
@@ -186,7 +187,7 @@ def _bits(types, values, combine):
     return Exactly(result - (1 << bits) if is_negative else result)
 
 
-# ---- moments -----------------------------------------------------------------------------------------------------------------------------
+# ---- moments ---------------------------------------------------------------------------------------------------------
 
 
 def _moments(reals):
@@ -198,7 +199,8 @@ def _moments(reals):
 
 
 def _moments_error(n, squares, whole):
-    """How far a sum of squared distances may be off that was added up one by one: Chan, Golub, LeVeque 1983, table 1.1."""
+    """The error bound of a sum of squared distances that is added up value by value: Chan, Golub, LeVeque 1983, table
+    1.1."""
     return 16 * n * EPSILON * math.sqrt(squares * whole) + 64 * (n * EPSILON) ** 2 * whole
 
 
@@ -245,8 +247,8 @@ def _covariance(types, values, is_sample):
         return Anything()
     if not _is_safe(wx, wy):
         return Anything()
-    error = 16 * n * EPSILON * (math.sqrt(wx) * math.sqrt(sy) + math.sqrt(sx) * math.sqrt(wy)) + 64 * (n * EPSILON) ** 2 * math.sqrt(
-        wx) * math.sqrt(wy)
+    error = (16 * n * EPSILON * (math.sqrt(wx) * math.sqrt(sy) + math.sqrt(sx) * math.sqrt(wy))
+             + 64 * (n * EPSILON) ** 2 * math.sqrt(wx) * math.sqrt(wy))
     return Near(products / (n - is_sample), error / (n - is_sample))
 
 
@@ -266,16 +268,18 @@ def _correlation(types, values):
     if not _is_safe(wx, wy) or min(sx, sy) < 1e-250:
         return Anything()
     scale = math.sqrt(sx) * math.sqrt(sy)
-    error = 16 * n * EPSILON * (math.sqrt(wx / sx) + math.sqrt(wy / sy)) + 64 * (n * EPSILON) ** 2 * math.sqrt(wx / sx) * math.sqrt(wy / sy)
+    error = (16 * n * EPSILON * (math.sqrt(wx / sx) + math.sqrt(wy / sy)) + 64 * (n * EPSILON) ** 2
+             * math.sqrt(wx / sx) * math.sqrt(wy / sy))
     error += _moments_error(n, sx, wx) / sx + _moments_error(n, sy, wy) / sy
     return Anything() if error > 0.1 else Near(products / scale, error)
 
 
-# ---- quantiles, strings, the host's ------------------------------------------------------------------------------------------------------
+# ---- quantiles, strings, the host's ----------------------------------------------------------------------------------
 
 
 def _quantile(types, values, quantile):
-    reals = sorted((float(number_of(types[0], value)) for value in values[0]), key=lambda real: (math.isnan(real), real))
+    reals = sorted((float(number_of(types[0], value)) for value in values[0]),
+                   key=lambda real: (math.isnan(real), real))
     place = quantile * (len(reals) - 1)
     index = int(place)
     lower, fraction = reals[index], place - index
@@ -305,22 +309,27 @@ _FUNCTIONS = {
     "min": functools.partial(_extreme, pick=min), "max": functools.partial(_extreme, pick=max),
     "any": lambda types, values: OneOf(frozenset(values[0])),
     "first": lambda types, values: Exactly(values[0][0]), "last": lambda types, values: Exactly(values[0][-1]),
-    "bool_and": lambda types, values: Exactly(int(all(values[0]))), "bool_or": lambda types, values: Exactly(int(any(values[0]))),
-    "bit_and": functools.partial(_bits, combine=lambda a, b: a & b), "bit_or": functools.partial(_bits, combine=lambda a, b: a | b),
+    "bool_and": lambda types, values: Exactly(int(all(values[0]))),
+    "bool_or": lambda types, values: Exactly(int(any(values[0]))),
+    "bit_and": functools.partial(_bits, combine=lambda a, b: a & b),
+    "bit_or": functools.partial(_bits, combine=lambda a, b: a | b),
     "bit_xor": functools.partial(_bits, combine=lambda a, b: a ^ b),
-    "var_pop": functools.partial(_spread, is_sample=0, is_root=False), "var_samp": functools.partial(_spread, is_sample=1, is_root=False),
+    "var_pop": functools.partial(_spread, is_sample=0, is_root=False),
+    "var_samp": functools.partial(_spread, is_sample=1, is_root=False),
     "stddev_pop": functools.partial(_spread, is_sample=0, is_root=True),
     "stddev_samp": functools.partial(_spread, is_sample=1, is_root=True),
     "covar_pop": functools.partial(_covariance, is_sample=0), "covar_samp": functools.partial(_covariance, is_sample=1),
     "corr": _correlation,
-    "count_distinct": lambda types, values: Exactly(len(_distinct(types, values))), "approx_count_distinct": _approx_count,
+    "count_distinct": lambda types, values: Exactly(len(_distinct(types, values))),
+    "approx_count_distinct": _approx_count,
     "median": functools.partial(_quantile, quantile=0.5),
     "host": lambda types, values: Exactly(_signed64(functools.reduce(lambda a, b: a ^ b, (*values[0], *values[1])))),
 }
 
 
 def taking_part(aggregate, rows):
-    """Of each argument the values of those rows that pass the filter and have all of them; of no arguments the rows."""
+    """For each argument the values of the rows that pass the filter and have no null argument; without arguments the
+    rows."""
     if aggregate.filter:
         numbers, values = aggregate.filter.indices, aggregate.filter.values
         rows = [row for row in rows if numbers[row] is not None and values[numbers[row]]]
@@ -332,7 +341,8 @@ def taking_part(aggregate, rows):
 
 
 def answer_of(aggregate, values):
-    """`values`: of each argument, those of the group's rows that take part, in the order of row ids; of count_star one list of rows."""
+    """`values`: for each argument the values of the group's rows that take part, by row id; for count_star one list of
+    rows."""
     name = aggregate.function
     if name in ("count_star", "count"):
         return Exactly(len(values[0]))
@@ -345,7 +355,7 @@ def answer_of(aggregate, values):
     return _FUNCTIONS[name](aggregate.types, values)
 
 
-# ---- sums that do not fit ----------------------------------------------------------------------------------------------------------------
+# ---- sums that do not fit --------------------------------------------------------------------------------------------
 
 
 def _sum_range(column_type):
@@ -355,7 +365,7 @@ def _sum_range(column_type):
 
 
 def overflow_of(aggregate, values):
-    """"never", "always", or "perhaps" where a sum fits whose terms leave the type in some order."""
+    """"never", "always", or "perhaps": the sum fits but partial sums overflow in some order."""
     if aggregate.function not in ("sum", "sum_distinct", "avg") or aggregate.types[0].is_float:
         return "never"
     column_type = aggregate.types[0]
@@ -368,7 +378,8 @@ def overflow_of(aggregate, values):
         return "always"
     if is_distinct:
         return "never"  # summed up when all are known
-    leaves = sum(number for number in numbers if number > 0) > most or sum(number for number in numbers if number < 0) < least
+    leaves = (sum(number for number in numbers if number > 0) > most
+              or sum(number for number in numbers if number < 0) < least)
     return "perhaps" if leaves else "never"
 
 
@@ -377,4 +388,5 @@ def overflow_text(aggregate):
     is_wide = aggregate.types[0].name == "decimal128"
     if aggregate.function == "sum_distinct":
         return f"sum out of range: sum_distinct({text}); accepted: results within {'128' if is_wide else '64'} bits"
-    return f"sum out of range: {aggregate.function}({text}); accepted: sums within {'128 bits' if is_wide else '64 bits, or sum128'}"
+    return (f"sum out of range: {aggregate.function}({text}); accepted: sums within "
+            f"{'128 bits' if is_wide else '64 bits, or sum128'}")

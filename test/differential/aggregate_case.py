@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random aggregation: spec and rows, and the ways to run it, all of which must give the groups that the oracles say.
+"""One random aggregation: its spec, its rows, and its variants: ways to run it, all of which must give the oracles'
+groups.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "aggregate keys=i32:nullable aggs=count_star,sum(i64):filter"
-    case.variants()                               engine, plan parameters, cut into batches, threads, states: five times otherwise
+    case.variants()                               engine, plan parameters, batches, threads, states: five different ways
 
-A case is rows without a layout (aggregate_rows.py); the number of a row is its row id, as far as their order goes. A variant says how rows
-come in and go out: Arrow structs or the host's own vectors with selections, in one aggregation or as states of several, how many threads
-append, finalise and read. A reduction of a case drops rows, keys or aggregates; minimising a failure is trying reductions.
+A case is rows without a layout (aggregate_rows.py); row ids are in the order of the row numbers. A variant says how
+rows come in and go out: Arrow structs or the host's own vectors with selections, in one aggregation or as states of
+several, how many threads append, finalise and read. A reduction of a case drops rows, keys or aggregates; a failure is
+minimised by trying reductions.
 """
 import dataclasses
 import random
@@ -22,7 +24,7 @@ MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
 
 
 def _fit_word(keys):
-    """Whether there are keys and they are one word. A dictionary key is a number of 32 bits to the kernel."""
+    """Whether there are keys and they fit one packed key. For the kernel a dictionary key is a number of 32 bits."""
     bits = [32 + key.type.nullable if key.type.index else key_bits(key.type) for key in keys]
     return bool(bits) and None not in bits and sum(bits) <= WORD_BITS
 
@@ -49,7 +51,8 @@ class Case(OneInputCase):
         keys = random_keys(rng, num_tuples, num_rows)
         if keys:
             num_rows = len(keys[0].indices)
-        case = Case(seed, number, num_rows, keys, random_aggregates(rng, keys, num_rows), rng.random() < 0.1, [], {}, num_rows, 0, keys)
+        case = Case(seed, number, num_rows, keys, random_aggregates(rng, keys, num_rows), rng.random() < 0.1, [], {},
+                    num_rows, 0, keys)
         case.generated_groups = len(set(group_keys(keys, num_rows)))
         case._order_children(rng)
         return case
@@ -60,10 +63,12 @@ class Case(OneInputCase):
 
     def payload(self):
         """The columns of all aggregates as a batch brings them."""
-        return [column for aggregate in self.aggregates for column in [*aggregate.arguments, aggregate.filter] if column]
+        return [column for aggregate in self.aggregates for column in [*aggregate.arguments, aggregate.filter]
+                if column]
 
     def reduced(self, reduction):
-        """A new case of the same numbers with less: {"keys": [..], "aggs": [..]} that stay, {"rows": [first, end]}, {"plain": true}."""
+        """A new case of the same numbers with less: {"keys": [..], "aggs": [..]} that stay, {"rows": [first, end]},
+        {"plain": true}."""
         case = Case.generate(self.seed, self.number)
         case.reduction, case.plain = reduction, bool(reduction.get("plain"))
         case.keys = [case.keys[number] for number in reduction.get("keys", range(len(case.keys)))]
@@ -77,10 +82,11 @@ class Case(OneInputCase):
         text = "aggregate"
         if self.keys:
             text += " keys=" + ",".join(dataclasses.replace(key.type, null_equal=False).text() for key in self.keys)
-        return text + (" aggs=" + ",".join(aggregate.text() for aggregate in self.aggregates) if self.aggregates else "")
+        return text + (" aggs=" + ",".join(aggregate.text() for aggregate in self.aggregates)
+                       if self.aggregates else "")
 
     def is_ordered(self):
-        """Whether an answer hangs on the row ids."""
+        """Whether an answer depends on the row ids."""
         return any(aggregate.function in ORDERED for aggregate in self.aggregates)
 
     def fits_word(self):
@@ -99,18 +105,21 @@ class Case(OneInputCase):
         """The ways to run this case: generic, compiled, and both again otherwise."""
         rng = random.Random(f"aggregate variants/{self.seed}/{self.number}")
         first = Variant.random(rng, self)
-        simple = dataclasses.replace(Variant.random(rng, self), params={}, stages=1, append_threads=0, whole_run=0, shuffled=False)
+        simple = dataclasses.replace(Variant.random(rng, self), params={}, stages=1, append_threads=0, whole_run=0,
+                                     shuffled=False)
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto", "auto")))]
+                    dataclasses.replace(Variant.random(rng, self),
+                                        engine=rng.choice(("generic", "jit", "auto", "auto")))]
         if not self.fits_word():  # a reduction may have left no keys
             for variant in variants:
-                variant.params = {name: value for name, value in variant.params.items() if value not in ("dense", "open")}
+                variant.params = {name: value for name, value in variant.params.items()
+                                  if value not in ("dense", "open")}
         return variants[:2] + variants[4:5] if self.generated_rows > BIG_ROWS else variants
 
 
-# ---- how to run it -----------------------------------------------------------------------------------------------------------------------
+# ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
 def _random_params(rng, case):
@@ -163,7 +172,7 @@ class Variant(RandomVariant):
     append_threads: int    # 0: without appenders
     finalise_threads: int  # 0: quern_aggregate_finalise
     stages: int            # aggregations that the rows go into; beyond the last one, their states
-    partitions: int        # by which states and results are read; 0: none
+    partitions: int        # partitions by which states and results are read; 0: none
     num_readers: int
     threaded_read: bool
     batch_rows: int        # of results
@@ -180,10 +189,12 @@ class Variant(RandomVariant):
         if case.generated_groups > 5000 and batch_rows in (1, 7):
             batch_rows = 1000  # a call a row takes Python too long
         return Variant("jit", _random_params(rng, case), rng.choice((1, 2, 3, 7, 20)),
-                       {end: rng.choice(("arrow", "vectors")) for end in ("input", "states", "result")}, rng.choice((0, 0, 1, 2, 2, 3, 4)),
-                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 1, 2, 3)), rng.choice((0, 0, 0, 1, 3, 8)), rng.choice((1, 1, 2, 3)),
-                       rng.random() < 0.5, batch_rows, 1000 if batch_rows in (1, 7) and rng.random() < 0.7 else batch_rows,
-                       _random_hints(rng, case), rng.random() < 0.3, rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0,
+                       {end: rng.choice(("arrow", "vectors")) for end in ("input", "states", "result")},
+                       rng.choice((0, 0, 1, 2, 2, 3, 4)),
+                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 1, 2, 3)), rng.choice((0, 0, 0, 1, 3, 8)),
+                       rng.choice((1, 1, 2, 3)), rng.random() < 0.5, batch_rows,
+                       1000 if batch_rows in (1, 7) and rng.random() < 0.7 else batch_rows, _random_hints(rng, case),
+                       rng.random() < 0.3, rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0,
                        rng.random() < 0.05, rng.getrandbits(32))
 
     def is_concurrent(self):
@@ -195,7 +206,7 @@ class Variant(RandomVariant):
         return self.is_concurrent() or self.shuffled or self.stages > 1
 
     def key_spelling(self):
-        """Which of its rows a group's key is spelt as: "first", or "any"."""
+        """The row whose spelling of the key a group shows: "first", or "any"."""
         return "any" if self.mixes_rows() else "first"
 
 

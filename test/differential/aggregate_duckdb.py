@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DuckDB on the rows of an aggregation, one query for each aggregate that it has. A group is known by its lowest row:
+"""DuckDB's answers for an aggregation, one query for each aggregate that it supports. A group is identified by its
+lowest row:
 
     SELECT min(row_id), sum(a0::HUGEINT) FILTER (WHERE f) FROM input GROUP BY rtrim(k0, ' ')
 
-Columns come as equivalent ones (oracle.py). Sums and decimals are integers of 128 bits and come back as text.
+Columns are replaced by equivalent ones (oracle.py). Sums and decimals are integers of 128 bits and come back as text.
 """
 import dataclasses
 import math
@@ -43,7 +44,8 @@ def _ordered(call, condition):
 def _expression(aggregate):
     """The SQL of an aggregate; None where DuckDB has none like it."""
     name, types = aggregate.function, aggregate.types
-    has_all = " AND ".join([f"a{number} IS NOT NULL" for number in range(len(types))] + (["f"] if aggregate.filter else [])) or "true"
+    has_all = (" AND ".join([f"a{number} IS NOT NULL" for number in range(len(types))]
+                            + (["f"] if aggregate.filter else [])) or "true")
     plain = f" FILTER (WHERE {has_all})"
     is_float = bool(types) and types[0].is_float
     compared = sql_key(_Key(types[0]), "a0") if types else ""
@@ -83,7 +85,7 @@ def _is_near(real, other):
 
 
 def _agrees(aggregate, answer, value):
-    """Whether Python's answer takes DuckDB's."""
+    """Whether Python's answer accepts DuckDB's."""
     name, column_type = aggregate.function, aggregate.types[0] if aggregate.types else None
     if value is None or isinstance(answer, (Anything, NotFinite)) or name == "corr" and value != value:
         return value is None and answer.takes(None) or isinstance(answer, (Anything, NotFinite)) or answer.takes(None)
@@ -132,7 +134,8 @@ class DuckdbGroups:
 
     def _check(self, case, by_row, number, expression):
         columns = {"row_id": pa.array(range(case.num_rows), pa.int64())}
-        columns |= {f"k{place}": duckdb_column(key.type, key.values, key.indices) for place, key in enumerate(case.keys)}
+        columns |= {f"k{place}": duckdb_column(key.type, key.values, key.indices)
+                    for place, key in enumerate(case.keys)}
         aggregate = None if number is None else case.aggregates[number]
         if aggregate:
             columns |= {f"a{place}": _argument(aggregate, place) for place in range(len(aggregate.types))}
@@ -146,7 +149,8 @@ class DuckdbGroups:
         finally:
             self._connection.unregister("input")
         if {row for row, _ in rows} != set(by_row):
-            raise AssertionError(f"the oracles disagree on the groups of {case.spec()}, replay {case.replay()}: lowest rows of DuckDB's "
+            raise AssertionError(f"the oracles disagree on the groups of {case.spec()}, replay {case.replay()}: lowest "
+                                 "rows of DuckDB's "
                                  f"alone {sorted({row for row, _ in rows} - set(by_row))[:5]}, of Python's "
                                  f"{sorted(set(by_row) - {row for row, _ in rows})[:5]}")
         for row, value in rows if aggregate else ():
@@ -155,6 +159,8 @@ class DuckdbGroups:
     @staticmethod
     def _compare(case, aggregate, group, answer, value):
         if not _agrees(aggregate, answer, value):
-            raise AssertionError(f"the oracles disagree (a defect of this harness) on {aggregate.text()} of {case.spec()}, replay "
-                                 f"{case.replay()}: DuckDB says {value!r}, Python {answer}; rows {group.rows[:10]}, values "
+            raise AssertionError(f"the oracles disagree (a defect of this harness) on {aggregate.text()} of "
+                                 f"{case.spec()}, replay "
+                                 f"{case.replay()}: DuckDB says {value!r}, Python {answer}; rows {group.rows[:10]}, "
+                                 "values "
                                  f"{[values[:20] for values in taking_part(aggregate, group.rows)]}")

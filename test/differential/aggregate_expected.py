@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an aggregation must answer: the groups that Python finds with the answers of aggregate_answers.py, which DuckDB has to agree with,
-and the comparison of an answer with them.
+"""The expected result of an aggregation, and the comparison of an answer with it. Python finds the groups and takes the
+answers of aggregate_answers.py; DuckDB must agree.
 
-Groups are compared as a set, by their normalised keys. Floats that are added up may differ in their last bits where rows may come in
-another order; two runs of one order, compiled and generic, may not.
+Groups are compared as a set, by their normalised keys. Sums of floats may differ in their last bits where rows may come
+in another order; two runs in the same order, compiled and generic, must agree bit by bit.
 """
 import collections
 import dataclasses
@@ -29,7 +29,8 @@ def is_nullable(case, aggregate):
 def output_types(case):
     """The result's columns: keys, then aggregates."""
     keys = [dataclasses.replace(key.type, index="", collation="", null_equal=False) for key in case.keys]
-    return keys + [FUNCTIONS[item.function].result_type(item.types, is_nullable(case, item)) for item in case.aggregates]
+    return keys + [FUNCTIONS[item.function].result_type(item.types, is_nullable(case, item))
+                   for item in case.aggregates]
 
 
 @dataclasses.dataclass
@@ -87,7 +88,8 @@ class Expected:
             raise Mismatch(f"failed: {answer.error}; expected one of {sorted(allowed) or 'none'}")
 
     def _key_of(self, row):
-        return tuple((None,) if value is None else (normalise(key_type, value),) for key_type, value in zip(self.key_types, row))
+        return tuple((None,) if value is None else (normalise(key_type, value),)
+                     for key_type, value in zip(self.key_types, row))
 
     def _checked(self, row, spelling):
         """The key of a result row that is as it should be."""
@@ -107,7 +109,7 @@ class Expected:
         return key
 
     def _check_spelling(self, column, value, group, spelling):
-        """A key with several spellings: of a float one, of a string that of the first row or of any."""
+        """A key with several spellings: a float has one; a string is spelt as in the first row, or in any."""
         if value is None:
             return
         if column.type.is_float:
@@ -122,7 +124,8 @@ class Expected:
                 raise Mismatch(f"a key comes out as {value}, which none of the rows has that may spell it ({spelling})")
 
     def _shown(self, value, column_type):
-        return f"{value} ({real_of(column_type.name, value)!r})" if column_type.is_float and value is not None else repr(value)
+        return (f"{value} ({real_of(column_type.name, value)!r})" if column_type.is_float
+                and value is not None else repr(value))
 
     def _wrong_groups(self, rows):
         keys = collections.Counter(self._key_of(row) for row in rows)
@@ -133,7 +136,7 @@ class Expected:
                 f"  {len(twice)} more than once: {twice[:3]}")
 
     def _check_repeats(self, answer):
-        """Bit by bit what another engine found in the same order."""
+        """The same bits as another engine's in the same order."""
         if answer.order is None:
             return
         rows = sorted((tuple(map(self._comparable, row, self.types)) for row in answer.rows), key=repr)

@@ -46,7 +46,8 @@ class Function:
         if self.result in ("sum_of", "average_of"):
             if first.name == "decimal128":
                 return ColumnType("decimal128", precision=RESULT_DIGITS, scale=first.scale, nullable=nullable)
-            return ColumnType("f64" if first.is_float else "i64" if first.name.startswith("i") else "u64", nullable=nullable)
+            return ColumnType("f64" if first.is_float else "i64" if first.name.startswith("i") else "u64",
+                              nullable=nullable)
         return dataclasses.replace(first, index="", collation="", nullable=nullable)
 
 

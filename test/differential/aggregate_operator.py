@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hash aggregation as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has to cover.
+"""Hash aggregation as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage
+of a run.
 
-What a run has seen is a set of pairs, such as ("function", "corr", "jit"), ("groups", "batch + 1") and ("partition_bits", 3).
+Coverage is a set of pairs that runs have shown, such as ("function", "corr", "jit"), ("groups", "batch + 1") and
+("partition_bits", 3).
 """
 import collections
 
@@ -31,7 +33,7 @@ def fitted_variant(library, variant):
     return variant, []
 
 
-# ---- what a run shows --------------------------------------------------------------------------------------------------------------------
+# ---- what a run shows ------------------------------------------------------------------------------------------------
 
 
 def density(column):
@@ -91,8 +93,9 @@ def _argument_marks(case):
                 yield "argument collation", column_type.collation
 
 
-_PARAMETERS = {"group_layout": ("auto", "dense", "open", "directory"), "batch_size": BATCHES, "group_load_percent": (10, 33, 50, 75),
-               "partition_bits": range(9), "huge_pages": ("on", "off"), "test.hash": ("zero",)}
+_PARAMETERS = {"group_layout": ("auto", "dense", "open", "directory"), "batch_size": BATCHES,
+               "group_load_percent": (10, 33, 50, 75), "partition_bits": range(9), "huge_pages": ("on", "off"),
+               "test.hash": ("zero",)}
 
 
 def _variant_marks(case, variant):
@@ -102,7 +105,8 @@ def _variant_marks(case, variant):
     appenders = 0 if variant.whole_run else variant.append_threads
     if appenders:
         yield "appenders", appenders
-    if appenders > 1 and variant.params.get("local_groups", 1 << 20) < case.generated_groups // 4 and variant.num_batches > appenders:
+    if (appenders > 1 and variant.params.get("local_groups", 1 << 20) < case.generated_groups // 4
+            and variant.num_batches > appenders):
         yield "threads", "parts partitioned"
     feeder = Feeder(case, variant)
     yield "input", "vectors" if feeder.vectors else "arrow"
@@ -134,7 +138,7 @@ def _variant_marks(case, variant):
 
 
 def _marks(case, variant):
-    """What a run of the case in the variant shows; functions, key types and keys with each engine."""
+    """What a run of the case in the variant covers; functions, key types and keys with each engine."""
     for mark in _argument_marks(case):
         yield (*mark, variant.engine) if mark[0] == "function" else mark
     for mark in _key_marks(case):
@@ -158,11 +162,12 @@ def _wanted():
     yield from {
         "keys": (0, MAX_KEYS), "key": (*SPELLINGS, "NaNs", "-0"), "key dictionary": ("i8", "u16", "i32"),
         "argument": ("dictionary",), "groups": (0, 1, "few", "batch - 1", "batch", "batch + 1", "many"),
-        "rows": ("sorted", "filtered", "selected", "selected in another order"), "batches": ("with dictionaries of their own",),
+        "rows": ("sorted", "filtered", "selected", "selected in another order"),
+        "batches": ("with dictionaries of their own",),
         "appenders": (1, 2, 3, 4), "threads": ("parts partitioned",), "input": ("arrow", "vectors"),
-        "result": ("arrow", "vectors", "by partitions"), "result rows": (1, 7, 1000), "readers": ("several",), "run at once": (1, 2, 3),
-        "states": ("arrow", "vectors", "by partitions"), "hint": ("right groups", "wrong groups", "right range", "wrong range"),
-        "error": ("sum out of range",),
+        "result": ("arrow", "vectors", "by partitions"), "result rows": (1, 7, 1000), "readers": ("several",),
+        "run at once": (1, 2, 3), "states": ("arrow", "vectors", "by partitions"),
+        "hint": ("right groups", "wrong groups", "right range", "wrong range"), "error": ("sum out of range",),
     }.items()
 
 
@@ -196,7 +201,7 @@ class Coverage:
         return bool(self.unseen & shown) or bool(unmarked) and case.generated_rows <= BIG_ROWS
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_aggregates or not self.unseen
 
     def unseen_text(self):

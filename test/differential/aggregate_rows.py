@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random columns of an aggregation: keys that make a wanted number of groups, arguments whose sums do or do not fit, filters.
+"""Random columns of an aggregation: keys with a given number of groups, arguments whose sums may overflow, filters.
 
-Keys come as a *pool* of tuples, made as the build side of a join is (join_rows.py), from which rows are drawn:
+Keys are drawn from a *pool* of tuples, which is made as the build side of a join is (join_rows.py):
 
-    pool (1, 'a') (2, 'b') (null, 'c')      rows 0 1 2 2 0: each tuple once, the rest drawn, then perhaps sorted, which makes runs
+    pool (1, 'a') (2, 'b') (null, 'c')      rows 0 1 2 2 0: each tuple once, the rest at random, then perhaps sorted
+                                            into runs
 """
 import dataclasses
 
 from aggregate_functions import ACCEPTED, COMPARING, FUNCTIONS, HOST_ARGUMENT, HOST_NAME
 from join_rows import mixed_keys, narrow_keys
 from oracle import normalise
-from random_data import (COLLATIONS, INTEGER_CODES, STRING_TYPES, ColumnType, float_bits, integer_bounds, random_indices, random_type,
-                         random_values, with_nulls)
+from random_data import (COLLATIONS, INTEGER_CODES, STRING_TYPES, ColumnType, float_bits, integer_bounds,
+                         random_indices, random_type, random_values, with_nulls)
 
 MANY_GROUPS = 50_000
 BATCHES = (1, 7, 64, 1024, 4096)  # values of batch_size
@@ -42,7 +43,8 @@ class Aggregate:
 
     def canonical_text(self):
         """As the library prints it: the collation that is the default anyway is left out."""
-        plain = [dataclasses.replace(column_type, collation="" if column_type.collation == "binary" else column_type.collation)
+        plain = [dataclasses.replace(column_type,
+                                     collation="" if column_type.collation == "binary" else column_type.collation)
                  for column_type in self.types]
         return dataclasses.replace(self, types=plain).text()
 
@@ -56,7 +58,7 @@ class Aggregate:
         return call + (":filter" if self.filter else "")
 
 
-# ---- sizes -------------------------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 def random_sizes(rng):
@@ -70,15 +72,17 @@ def random_sizes(rng):
     if style == "batch":
         groups = max(rng.choice(BATCHES[1:]) + rng.choice((-1, 0, 1)), 1)
         return groups, groups + rng.choice((0, 0, groups, rng.randint(0, 500)))
-    groups = {"one": 1, "few": rng.randint(2, 20), "hundreds": rng.randint(20, 700), "thousands": rng.randint(700, 5000)}[style]
-    return groups, rng.choice((groups, rng.randint(1, 2000), rng.choice(BATCHES) + rng.choice((-1, 0, 1)) + 1, 3 * groups))
+    groups = {"one": 1, "few": rng.randint(2, 20), "hundreds": rng.randint(20, 700),
+              "thousands": rng.randint(700, 5000)}[style]
+    return groups, rng.choice((groups, rng.randint(1, 2000), rng.choice(BATCHES) + rng.choice((-1, 0, 1)) + 1,
+                               3 * groups))
 
 
-# ---- keys --------------------------------------------------------------------------------------------------------------------------------
+# ---- keys ------------------------------------------------------------------------------------------------------------
 
 
 def _pool(rng, num_tuples):
-    """Key columns of about so many tuples that differ."""
+    """Key columns of about this many distinct tuples."""
     most_keys = None
     if num_tuples < 3000 and rng.random() < 0.05:
         most_keys = 16
@@ -116,7 +120,8 @@ def random_keys(rng, num_tuples, num_rows):
     if size == 0 or num_rows == 0:
         rows = []
     elif rng.random() < 0.75 or num_tuples >= MANY_GROUPS:
-        rows = list(range(min(size, num_rows))) + random_indices(rng, max(num_rows - size, 0), size, rng.choice(("uniform", "zipf")))
+        rows = list(range(min(size, num_rows))) + random_indices(rng, max(num_rows - size, 0), size,
+                                                                 rng.choice(("uniform", "zipf")))
         if rng.random() < 0.7:
             rng.shuffle(rows)
     else:
@@ -139,17 +144,18 @@ def is_sorted(keys):
     return len(rows) > 1 and changes + 1 == len(set(rows)) < len(rows)
 
 
-# ---- arguments ---------------------------------------------------------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------------------------------
 
 
 def _mild_values(rng, column_type, count):
-    """Numbers whose sums mostly fit, and whose squares do."""
+    """Numbers whose sums mostly fit, and whose squares fit."""
     if column_type.name == "decimal128":
         bound = 10 ** min(column_type.precision, rng.choice((2, 10, 33))) - 1
         return [rng.randint(-bound, bound).to_bytes(16, "little", signed=True) for _ in range(count)]
     if column_type.is_float:
         middle, spread = rng.choice((0, 0, 1, -1000, 1e6)), rng.choice((1, 1, 1000, 1e-3))
-        return [float_bits(column_type, rng.choice((rng.gauss(middle, spread), round(rng.gauss(middle, spread))))) for _ in range(count)]
+        return [float_bits(column_type, rng.choice((rng.gauss(middle, spread), round(rng.gauss(middle, spread)))))
+                for _ in range(count)]
     low, high = integer_bounds(column_type)
     bound = rng.choice((2, 100, 1 << 20, 1 << 40))
     return [rng.randint(max(low, -bound), min(high, bound)) for _ in range(count)]
@@ -174,7 +180,8 @@ def _argument_type(rng, function):
 
 
 def _rows(rng, num_rows, num_values, nullable):
-    rows = random_indices(rng, num_rows, num_values, rng.choice(("uniform", "uniform", "uniform", "sequential", "zipf", "equal")))
+    rows = random_indices(rng, num_rows, num_values,
+                          rng.choice(("uniform", "uniform", "uniform", "sequential", "zipf", "equal")))
     return with_nulls(rng, rows, rng.choice(NULL_DENSITIES) if nullable else 0)
 
 
@@ -188,7 +195,8 @@ def _own_argument(rng, function, num_rows):
 
 def _known_argument(rng, function, columns):
     """(type, column) of a column that there is; None where none fits."""
-    usable = [column for column in columns if column.type.name in ACCEPTED[function.accepts]] if function.name != "host" else []
+    usable = ([column for column in columns if column.type.name in ACCEPTED[function.accepts]]
+              if function.name != "host" else [])
     if not usable:
         return None
     column = rng.choice(usable)
@@ -208,8 +216,10 @@ def _random_aggregate(rng, name, columns, num_rows):
     filtering = None
     if rng.random() < 0.25:
         filtering = Column(ColumnType("bool", nullable=True), [0, 1], _rows(rng, num_rows, 2, True))
-    return Aggregate(name, types, arguments, filtering, rng.choice(("0", "1", "0.5", "0.25", "0.9", "0.999", repr(round(rng.random(), 3)))),
-                     rng.choice((b"", b",", b", ", b"\0", b"'", b"\xff\x01", b"-" * 40)) if name == "string_agg" else b"")
+    return Aggregate(name, types, arguments, filtering,
+                     rng.choice(("0", "1", "0.5", "0.25", "0.9", "0.999", repr(round(rng.random(), 3)))),
+                     rng.choice((b"", b",", b", ", b"\0", b"'", b"\xff\x01", b"-" * 40))
+                     if name == "string_agg" else b"")
 
 
 def random_aggregates(rng, keys, num_rows):
@@ -222,7 +232,7 @@ def random_aggregates(rng, keys, num_rows):
     return aggregates
 
 
-# ---- what a group is ---------------------------------------------------------------------------------------------------------------------
+# ---- what a group is -------------------------------------------------------------------------------------------------
 
 
 def group_keys(keys, num_rows):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs an aggregation in a variant through the C ABI: compile, append, finalise, read; and reads what comes out.
+"""Runs an aggregation in a variant through the C ABI: compile, append, finalise, read.
 
-    answer = run(library, case, variant)         groups as tuples of physical values, statistics, or the error that it ended in
+    answer = run(library, case, variant)         groups as tuples of physical values, statistics, or the error
 
-With several stages the batches are partitioned to as many aggregations, all but the last of which let out states, which the last one takes
-in beside its own rows.
+With several stages the batches are distributed over as many aggregations. All but the last emit states, which the last
+one merges with its own rows.
 """
 import ctypes
 import dataclasses
@@ -23,7 +23,7 @@ from worker_threads import partitioned, in_threads, run_each, taken
 
 DEFAULT_BATCH_ROWS = 65536
 
-# ---- the host's function -----------------------------------------------------------------------------------------------------------------
+# ---- the host's function ---------------------------------------------------------------------------------------------
 
 
 def _update_host(user, columns, num_columns, rows, states, n):
@@ -45,7 +45,8 @@ def _merge_host(user, into, other, n):
 
 
 def _finalise_host(user, states, n, values, validity):
-    out, valid = ctypes.cast(values, ctypes.POINTER(ctypes.c_uint64)), ctypes.cast(validity, ctypes.POINTER(ctypes.c_uint8))
+    out, valid = (ctypes.cast(values, ctypes.POINTER(ctypes.c_uint64)),
+                  ctypes.cast(validity, ctypes.POINTER(ctypes.c_uint8)))
     for place in range(n):
         state = ctypes.cast(states[place], ctypes.POINTER(ctypes.c_uint64))
         out[place] = state[1]
@@ -58,13 +59,14 @@ def _finalise_host(user, states, n, values, validity):
 def register_host_function(library):
     """host.xor_of_both, once for the process. Answers what the library calls, which must stay."""
     function = quern_abi.AggregateFunction(ctypes.sizeof(quern_abi.AggregateFunction), 16, HOST_ARGUMENT.encode(), None,
-                                           quern_abi.UPDATE_FUNCTION(_update_host), quern_abi.MERGE_FUNCTION(_merge_host),
+                                           quern_abi.UPDATE_FUNCTION(_update_host),
+                                           quern_abi.MERGE_FUNCTION(_merge_host),
                                            quern_abi.FINALISE_FUNCTION(_finalise_host))
     library.call("quern_register_aggregate", HOST_NAME.encode(), ctypes.byref(function))
     return function
 
 
-# ---- results -----------------------------------------------------------------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------------------------------------
 
 
 class _Reader:
@@ -91,7 +93,8 @@ class _Reader:
         """A quern_result, copied."""
         if result.num_columns != len(self.types):
             raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
-        columns = [result_array(result.columns[number], column_type, result.num_rows) for number, column_type in enumerate(self.types)]
+        columns = [result_array(result.columns[number], column_type, result.num_rows)
+                   for number, column_type in enumerate(self.types)]
         self._add(result.num_rows, columns)
         return True
 
@@ -105,18 +108,20 @@ class _Reader:
             self.batches.append((num_rows, columns))
 
     def rows(self):
-        return [row for num_rows, columns in self.batches for row in zip(*(comparable(column).to_pylist() for column in columns))]
+        return [row for num_rows, columns in self.batches
+                for row in zip(*(comparable(column).to_pylist() for column in columns))]
 
 
 def state_types(case):
     return output_types(case)[:len(case.keys)] + [ColumnType("binary") for _ in case.aggregates]
 
 
-# ---- rows in -----------------------------------------------------------------------------------------------------------------------------
+# ---- rows in ---------------------------------------------------------------------------------------------------------
 
 
 def _append(target, feeder, batches):
-    """`target`: an aggregation or an appender. Nothing may be kept of a batch: its buffers are unmapped when it is done."""
+    """`target`: an aggregation or an appender. Nothing may be kept of a batch: its buffers are unmapped when it is
+    done."""
     for batch, owners in batches:
         if feeder.vectors:
             target.append(batch)
@@ -131,7 +136,8 @@ def _append_states(target, num_keys, batches):
             target.append_arrow(columns, states=True)
         else:
             keep = []
-            target.append(quern_abi.raw_batch(columns[:num_keys], columns[num_keys:], None, num_rows, 0, keep), states=True)
+            target.append(quern_abi.raw_batch(columns[:num_keys], columns[num_keys:], None, num_rows, 0, keep),
+                          states=True)
 
 
 def _append_all(aggregate, variant, batches, append):
@@ -151,11 +157,13 @@ def _append_all(aggregate, variant, batches, append):
 def _range_of_hint(key, style):
     """(least, greatest) of a key's values, as a host may know or believe it."""
     used = {index for index in key.indices if index is not None}
-    values = [value - (1 << 64) if value >> 63 and key.type.name == "u64" else value for value in (key.values[index] for index in used)]
+    values = [value - (1 << 64) if value >> 63 and key.type.name == "u64" else value
+              for value in (key.values[index] for index in used)]
     least, most = (min(values), max(values)) if values else (0, 0)
     third = (most - least) // 3
     return {"right": (least, most), "narrow": (least + third, most - third), "wide": (least - 1000, most + 100_000),
-            "shifted": (most + 1, most + 1 + third), "inverted": (most + 1, least - 1), "whole": (-(1 << 63), (1 << 63) - 1)}[style]
+            "shifted": (most + 1, most + 1 + third), "inverted": (most + 1, least - 1),
+            "whole": (-(1 << 63), (1 << 63) - 1)}[style]
 
 
 def _hint(aggregate, case, variant):
@@ -169,7 +177,7 @@ def _hint(aggregate, case, variant):
             aggregate.hint_range(place, *bounds)
 
 
-# ---- the phases --------------------------------------------------------------------------------------------------------------------------
+# ---- the phases ------------------------------------------------------------------------------------------------------
 
 
 def _finalise(aggregate, variant):
@@ -184,7 +192,7 @@ def _shares(variant):
 
 
 def _read(aggregate, case, variant):
-    """The groups, read by several readers in turns or at once, whole or share by share."""
+    """The groups, read by several readers in turns or concurrently, as a whole or by partitions."""
     types, rows = output_types(case), []
     for share in _shares(variant):
         handles = [aggregate.groups("results", variant.batch_rows, share) for _ in range(variant.num_readers)]
@@ -220,12 +228,14 @@ def _check_schema(aggregate, case, fields):
     """Of results and of states, against the spec and the names of the input."""
     for columns, types in (("results", output_types(case)), ("states", state_types(case))):
         schema = list(aggregate.result_schema(columns))
-        names = [fields[number] for number in range(len(case.keys))] + [item.canonical_text() for item in case.aggregates]
+        names = ([fields[number] for number in range(len(case.keys))]
+                 + [item.canonical_text() for item in case.aggregates])
         wanted = [(name, column_type.value_arrow(), column_type.nullable) for name, column_type in zip(names, types)]
         told = [(field.name, field.type, field.nullable) for field in schema]
         differing = [pair for pair in zip(told, wanted) if pair[0] != pair[1]]
         if len(told) != len(wanted) or differing:
-            raise Mismatch(f"the schema of {columns} has {len(told)} fields, expected {len(wanted)}; (told, expected): {differing[:3]}")
+            raise Mismatch(f"the schema of {columns} has {len(told)} fields, expected {len(wanted)}; (told, expected): "
+                           f"{differing[:3]}")
 
 
 def _check_layout(case, variant, layout):
@@ -252,9 +262,11 @@ class Answer:
 def _answer(case, variant, rows=(), aggregate=None, error=None):
     stats = aggregate.stats() if aggregate else None
     is_one = variant.stages == 1 or variant.whole_run
-    order = None if variant.is_concurrent() or variant.finalise_threads > 1 else repr(dataclasses.replace(variant, engine=""))
+    order = (None if variant.is_concurrent()
+             or variant.finalise_threads > 1 else repr(dataclasses.replace(variant, engine="")))
     return Answer(list(rows), stats.input_rows if stats and is_one else None, stats.num_groups if stats else 0,
-                  aggregate.layout() if aggregate else None, variant.key_spelling(), order, variant.is_concurrent(), error)
+                  aggregate.layout() if aggregate else None, variant.key_spelling(), order, variant.is_concurrent(),
+                  error)
 
 
 def _filled(kernel, case, variant, feeder, batches, states=()):
@@ -282,7 +294,7 @@ def _run_at_once(kernel, case, variant, feeder):
                 reader = _Reader(output_types(case), True, variant.batch_rows)
                 readers.append(reader)
                 return reader.take(result)
-            except Exception as error:  # whatever it is, it is raised when the library has come back
+            except Exception as error:  # any exception is raised again when the library has returned
                 readers.append(error)
                 return False
 
@@ -327,11 +339,12 @@ def run(library, case, variant):
     return answer
 
 
-# ---- kernels -----------------------------------------------------------------------------------------------------------------------------
+# ---- kernels ---------------------------------------------------------------------------------------------------------
 
 
 def check_compiles_twice(library, case, variant):
-    """The same spec gives the same kernel when it is made anew; and layouts that its keys do not fit are refused."""
+    """The same spec gives the same kernel when it is compiled again, and layouts that its keys do not fit are
+    refused."""
     check_made_anew(library, case.spec(), variant)
     if not case.fits_word():
         for layout in ("dense", "open"):

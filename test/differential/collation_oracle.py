@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What strings are under a collation: equal, in order, alike; straight from the published rules, and sharing no code or table with Quern.
+"""Equality, order and LIKE under a collation, straight from the published rules; no code or table is shared with Quern.
 
     equality_key("utf8mb4_unicode_ci", "Straße ".encode())      (0x0FEA, 0x1002, ..); equal keys, equal strings
     order_key("utf8mb4_bin", b"a\\t") < order_key("utf8mb4_bin", b"a")        as if spaces followed
-    matches("utf8mb4_general_ci", "a", "A")                     True: LIKE takes one character for the other
+    matches("utf8mb4_general_ci", "a", "A")                     True: LIKE matches one character with the other
     like("utf8mb4_bin", b"a_%", b"abc", "\\\\")                 True
 
-A string is a list of units: its bytes, or its characters' weights. Characters weigh what Unicode's tables say (character_weights.py has an
-extract of them; general_ci follows from Python's unicodedata), and each byte of ill-formed UTF-8 is a unit of its own above all characters;
-under `tidb.` names with weights it ends the string instead. (ascii_ci is of bytes.) Then units at the end go that are padding:
+A string is a list of units: its bytes, or its characters' weights. Weights are those of Unicode's tables
+(character_weights.py extracts them; general_ci follows from Python's unicodedata). Each byte of ill-formed UTF-8 is a
+unit of its own above all characters; under `tidb.` names with weights it ends the string instead. (ascii_ci works on
+bytes.) Then padding at the end is removed:
 
     utf8mb4_unicode_ci        'a \\0' -> 0E33 0209 (nothing) -> 0E33         padding is what weighs as a space does
-    tidb.utf8mb4_unicode_ci   'a \\0' -> 0E33 0209                           only U+0020 at the very end goes, before anything is weighed
+    tidb.utf8mb4_unicode_ci   'a \\0' -> 0E33 0209 only U+0020 at the very end goes, before anything is weighed
 """
 import dataclasses
 import functools
@@ -31,12 +32,14 @@ class Collation:
 
 def _rows():
     for name, pad, weights in (
-            ("binary", "no", "bytes"), ("ascii_bin", "pads", "bytes"), ("latin1_bin", "pads", "latin1"), ("utf8_bin", "pads", "bytes"),
-            ("utf8mb4_bin", "pads", "bytes"), ("utf8mb4_0900_bin", "no", "bytes"), ("ascii_ci", "pads", "upper"),
-            ("utf8_general_ci", "pads", "general"), ("utf8mb4_general_ci", "pads", "general"), ("utf8_unicode_ci", "pads", "uca400"),
+            ("binary", "no", "bytes"), ("ascii_bin", "pads", "bytes"), ("latin1_bin", "pads", "latin1"),
+            ("utf8_bin", "pads", "bytes"), ("utf8mb4_bin", "pads", "bytes"), ("utf8mb4_0900_bin", "no", "bytes"),
+            ("ascii_ci", "pads", "upper"), ("utf8_general_ci", "pads", "general"),
+            ("utf8mb4_general_ci", "pads", "general"), ("utf8_unicode_ci", "pads", "uca400"),
             ("utf8mb4_unicode_ci", "pads", "uca400"), ("utf8mb4_unicode_520_ci", "pads", "uca520"),
-            ("utf8mb4_0900_ai_ci", "no", "uca900"), ("tidb.binary", "no", "bytes"), ("tidb.ascii_bin", "trims", "bytes"),
-            ("tidb.latin1_bin", "trims", "bytes"), ("tidb.utf8_bin", "trims", "bytes"), ("tidb.utf8mb4_bin", "trims", "bytes"),
+            ("utf8mb4_0900_ai_ci", "no", "uca900"), ("tidb.binary", "no", "bytes"),
+            ("tidb.ascii_bin", "trims", "bytes"), ("tidb.latin1_bin", "trims", "bytes"),
+            ("tidb.utf8_bin", "trims", "bytes"), ("tidb.utf8mb4_bin", "trims", "bytes"),
             ("tidb.utf8mb4_0900_bin", "no", "bytes"), ("tidb.utf8_general_ci", "trims", "general"),
             ("tidb.utf8mb4_general_ci", "trims", "general"), ("tidb.utf8_unicode_ci", "trims", "uca400"),
             ("tidb.utf8mb4_unicode_ci", "trims", "uca400"), ("tidb.utf8mb4_0900_ai_ci", "no", "uca900_tidb")):
@@ -53,7 +56,7 @@ def collation_of(name):
     return COLLATIONS[name] if name else BINARY
 
 
-# ---- weights of characters ---------------------------------------------------------------------------------------------------------------
+# ---- weights of characters -------------------------------------------------------------------------------------------
 
 
 @functools.cache
@@ -71,7 +74,8 @@ def _tables():
 
 
 def known_code_points():
-    """Characters whose weights in the tables are known; others have implicit ones, where they have any (Han, Hangul syllables)."""
+    """Characters whose weights in the tables are known. Others have implicit weights (Han, Hangul syllables) or
+    none."""
     return sorted(set().union(*_tables()))
 
 
@@ -118,8 +122,9 @@ def _uca900(code, of_tidb=False):
 _GENERAL_BLOCKS = {0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x1E, 0x1F, 0x21, 0x24, 0xFF}
 _GENERAL_EXCEPTIONS = {0x00DF: 0x53, 0x03F2: 0x03A3, 0x0419: 0x0419, 0x0439: 0x0419}
 # In those blocks, younger than Unicode 3.0: assigned by 3.1 or 3.2, after which unicodedata knows.
-_SINCE_3_1 = {0x220, 0x34F, *range(0x363, 0x370), 0x3D8, 0x3D9, 0x3F4, 0x3F5, 0x3F6, 0x48A, 0x48B, 0x4C5, 0x4C6, 0x4C9, 0x4CA, 0x4CD, 0x4CE,
-              *range(0x500, 0x510), *range(0x213D, 0x214C), *range(0x21F4, 0x2200), *range(0x24EB, 0x24FF), 0xFF5F, 0xFF60}
+_SINCE_3_1 = {0x220, 0x34F, *range(0x363, 0x370), 0x3D8, 0x3D9, 0x3F4, 0x3F5, 0x3F6, 0x48A, 0x48B, 0x4C5, 0x4C6, 0x4C9,
+              0x4CA, 0x4CD, 0x4CE, *range(0x500, 0x510), *range(0x213D, 0x214C), *range(0x21F4, 0x2200),
+              *range(0x24EB, 0x24FF), 0xFF5F, 0xFF60}
 
 
 def _is_old(character):
@@ -158,15 +163,17 @@ def _upper(code):
 
 
 def _latin1(code):
-    """MySQL's latin1 is Windows-1252, whose five holes are control characters; what it lacks comes after it, by code point."""
+    """MySQL's latin1 is Windows-1252, whose five holes are control characters; what it lacks comes after it, by code
+    point."""
     try:
         return (chr(code).encode("cp1252")[0],)
     except UnicodeEncodeError:
         return (code,) if code in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else (0x10000 + code,)
 
 
-_WEIGHTS = {"upper": _upper, "latin1": _latin1, "general": _general, "uca400": _uca400, "uca520": functools.partial(_uca400, table=1),
-            "uca900": _uca900, "uca900_tidb": functools.partial(_uca900, of_tidb=True)}
+_WEIGHTS = {"upper": _upper, "latin1": _latin1, "general": _general, "uca400": _uca400,
+            "uca520": functools.partial(_uca400, table=1), "uca900": _uca900,
+            "uca900_tidb": functools.partial(_uca900, of_tidb=True)}
 
 
 @functools.lru_cache(1 << 16)
@@ -174,7 +181,7 @@ def weights_of(kind, code):
     return _WEIGHTS[kind](code)
 
 
-# ---- characters of bytes -----------------------------------------------------------------------------------------------------------------
+# ---- characters of bytes ---------------------------------------------------------------------------------------------
 
 
 def characters(value):
@@ -187,7 +194,7 @@ def characters(value):
                 for code in map(ord, value.decode("utf-8", "surrogateescape"))]
 
 
-# ---- keys --------------------------------------------------------------------------------------------------------------------------------
+# ---- keys ------------------------------------------------------------------------------------------------------------
 
 
 def _units(collation, value):
@@ -261,11 +268,11 @@ def is_plain(name):
     return collation.pad == "no" and collation.weights == "bytes"
 
 
-# ---- LIKE --------------------------------------------------------------------------------------------------------------------------------
+# ---- LIKE ------------------------------------------------------------------------------------------------------------
 
 
 def matches(name, one, other):
-    """Whether LIKE takes one unit of `characters` for the other; expansions do not match, and nothing is ignored."""
+    """Whether LIKE matches one unit of `characters` with the other; expansions do not match, and nothing is ignored."""
     collation = collation_of(name)
     if one == other:
         return True
@@ -303,5 +310,6 @@ def like(name, pattern, value, escape="\\"):
         if kind == "any":
             reached = set(range(min(reached), len(units) + 1)) if reached else reached
         else:
-            reached = {place + 1 for place in reached if place < len(units) and (kind == "one" or matches(name, wanted, units[place]))}
+            reached = {place + 1 for place in reached if place < len(units)
+                       and (kind == "one" or matches(name, wanted, units[place]))}
     return len(units) in reached

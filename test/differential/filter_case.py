@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random filter: condition and rows, and the ways to run it, all of which must let the rows through that the oracles say.
+"""One random filter: its condition, its rows, and its variants: ways to run it, all of which must pass the oracles'
+rows.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "filter utf8(ascii_ci):nullable like 'a%' or not i32 in (1, 2)"
-    case.variants()                               engine, cut into batches, selections, what is asked for: rows, bits or their number
+    case.variants()                               engine, batches, selections, the form of the output: rows, bits or
+                                                  their number
 
-A case is rows without a layout (filter_rows.py). A reduction of a case drops rows or leaves; minimising a failure is trying reductions.
+A case is rows without a layout (filter_rows.py). A reduction of a case drops rows or leaves; a failure is minimised by
+trying reductions.
 """
 import dataclasses
 import random
@@ -18,7 +21,7 @@ OUTPUTS = ("select", "mask", "count")
 
 
 def _without(condition, dropped):
-    """The tree without some of its leaves, by their numbers; None: nothing is left."""
+    """The tree without the leaves of these numbers; None if nothing is left."""
     number = -1
 
     def keep(node):
@@ -76,7 +79,8 @@ class Case(OneInputCase):
         return False
 
     def reduced(self, reduction):
-        """A new case of the same numbers with less: {"without": [..]} leaves, {"rows": [first, end]}, {"plain": true}."""
+        """A new case of the same numbers with less: {"without": [..]} leaves, {"rows": [first, end]}, {"plain":
+        true}."""
         case = Case.generate(self.seed, self.number)
         case.reduction, case.plain = reduction, bool(reduction.get("plain"))
         case.condition = _without(case.condition, reduction.get("without", ()))
@@ -86,11 +90,12 @@ class Case(OneInputCase):
         return case
 
     def spec(self):
-        """As a host may write it: with parentheses that need not be, and constants in hex."""
+        """The spec as a host may write it: with redundant parentheses, and constants in hex."""
         return "filter " + self.condition.text(random.Random(f"filter text/{self.seed}/{self.number}"))
 
     def canonical_spec(self):
-        """As the library prints it: the collation that is the default anyway is left out. None where floats are printed."""
+        """As the library prints it: the collation that is the default anyway is left out. None where floats are
+        printed."""
         if any(column.type.is_float for column in self.keys):
             return None
         return "filter " + self.condition.text().replace("(binary)", "")
@@ -118,7 +123,7 @@ class Case(OneInputCase):
         return variants[:3] if self.generated_rows >= BIG_ROWS else variants
 
 
-# ---- how to run it -----------------------------------------------------------------------------------------------------------------------
+# ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -128,17 +133,18 @@ class Variant(RandomVariant):
     num_batches: int
     interfaces: dict      # of "input": "arrow" or "vectors"
     output: str           # of OUTPUTS
-    threads: int          # 0: the caller's own; otherwise so many ask one filter at the same time
+    threads: int          # 0: the calling thread; otherwise the number of threads that use one filter at the same time
     shuffled: bool        # selections are not ascending
     misaligned: bool
     layout_seed: int
     append_threads: int = 0
-    whole_run: int = 0    # what row_feed.py asks of every variant
+    whole_run: int = 0    # which row_feed.py reads of every variant
 
     @staticmethod
     def random(rng):
-        return Variant("jit", {}, rng.choice((1, 1, 2, 3, 7)), {"input": rng.choice(("arrow", "vectors"))}, rng.choice(OUTPUTS),
-                       rng.choice((0, 0, 0, 2, 3)), rng.random() < 0.3, rng.random() < 0.05, rng.getrandbits(32))
+        return Variant("jit", {}, rng.choice((1, 1, 2, 3, 7)), {"input": rng.choice(("arrow", "vectors"))},
+                       rng.choice(OUTPUTS), rng.choice((0, 0, 0, 2, 3)), rng.random() < 0.3, rng.random() < 0.05,
+                       rng.getrandbits(32))
 
     def mixes_rows(self):
         return self.shuffled

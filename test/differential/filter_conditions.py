@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of filters (runtime/spec/filter_spec.h): as a spec writes them, what they say of a row, and the same in SQL.
+"""Conditions of filters (runtime/spec/filter_spec.h): their text in a spec, their truth for a row, and the same in SQL.
 
     leaf = Leaf("like", Column(utf8, [b"abc"], [0, None]), values=[b"a%"], negated=True)
     And([leaf, ..]).text()               "utf8:nullable not like 'a%' and .."
-    leaf.truths(2)                       [False, None]: of each row True, False or None, which is unknown
+    leaf.truths(2)                       [False, None]: True, False or None (unknown) for each row
 
 Constants are physical values (random_data.py).
 """
@@ -20,7 +20,7 @@ SIGNS = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.l
 _WRITTEN = {"=": ("=", "=="), "<>": ("<>", "!=")}
 
 
-# ---- constants ---------------------------------------------------------------------------------------------------------------------------
+# ---- constants -------------------------------------------------------------------------------------------------------
 
 
 def _is_printable(value):
@@ -65,7 +65,7 @@ def sql_literal(column_type, value):
     return str(value)
 
 
-# ---- leaves ------------------------------------------------------------------------------------------------------------------------------
+# ---- leaves ----------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -89,7 +89,8 @@ class Leaf:
         column_type, negation = self.column.type, " not" if self.negated else ""
         literals = [literal_text(column_type, value, rng) for value in self.values]
         op = rng.choice(_WRITTEN.get(self.op, (self.op,))) if rng else self.op
-        if self.kind == "bool" or rng is None and (column_type.name, self.kind, op, literals) == ("bool", "compare", "=", ["true"]):
+        if (self.kind == "bool" or rng is None
+                and (column_type.name, self.kind, op, literals) == ("bool", "compare", "=", ["true"])):
             return column_type.text()
         if self.kind == "null":
             return f"{column_type.text()} is{negation} null"
@@ -136,10 +137,11 @@ class Leaf:
         return constants
 
     def sql(self, number):
-        """Of columns c{number}, c{number + 1}; None where DuckDB cannot say it."""
+        """SQL over columns c{number}, c{number + 1}; None where DuckDB has no equivalent."""
         if any(not _is_sql(column.type) and self.kind != "null" for column in self.columns()):
             return None
-        compared = lambda text: f"rtrim({text}, ' ')" if self.column.type.is_collated and is_trimmed_text(self.column.type) else text
+        compared = lambda text: (f"rtrim({text}, ' ')"
+                                 if self.column.type.is_collated and is_trimmed_text(self.column.type) else text)
         column, negation = compared(f"c{number}"), "NOT " if self.negated else ""
         literals = [compared(sql_literal(self.column.type, value)) for value in self.values]
         if self.kind == "bool":
@@ -168,7 +170,8 @@ class Leaf:
             if character in "%_" and character != self.escape and not escaped:
                 pieces.append(".*" if character == "%" else ".")
             else:
-                pieces.append(character if character.isalnum() and character.isascii() else f"\\x{{{ord(character):x}}}")
+                pieces.append(character if character.isalnum()
+                              and character.isascii() else f"\\x{{{ord(character):x}}}")
             escaped = False
         regex = "".join(pieces)
         return f"{negation}regexp_full_match(c{number}, '(?s){regex}')"
@@ -179,7 +182,7 @@ def _is_sql(column_type):
     return not column_type.is_collated or is_trimmed_text(column_type)
 
 
-# ---- and, or, not ------------------------------------------------------------------------------------------------------------------------
+# ---- and, or, not ----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -238,7 +241,7 @@ def depth(condition):
 
 
 def like_shape(pattern):
-    """What a pattern without escapes asks for: all, exact, prefix, suffix, contains, general."""
+    """The kind of a pattern without escapes: all, exact, prefix, suffix, contains, general."""
     text = re.sub(rb"%+", b"%", pattern)
     if text == b"%":
         return "all"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a filter must let through: the rows for which Python finds the condition true, which DuckDB has to agree with where SQL says so.
+"""The rows that a filter must pass: those for which Python finds the condition true. DuckDB must agree where SQL can
+express the condition.
 
-DuckDB is asked leaf by leaf, for whether it is true, false or null, and for the whole condition where it has an answer to every leaf.
+DuckDB evaluates each leaf (true, false or null), and the whole condition where it can evaluate every leaf.
 """
 import dataclasses
 
@@ -17,9 +18,10 @@ MAX_DUCKDB_ROWS = 5000
 
 @dataclasses.dataclass
 class Answer:
-    """What came out, batch by batch. `places`: of each batch, the row of the case in each place that was asked for."""
+    """What came out, batch by batch. `places`: for each batch, the row of the case at each selected place."""
     places: list
-    passed: list          # rows of the case that passed, in the order of their batch and place; None: only their number is known
+    passed: list          # rows of the case that passed, in the order of their batch and place; None: only their number
+                          # is known
     count: int
     same_bits: bool = True
 
@@ -30,7 +32,8 @@ class DuckdbFilter:
         self._connection.execute("SET threads = 1")
 
     def check(self, case, truths):
-        """Raises AssertionError where Python's truths are not DuckDB's: a defect of the harness. Answers how many leaves it could say."""
+        """Raises AssertionError where Python and DuckDB disagree: a defect of the harness. Returns the number of leaves
+        that DuckDB evaluated."""
         columns = {"row_id": pa.array(range(case.num_rows), pa.int64())}
         expressions, number = [], 0
         for leaf in case.condition.leaves():
@@ -44,13 +47,15 @@ class DuckdbFilter:
             return 0
         self._connection.register("input", pa.table(columns))
         try:
-            rows = self._connection.sql(f"SELECT {', '.join(pair[0] for pair in asked)} FROM input ORDER BY row_id").fetchall()
+            rows = self._connection.sql(
+                f"SELECT {', '.join(pair[0] for pair in asked)} FROM input ORDER BY row_id").fetchall()
         finally:
             self._connection.unregister("input")
         for place, (expression, ours) in enumerate(asked):
             for row, theirs in enumerate(answers[place] for answers in rows):
                 if theirs is not ours[row]:
-                    raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay {case.replay()}: "
+                    raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay "
+                                         f"{case.replay()}: "
                                          f"row {row} is {theirs} to DuckDB, {ours[row]} to Python, in {expression}\n"
                                          f"{case.rows_text(row + 1)}")
         return len(asked)
@@ -71,7 +76,8 @@ class Expected:
 
     def check(self, answer):
         if answer.count != self.num_passed:
-            raise Mismatch(f"{answer.count} rows passed; expected {self.num_passed} of {self.case.num_rows}{self._differing(answer)}")
+            raise Mismatch(f"{answer.count} rows passed; expected {self.num_passed} of "
+                           f"{self.case.num_rows}{self._differing(answer)}")
         if answer.passed is not None:
             wanted = [row for places in answer.places for row in places if self.truths[row] is True]
             if answer.passed != wanted:
@@ -85,6 +91,7 @@ class Expected:
         for what, rows in (("missing", wanted - set(answer.passed)), ("unexpected", set(answer.passed) - wanted)):
             if rows:
                 row = min(rows)
-                values = [None if column.indices[row] is None else column.values[column.indices[row]] for column in self.case.keys]
+                values = [None if column.indices[row] is None else column.values[column.indices[row]]
+                          for column in self.case.keys]
                 text += f"\n  {len(rows)} {what}, the first of them row {row}: {values}"
         return text

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The filter as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has to cover.
+"""The filter as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage of a
+run.
 
-What a run has seen is a set of pairs, such as ("leaf", "like", "jit"), ("pattern", "contains") and ("constant bytes", 17).
+Coverage is a set of pairs that runs have shown, such as ("leaf", "like", "jit"), ("pattern", "contains") and ("constant
+bytes", 17).
 """
 import collections
 
@@ -31,7 +33,7 @@ def fitted_variant(library, variant):
     return variant, []
 
 
-# ---- what a run shows --------------------------------------------------------------------------------------------------------------------
+# ---- what a run shows ------------------------------------------------------------------------------------------------
 
 
 def _leaf_marks(leaf, num_rows):
@@ -99,14 +101,17 @@ def _marks(case, variant):
 
 def _wanted():
     for engine in ENGINES:
-        for name, values in (("leaf", KINDS), ("negated leaf", ("between", "in", "like", "null")), ("compare", SIGNS), ("columns", SIGNS),
-                             ("compare strings", SIGNS), ("columns strings", SIGNS), ("type", SCALAR_TYPES), ("collation", COLLATIONS),
-                             ("like collation", COLLATIONS), ("pattern", PATTERNS), ("escape", ("default", "none", "!", "x"))):
+        for name, values in (("leaf", KINDS), ("negated leaf", ("between", "in", "like", "null")), ("compare", SIGNS),
+                             ("columns", SIGNS), ("compare strings", SIGNS), ("columns strings", SIGNS),
+                             ("type", SCALAR_TYPES), ("collation", COLLATIONS), ("like collation", COLLATIONS),
+                             ("pattern", PATTERNS), ("escape", ("default", "none", "!", "x"))):
             yield from ((name, value, engine) for value in values)
     seen = {
-        "constant bytes": (*range(MAX_CONSTANT_BYTES + 1), "more"), "dictionary": ("compare", "columns", "between", "in", "like", "null"),
-        "nulls": ("none", "some", "all"), "strings": SPELLINGS, "constants": (1, "few", "many"), "leaves": ("one", "few", "many"),
-        "column": ("mentioned twice",), "not": ("above leaves",), "tree": ("deep",), "threads": ("at once",), "output": OUTPUTS,
+        "constant bytes": (*range(MAX_CONSTANT_BYTES + 1), "more"),
+        "dictionary": ("compare", "columns", "between", "in", "like", "null"),
+        "nulls": ("none", "some", "all"), "strings": SPELLINGS, "constants": (1, "few", "many"),
+        "leaves": ("one", "few", "many"), "column": ("mentioned twice",), "not": ("above leaves",), "tree": ("deep",),
+        "threads": ("at once",), "output": OUTPUTS,
         "rows": (0, 1, "many", "selected", "selected in another order", "none pass", "all pass", "some pass"),
         "input": ("arrow", "vectors"),
     }
@@ -135,11 +140,11 @@ class Coverage:
         self.unseen -= {*_marks(case, variant)}
 
     def adds(self, case):
-        """Whether a run of the case may show what has not been seen."""
+        """Whether a run of the case may cover something new."""
         return bool(self.unseen & {mark for variant in case.variants() for mark in _marks(case, variant)})
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_filters or not self.unseen
 
     def unseen_text(self):

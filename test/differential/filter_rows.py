@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random conditions and the columns that they read: leaves of every kind and type, constants that some rows hold, nearly hold, or spell
-otherwise, patterns cut out of what the rows hold, and trees of and, or, not.
+"""Random conditions and the columns that they read: leaves of every kind and type, constants that equal, nearly equal
+or respell values of rows, patterns cut out of such values, and trees of and, or, not.
 """
 import dataclasses
 
@@ -8,8 +8,8 @@ from aggregate_rows import Column
 from collated_strings import is_known, random_strings, restricted
 from collation_oracle import BY_BYTES
 from filter_conditions import SIGNS, Leaf, Node
-from random_data import (COLLATIONS, SCALAR_TYPES, STRING_TYPES, float_bits, integer_bounds, random_indices, random_type,
-                         random_values, with_nulls)
+from random_data import (COLLATIONS, SCALAR_TYPES, STRING_TYPES, float_bits, integer_bounds, random_indices,
+                         random_type, random_values, with_nulls)
 
 BIG_ROWS = 20_000
 MAX_CONSTANT_BYTES = 40  # of every length up to here; a few are longer
@@ -25,7 +25,7 @@ def random_size(rng):
     return rng.choice((1023, 1024, 1025, 4095, 4096, 4097, 5000)) if style < 0.6 else rng.randint(2, 2000)
 
 
-# ---- columns -----------------------------------------------------------------------------------------------------------------------------
+# ---- columns ---------------------------------------------------------------------------------------------------------
 
 
 def _random_type(rng, names=None):
@@ -52,7 +52,7 @@ def _column(rng, column_type, num_rows, values=None):
     return Column(column_type, values, _indices(rng, column_type, len(values), num_rows))
 
 
-# ---- constants ---------------------------------------------------------------------------------------------------------------------------
+# ---- constants -------------------------------------------------------------------------------------------------------
 
 
 def _cut(rng, column_type, value, first=None):
@@ -90,8 +90,8 @@ def random_constant(rng, column):
     if rng.random() < 0.6 or column_type.name == "bool":
         return value
     if column_type.name == "decimal128":
-        return (int.from_bytes(value, "little", signed=True) // rng.choice((1, 2, -1)) + rng.choice((-1, 0, 1))).to_bytes(16, "little",
-                                                                                                                      signed=True)
+        return (int.from_bytes(value, "little", signed=True) // rng.choice((1, 2, -1))
+                + rng.choice((-1, 0, 1))).to_bytes(16, "little", signed=True)
     if column_type.is_float:
         return float_bits(column_type, rng.choice((0.0, -0.0, 1.0, -2.5, float("inf"), float("-inf"), float("nan"))))
     low, high = integer_bounds(column_type)
@@ -106,12 +106,13 @@ def _is_text(value):
     return True
 
 
-# ---- patterns ----------------------------------------------------------------------------------------------------------------------------
+# ---- patterns --------------------------------------------------------------------------------------------------------
 
 
 def _escaped(text, escape):
     """So that nothing of it means more than itself."""
-    return "".join(escape + character if character in ("%", "_", escape) and escape else character for character in text)
+    return "".join(escape + character if character in ("%", "_", escape) and escape else character
+                   for character in text)
 
 
 def _pattern_text(rng, value, escape):
@@ -129,13 +130,15 @@ def _pattern_text(rng, value, escape):
         return "%" + piece() + "%"
     if style == "parts":
         middle = rng.randint(begin, end)
-        return rng.choice(("%", "")) + piece(begin, middle) + rng.choice(("%", "%%", "_%")) + piece(middle, end) + rng.choice(("%", ""))
+        return (rng.choice(("%", "")) + piece(begin, middle) + rng.choice(("%", "%%", "_%")) + piece(middle, end)
+                + rng.choice(("%", "")))
     if style == "one":
         return piece(0, begin) + "_" * rng.choice((1, 1, 2)) + piece(begin + 1, len(value))
     if style == "all":
         return rng.choice(("%", "", "_", "%%", "_%", "%_%", "__"))
     if style == "random":
-        return "".join(rng.choices(("%", "_", "a", "A", escape or "b", value[begin:begin + 1], value[begin:end]), k=rng.randint(0, 8)))
+        return "".join(rng.choices(("%", "_", "a", "A", escape or "b", value[begin:begin + 1], value[begin:end]),
+                                   k=rng.randint(0, 8)))
     return rng.choice(("%zzzz", "pending%deposits", "%pending%deposits%", "a%b%a%b", "%" + "ab" * 40 + "%"))
 
 
@@ -152,11 +155,12 @@ def _random_pattern(rng, column, escape):
     return pattern
 
 
-# ---- leaves and trees --------------------------------------------------------------------------------------------------------------------
+# ---- leaves and trees ------------------------------------------------------------------------------------------------
 
 
 def _random_leaf(rng, known, num_rows):
-    kind = rng.choice(("compare", "compare", "compare", "columns", "between", "in", "in", "like", "like", "null", "bool"))
+    kind = rng.choice(("compare", "compare", "compare", "columns", "between", "in", "in", "like", "like", "null",
+                       "bool"))
     names = STRING_TYPES if kind == "like" else ("bool",) if kind == "bool" else None
     usable = [column for column in known if names is None or column.type.name in names]
     if usable and rng.random() < 0.25:

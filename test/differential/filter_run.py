@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a filter in a variant through the C ABI: compile, then batch by batch the rows that pass, their bits or their number.
+"""Runs a filter in a variant through the C ABI: compile, then batch by batch the rows that pass, their bits or their
+number.
 
     answer = run(library, case, variant)         rows of the case that passed, in the order of their batches
 
-Several threads may ask one filter at the same time; each gets all batches, and all must get the same.
+Several threads may use one filter at the same time; each gets all batches, and all must get the same answer.
 """
 from filter_expected import Answer
 from kernel_checks import check_inputs_released, check_made_anew, compiled
@@ -13,7 +14,8 @@ from worker_threads import in_threads
 
 
 def _rows_asked(feeder):
-    """Of each batch (row of the case in each place of the host's vectors, places in the order in which they are asked for)."""
+    """For each batch: the row of the case at each place of the host's vectors, and the places in the order of the
+    selection."""
     for (first, end), places in zip(feeder.cuts, feeder.batch_places()):
         row_at = dict(zip(places.of_row, range(first, end)))
         yield row_at, list(places.selection) if places.selection is not None else list(places.of_row)
@@ -22,12 +24,14 @@ def _rows_asked(feeder):
 def _bits_of(bitmap, num_rows):
     bits = [bitmap[row // 8] >> row % 8 & 1 for row in range(num_rows)]
     if num_rows % 8 and bitmap[-1] >> num_rows % 8:
-        raise Mismatch(f"the last byte of a bitmap of {num_rows} rows is {bitmap[-1]:#x}; bits beyond the last row must be 0")
+        raise Mismatch(
+            f"the last byte of a bitmap of {num_rows} rows is {bitmap[-1]:#x}; bits beyond the last row must be 0")
     return bits
 
 
 def _ask(condition, batch, num_rows, order, output):
-    """The places that pass, in the order they come out; None where only their number is asked for. And their number."""
+    """The places that pass, in the order they come out (None where only their number is requested), and their
+    number."""
     if output == "count":
         return None, condition.count(batch)
     if output == "select":

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random join: spec and rows, and the ways to run it, all of which must give the rows that the oracles say.
+"""One random join: its spec, its rows, and its variants: ways to run it, all of which must give the oracles' rows.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "join.left keys=i32:nullable build=utf8 probe=rowid residual=f64:lt"
-    case.variants()                               engine, plan parameters, cut into batches, threads: five times otherwise
+    case.variants()                               engine, plan parameters, batches, threads: five different ways
 
-A case is rows without a layout (join_rows.py). A variant says how they come in and go out: Arrow structs or the host's own vectors with
-selections, how many threads append, finalise and probe. A reduction of a case drops rows, keys, conjuncts or payload, or makes the join an
-inner one; minimising a failure is trying reductions.
+A case is rows without a layout (join_rows.py). A variant says how they come in and go out: Arrow structs or the host's
+own vectors with selections, how many threads append, finalise and probe. A reduction of a case drops rows, keys,
+conjuncts or payload, or makes the join an inner one; a failure is minimised by trying reductions.
 """
 import dataclasses
 import random
@@ -21,8 +21,9 @@ from random_data import ColumnType, with_nulls
 MAX_RESULT_ROWS = 200_000
 MAX_ZERO_HASH_PAIRS = 2_000_000  # with equal hashes every probe row meets every build row
 # Plan parameters that came with the kinds, besides `layout`; a library before them has none of these.
-PARAMS_OF_KINDS = {"partition_bits": range(11), "open_load_percent": (10, 40, 60, 75), "inline_key_bytes": (12, 20, 28, 60)}
-BIG_ROWS = 20_000                # beyond it Python takes its time: fewer variants
+PARAMS_OF_KINDS = {"partition_bits": range(11), "open_load_percent": (10, 40, 60, 75),
+                   "inline_key_bytes": (12, 20, 28, 60)}
+BIG_ROWS = 20_000                # above it Python is slow: fewer variants
 
 
 @dataclasses.dataclass
@@ -47,7 +48,8 @@ def _random_kind(rng):
 
 
 def _fit_to_kind(rng, kind, keys, residuals):
-    """Keys and conjuncts that the kind allows: where a null makes the answer unknown, one key, and nulls more often than elsewhere."""
+    """Keys and conjuncts that the kind allows. Kinds whose answer a null makes unknown get one key, with nulls more
+    often than elsewhere."""
     if kind.name == "anti_null_aware" or kind.marks and rng.random() < 0.6:
         key = _with_type(keys[0], null_equal=False)
         return [_with_nulls(rng, key) if rng.random() < 0.4 else key], []
@@ -111,7 +113,8 @@ class Case(RandomCase):
 
     def columns(self, side):
         """The side's columns once each, keys first."""
-        return once_each([*self.keys, *(item.column for item in side.payload), *(conjunct.column for conjunct in self.residuals)])
+        return once_each([*self.keys, *(item.column for item in side.payload),
+                          *(conjunct.column for conjunct in self.residuals)])
 
     def _keep_rows(self, side, rows):
         for column in self.columns(self.sides[side]):
@@ -120,9 +123,9 @@ class Case(RandomCase):
         self.sides[side].num_rows = len(rows)
 
     def reduced(self, reduction):
-        """A new case of the same numbers with less: {"kind": "inner"}, {"keys": [..], "residual": [..], "build": [..], "probe": [..]} the
-        columns that stay, {"build_rows": [first, end], "probe_rows": ..}, {"plain": true}. What repeats a dropped key becomes a column of
-        its own."""
+        """A new case of the same numbers with less: {"kind": "inner"}, {"keys": [..], "residual": [..], "build": [..],
+        "probe": [..]} the columns that stay, {"build_rows": [first, end], "probe_rows": ..}, {"plain": true}. What
+        repeats a dropped key becomes a column of its own."""
         case = Case.generate(self.seed, self.number)
         case.reduction, case.plain = reduction, bool(reduction.get("plain"))
         case.kind = KINDS[reduction.get("kind", case.kind.name)]
@@ -141,7 +144,8 @@ class Case(RandomCase):
         kept = [self.keys[number] for number in numbers]
         for dropped in (key for key in self.keys if not any(key is other for other in kept)):
             users = [item for side in self.sides.values() for item in side.payload] + self.residuals
-            own = Column(dataclasses.replace(dropped.type, collation="", null_equal=False), dropped.values, dropped.indices)
+            own = Column(dataclasses.replace(dropped.type, collation="", null_equal=False), dropped.values,
+                         dropped.indices)
             for user in users:
                 if user.column is dropped:
                     user.column = own
@@ -151,7 +155,8 @@ class Case(RandomCase):
         text = f"join.{self.kind.name} keys=" + ",".join(key.type.text() for key in self.keys)
         for name, side in self.sides.items():
             text += f" {name}=" + ",".join(item.type.text() for item in side.payload) if side.payload else ""
-        return text + (" residual=" + ",".join(conjunct.text() for conjunct in self.residuals) if self.residuals else "")
+        return text + (" residual=" + ",".join(conjunct.text() for conjunct in self.residuals)
+                       if self.residuals else "")
 
     def outputs(self):
         """The result's columns: probe payload, a mark, build payload."""
@@ -199,7 +204,8 @@ class Case(RandomCase):
         texts = []
         for name, side in self.sides.items():
             columns = self.columns(side)
-            texts.append(first_rows_text(name, side.num_rows, columns, [column.indices[name] for column in columns], most))
+            texts.append(first_rows_text(name, side.num_rows, columns, [column.indices[name] for column in columns],
+                                         most))
         return "\n".join(texts)
 
     def variants(self):
@@ -210,11 +216,12 @@ class Case(RandomCase):
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(default, engine=rng.choice(("generic", "jit"))),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto", "auto")))]
+                    dataclasses.replace(Variant.random(rng, self),
+                                        engine=rng.choice(("generic", "jit", "auto", "auto")))]
         return variants[:3] if max(self.generated_rows) > BIG_ROWS else variants
 
 
-# ---- how to run it -----------------------------------------------------------------------------------------------------------------------
+# ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
 def _random_params(rng, case):
@@ -239,7 +246,8 @@ def _random_params(rng, case):
     for name, values in PARAMS_OF_KINDS.items():
         if rng.random() < 0.3:
             params[name] = rng.choice(values)
-    build_rows, probe_rows = case.generated_rows[:2]  # not those of a reduction, which runs the variants of the whole case
+    build_rows, probe_rows = case.generated_rows[:2]  # not those of a reduction, which runs the variants of the whole
+                                                      # case
     if rng.random() < 0.25 and build_rows * max(build_rows, probe_rows) <= MAX_ZERO_HASH_PAIRS:
         params["test.hash"] = "zero"
     return params
@@ -267,6 +275,7 @@ class Variant(RandomVariant):
         if case.generated_rows[2] > 5000 and batch_rows in (1, 3):
             batch_rows = 1000  # a call a row takes Python too long
         return Variant("jit", params, batch_rows, {side: rng.choice((1, 1, 2, 3, 7)) for side in SIDES},
-                       {end: rng.choice(("arrow", "arrow", "vectors")) for end in (*SIDES, "result")}, rng.choice((0, 0, 1, 2, 3)),
-                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.random() < 0.5, rng.random() < 0.5, rng.random() < 0.05,
-                       rng.getrandbits(32))
+                       {end: rng.choice(("arrow", "arrow", "vectors")) for end in (*SIDES, "result")},
+                       rng.choice((0, 0, 1, 2, 3)),
+                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.random() < 0.5, rng.random() < 0.5,
+                       rng.random() < 0.05, rng.getrandbits(32))

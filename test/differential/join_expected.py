@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a join must answer: the oracles' rows as columns of the result, and the comparison of an answer with them.
+"""The expected result of a join: the oracles' rows as columns of the result, and the comparison of an answer with them.
 
-Rows are compared as a multiset, sorted by all columns, as physical values. A single join of which a probe row has two matches must end in
-an error instead.
+Rows are compared as a multiset, sorted by all columns, as physical values. A single join in which a probe row has two
+matches must end in an error instead.
 """
 import collections
 
@@ -27,7 +27,8 @@ class Expected:
         self.must_fail = case.kind.name == "single" and len(pc.unique(rows["probe"])) < rows.num_rows
         self._set_table_rows(case)
         columns = [_output_column(output, case, rows) for output in case.outputs()]
-        self.table = _sorted(pa.table(columns, names=[f"c{number}" for number in range(len(columns))])) if columns else None
+        self.table = (_sorted(pa.table(columns, names=[f"c{number}" for number in range(len(columns))]))
+                      if columns else None)
         self._seen = None
 
     def _set_table_rows(self, case):
@@ -46,7 +47,8 @@ class Expected:
         if self.table is not None and self._seen is not None and answer.table.equals(self._seen):
             return  # row by row what was checked before
         if answer.num_rows != self.num_rows:
-            raise Mismatch(f"{answer.num_rows} result rows; expected {self.num_rows}{_first_differences(answer.table, self.table)}")
+            raise Mismatch(f"{answer.num_rows} result rows; expected "
+                           f"{self.num_rows}{_first_differences(answer.table, self.table)}")
         if self.table is not None:
             if not _sorted(answer.table).equals(self.table):
                 raise Mismatch(f"result rows differ{_first_differences(answer.table, self.table)}")
@@ -72,9 +74,12 @@ def _cross_check(case, from_python, from_duckdb):
     from_duckdb = collections.Counter(zip(*(from_duckdb[name].to_pylist() for name in ("probe", "build", "mark"))))
     from_python = collections.Counter(from_python)
     if from_duckdb != from_python:
-        more, fewer = (list((one - other).items())[:3] for one, other in ((from_duckdb, from_python), (from_python, from_duckdb)))
-        raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay {case.replay()}: "
-                             f"(probe row, build row, mark) of DuckDB alone {more}, of Python alone {fewer}\n{case.rows_text()}")
+        more, fewer = (list((one - other).items())[:3]
+                       for one, other in ((from_duckdb, from_python), (from_python, from_duckdb)))
+        raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay "
+                             f"{case.replay()}: "
+                             f"(probe row, build row, mark) of DuckDB alone {more}, of Python alone "
+                             f"{fewer}\n{case.rows_text()}")
 
 
 def _sorted(table):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One side's rows as a host brings them: cut into batches, as Arrow structs with shuffled children or as the host's own vectors with a
-selection, laid out as a variant says.
+"""One side's rows as a host brings them: cut into batches, as Arrow structs with shuffled children or as the host's own
+vectors with a selection, laid out as a variant says.
 
     Feeder(case, variant, "probe").batches()     each batch with what must live as long as its bytes
 """
@@ -20,7 +20,8 @@ class Feeder:
         self.case, self.side, self.name = case, case.sides[name], name
         self.vectors = variant.interfaces[name] == "vectors"
         self.rng = random.Random(f"{variant.layout_seed}/{name}")
-        self.layout = Layout(plain=case.plain, garbage_in_nulls=not case.plain, misaligned=variant.misaligned and not case.plain)
+        self.layout = Layout(plain=case.plain, garbage_in_nulls=not case.plain,
+                             misaligned=variant.misaligned and not case.plain)
         self.columns = case.columns(self.side)
         # Batches bring the residual predicate's columns after the payload.
         self.payload = [item.column for item in self.side.payload] + [conjunct.column for conjunct in case.residuals]
@@ -42,7 +43,8 @@ class Feeder:
     def arrow_children(self):
         """The schema, and the child numbers of keys and payload."""
         position = {id(self.columns[column]): child for child, column in enumerate(self.side.child_order)}
-        fields = [pa.field(f"{self.name}{column}", self.columns[column].type.arrow(), self.columns[column].type.nullable)
+        fields = [pa.field(f"{self.name}{column}", self.columns[column].type.arrow(),
+                           self.columns[column].type.nullable)
                   for column in self.side.child_order]
         if self.side.stranger:
             fields.append(pa.field("stranger", pa.list_(pa.int32())))
@@ -55,14 +57,16 @@ class Feeder:
             skip = 0 if self.case.plain else self.rng.choice((0, 0, 0, 5))  # a struct array may have an offset, too
             arrays = []
             for column in (self.columns[number] for number in self.side.child_order):
-                rows = [self.rng.randrange(len(column.values)) for _ in range(skip)] + column.indices[self.name][first:end]
+                rows = [self.rng.randrange(len(column.values))
+                        for _ in range(skip)] + column.indices[self.name][first:end]
                 arrays.append(make_array(self.rng, column.type, column.values, rows, self.layout))
             if self.side.stranger:
                 arrays.append(pa.array([[1]] * (skip + end - first), pa.list_(pa.int32())))
             yield pa.StructArray.from_arrays(arrays, fields=list(schema)).slice(skip)
 
     def _selection(self, first, num_rows):
-        """(rows of the host's vectors, which take part). Where row ids are asked for, a range, so that they are those of the case."""
+        """(rows of the host's vectors, which take part). A range where the result has row ids, so that they are those
+        of the case."""
         total = num_rows + self.rng.choice((0, 1, 10))
         if self.has_row_id:
             skipped = min(first, total - num_rows)
@@ -89,5 +93,5 @@ class Feeder:
             keep = []
             payload = [None if column is None else arrays[id(column)] for column in self.payload]
             selected = None if selection is None else array.array("I", selection)
-            yield quern_abi.raw_batch([arrays[id(key)] for key in self.case.keys], payload, selected, num_rows, first_row_id,
-                                      keep), keep
+            yield quern_abi.raw_batch([arrays[id(key)] for key in self.case.keys], payload, selected, num_rows,
+                                      first_row_id, keep), keep

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of join and what a result row of each is made of: runtime/spec/join_kinds.def, which self_check.py compares with this table.
+"""The kinds of join and the rows of their results: runtime/spec/join_kinds.def, which self_check.py compares with this
+table.
 
-    KINDS["left"].probe_row == "unmatched"       a probe row without a match comes out on its own, its build columns null
+    KINDS["left"].probe_row == "unmatched"       a probe row without a match comes out on its own, its build columns
+                                                 null
 """
 import dataclasses
 

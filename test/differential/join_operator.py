@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The join as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has to cover."""
+"""The join as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage of a
+run."""
 import collections
 import dataclasses
 
@@ -13,7 +14,8 @@ ENGINES = ("generic", "jit")
 
 
 def fitted_case(library, case):
-    """(case, what the library lacks to run it: a function, or None). A library that knows inner joins alone gets an inner join."""
+    """(case, what the library lacks to run it: a function, or None). A library that knows inner joins alone gets an
+    inner join."""
     if not library.knows_kinds:
         return case if case.kind.name == "inner" and not case.residuals else case.reduced(
             {**case.reduction, "kind": "inner", "residual": []}), None
@@ -24,12 +26,14 @@ def fitted_case(library, case):
 def fitted_variant(library, variant):
     """(the variant as far as the library can run it, the functions that it lacks)."""
     missing, changes = [], {}
-    for field, function in (("append_threads", "quern_appender_create"), ("finalise_threads", "quern_join_finalise_shared")):
+    for field, function in (("append_threads", "quern_appender_create"),
+                            ("finalise_threads", "quern_join_finalise_shared")):
         if getattr(variant, field) and not library.has(function):
             missing.append(function)
             changes[field] = 0
     if not library.knows_kinds:
-        changes["params"] = {name: value for name, value in variant.params.items() if name not in ("layout", *PARAMS_OF_KINDS)}
+        changes["params"] = {name: value for name, value in variant.params.items()
+                             if name not in ("layout", *PARAMS_OF_KINDS)}
     return dataclasses.replace(variant, **changes), missing
 
 
@@ -59,18 +63,20 @@ class Coverage:
         """Whether a run of the case asks for what has not been seen."""
         wanted = {(layout, engine) for kind, layout, engine in self._unseen() if kind == case.kind.name}
         wanted |= {(LAYOUT_CLASSES[layout], engine) for layout in self._unseen_layouts() for engine in ENGINES}
-        return max(case.generated_rows) <= BIG_ROWS and any(variant.engine == engine and _asks_for(case, variant, layout)
-                                                           for variant in case.variants() for layout, engine in wanted)
+        return max(case.generated_rows) <= BIG_ROWS and any(
+            variant.engine == engine and _asks_for(case, variant, layout)
+            for variant in case.variants() for layout, engine in wanted)
 
     def _unseen(self):
-        return [(kind, layout, engine) for kind in KINDS for layout in sorted(set(LAYOUT_CLASSES.values())) for engine in ENGINES
+        return [(kind, layout, engine) for kind in KINDS for layout in sorted(set(LAYOUT_CLASSES.values()))
+                for engine in ENGINES
                 if (kind, layout, engine) not in self.seen]
 
     def _unseen_layouts(self):
         return [layout for layout in LAYOUT_CLASSES if not self.layouts[layout]]
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_layouts or not self._unseen() and not self._unseen_layouts()
 
     def unseen_text(self):
@@ -78,7 +84,8 @@ class Coverage:
 
     def text(self):
         """One line."""
-        layouts = [f"{layout} {self.layouts[layout]}" for layout in LAYOUT_CLASSES] if self.knows_layouts else ["not told by the library"]
+        layouts = ([f"{layout} {self.layouts[layout]}" for layout in LAYOUT_CLASSES]
+                   if self.knows_layouts else ["not told by the library"])
         text = f"cases: {', '.join(f'{kind} {self.kinds[kind]}' for kind in KINDS)}; runs: {', '.join(layouts)}"
         missing = ", ".join(f"{name} ({count} times)" for name, count in sorted(self.missing.items()))
         return text + (f"; without, for want of: {missing}" if missing else "")

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random key, residual and payload columns of a join: which types, and which rows hold which values.
 
-Keys come in two styles. *Mixed*: any types; the rows of both sides are drawn from one pool of tuples, so that several keys match at once.
-*Narrow*: types that fit one 64-bit word together, which tables other than the unchained one are made for. Their tuples are numbered by
-*rank*, and the build side is an arrangement of ranks:
+Keys come in two styles. *Mixed*: any types; the rows of both sides are drawn from one pool of tuples, so that several
+keys match at once. *Narrow*: types that fit one 64-bit word together, which tables other than the unchained one are
+made for. Their tuples are numbered by *rank*, and the build side is an arrangement of ranks:
 
-    keys=i32, values 5 6 7 8 (a run), ranks 0 .. 3; the probe side also draws rank 4, 5, .. whose values 4, 9 the build side lacks
+    keys=i32, values 5 6 7 8 (a run), ranks 0 .. 3; the probe side also draws rank 4, 5, ..: values 4, 9, not in build
     keys=i8,bool: rank = 2 * number of the i8 value + bool
     unique:  3 0 2 1     few duplicates:  3 0 2 2     duplicates: 0 1 0 1     equal: 2 2 2 2
 """
 import dataclasses
 
-from random_data import (COLLATIONS, FLOAT_BITS, INTEGER_CODES, STRING_TYPES, TEMPORAL_CODES, ColumnType, float_bits, integer_bounds,
-                         integer_run, normalised_float, random_indices, random_type, random_values, with_nulls)
+from random_data import (COLLATIONS, FLOAT_BITS, INTEGER_CODES, STRING_TYPES, TEMPORAL_CODES, ColumnType, float_bits,
+                         integer_bounds, integer_run, normalised_float, random_indices, random_type, random_values,
+                         with_nulls)
 
 SIDES = ("build", "probe")
 COMPARISONS = ("lt", "le", "gt", "ge", "ne", "eq")
@@ -30,7 +31,8 @@ class Column:
 
 @dataclasses.dataclass
 class Payload:
-    """What the spec lists under build= or probe=: a row id, a key or residual column once more, or a column of its own."""
+    """What the spec lists under build= or probe=: a row id, a key or residual column once more, or a column of its
+    own."""
     type: ColumnType
     column: Column | None  # None: row id
 
@@ -46,7 +48,7 @@ class Residual:
         return f"{self.type.text()}:{self.op}"
 
 
-# ---- sizes -------------------------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 def random_sizes(rng):
@@ -69,16 +71,17 @@ def _random_size(rng):
     return rng.randint(0, 200) if style == "any" else rng.randint(1000, 5000)
 
 
-# ---- narrow keys -------------------------------------------------------------------------------------------------------------------------
+# ---- narrow keys -----------------------------------------------------------------------------------------------------
 
 _WORD_NAMES = ("bool", *INTEGER_CODES, "f32", "f64", *TEMPORAL_CODES)
-_COMPOSITES = (("i32", "i32"), ("i8", "bool", "i16"), ("f32", "i16"), ("u16", "i16", "u8", "i8"), ("date32", "u16"), ("bool", "i32"),
-               ("u8", "u8"), ("bool", "bool"))
-_ARRANGEMENTS = ("unique", "unique", "unique", "gaps", "few duplicates", "few duplicates", "duplicates", "equal", "zipf")
+_COMPOSITES = (("i32", "i32"), ("i8", "bool", "i16"), ("f32", "i16"), ("u16", "i16", "u8", "i8"), ("date32", "u16"),
+               ("bool", "i32"), ("u8", "u8"), ("bool", "bool"))
+_ARRANGEMENTS = ("unique", "unique", "unique", "gaps", "few duplicates", "few duplicates", "duplicates", "equal",
+                 "zipf")
 
 
 def key_bits(column_type):
-    """Bits that a key takes in a word; None: it fits none."""
+    """Bits of a key in a packed key; None if it cannot be packed."""
     if column_type.name not in _WORD_NAMES:
         return None
     bits = 1 if column_type.name == "bool" else 8 * column_type.number_bytes()
@@ -129,7 +132,7 @@ def _distinct_values(rng, column_type, count, style):
 
 
 def _misses(rng, column_type, values):
-    """A few values that are not among them: neighbours, ends of the type, any."""
+    """A few values that are not among the given ones: neighbours, ends of the type, random ones."""
     if column_type.is_float or column_type.name == "bool" or column_type.index:
         return []
     low, high = integer_bounds(column_type)
@@ -164,30 +167,35 @@ def _arranged(rng, arrangement, num_rows, num_ranks):
             for _ in range(rng.choice((1, 2, len(ranks) // 50 + 1))):
                 ranks[rng.randrange(len(ranks))] = rng.choice(ranks)
         return ranks
-    return random_indices(rng, num_rows, num_ranks, {"duplicates": rng.choice(("uniform", "sequential"))}.get(arrangement, arrangement))
+    return random_indices(rng, num_rows, num_ranks,
+                          {"duplicates": rng.choice(("uniform", "sequential"))}.get(arrangement, arrangement))
 
 
 def narrow_keys(rng, sizes):
-    """Keys that mostly fit one word. Lessens sizes["build"] where the types have fewer values than it has rows that differ."""
+    """Keys that mostly fit one word. Reduces sizes["build"] where the types have fewer values than there are distinct
+    rows."""
     types = _narrow_types(rng)
     arrangement = rng.choice(_ARRANGEMENTS)
-    share = {"gaps": rng.choice((1.1, 2, 10 if sizes["build"] < 10_000 else 2)), "duplicates": 1 / rng.randint(2, 5)}.get(arrangement, 1)
+    share = {"gaps": rng.choice((1.1, 2, 10 if sizes["build"] < 10_000 else 2)),
+             "duplicates": 1 / rng.randint(2, 5)}.get(arrangement, 1)
     columns, strides, build_ranks, all_ranks = _rank_columns(rng, types, int(max(sizes["build"], 1) * share) + 1)
     ranks = {"build": _arranged(rng, arrangement, sizes["build"], build_ranks)}
     sizes["build"] = len(ranks["build"])
     reach = rng.choice((build_ranks, all_ranks, all_ranks))
-    ranks["probe"] = random_indices(rng, sizes["probe"], reach, rng.choice(("uniform", "uniform", "zipf", "sequential")))
+    ranks["probe"] = random_indices(rng, sizes["probe"], reach,
+                                    rng.choice(("uniform", "uniform", "zipf", "sequential")))
     keys = []
     for column_type, values, stride in zip(types, columns, strides):
         indices = {}
         for side in SIDES:
             rows = [rank // stride % len(values) for rank in ranks[side]]
-            indices[side] = with_nulls(rng, rows, rng.choice((0, 0, 0, 0.02, 0.1, 0.5, 1)) if column_type.nullable else 0)
+            indices[side] = with_nulls(rng, rows,
+                                       rng.choice((0, 0, 0, 0.02, 0.1, 0.5, 1)) if column_type.nullable else 0)
         keys.append(Column(column_type, values, indices))
     return keys
 
 
-# ---- mixed keys --------------------------------------------------------------------------------------------------------------------------
+# ---- mixed keys ------------------------------------------------------------------------------------------------------
 
 
 def _random_key_type(rng):
@@ -205,9 +213,11 @@ def _num_values(rng, column_type, distinct):
 
 
 def mixed_keys(rng, sizes, num_keys=None):
-    """Keys whose rows are drawn from a common pool of tuples, so that several keys match at once, with a few rows changed in one key."""
+    """Keys whose rows are drawn from a common pool of tuples, so that several keys match at once, with a few rows
+    changed in one key."""
     big = max(sizes.values()) > 10_000
-    num_keys = num_keys or rng.randint(1, 2) if big else rng.choices((1, 2, 3, 4, rng.randint(5, 16)), (40, 25, 12, 10, 8))[0]
+    num_keys = num_keys or rng.randint(1, 2) if big else rng.choices((1, 2, 3, 4, rng.randint(5, 16)),
+                                                                     (40, 25, 12, 10, 8))[0]
     most = max(*sizes.values(), 1)
     distinct = most if big else rng.choice((1, 2, 10, 100, most, most, 2 * most))
     distributions = ["uniform", "uniform", "zipf", "sequential"] + ([] if big else ["equal"])
@@ -228,11 +238,12 @@ def _mixed_key(rng, distinct, pool_rows):
     for side in SIDES:
         changed = rng.choice((0, 0, 0, 0.02, 0.3))
         rows = [of_pool_row[row] if rng.random() >= changed else rng.randrange(len(values)) for row in pool_rows[side]]
-        indices[side] = with_nulls(rng, rows, rng.choice((0, 0, 0.05, 0.05, 0.1, 0.5, 0.5, 1) if key_type.nullable else (0,)))
+        indices[side] = with_nulls(rng, rows,
+                                   rng.choice((0, 0, 0.05, 0.05, 0.1, 0.5, 0.5, 1) if key_type.nullable else (0,)))
     return Column(key_type, values, indices)
 
 
-# ---- residual and payload ----------------------------------------------------------------------------------------------------------------
+# ---- residual and payload --------------------------------------------------------------------------------------------
 
 
 def random_residuals(rng, keys, sizes):
@@ -245,11 +256,13 @@ def _random_residual(rng, keys, sizes):
     if usable and rng.random() < 0.1:
         key = rng.choice(usable)
         return Residual(dataclasses.replace(key.type, null_equal=False), key, op)
-    column_type = dataclasses.replace(random_type(rng, dictionaries=False, names=RESIDUAL_TYPES), nullable=rng.random() < 0.5)
+    column_type = dataclasses.replace(random_type(rng, dictionaries=False, names=RESIDUAL_TYPES),
+                                      nullable=rng.random() < 0.5)
     values = random_values(rng, column_type, rng.choice((2, 5, 50, 1000)))
     indices = {}
     for side in SIDES:
-        rows = random_indices(rng, sizes[side], len(values), rng.choice(("uniform", "uniform", "zipf", "equal", "sequential")))
+        rows = random_indices(rng, sizes[side], len(values),
+                              rng.choice(("uniform", "uniform", "zipf", "equal", "sequential")))
         indices[side] = with_nulls(rng, rows, rng.choice((0, 0.1, 0.1, 0.5, 1)) if column_type.nullable else 0)
     return Residual(column_type, Column(column_type, values, indices), op)
 

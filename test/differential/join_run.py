@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a case in a variant through the C ABI: compile, append, finalise, probe, drain; and reads what comes out.
+"""Runs a case in a variant through the C ABI: compile, append, finalise, probe, scan of unmatched build rows.
 
-    answer = run(library, case, variant)         rows as a table of physical values, statistics, or the error that probing ended in
+    answer = run(library, case, variant)         rows as a table of physical values, statistics, or the error that ended
+                                                 probing
 
-Threads are Python's; the library is called without the interpreter's lock, so its calls do run side by side.
+Threads are Python's; the library is called without the interpreter's lock, so its calls run concurrently.
 """
 import ctypes
 import dataclasses
@@ -19,7 +20,7 @@ from random_data import ColumnType, comparable_arrow
 from result_columns import Mismatch, comparable, result_array
 from worker_threads import partitioned, in_threads, run_each, taken
 
-# ---- results -----------------------------------------------------------------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------------------------------------
 
 
 class _ResultReader:
@@ -28,7 +29,8 @@ class _ResultReader:
     def __init__(self, case, variant):
         self.types = [dataclasses.replace(output.type, index="") if output.column or output.side == "mark" else
                       ColumnType("u64", nullable=output.type.nullable) for output in case.outputs()]
-        self.fields = [pa.field(f"c{number}", column_type.bits_arrow()) for number, column_type in enumerate(self.types)]
+        self.fields = [pa.field(f"c{number}", column_type.bits_arrow())
+                       for number, column_type in enumerate(self.types)]
         self.vectors = variant.interfaces["result"] == "vectors"
         self.limit = variant.batch_rows or 65536
         self.batches, self.num_rows = [], 0
@@ -54,7 +56,8 @@ class _ResultReader:
     def _copied(self, result):
         if result.num_columns != len(self.types):
             raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
-        return [result_array(result.columns[number], column_type, result.num_rows) for number, column_type in enumerate(self.types)]
+        return [result_array(result.columns[number], column_type, result.num_rows)
+                for number, column_type in enumerate(self.types)]
 
     def _checked(self, batch):
         for column_type, column in zip(self.types, batch.columns):
@@ -66,7 +69,8 @@ class _ResultReader:
 def _table(readers):
     fields = readers[0].fields
     batches = [batch for reader in readers for batch in reader.batches]
-    columns = [pa.chunked_array([batch[number] for batch in batches], comparable_arrow(field.type)) for number, field in enumerate(fields)]
+    columns = [pa.chunked_array([batch[number] for batch in batches], comparable_arrow(field.type))
+               for number, field in enumerate(fields)]
     return pa.table(columns, names=[field.name for field in fields]) if columns else None
 
 
@@ -78,15 +82,17 @@ def _check_result_schema(join, case, schemas):
     for field, output in zip(fields, outputs):
         arrow_type = output.type.value_arrow() if output.column or output.side == "mark" else pa.uint64()
         if field.type != arrow_type or field.nullable != output.type.nullable:
-            raise Mismatch(f"result field {field!r} (nullable: {field.nullable}); expected {arrow_type}, nullable: {output.type.nullable}")
+            raise Mismatch(f"result field {field!r} (nullable: {field.nullable}); expected {arrow_type}, nullable: "
+                           f"{output.type.nullable}")
         if output.side == "mark":
             continue
         child = next(children[output.side])
         if output.column and field.name != schemas[output.side][0].field(child).name:
-            raise Mismatch(f"result field {field.name}; expected the input's name {schemas[output.side][0].field(child).name}")
+            raise Mismatch(
+                f"result field {field.name}; expected the input's name {schemas[output.side][0].field(child).name}")
 
 
-# ---- the phases --------------------------------------------------------------------------------------------------------------------------
+# ---- the phases ------------------------------------------------------------------------------------------------------
 
 
 def _append(target, feeder, batches, copy_bytes, keep):
@@ -142,7 +148,8 @@ def _probe_all(join, case, feeder, variant, readers):
     try:
         if variant.threaded_probe:
             hands = [taken(hand) for hand in partitioned(feeder.batches(), len(probers))]
-            in_threads([lambda work=work: _probe(work[0], feeder, work[1], work[2]) for work in zip(probers, hands, readers)])
+            in_threads([lambda work=work: _probe(work[0], feeder, work[1], work[2])
+                        for work in zip(probers, hands, readers)])
         else:
             for number, batch in enumerate(feeder.batches()):
                 _probe(probers[number % len(probers)], feeder, [batch], readers[number % len(probers)])
@@ -206,7 +213,8 @@ def run(library, case, variant):
 
 
 def check_compiles_twice(library, case, variant):
-    """The same spec gives the same kernel, text by text, when it is made anew; and layouts that its keys do not fit are refused."""
+    """The same spec gives the same text of each stage when it is compiled again, and layouts that its keys do not fit
+    are refused."""
     check_made_anew(library, case.spec(), variant)
     if library.knows_kinds and not case.fits_word():
         for layout in ("dense", "open"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of every kernel, whatever its operator: that it is made the same when it is made twice, and refuses what does not fit."""
+"""Checks of every kernel, whatever its operator: two compilations give the same code, and unfit parameters are
+refused."""
 import contextlib
 import gc
 import random
@@ -12,7 +13,7 @@ _TEXTS = ("spec", "plan", "layout", "engine", "code_bytes")
 
 
 def _rows_before_swap(variant):
-    """Of a variant of engine `auto`: how many rows the generic kernel gets; few as often as many."""
+    """For a variant of engine `auto`: the number of rows for the generic kernel; few as often as many."""
     return int(2**random.Random(variant.layout_seed).uniform(0, 12))
 
 
@@ -28,19 +29,21 @@ def _kernel_for(library, spec, variant):
 
 
 def _check_counted(counters, variant):
-    """That the kernels' shares are what the variant asks for. Of a swap: the batch with the last of the rows is the compiled one's."""
+    """Checks that the kernels' shares are those of the variant. Of a swap: the batch with the last of the rows is the
+    compiled one's."""
     shares = {"generic": counters.generic_rows, "jit": counters.compiled_rows}
     if counters.rows != sum(shares.values()):
         raise Mismatch(f"{counters.rows} rows counted, of which {shares}")
     if variant.engine in shares and counters.rows != shares[variant.engine]:
         raise Mismatch(f"asked for engine {variant.engine}, which ran {shares[variant.engine]} of {counters.rows} rows")
     if variant.engine == "auto" and counters.rows >= _rows_before_swap(variant) and not counters.compiled_rows:
-        raise Mismatch(f"{counters.rows} rows came and the compiled kernel got none; to be compiled after {_rows_before_swap(variant)}")
+        raise Mismatch(f"{counters.rows} rows came and the compiled kernel got none; to be compiled after "
+                       f"{_rows_before_swap(variant)}")
 
 
 @contextlib.contextmanager
 def compiled(library, spec, variant):
-    """The kernel that a variant asks for, for one job. `auto` goes on with the compiled kernel in the middle of it."""
+    """The kernel of a variant, for one job. `auto` swaps to the compiled kernel in the middle of it."""
     with _kernel_for(library, spec, variant) as kernel:
         before = kernel.counters()
         yield kernel
@@ -49,7 +52,7 @@ def compiled(library, spec, variant):
 
 
 def check_inputs_released():
-    """That the library holds no buffer of a host any more: all handles are destroyed."""
+    """Checks that the library holds no buffer of a host once all handles are destroyed."""
     if len(GuardedBuffer.live):
         gc.collect()  # a reference cycle of Python's own may hold them
     if len(GuardedBuffer.live):
@@ -71,11 +74,12 @@ def check_made_anew(library, spec, variant):
             raise Mismatch(f"a kernel has no text `{name}`")
     with library.compile(texts[0]["spec"], "generic") as kernel:
         if kernel.text("spec") != texts[0]["spec"]:
-            raise Mismatch(f"the canonical spec prints otherwise when parsed again: {texts[0]['spec']!r} and {kernel.text('spec')!r}")
+            raise Mismatch(f"the canonical spec prints otherwise when parsed again: {texts[0]['spec']!r} and "
+                           f"{kernel.text('spec')!r}")
 
 
 def check_refused(library, spec, params):
-    """That these parameters are an invalid argument."""
+    """Checks that these parameters are refused as an invalid argument."""
     try:
         library.compile(spec, "generic", params).close()
     except quern_abi.QuernError as error:

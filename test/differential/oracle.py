@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a join must answer, from two oracles that share no code with Quern nor with each other. A result row is (probe row, build row,
-mark), where a side that has no row in it is null, and so is the mark of every join but a mark join (and of an unknown one):
+"""The expected rows of a join, from two oracles that share no code with Quern nor with each other. A result row is
+(probe row, build row, mark). A side without a row is null, and so is the mark where it is unknown and in every kind but
+mark:
 
     left join, probe keys 7 8, build keys 7 7     (0, 0, null) (0, 1, null) (1, null, null)
 
-DuckDB compares real columns: integers as integers, floats as floats (NaN = NaN, -0 = 0, NaN greatest there), strings as VARCHAR or BLOB,
-`=` or IS NOT DISTINCT FROM per key. What it cannot take as it is comes as an equivalent column: fixed_binary as BLOB, dates, times,
-timestamps and durations as their integers, dictionaries and views decoded, decimals of a residual predicate as their unscaled integers,
-collated strings as their places in the order of the column's values (collation_oracle.py), unless rtrim(x, ' ') says the same. Each kind is
-a query of its own.
+DuckDB compares real columns: integers as integers, floats as floats (NaN = NaN, -0 = 0, NaN greatest there), strings as
+VARCHAR or BLOB, `=` or IS NOT DISTINCT FROM per key. Types that it lacks are replaced by equivalent columns:
+fixed_binary as BLOB, dates, times, timestamps and durations as their integers, dictionaries and views decoded, decimals
+of a residual predicate as their unscaled integers, collated strings as their ranks among the column's values
+(collation_oracle.py), unless rtrim(x, ' ') is equivalent. Each kind has a query of its own.
 
-The Python one puts normalised key tuples into a dict, and derives every kind from the matches of each probe row by the table of kinds. It
-checks DuckDB, and it estimates results before anything runs.
+The Python oracle puts normalised key tuples into a dict, and derives every kind from the matches of each probe row and
+the table of kinds. It checks DuckDB, and estimates the size of results before anything runs.
 """
 import collections
 import operator
@@ -24,20 +25,21 @@ import collation_oracle
 from join_kinds import ALWAYS, MATCHED, NEVER
 from random_data import STRING_TYPES, bits_array, normalised_float
 
-# ---- the oracle in Python ----------------------------------------------------------------------------------------------------------------
+# ---- the oracle in Python --------------------------------------------------------------------------------------------
 
-_OPERATORS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "ne": operator.ne, "eq": operator.eq}
+_OPERATORS = {"lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "ne": operator.ne,
+              "eq": operator.eq}
 
 
 def normalise(column_type, value):
-    """A physical value as a key compares it: equal keys are equal here."""
+    """A physical value normalised for comparison as a key: equal keys become equal values."""
     if column_type.is_float:
         return normalised_float(column_type, value)
     return collation_oracle.equality_key(column_type.collation, value) if column_type.is_collated else value
 
 
 def ordered_value(column_type, value):
-    """A physical value as an order or a predicate compares it: NaN is greatest, and there is one of it."""
+    """A physical value normalised for order and predicates: there is one NaN, and it is the greatest value."""
     if column_type.is_collated:
         return collation_oracle.order_key(column_type.collation, value)
     if column_type.name == "decimal128":
@@ -65,7 +67,8 @@ def _residual_test(residuals):
     conjuncts = []
     for conjunct in residuals:
         ordered = [ordered_value(conjunct.type, value) for value in conjunct.column.values]
-        sides = [[None if index is None else ordered[index] for index in conjunct.column.indices[side]] for side in ("probe", "build")]
+        sides = [[None if index is None else ordered[index] for index in conjunct.column.indices[side]]
+                 for side in ("probe", "build")]
         conjuncts.append((_OPERATORS[conjunct.op], *sides))
 
     def holds(probe, build):
@@ -94,7 +97,8 @@ def python_rows(case):
     """The result as a list of (probe row, build row, mark)."""
     kind, matches, num_build = case.kind, _matches(case), case.sides["build"].num_rows
     unequal = [key for key in case.keys if not key.type.null_equal]
-    is_null = {side: {row for key in unequal for row, index in enumerate(key.indices[side]) if index is None} for side in case.sides}
+    is_null = {side: {row for key in unequal for row, index in enumerate(key.indices[side]) if index is None}
+               for side in case.sides}
     rows = []
     for probe, matching in enumerate(matches):
         if kind.pairs:
@@ -128,17 +132,17 @@ def rows_of_first_keys(keys, side):
     return [row for row, key in enumerate(row_keys) if key is None or first[key] == row]
 
 
-# ---- DuckDB ------------------------------------------------------------------------------------------------------------------------------
+# ---- DuckDB ----------------------------------------------------------------------------------------------------------
 
 
 def is_trimmed_text(column_type):
-    """Whether its strings compare as those that rtrim gives."""
+    """Whether its strings compare like the results of rtrim."""
     collation = collation_oracle.collation_of(column_type.collation)
     return column_type.is_utf8 and collation.pad == "trims" and collation.weights == "bytes"
 
 
 def places_in_order(column_type, values, indices):
-    """Of each row the place of its value among all values, equal ones in one place."""
+    """The dense rank of each row's value among all values."""
     keys = [collation_oracle.order_key(column_type.collation, value) for value in values]
     place = {key: number for number, key in enumerate(sorted(set(keys)))}
     place_of = [place[key] for key in keys]
@@ -177,7 +181,8 @@ def _sql_equal(key, build, probe):
 
 
 _SQL_OPERATORS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "ne": "<>", "eq": "="}
-_PAIRS = "SELECT probe.row_id AS probe, build.row_id AS build, NULL::BOOLEAN AS mark FROM probe {join} JOIN build ON {matches}"
+_PAIRS = ("SELECT probe.row_id AS probe, build.row_id AS build, NULL::BOOLEAN AS mark FROM probe {join} JOIN build ON "
+          "{matches}")
 _PROBE_ROWS = "SELECT row_id AS probe, NULL::BIGINT AS build, NULL::BOOLEAN AS mark FROM probe WHERE {condition}"
 _BUILD_ROWS = "SELECT NULL::BIGINT AS probe, row_id AS build, NULL::BOOLEAN AS mark FROM build WHERE {condition}"
 _MARKS = "SELECT row_id AS probe, NULL::BIGINT AS build, {condition} AS mark FROM probe"
@@ -196,7 +201,8 @@ _QUERIES = {
 
 
 def _query(case):
-    matches = " AND ".join([_sql_equal(key, f"build.k{number}", f"probe.k{number}") for number, key in enumerate(case.keys)] +
+    matches = " AND ".join([_sql_equal(key, f"build.k{number}", f"probe.k{number}")
+                            for number, key in enumerate(case.keys)] +
                            [f"probe.r{number} {_SQL_OPERATORS[conjunct.op]} build.r{number}"
                             for number, conjunct in enumerate(case.residuals)])
     probe_key, build_key = (sql_key(case.keys[0], f"{side}.k0") for side in ("probe", "build"))
@@ -217,8 +223,10 @@ class DuckdbOracle:
         """The result as a table: probe and build int64, mark bool."""
         for side in ("build", "probe"):
             columns = {"row_id": pa.array(range(case.sides[side].num_rows), pa.int64())}
-            columns |= {f"k{number}": duckdb_column(key.type, key.values, key.indices[side]) for number, key in enumerate(case.keys)}
-            columns |= {f"r{number}": _residual_column(conjunct, side) for number, conjunct in enumerate(case.residuals)}
+            columns |= {f"k{number}": duckdb_column(key.type, key.values, key.indices[side])
+                        for number, key in enumerate(case.keys)}
+            columns |= {f"r{number}": _residual_column(conjunct, side)
+                        for number, conjunct in enumerate(case.residuals)}
             self._connection.register(side, pa.table(columns))
         result = self._connection.sql(_query(case)).to_arrow_table()
         for side in ("build", "probe"):

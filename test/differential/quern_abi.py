@@ -11,18 +11,21 @@
     prober.input_arrow(batch)
     for rows in prober.results_arrow(schema): ...
 
-    aggregate = kernel.aggregate()                # of "aggregate keys=i64 aggs=sum(f64)"; bind, append and finalise as above
+    aggregate = kernel.aggregate()                # of "aggregate keys=i64 aggs=sum(f64)"; bind, append and finalise as
+                                                  above
     with aggregate.groups(batch_rows=1000) as groups:
         array, more = groups.next_arrow()
 
-    sort = kernel.sort()                          # of "sort keys=i64:out payload=rowid"; bind, append and finalise as above
+    sort = kernel.sort()                          # of "sort keys=i64:out payload=rowid"; bind, append and finalise as
+                                                  above
     with sort.reader(batch_rows=1000) as reader:
         array, position, more = reader.next_arrow()
 
     condition = kernel.filter()                   # of "filter i64 = 5"; bind_arrow(schema, [0])
     rows = condition.select(batch, len(batch))        # of Arrow or of the host's own; also bitmap(), count()
 
-A failed call raises QuernError with the library's text. Every handle closes once; `with` closes it at the end of the block.
+A failed call raises QuernError with the library's text. Every handle closes once; `with` closes it at the end of the
+block.
 """
 import ctypes
 import os
@@ -31,12 +34,14 @@ import subprocess
 
 import pyarrow as pa
 
-from abi_structs import (ADDED_SIGNATURES, AGGREGATE_SIGNATURES, FILTER_SIGNATURES, FINALISE_FUNCTION, HANDLE,  # noqa: F401
-                         MERGE_FUNCTION, ON_RESULT, RELEASE_ARRAY, SIGNATURES, SORT_SIGNATURES, UPDATE_FUNCTION, AggregateFunction,
-                         AggregateStats, ArrowArray, ArrowSchema, Batch, Column, CompileOptions, Counters, Error, JoinStats, Result,
-                         SortStats, export_batch, export_schema, int32s, release_array, release_schema)
+# noqa: F401
+from abi_structs import (ADDED_SIGNATURES, AGGREGATE_SIGNATURES, FILTER_SIGNATURES, FINALISE_FUNCTION, HANDLE,
+                         MERGE_FUNCTION, ON_RESULT, RELEASE_ARRAY, SIGNATURES, SORT_SIGNATURES, UPDATE_FUNCTION,
+                         AggregateFunction, AggregateStats, ArrowArray, ArrowSchema, Batch, Column, CompileOptions,
+                         Counters, Error, JoinStats, Result, SortStats, export_batch, export_schema, int32s,
+                         release_array, release_schema)
 
-# What a test compiles, it compiles, and the user's own kernels stay as they are. Before the library is loaded.
+# Set before the library is loaded: tests compile their kernels, and the user's own cache stays as it is.
 os.environ.setdefault("QUERN_CACHE", "off")
 
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL")
@@ -69,15 +74,19 @@ def library_path(path=None):
     return path
 
 
-# By the symbol that a library built with a sanitizer wants: what must be in the process before it, in the names of GCC and of Clang.
-_SANITIZERS = ((b"__asan_init", "libasan.so", "libclang_rt.asan-x86_64.so"), (b"__tsan_init", "libtsan.so", "libclang_rt.tsan-x86_64.so"))
+# By the symbol that a library built with a sanitizer wants: what must be in the process before it, in the names of GCC
+# and of Clang.
+_SANITIZERS = ((b"__asan_init", "libasan.so", "libclang_rt.asan-x86_64.so"),
+               (b"__tsan_init", "libtsan.so", "libclang_rt.tsan-x86_64.so"))
 
 
-_SANITIZER_STATUS = 99  # of a process that a sanitizer ends; its own default is 1, as that of a failure which was reported
+_SANITIZER_STATUS = 99  # of a process that a sanitizer ends; its own default is 1, as that of a failure which was
+                        # reported
 
 
 def _dynamic_names(content):
-    """The names of an ELF file's dynamic section and symbols. (The whole file has more: LLVM's own literals name every sanitizer.)"""
+    """The names of an ELF file's dynamic section and symbols. (The whole file has more: LLVM's own literals name every
+    sanitizer.)"""
     SHT_DYNSYM = 11
     (first,), (size, num_sections) = struct.unpack_from("<Q", content, 0x28), struct.unpack_from("<HH", content, 0x3A)
     sections = [struct.unpack_from("<IIQQQQI", content, first + number * size) for number in range(num_sections)]
@@ -87,7 +96,8 @@ def _dynamic_names(content):
 
 
 def environment_for(library):
-    """The environment of a Python that can load the library: a sanitizer's runtime comes first, and does not count Python's own leaks."""
+    """The environment of a Python that can load the library: a sanitizer's runtime comes first, and does not count
+    Python's own leaks."""
     environment = dict(os.environ, PYTHONMALLOC="malloc")
     with open(library, "rb") as file:
         content = file.read()
@@ -95,7 +105,8 @@ def environment_for(library):
     for symbol, of_gcc, of_clang in _SANITIZERS:
         if symbol not in names:
             continue
-        compiler, name = (("gcc", "g++"), of_gcc) if of_gcc.encode() + b"." in content else (("clang-22", "clang"), of_clang)
+        compiler, name = ((("gcc", "g++"), of_gcc)
+                          if of_gcc.encode() + b"." in content else (("clang-22", "clang"), of_clang))
         runtime = next(filter(os.path.isfile, (_file_of(command, name) for command in compiler)), None)
         if runtime:
             environment["LD_PRELOAD"] = os.path.realpath(runtime)
@@ -137,7 +148,7 @@ class Library:
         return hasattr(self._library, name)
 
     def call(self, name, *arguments):
-        """Calls a function whose last parameter is the error object; raises what it says."""
+        """Calls a function whose last parameter is the error object, and raises the error."""
         error = Error()
         status = self.function(name)(*arguments, ctypes.byref(error))
         if status == OK:
@@ -155,11 +166,12 @@ class Library:
         return Kernel(self, handle)
 
     def compile_after(self, rows, spec, params=None):
-        """A kernel that is generic for `rows` rows; then the job waits for the compiled one and goes on with it. From libraries that have
-        no such thing: what `auto` gives."""
+        """A kernel that is generic for `rows` rows; then the job waits for the compiled one and goes on with it.
+        Libraries without this function give what `auto` gives."""
         if not self.has("quern_compile_with"):
             return self.compile(spec, "auto", params)
-        handle, options = HANDLE(), CompileOptions(struct_size=ctypes.sizeof(CompileOptions), compile_after_rows=rows, swap_waits=True)
+        handle, options = HANDLE(), CompileOptions(struct_size=ctypes.sizeof(CompileOptions), compile_after_rows=rows,
+                                                   swap_waits=True)
         options.params = params.encode() if params else None
         self.call("quern_compile_with", spec.encode(), ctypes.byref(options), ctypes.byref(handle))
         return Kernel(self, handle)
@@ -200,7 +212,7 @@ class Kernel(Handle):
         return None if text is None else text.decode()
 
     def counters(self):
-        """What all jobs of the kernel have counted; None from a library that does not tell."""
+        """The counters of all jobs of the kernel; None from a library without them."""
         if not self.library.has("quern_kernel_get_counters"):
             return None
         counters = Counters(struct_size=ctypes.sizeof(Counters))
@@ -242,7 +254,8 @@ def _move_in(library, name, handle, batch, *numbers):
         moved = not array.release
         release_array(array)
         if not moved:
-            raise ContractError(f"{name} did not take over the array that it was given (its release callback is still there)")
+            raise ContractError(
+                f"{name} did not take over the array that it was given (its release callback is still there)")
 
 
 class Join(Handle):
@@ -252,8 +265,9 @@ class Join(Handle):
     def bind_arrow(self, build, build_keys, build_payload, probe, probe_keys, probe_payload):
         schemas = [export_schema(build), export_schema(probe)]
         try:
-            self.library.call("quern_join_bind_arrow", self.handle, ctypes.byref(schemas[0]), int32s(build_keys), int32s(build_payload),
-                              ctypes.byref(schemas[1]), int32s(probe_keys), int32s(probe_payload))
+            self.library.call("quern_join_bind_arrow", self.handle, ctypes.byref(schemas[0]), int32s(build_keys),
+                              int32s(build_payload), ctypes.byref(schemas[1]), int32s(probe_keys),
+                              int32s(probe_payload))
         finally:
             for schema in schemas:
                 release_schema(schema)
@@ -281,7 +295,7 @@ class Join(Handle):
         self.library.call("quern_join_finalise_shared", self.handle)
 
     def layout(self):
-        """The table's layout, after finalise; None from a library that does not tell."""
+        """The table's layout, after finalise; None from a library without this function."""
         if not self.library.has("quern_join_layout"):
             return None
         layout = self.library.function("quern_join_layout")(self.handle)
@@ -359,7 +373,8 @@ class _OneInput(Handle):
     def bind_arrow(self, schema, keys, payload):
         exported = export_schema(schema)
         try:
-            self.library.call(f"{self.prefix}_bind_arrow", self.handle, ctypes.byref(exported), int32s(keys), int32s(payload))
+            self.library.call(f"{self.prefix}_bind_arrow", self.handle, ctypes.byref(exported), int32s(keys),
+                              int32s(payload))
         finally:
             release_schema(exported)
 
@@ -370,7 +385,8 @@ class _OneInput(Handle):
 
 
 class _Appending(Handle):
-    """What an aggregation and its appenders have in common: rows, or states, in two ways. `prefix`: of its functions."""
+    """What an aggregation and its appenders have in common: rows, or states, in two ways. `prefix`: of its
+    functions."""
     prefix = ""
 
     def append(self, batch, states=False):
@@ -423,14 +439,16 @@ class Aggregate(_Appending, _OneInput):
         """`partition`: None, or (number, of how many)."""
         handle = HANDLE()
         if partition is None:
-            self.library.call("quern_groups_create", self.handle, GROUP_COLUMNS[columns], batch_rows, ctypes.byref(handle))
-        else:
-            self.library.call("quern_groups_create_partition", self.handle, GROUP_COLUMNS[columns], *partition, batch_rows,
+            self.library.call("quern_groups_create", self.handle, GROUP_COLUMNS[columns], batch_rows,
                               ctypes.byref(handle))
+        else:
+            self.library.call("quern_groups_create_partition", self.handle, GROUP_COLUMNS[columns], *partition,
+                              batch_rows, ctypes.byref(handle))
         return Groups(self.library, handle)
 
     def run(self, batches, threads, batch_rows, on_result):
-        """The whole aggregation of raw batches; on_result(Result) answers whether to go on. Answers the number of groups."""
+        """The whole aggregation of raw batches; on_result(Result) answers whether to go on. Answers the number of
+        groups."""
         count, array, num_groups = len(batches), (Batch * max(len(batches), 1))(*batches), ctypes.c_uint64()
         self.library.call("quern_aggregate_run", self.handle, array, count, threads, batch_rows,
                           ON_RESULT(lambda context, result: on_result(result.contents)), None, ctypes.byref(num_groups))
@@ -541,13 +559,15 @@ class SortedRows(Handle):
     def next(self):
         """(Result, place of its first row, more); the result's columns are valid until the next call."""
         result, position, more = Result(), ctypes.c_uint64(), ctypes.c_bool()
-        self.library.call("quern_sorted_next", self.handle, ctypes.byref(result), ctypes.byref(position), ctypes.byref(more))
+        self.library.call("quern_sorted_next", self.handle, ctypes.byref(result), ctypes.byref(position),
+                          ctypes.byref(more))
         return result, position.value, more.value
 
     def next_arrow(self):
         """The same with an ArrowArray, which the caller releases or imports."""
         array, position, more = ArrowArray(), ctypes.c_uint64(), ctypes.c_bool()
-        self.library.call("quern_sorted_next_arrow", self.handle, ctypes.byref(array), ctypes.byref(position), ctypes.byref(more))
+        self.library.call("quern_sorted_next_arrow", self.handle, ctypes.byref(array), ctypes.byref(position),
+                          ctypes.byref(more))
         return array, position.value, more.value
 
 
@@ -581,7 +601,8 @@ class Merge(_OneInput):
 
 
 class Filter(Handle):
-    """Answers rows as lists of numbers, bitmaps as bytes. Where both are written, guard values stand behind and must stay."""
+    """Answers rows as lists of numbers, bitmaps as bytes. Where both are written, guard values stand behind and must
+    stay."""
 
     def __init__(self, library, handle):
         super().__init__(library, handle, "quern_filter_destroy")
@@ -597,11 +618,13 @@ class Filter(Handle):
         """A batch of the host's vectors, or an Arrow array, which stays the caller's."""
         num_passed = ctypes.c_uint64(_UNTOUCHED)
         if isinstance(batch, Batch):
-            self.library.call(f"quern_filter_{name}", self.handle, ctypes.byref(batch), *outputs, ctypes.byref(num_passed))
+            self.library.call(f"quern_filter_{name}", self.handle, ctypes.byref(batch), *outputs,
+                              ctypes.byref(num_passed))
             return num_passed.value
         array = export_batch(batch)
         try:
-            self.library.call(f"quern_filter_{name}_arrow", self.handle, ctypes.byref(array), *outputs, ctypes.byref(num_passed))
+            self.library.call(f"quern_filter_{name}_arrow", self.handle, ctypes.byref(array), *outputs,
+                              ctypes.byref(num_passed))
             if not array.release:
                 raise ContractError(f"quern_filter_{name}_arrow took over the array that it was shown")
         finally:
@@ -613,7 +636,8 @@ class Filter(Handle):
         rows[num_rows] = _GUARD
         num_passed = self._call("select", batch, rows)
         if rows[num_rows] != _GUARD or num_passed > num_rows:
-            raise ContractError(f"quern_filter_select wrote behind {num_rows} rows, or says that {num_passed} of them pass")
+            raise ContractError(
+                f"quern_filter_select wrote behind {num_rows} rows, or says that {num_passed} of them pass")
         return rows[:num_passed]
 
     def bitmap(self, batch, num_rows):
@@ -662,7 +686,8 @@ def raw_column(array, keep):
 
 def raw_batch(keys, payload, selection, num_rows, first_row_id, keep):
     """A quern_batch of pyarrow arrays (None in `payload`: a rowid). `selection`: None or an array.array of uint32."""
-    columns = [[Column() if array is None else raw_column(array, keep) for array in arrays] for arrays in (keys, payload)]
+    columns = [[Column() if array is None else raw_column(array, keep) for array in arrays]
+               for arrays in (keys, payload)]
     batch = Batch(num_rows=num_rows, first_row_id=first_row_id)
     for name, side in zip(("keys", "payload"), columns):
         side = (Column * max(len(side), 1))(*side)

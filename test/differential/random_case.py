@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What random cases and their variants share, whatever the operator: how a failure is named, made smaller, and shown.
+"""What random cases and their variants share, whatever the operator: how a failure is named, reduced and shown.
 
     class Case(OneInputCase): ..      rows of one input; a join, which has two, is a RandomCase
     class Variant(RandomVariant): ..
 
-A reduction is a dictionary of what is left of a case: {"rows": [100, 200], "keys": [0, 2], "plain": true}.
+A reduction is a dictionary of what remains of a case: {"rows": [100, 200], "keys": [0, 2], "plain": true}.
 """
 import random
 
@@ -34,7 +34,8 @@ def first_rows_text(name, num_rows, columns, index_lists, most):
     lines = [f"{name}: {num_rows} rows; columns " + ", ".join(column.type.text() for column in columns)]
     for row in range(min(num_rows, most)):
         indices = [index_list[row] for index_list in index_lists]
-        lines.append("  " + repr(tuple(None if index is None else column.values[index] for column, index in zip(columns, indices))))
+        lines.append("  " + repr(tuple(None if index is None else column.values[index]
+                                       for column, index in zip(columns, indices))))
     return "\n".join(lines)
 
 
@@ -89,7 +90,8 @@ def random_schedule(rng: random.Random) -> str:
     """Prefetch settings by table size, as plan parameters take them: `0@64K,all/stages=1@8M,64/hint=nta`."""
     def setting() -> str:
         text = rng.choice(("0", "1", "5", "64", "512", "all"))
-        for option in ("group=1", "group=33", "batch=7", "batch=4096", "stages=1", "stages=2", "hint=t1", "hint=nta", "hint=w"):
+        for option in ("group=1", "group=33", "batch=7", "batch=4096", "stages=1", "stages=2", "hint=t1", "hint=nta",
+                       "hint=w"):
             if rng.random() < 0.1:
                 text += "/" + option
         return text

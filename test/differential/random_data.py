@@ -3,17 +3,18 @@
 
 A column is made in three steps, so that the same rows can be laid out in many ways and every oracle can read them:
 
-    values   the column's value list, *physical* values: int (of integers, dates, times, durations; the bits of a float; 0 or 1 of a bool)
-             or bytes
+    values   the column's value list, *physical* values: int (of integers, dates, times, durations; the bits of a float;
+             0 or 1 of a bool) or bytes
     indices  one entry a row: a number into `values`, or None for null
-    array    a pyarrow array of some of the rows, in buffers of our own making: any offset, garbage under nulls, dictionaries with nulls,
-             views in several buffers
+    array    a pyarrow array of some of the rows, in buffers of our own making: any offset, garbage under nulls,
+             dictionaries with nulls, views in several buffers
 
 For example values [7, -1], indices [0, None, 1, 1] are the rows 7, null, -1, -1.
 
-Every buffer lies between pages that cannot be read, mostly against the one behind it, some against the one before it, and is unmapped
-when its last reader lets go. A kernel that reads one byte beyond a buffer, or a batch that it has released, dies at once instead of
-answering by luck. GuardedBuffer.live counts what is still held: a test of leaks.
+Every buffer lies between pages that cannot be read, mostly against the one behind it, some against the one before it,
+and is unmapped when its last reader lets go. A kernel that reads one byte beyond a buffer, or a batch that it has
+released, crashes at once instead of being right by luck. GuardedBuffer.live counts the buffers that are still held,
+which finds leaks.
 """
 import array
 import ctypes
@@ -28,7 +29,7 @@ import pyarrow as pa
 import collated_strings
 import collation_oracle
 
-# ---- types -------------------------------------------------------------------------------------------------------------------------------
+# ---- types -----------------------------------------------------------------------------------------------------------
 
 INTEGER_CODES = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 TEMPORAL_CODES = {"date32": "i", "date64": "q", "time32": "i", "time64": "q", "timestamp": "q", "duration": "q"}
@@ -43,14 +44,14 @@ _ZONES = ("", "UTC", "Europe/Berlin")
 FIXED_WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 40)
 
 _ARROW_TYPES = {
-    "bool": pa.bool_(), "i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "u8": pa.uint8(), "u16": pa.uint16(),
-    "u32": pa.uint32(), "u64": pa.uint64(), "f32": pa.float32(), "f64": pa.float64(), "date32": pa.date32(), "date64": pa.date64(),
-    "binary": pa.binary(), "utf8": pa.utf8(), "large_binary": pa.large_binary(), "large_utf8": pa.large_utf8(),
-    "binary_view": pa.binary_view(), "utf8_view": pa.string_view(),
-}
+    "bool": pa.bool_(), "i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "u8": pa.uint8(),
+    "u16": pa.uint16(), "u32": pa.uint32(), "u64": pa.uint64(), "f32": pa.float32(), "f64": pa.float64(),
+    "date32": pa.date32(), "date64": pa.date64(), "binary": pa.binary(), "utf8": pa.utf8(),
+    "large_binary": pa.large_binary(), "large_utf8": pa.large_utf8(), "binary_view": pa.binary_view(),
+    "utf8_view": pa.string_view(), }
 _BYTES_TYPES = {"utf8": pa.binary(), "large_utf8": pa.large_binary(), "utf8_view": pa.binary_view()}
-_BITS_TYPES = {"b": pa.int8(), "h": pa.int16(), "i": pa.int32(), "q": pa.int64(), "B": pa.uint8(), "H": pa.uint16(), "I": pa.uint32(),
-               "Q": pa.uint64()}
+_BITS_TYPES = {"b": pa.int8(), "h": pa.int16(), "i": pa.int32(), "q": pa.int64(), "B": pa.uint8(), "H": pa.uint16(),
+               "I": pa.uint32(), "Q": pa.uint64()}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +92,7 @@ class ColumnType:
         return pa.dictionary(_ARROW_TYPES[self.index], self.value_arrow()) if self.index else self.value_arrow()
 
     def bits_arrow(self):
-        """The Arrow type with the same layout that says nothing of meaning: what a result is read as, and compared as."""
+        """The Arrow type with the same layout and without its meaning: results are read and compared in it."""
         if self.name == "bool":
             return pa.bool_()
         if self.name in ("fixed_binary", "decimal128"):
@@ -133,7 +134,7 @@ def random_type(rng, dictionaries=True, names=SCALAR_TYPES):
                       precision=precision, scale=rng.choice((0, precision // 2, precision, -2)) if precision else 0)
 
 
-# ---- values ------------------------------------------------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 
 def random_values(rng, column_type, count):
@@ -149,7 +150,8 @@ def random_values(rng, column_type, count):
     if column_type.name == "fixed_binary":
         return _random_fixed(rng, column_type.width, count)
     if column_type.name in STRING_TYPES:
-        return _random_collated(rng, column_type, count) if column_type.collation else _random_strings(rng, column_type.is_utf8, count)
+        return (_random_collated(rng, column_type, count)
+                if column_type.collation else _random_strings(rng, column_type.is_utf8, count))
     return _random_integers(rng, *integer_bounds(column_type), count)
 
 
@@ -172,12 +174,13 @@ def _random_integers(rng, low, high, count):
     if style == "equal":
         return [rng.choice((0, low, high, rng.randint(low, high)))]
     if style == "extreme":
-        near = [base + step for base in (0, low, high, *(1 << power for power in range(0, 128, 7))) for step in (-2, -1, 0, 1, 2)]
+        near = [base + step for base in (0, low, high, *(1 << power for power in range(0, 128, 7)))
+                for step in (-2, -1, 0, 1, 2)]
         near += [-value for value in near]
         return [value for value in dict.fromkeys(near) if low <= value <= high][:count] or [low]
     if style == "sparse":
         return [rng.randint(low, high) for _ in range(count)]
-    shift = 0 if style == "dense" else rng.choice((3, 8, 16, 32, 48))  # low bits all zero: a weak hash's trap
+    shift = 0 if style == "dense" else rng.choice((3, 8, 16, 32, 48))  # low bits all zero: bad for a weak hash
     width = (high - low) >> shift
     if width < 1:
         return [rng.randint(low, high) for _ in range(count)]
@@ -186,12 +189,13 @@ def _random_integers(rng, low, high, count):
 
 
 FLOAT_BITS = {
-    # +0, -0, 1, -1, +inf, -inf, quiet NaNs, signalling NaN, negative NaN, least denormal, greatest denormal, least normal, greatest
-    "f32": (0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7FC12345, 0x7F800001, 0xFFC00000, 1, 0x80000001,
-            0x007FFFFF, 0x00800000, 0x7F7FFFFF),
-    "f64": (0, 1 << 63, 0x3FF0000000000000, 0xBFF0000000000000, 0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000,
-            0x7FF8DEADBEEF1234, 0x7FF0000000000001, 0xFFF8000000000000, 1, 1 << 63 | 1, 0x000FFFFFFFFFFFFF, 0x0010000000000000,
-            0x7FEFFFFFFFFFFFFF),
+    # +0, -0, 1, -1, +inf, -inf, quiet NaNs, signalling NaN, negative NaN, least denormal, greatest denormal, least
+    # normal, greatest
+    "f32": (0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7FC12345, 0x7F800001,
+            0xFFC00000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF),
+    "f64": (0, 1 << 63, 0x3FF0000000000000, 0xBFF0000000000000, 0x7FF0000000000000, 0xFFF0000000000000,
+            0x7FF8000000000000, 0x7FF8DEADBEEF1234, 0x7FF0000000000001, 0xFFF8000000000000, 1, 1 << 63 | 1,
+            0x000FFFFFFFFFFFFF, 0x0010000000000000, 0x7FEFFFFFFFFFFFFF),
 }
 
 
@@ -234,8 +238,10 @@ def _random_fixed(rng, width, count):
     return values
 
 
-_UTF8_ALPHABETS = ("ab", "abcdefghijklmnopqrstuvwxyz0123456789", "a \0", " ", "a \t\u00a0", "é漢😀z", "".join(map(chr, range(32, 127))))
-_ILL_FORMED = (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80", b"\x00", b" ", b"\xc2\xa0")
+_UTF8_ALPHABETS = ("ab", "abcdefghijklmnopqrstuvwxyz0123456789", "a \0", " ", "a \t\u00a0", "é漢😀z",
+                   "".join(map(chr, range(32, 127))))
+_ILL_FORMED = (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\x80", b"\x00", b" ",
+               b"\xc2\xa0")
 
 
 def _random_text(rng, utf8, alphabet, num_bytes):
@@ -251,8 +257,8 @@ def _random_text(rng, utf8, alphabet, num_bytes):
 
 
 def _random_strings(rng, utf8, count):
-    style = rng.choice(("lengths", "lengths", "inline limit", "spaces", "shared prefix", "shared suffix", "numbers", "numbers", "long",
-                        "every length"))
+    style = rng.choice(("lengths", "lengths", "inline limit", "spaces", "shared prefix", "shared suffix", "numbers",
+                        "numbers", "long", "every length"))
     alphabet = rng.choice(_UTF8_ALPHABETS)
     text = lambda num_bytes: _random_text(rng, utf8, alphabet, num_bytes)
     if style == "numbers":
@@ -282,11 +288,12 @@ def _random_collated(rng, column_type, count):
     return collated_strings.restricted(rng, column_type.collation, _random_strings(rng, column_type.is_utf8, count))
 
 
-# ---- rows --------------------------------------------------------------------------------------------------------------------------------
+# ---- rows ------------------------------------------------------------------------------------------------------------
 
 
 def random_indices(rng, num_rows, num_values, distribution):
-    """Which value each row has. Distributions: uniform, zipf (few values take most rows), equal, sequential, low half, high half."""
+    """Which value each row has. Distributions: uniform, zipf (few values take most rows), equal, sequential, low half,
+    high half."""
     if num_rows == 0:
         return []
     if distribution == "equal":
@@ -297,7 +304,8 @@ def random_indices(rng, num_rows, num_values, distribution):
         weights = list(itertools.accumulate(1.0 / (rank + 1) for rank in range(num_values)))
         return rng.choices(range(num_values), cum_weights=weights, k=num_rows)
     half = max(num_values // 2, 1)
-    first, last = {"low half": (0, half), "high half": (half if half < num_values else 0, num_values)}.get(distribution, (0, num_values))
+    first, last = {"low half": (0, half),
+                   "high half": (half if half < num_values else 0, num_values)}.get(distribution, (0, num_values))
     return rng.choices(range(first, last), k=num_rows)
 
 
@@ -307,7 +315,7 @@ def with_nulls(rng, indices, density):
     return [None if rng.random() < density else index for index in indices]
 
 
-# ---- buffers -----------------------------------------------------------------------------------------------------------------------------
+# ---- buffers ---------------------------------------------------------------------------------------------------------
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mmap.restype = ctypes.c_void_p
@@ -319,13 +327,15 @@ _PROT_NONE = 0
 
 
 class GuardedBuffer:
-    """Bytes that end where an unreadable page begins, or begin where one ends; unmapped when the last reader is gone."""
+    """Bytes that end where an unreadable page begins, or begin where one ends; unmapped when the last reader is
+    gone."""
     live = weakref.WeakSet()
 
     def __init__(self, content, at_start=False):
         size = len(content)
         self._bytes = (size + _PAGE - 1) // _PAGE * _PAGE + 2 * _PAGE
-        self._address = _LIBC.mmap(None, self._bytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        self._address = _LIBC.mmap(None, self._bytes, mmap.PROT_READ | mmap.PROT_WRITE,
+                                   mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
         if self._address in (None, ctypes.c_void_p(-1).value):
             raise MemoryError(f"mmap of {self._bytes} bytes failed: errno {ctypes.get_errno()}")
         for page in (self._address, self._address + self._bytes - _PAGE):
@@ -346,7 +356,7 @@ def guarded(content, at_start=False):
 
 
 def bitmap(bits):
-    """Bits as an Arrow bitmap; the unused bits of the last byte are ones, which nobody may count."""
+    """Bits as an Arrow bitmap; the unused bits of the last byte are ones, which must not be counted."""
     bits = list(bits)
     digits = "".join("1" if bit else "0" for bit in reversed(bits))
     padding = -len(bits) % 8
@@ -357,7 +367,7 @@ def pack(code, numbers):
     return array.array(code, numbers).tobytes()
 
 
-# ---- arrays ------------------------------------------------------------------------------------------------------------------------------
+# ---- arrays ----------------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -374,7 +384,8 @@ def make_array(rng, column_type, values, indices, layout):
     after = 0 if layout.plain else rng.choice((0, 0, 1, 5))
     has_nulls = any(index is None for index in indices)
     with_bitmap = has_nulls or (not layout.plain and rng.random() < 0.3)
-    padded = [rng.randrange(len(values)) for _ in range(before)] + list(indices) + [rng.randrange(len(values)) for _ in range(after)]
+    padded = ([rng.randrange(len(values)) for _ in range(before)] + list(indices)
+              + [rng.randrange(len(values)) for _ in range(after)])
     valid = [index is not None for index in padded]
     if with_bitmap:
         for row in itertools.chain(range(before), range(before + len(indices), len(padded))):
@@ -432,7 +443,8 @@ def index_limit(column_type):
 
 
 def _dictionary_array(rng, column_type, values, padded, valid, with_bitmap, before, num_rows, layout):
-    """Rows through a dictionary of this batch alone: used entries in any order, unused ones, duplicates, nulls among them."""
+    """Rows through a dictionary of this batch alone: used entries in any order, unused ones, duplicates, nulls among
+    them."""
     used = list(dict.fromkeys(index for index in padded if index is not None))
     limit = index_limit(column_type)
     assert len(used) <= limit, f"{len(used)} distinct values do not fit index type {column_type.index}"
@@ -464,7 +476,8 @@ def _dictionary_array(rng, column_type, values, padded, valid, with_bitmap, befo
 
 
 def bits_array(column_type, values, indices):
-    """The rows as an array of column_type.bits_arrow() with strings as large_binary and bools as uint8: what results are compared as."""
+    """The rows as an array of column_type.bits_arrow() with strings as large_binary and bools as uint8: what results
+    are compared as."""
     rows = [None if index is None else values[index] for index in indices]
     return pa.array(rows, comparable_arrow(column_type.bits_arrow()))
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result columns of the C ABI as arrays of physical values: what a join and an aggregation read their answers by.
+"""Result columns of the C ABI as arrays of physical values; joins and aggregations read their answers so.
 
-    comparable(result_array(result.columns[0], ColumnType("i64"), result.num_rows))     copied; in a type that sorts and compares
+    comparable(result_array(result.columns[0], ColumnType("i64"), result.num_rows))
+
+is a copy of the column, in a type that sorts and compares.
 """
 import ctypes
 import struct
@@ -31,8 +33,10 @@ def result_array(column, column_type, num_rows):
         buffers = [_string_at(column.values, 16 * num_rows), _string_at(column.bytes, column.num_bytes)]
     elif column_type.name in STRING_TYPES:
         offset_bytes = 8 if column_type.name.startswith("large") else 4
-        buffers = [_string_at(column.offsets, offset_bytes * (num_rows + 1)), _string_at(column.values, column.num_bytes)]
-        if struct.unpack_from("<q" if offset_bytes == 8 else "<i", buffers[0], offset_bytes * num_rows)[0] != column.num_bytes:
+        buffers = [_string_at(column.offsets, offset_bytes * (num_rows + 1)),
+                   _string_at(column.values, column.num_bytes)]
+        if struct.unpack_from("<q" if offset_bytes == 8 else "<i", buffers[0],
+                              offset_bytes * num_rows)[0] != column.num_bytes:
             raise Mismatch("the last offset of a result column is not its num_bytes")
     else:
         num_bytes = (num_rows + 7) // 8 if column_type.name == "bool" else bits_type.bit_width // 8 * num_rows

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of an aggregation or a sort as a host brings them: cut into batches, as Arrow structs with shuffled children or as the host's
-own vectors with a selection, laid out as a variant says.
+"""The rows of an aggregation or a sort as a host brings them: cut into batches, as Arrow structs with shuffled children
+or as the host's own vectors with a selection, laid out as a variant says.
 
     Feeder(case, variant).batches()     each batch with what must live as long as its bytes
 
-The row ids of vectors are such that the rows of the case are in their order, whatever the order they come in: three rows in the vector's
-places 2 5 6, of which selection 6 2 5 tells, have the ids first_row_id + 2, + 5, + 6.
+Row ids keep the order of the case's rows, in whatever order they come in: three rows at places 2 5 6 of the vectors,
+under selection 6 2 5, have the ids first_row_id + 2, + 5, + 6.
 """
 import array
 import dataclasses
@@ -31,8 +31,10 @@ class Feeder:
     def __init__(self, case, variant):
         self.case, self.rng = case, random.Random(f"{variant.layout_seed}/input")
         # Arrow batches are numbered as they come.
-        self.vectors = variant.interfaces["input"] == "vectors" or variant.whole_run > 0 or case.is_ordered() and variant.mixes_rows()
-        self.layout = Layout(plain=case.plain, garbage_in_nulls=not case.plain, misaligned=variant.misaligned and not case.plain)
+        self.vectors = (variant.interfaces["input"] == "vectors" or variant.whole_run > 0 or case.is_ordered()
+                        and variant.mixes_rows())
+        self.layout = Layout(plain=case.plain, garbage_in_nulls=not case.plain,
+                             misaligned=variant.misaligned and not case.plain)
         self.columns = case.columns()
         self.cuts = self._cuts(1 if case.plain and not variant.mixes_rows() else variant.num_batches)
         self.selects = self.vectors and not case.plain and self.rng.random() < 0.6
@@ -64,7 +66,7 @@ class Feeder:
         return [first_id + place for first_id, places in zip(self._first_ids, self._places) for place in places.of_row]
 
     def batch_places(self):
-        """Of each cut, where its rows stand in the host's vectors."""
+        """For each batch, where its rows stand in the host's vectors."""
         return self._places
 
     def batches(self, in_order=False):
@@ -74,7 +76,8 @@ class Feeder:
             self.rng.shuffle(order)
         for number in order:
             rows = range(*self.cuts[number])
-            yield self.vector_batch(rows, self._places[number], self._first_ids[number]) if self.vectors else (self.arrow_batch(rows), None)
+            yield (self.vector_batch(rows, self._places[number], self._first_ids[number])
+                   if self.vectors else (self.arrow_batch(rows), None))
 
     def arrow_children(self):
         """The schema, and the child numbers of keys and payload."""
@@ -90,7 +93,8 @@ class Feeder:
         skip = 0 if self.case.plain else self.rng.choice((0, 0, 0, 5))  # a struct array may have an offset, too
         arrays = []
         for column in (self.columns[number] for number in self.case.child_order):
-            indices = [self.rng.randrange(len(column.values)) for _ in range(skip)] + [column.indices[row] for row in rows]
+            indices = ([self.rng.randrange(len(column.values)) for _ in range(skip)]
+                       + [column.indices[row] for row in rows])
             arrays.append(make_array(self.rng, column.type, column.values, indices, self.layout))
         if self.case.stranger:
             arrays.append(pa.array([[1]] * (skip + len(rows)), pa.list_(pa.int32())))

@@ -6,15 +6,16 @@
     run.py --lib build/lib/libquern.so --replay '{"seed": 7, "case": 31, "keys": [0], "build_rows": [0, 2]}'
     run.py --lib build/lib/libquern.so --operator aggregate --seed 7 --coverage --seconds 60
 
-Prints the seed first. The cases run in a child process, which says which case it begins, so that a crash is a failure like any other. A
-failure is made small (fewer rows, keys, payload columns; at most a minute) and printed as a replay, which builds exactly that case. Exit
-status: 0 after `N cases passed`, 1 after a failure. The line before the last counts what the cases were of and the runs of each layout.
+Prints the seed first. The cases run in a child process, which prints each case before it begins, so that a crash is a
+failure like any other. A failure is minimised (fewer rows, keys, payload columns; at most a minute) and printed as a
+replay, which builds exactly that case. Exit status: 0 after `N cases passed`, 1 after a failure. The line before the
+last counts cases by kind and runs by layout.
 
-`--operator aggregate` tests hash aggregation, `--operator sort` sorts and merges, `--operator filter` conditions; a join is tested
-otherwise. `--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock. `--coverage` runs cases until all has been
-seen that the operator's Coverage asks for (of joins every kind with every class of layouts and every engine; of aggregations every
-function, key type and layout with every engine; of sorts every key type and method with every engine; of filters every leaf, pattern and
-collation; and more); the run fails if it ends before.
+`--operator aggregate` tests hash aggregation, `--operator sort` sorts and merges, `--operator filter` conditions; the
+default is joins. `--seconds` ends a run between two cases. `--seed 0` takes a new seed from the clock. `--coverage`
+runs cases until the operator's Coverage is complete (for joins every kind with every class of layouts and every engine;
+for aggregations every function, key type and layout with every engine; for sorts every key type and method with every
+engine; for filters every leaf, pattern and collation; and more); the run fails if it ends before.
 """
 import argparse
 import dataclasses
@@ -35,8 +36,8 @@ import join_operator
 import quern_abi
 import sort_operator
 
-# Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Oracle, Expected, run, check_compiles_twice, Mismatch,
-# fitted_case, fitted_variant, Coverage.
+# Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Oracle, Expected, run,
+# check_compiles_twice, Mismatch, fitted_case, fitted_variant, Coverage.
 OPERATORS = {"aggregate": aggregate_operator, "filter": filter_operator, "join": join_operator, "sort": sort_operator}
 MINIMISE_SECONDS = 60
 PROGRESS_SECONDS = 20
@@ -64,11 +65,11 @@ def check_case(operator, library, oracle, case, coverage=None):
     return None
 
 
-# ---- minimising --------------------------------------------------------------------------------------------------------------------------
+# ---- minimising ------------------------------------------------------------------------------------------------------
 
 
 def minimise(case, still_fails, seconds=MINIMISE_SECONDS):
-    """The smallest case found in the time by taking each step that still fails."""
+    """The smallest failing case that is found in the time, reduction by reduction."""
     deadline, shrunk = time.monotonic() + seconds, True
     while shrunk:
         shrunk = False
@@ -85,7 +86,7 @@ def minimise(case, still_fails, seconds=MINIMISE_SECONDS):
     return case
 
 
-# ---- reporting ---------------------------------------------------------------------------------------------------------------------------
+# ---- reporting -------------------------------------------------------------------------------------------------------
 
 
 def print_failure(case, variant, message, options):
@@ -100,7 +101,7 @@ def print_failure(case, variant, message, options):
     print(f"again:   {command} --replay '{replay}'", flush=True)
 
 
-# ---- the child: runs cases ---------------------------------------------------------------------------------------------------------------
+# ---- the child: runs cases -------------------------------------------------------------------------------------------
 
 
 def run_cases(options):
@@ -158,12 +159,14 @@ def replay_case(options):
     return 0
 
 
-# ---- the parent: watches -----------------------------------------------------------------------------------------------------------------
+# ---- the parent: watches ---------------------------------------------------------------------------------------------
 
 
 def _child(options, *arguments, **keywords):
-    command = [sys.executable, os.path.abspath(__file__), "--operator", options.operator, "--lib", options.lib, "--child", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quern_abi.environment_for(options.lib), **keywords)
+    command = [sys.executable, os.path.abspath(__file__), "--operator", options.operator, "--lib", options.lib,
+               "--child", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quern_abi.environment_for(options.lib),
+                            **keywords)
 
 
 def _died_how(returncode):
@@ -184,11 +187,13 @@ def _report_crash(options, replay, returncode):
 
 
 def watch(options):
-    """Runs the cases in a child and passes on what it says."""
+    """Runs the cases in a child process and passes its output on."""
     begun = time.monotonic()
-    arguments = ["--seed", str(options.seed), "--cases", str(options.cases), "--first-case", str(options.first_case), "--seconds",
-                 str(options.seconds)] + ([] if options.minimise else ["--no-minimise"]) + (["--coverage"] if options.coverage else [])
-    child, replay, last_progress = _child(options, *arguments), {"seed": options.seed, "case": options.first_case}, begun
+    arguments = ["--seed", str(options.seed), "--cases", str(options.cases), "--first-case", str(options.first_case),
+                 "--seconds", str(options.seconds)] + (
+        [] if options.minimise else ["--no-minimise"]) + (["--coverage"] if options.coverage else [])
+    child, replay, last_progress = (
+        _child(options, *arguments), {"seed": options.seed, "case": options.first_case}, begun)
     for line in child.stdout:
         word, _, rest = line.rstrip("\n").partition(" ")
         if word == "begin":
@@ -223,7 +228,8 @@ def parse_options():
     parser.add_argument("--seconds", type=float, help="default: 60, or no limit where --cases or --coverage is given")
     parser.add_argument("--lib", help="libquern.so; default: $QUERN_LIB")
     parser.add_argument("--replay", help="one case, as a failure printed it")
-    parser.add_argument("--coverage", action="store_true", help="run until all has been seen that the operator's Coverage asks for")
+    parser.add_argument("--coverage", action="store_true",
+                        help="run until all has been seen that the operator's Coverage asks for")
     parser.add_argument("--no-minimise", dest="minimise", action="store_false")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders and conditions, every
-layout of rows decodes (by pyarrow) to those rows, the comparison of answers sees a row that lacks, is wrong or out of place, and the tables
-of kinds, functions and collations are the library's.
+"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders and
+conditions; every layout of rows decodes (by pyarrow) to those rows; the comparison of answers detects a row that is
+missing, wrong or out of place; the tables of kinds, functions and collations are the library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -66,7 +66,8 @@ def check_layouts(case, variant):
             continue
         columns = [feeder.columns[number] for number in feeder.side.child_order]
         for batch, cut in zip(feeder.arrow_batches(), feeder.cuts):
-            _check_batch(case, batch, [(column.type, column.values, column.indices[name]) for column in columns], slice(*cut))
+            _check_batch(case, batch, [(column.type, column.values, column.indices[name]) for column in columns],
+                         slice(*cut))
 
 
 RUNTIME = pathlib.Path(__file__).resolve().parents[2] / "runtime"
@@ -83,7 +84,7 @@ def check_kinds():
 
 
 def check_comparison(case, expected):
-    """The comparison takes the oracle's answer in another order, and not without its last row."""
+    """The comparison accepts the oracle's answer in another order, and rejects it without its last row."""
     if expected.must_fail:
         return
     for table in (expected.table, None if expected.table is None else expected.table.slice(1)):
@@ -100,7 +101,7 @@ def check_comparison(case, expected):
                 raise SystemExit(f"case {case.number}: an answer that lacks a row is taken")
 
 
-# ---- aggregations ------------------------------------------------------------------------------------------------------------------------
+# ---- aggregations ----------------------------------------------------------------------------------------------------
 
 
 def check_functions():
@@ -108,7 +109,8 @@ def check_functions():
     path = RUNTIME / "spec/aggregate_functions.def"
     rows = re.findall(r'^QUERN_AGGREGATE\(\w+, "(\w+)", (\d), k(\w+), k(\w+)\)', path.read_text(), re.MULTILINE)
     snake = lambda name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-    theirs = [(name, int(num_arguments), snake(accepts), snake(result)) for name, num_arguments, accepts, result in rows]
+    theirs = [(name, int(num_arguments), snake(accepts), snake(result))
+              for name, num_arguments, accepts, result in rows]
     ours = [dataclasses.astuple(function) for function in FUNCTIONS.values()]
     if theirs != ours:
         raise SystemExit(f"the functions differ: {sorted(set(theirs) ^ set(ours))}; those of {path} are wanted")
@@ -124,7 +126,7 @@ def check_fed_layouts(case, variant):
 
 
 def _value_taken(answer):
-    """One value that an answer takes."""
+    """One value that an answer accepts."""
     if isinstance(answer, aggregate_answers.Exactly):
         return answer.value
     if isinstance(answer, aggregate_answers.OneOf):
@@ -139,7 +141,8 @@ def _value_taken(answer):
 def _rows_taken(case, expected):
     rows = []
     for group in expected.groups.values():
-        keys = [None if key.indices[group.rows[0]] is None else key.values[key.indices[group.rows[0]]] for key in case.keys]
+        keys = [None if key.indices[group.rows[0]] is None else key.values[key.indices[group.rows[0]]]
+                for key in case.keys]
         for place, key in enumerate(case.keys):
             if key.type.is_float and keys[place] is not None:
                 normalised = normalise(key.type, keys[place])
@@ -158,13 +161,14 @@ def _is_refused(expected, rows):
 
 
 def check_aggregate_comparison(case, expected):
-    """The comparison takes the oracle's groups, and neither without the last one nor with another count."""
+    """The comparison accepts the oracle's groups, and rejects them without the last one or with another count."""
     if expected.must_fail:
         return
     rows = _rows_taken(case, expected)
     if refusal := _is_refused(expected, rows[::-1]):
         raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
-    if rows and not _is_refused(expected, rows[:-1]) or len(rows) > 1 and not _is_refused(expected, rows[:-1] + rows[:1]):
+    if (rows and not _is_refused(expected, rows[:-1]) or len(rows) > 1
+            and not _is_refused(expected, rows[:-1] + rows[:1])):
         raise SystemExit(f"case {case.number}: an answer that lacks a group is taken")
     for place, aggregate in enumerate(case.aggregates, len(case.keys)):
         if aggregate.function not in ("count", "count_star", "count_distinct") or not rows:
@@ -187,7 +191,7 @@ def check_aggregations(seed, num_cases):
         raise SystemExit(f"no case of {', '.join(never)}")
 
 
-# ---- sorts -------------------------------------------------------------------------------------------------------------------------------
+# ---- sorts -----------------------------------------------------------------------------------------------------------
 
 
 def _sort_answer(case, expected, order, bound=None):
@@ -209,8 +213,8 @@ def _refusal_of_order(case, expected, order, bound=None):
 
 
 def check_sort_comparison(case, expected, rng):
-    """The comparison takes the oracle's order, and any other of rows with equal keys unless the sort is stable; not two rows of different
-    classes in each other's places, and none twice."""
+    """The comparison accepts the oracle's order, and any other order of rows with equal keys unless the sort is stable.
+    It rejects two swapped rows of different classes, and a row that comes twice."""
     order, classes = expected.order, expected.classes
     if refusal := _refusal_of_order(case, expected, order[:expected.num_rows]):
         raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
@@ -232,7 +236,7 @@ def check_sort_comparison(case, expected, rng):
 
 
 def check_thresholds(case, expected, rng):
-    """After a threshold rows may lack, but not before it, and not out of order."""
+    """Rows may be missing after a threshold, but not before it, and not out of order."""
     if not expected.order:
         return
     bound = expected.classes[rng.choice(expected.order)]
@@ -243,7 +247,8 @@ def check_thresholds(case, expected, rng):
     if not _refusal_of_order(case, expected, certain[1:], bound):
         raise SystemExit(f"case {case.number}: a row before a threshold may lack")
     classes = [expected.classes[row] for row in rest]
-    if case.has_row_id() and classes and classes[0] != classes[-1] and not _refusal_of_order(case, expected, certain + rest[::-1], bound):
+    if (case.has_row_id() and classes and classes[0] != classes[-1]
+            and not _refusal_of_order(case, expected, certain + rest[::-1], bound)):
         raise SystemExit(f"case {case.number}: rows after a threshold may be out of order")
 
 
@@ -260,11 +265,11 @@ def check_sorts(seed, num_cases):
     print(", ".join(f"{order} {count}" for order, count in orders.items()))
 
 
-# ---- collations and filters --------------------------------------------------------------------------------------------------------------
+# ---- collations and filters ------------------------------------------------------------------------------------------
 
 _PADS = {"kNoPad": "no", "kPads": "pads", "kTrims": "trims"}
-_WEIGHTS = {"kBytes": "bytes", "kAsciiUpper": "upper", "kLatin1": "latin1", "kGeneral": "general", "kUca400": "uca400", "kUca520": "uca520",
-            "kUca900": "uca900", "kUca900Tidb": "uca900_tidb"}
+_WEIGHTS = {"kBytes": "bytes", "kAsciiUpper": "upper", "kLatin1": "latin1", "kGeneral": "general", "kUca400": "uca400",
+            "kUca520": "uca520", "kUca900": "uca900", "kUca900Tidb": "uca900_tidb"}
 
 
 def check_collations():
@@ -286,7 +291,7 @@ def _refusal_of_rows(expected, passed, num_rows):
 
 
 def check_filter_comparison(case, expected):
-    """The comparison takes the rows for which the condition is true, not one less or more, nor in another order."""
+    """The comparison accepts exactly the rows for which the condition is true, in their order."""
     rows = [row for row, truth in enumerate(expected.truths) if truth is True]
     others = sorted(set(range(case.num_rows)) - set(rows))
     if refusal := _refusal_of_rows(expected, rows, case.num_rows):

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One random sort: spec and rows, and the ways to run it, all of which must give the rows in the order that the oracles say.
+"""One random sort: its spec, its rows, and its variants: ways to run it, all of which must give the rows in the
+oracles' order.
 
     case = Case.generate(seed, number)            the same case for the same two numbers
     case.spec()                                   "sort keys=i32:desc:out,utf8:nullable payload=rowid limit=10 stable"
-    case.variants()                               engine, plan parameters, cut into batches, threads, thresholds, merges
+    case.variants()                               engine, plan parameters, batches, threads, thresholds, merges
 
-A case is rows without a layout (sort_rows.py); the number of a row is its row id, as far as their order goes. A variant says how rows come
-in and go out: Arrow structs or the host's own vectors with selections, how many threads append, finalise and read; or that the rows come as
-sorted runs, which are merged. A reduction of a case drops rows, keys, payload, the limit or the window functions; minimising a failure is
-trying reductions.
+A case is rows without a layout (sort_rows.py); row ids are in the order of the row numbers. A variant says how rows
+come in and go out: Arrow structs or the host's own vectors with selections, how many threads append, finalise and read;
+or that the rows come as sorted runs, which are merged. A reduction of a case drops rows, keys, payload, the limit or
+the window functions; a failure is minimised by trying reductions.
 """
 import dataclasses
 import random
@@ -56,8 +57,8 @@ class Case(OneInputCase):
         keys, order = random_keys(rng, num_rows)
         window = rng.sample(WINDOW_FUNCTIONS, rng.randint(1, 3)) if rng.random() < 0.25 else []
         partition = rng.choice((0, 1, rng.randint(0, len(keys)), len(keys))) if window else 0
-        case = Case(seed, number, num_rows, keys, random_payload(rng, keys, num_rows), random_limit(rng, num_rows), rng.random() < 0.5,
-                    partition, window, rng.random() < 0.1, [], {}, num_rows, order)
+        case = Case(seed, number, num_rows, keys, random_payload(rng, keys, num_rows), random_limit(rng, num_rows),
+                    rng.random() < 0.5, partition, window, rng.random() < 0.1, [], {}, num_rows, order)
         case._order_children(rng)
         return case
 
@@ -70,11 +71,13 @@ class Case(OneInputCase):
         return [item.column for item in self.payload_items]
 
     def reduced(self, reduction):
-        """A new case of the same numbers with less: {"keys": [..], "payload": [..]} that stay, {"rows": [first, end]}, {"limit": 0},
-        {"window": []}, {"stable": false}, {"plain": true}. A dropped key that is payload too becomes a column of its own."""
+        """A new case of the same numbers with less: {"keys": [..], "payload": [..]} that stay, {"rows": [first, end]},
+        {"limit": 0}, {"window": []}, {"stable": false}, {"plain": true}. A dropped key that is payload too becomes a
+        column of its own."""
         case = Case.generate(self.seed, self.number)
         case.reduction, case.plain = reduction, bool(reduction.get("plain"))
-        case.payload_items = [case.payload_items[number] for number in reduction.get("payload", range(len(case.payload_items)))]
+        case.payload_items = [case.payload_items[number]
+                              for number in reduction.get("payload", range(len(case.payload_items)))]
         case.keys = [case.keys[number] for number in reduction.get("keys", range(len(case.keys)))]
         case.limit, case.stable = reduction.get("limit", case.limit), reduction.get("stable", case.stable)
         case.window = reduction.get("window", case.window)
@@ -96,11 +99,12 @@ class Case(OneInputCase):
         """The result's columns: keys that come out, payload, window functions."""
         plain = lambda column_type: dataclasses.replace(column_type, index="", collation="")
         outputs = [Output(plain(key.type), key, True) for key in self.keys if key.out]
-        outputs += [Output(plain(item.type) if item.column else ColumnType("u64"), item.column) for item in self.payload_items]
+        outputs += [Output(plain(item.type) if item.column else ColumnType("u64"), item.column)
+                    for item in self.payload_items]
         return outputs + [Output(ColumnType("u64"), None, window=name) for name in self.window if window]
 
     def classes(self):
-        """Of each row (sort_order.py). When the case is complete."""
+        """The class of each row (sort_order.py), once the case is complete."""
         if self.known_classes is None:
             self.known_classes = row_classes(self.keys, self.num_rows)
         return self.known_classes
@@ -109,7 +113,7 @@ class Case(OneInputCase):
         return any(item.column is None for item in self.payload_items)
 
     def is_ordered(self):
-        """Whether an answer hangs on the row ids."""
+        """Whether an answer depends on the row ids."""
         return self.stable or self.has_row_id()
 
     def window_columns(self, partitions, classes):
@@ -119,7 +123,8 @@ class Case(OneInputCase):
         """Reductions one step smaller than the case's own, the big steps first."""
         now = self.reduction
         yield from self.simpler_inputs()
-        for name, numbers, fewest in (("payload", self.payload_items, 0), ("keys", self.keys, 1), ("window", self.window, 0)):
+        for name, numbers, fewest in (("payload", self.payload_items, 0), ("keys", self.keys, 1),
+                                      ("window", self.window, 0)):
             kept = now.get(name, self.window if name == "window" else list(range(len(numbers))))
             for some in without_each(list(kept), fewest):
                 yield {**now, name: some}
@@ -132,18 +137,20 @@ class Case(OneInputCase):
         """The ways to run this case: generic, compiled, both again otherwise, and a merge."""
         rng = random.Random(f"sort variants/{self.seed}/{self.number}")
         first, simple = Variant.random(rng, self), Variant.random(rng, self)
-        simple = dataclasses.replace(simple, params={}, append_threads=0, whole_run=0, shuffled=False, set_threshold="", memory_limit=0)
+        simple = dataclasses.replace(simple, params={}, append_threads=0, whole_run=0, shuffled=False, set_threshold="",
+                                     memory_limit=0)
         variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
                     dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine=rng.choice(("generic", "jit", "auto", "auto")))]
+                    dataclasses.replace(Variant.random(rng, self),
+                                        engine=rng.choice(("generic", "jit", "auto", "auto")))]
         if rng.random() < 0.3:
             runs = rng.choice((1, 2, 3, 7, 20, max(self.generated_rows, 1) if self.generated_rows < 200 else 64))
             variants[5] = dataclasses.replace(variants[5], merged_runs=runs, whole_run=0)
         return variants[:2] + variants[4:] if self.generated_rows >= BIG_ROWS else variants
 
 
-# ---- how to run it -----------------------------------------------------------------------------------------------------------------------
+# ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
 def _random_params(rng, case):
@@ -193,11 +200,13 @@ class Variant(RandomVariant):
         if case.generated_rows > 5000 and batch_rows in (1, 7):
             batch_rows = 1000  # a call a row takes Python too long
         return Variant("jit", _random_params(rng, case), rng.choice((1, 1, 2, 3, 7, 20)),
-                       {end: rng.choice(("arrow", "vectors")) for end in ("input", "result")}, rng.choice((0, 0, 0, 1, 2, 2, 3)),
-                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.random() < 0.5, batch_rows, rng.random() < 0.5,
-                       rng.random() < 0.5, rng.choice(("", "", "", "right", "wrong")), rng.random() < 0.3,
-                       rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0, 0,
-                       rng.choice((1000, 20_000, 100_000, 300_000, 3_000_000)) if rng.random() < 0.1 else 0, rng.random() < 0.05,
+                       {end: rng.choice(("arrow", "vectors")) for end in ("input", "result")},
+                       rng.choice((0, 0, 0, 1, 2, 2, 3)),
+                       rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.random() < 0.5, batch_rows,
+                       rng.random() < 0.5, rng.random() < 0.5, rng.choice(("", "", "", "right", "wrong")),
+                       rng.random() < 0.3, rng.choice((1, 2, 3)) if rng.random() < 0.12 else 0, 0,
+                       rng.choice((1000, 20_000, 100_000, 300_000, 3_000_000)) if rng.random() < 0.1 else 0,
+                       rng.random() < 0.05,
                        rng.getrandbits(32))
 
     def is_concurrent(self):

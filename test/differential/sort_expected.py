@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sort must answer: the rows in the order of Python's classes, which DuckDB has to agree with, and the comparison of an answer with
-them.
+"""The expected result of a sort, and the comparison of an answer with it: rows in the order of Python's classes, with
+which DuckDB must agree.
 
-With `stable`, and of a merge, row by row. Otherwise rows of one class may stand in any order, and the limit may cut a class anywhere:
+With `stable`, and for a merge, answers are compared row by row. Otherwise rows of one class may stand in any order, and
+the limit may cut a class anywhere:
 
     classes in order   0 1 1 1 2    limit=3: the row of class 0, then any two of the three
 
-A threshold that a host sets wrongly costs rows that come after it, and none that do not; those that come out all the same are in order.
+A wrong threshold loses only rows that come after it; those that come out nevertheless are in order.
 """
 import collections
 import dataclasses
@@ -67,7 +68,8 @@ class Expected:
     def table(self, answer, order):
         """The rows `order` as the answer should have them, without window functions."""
         rows = pa.array(order, pa.int64())
-        columns = [pa.array([answer.row_ids[row] for row in order], pa.uint64()) if column is None else column.take(rows)
+        columns = [pa.array([answer.row_ids[row] for row in order], pa.uint64())
+                   if column is None else column.take(rows)
                    for column in self.columns]
         return pa.table(columns, names=[f"c{number}" for number in range(len(columns))])
 
@@ -76,7 +78,8 @@ class Expected:
             return
         if answer.input_rows is not None and answer.input_rows != self.case.num_rows:
             raise Mismatch(f"stats say input_rows {answer.input_rows}; expected {self.case.num_rows}")
-        certain = self.num_rows if answer.bound is None else min(classes_below(self.sorted_classes, answer.bound), self.num_rows)
+        certain = self.num_rows if answer.bound is None else min(classes_below(self.sorted_classes, answer.bound),
+                                                                 self.num_rows)
         if not certain <= answer.num_rows <= self.num_rows:
             raise Mismatch(f"{answer.num_rows} rows came out; expected {certain} to {self.num_rows}")
         if answer.table is None:
@@ -116,7 +119,8 @@ class Expected:
             if some != all_rows[:len(some)]:
                 strangers = collections.Counter(some) - collections.Counter(all_rows)
                 if strangers:
-                    raise Mismatch(f"rows in places {place} to {place + len(some) - 1}, which are equal in all keys, are not those of this "
+                    raise Mismatch(f"rows in places {place} to {place + len(some) - 1}, which are equal in all keys, "
+                                   "are not those of this "
                                    f"class\n  unexpected: {list(strangers)[:3]}\n  expected:   {all_rows[:3]}")
             place += size
             if place >= len(found):
@@ -136,8 +140,9 @@ class Expected:
             left[groups[current]][row] -= 1
 
     def _check_repeats(self, answer):
-        """Bit by bit what another engine found, where the order is total."""
-        if answer.repeats is None or not self.case.stable and answer.order is None and len(set(self.classes)) < self.case.num_rows:
+        """The same bits as another engine's, where the order is total."""
+        if (answer.repeats is None or not self.case.stable and answer.order is None
+                and len(set(self.classes)) < self.case.num_rows):
             return
         before = self.seen.setdefault(answer.repeats, answer.table)
         if not before.equals(answer.table):

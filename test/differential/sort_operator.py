@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sort as an operator that run.py can test: its cases, how to run them, what they must answer, and what a run has to cover.
+"""The sort as an operator that run.py can test: its cases, how they run, the expected answers, and the coverage of a
+run.
 
-What a run has seen is a set of pairs, such as ("method", "radix", "jit"), ("limit", "more than rows") and ("prefix_words", 3).
+Coverage is a set of pairs that runs have shown, such as ("method", "radix", "jit"), ("limit", "more than rows") and
+("prefix_words", 3).
 """
 import collections
 
@@ -28,7 +30,7 @@ def fitted_variant(library, variant):
     return variant, []
 
 
-# ---- what a run shows --------------------------------------------------------------------------------------------------------------------
+# ---- what a run shows ------------------------------------------------------------------------------------------------
 
 
 def _value_marks(key):
@@ -53,7 +55,8 @@ def _key_marks(case):
     for key in case.keys if case.num_rows else ():
         yield "key type", key.type.name
         yield "key nulls", density(key)
-        yield "key order", ("desc" if key.descending else "asc") + (" nulls first" if key.nulls_first else " nulls last")
+        yield "key order", ("desc" if key.descending else "asc") + (" nulls first"
+                                                                    if key.nulls_first else " nulls last")
         if key.type.index:
             yield "key dictionary", key.type.index
         if key.type.collation:
@@ -72,7 +75,8 @@ def _case_marks(case):
         yield "rows", "many"
     if case.num_rows > 2:
         yield "order", case.order
-    limit = "none" if not case.limit else "one" if case.limit == 1 else "less than rows" if case.limit < case.num_rows else "more than rows"
+    limit = ("none" if not case.limit else "one" if case.limit == 1 else "less than rows"
+             if case.limit < case.num_rows else "more than rows")
     yield "limit", "greatest" if case.limit == HUGE_LIMIT else limit
     yield "stable", case.stable
     if case.window:
@@ -85,8 +89,9 @@ def _case_marks(case):
         yield "payload", "nothing comes out"
 
 
-_PARAMETERS = {"test.sort_method": ("radix", "comparison"), "prefix_words": (1, 2, 3, 4), "dictionary_rows": (0, 1, 100, 65536),
-               "top_rows": (0, 1, 1000, 262144), "batch_size": BATCHES, "prefetch": ("off",), "huge_pages": ("on", "off")}
+_PARAMETERS = {"test.sort_method": ("radix", "comparison"), "prefix_words": (1, 2, 3, 4),
+               "dictionary_rows": (0, 1, 100, 65536), "top_rows": (0, 1, 1000, 262144), "batch_size": BATCHES,
+               "prefetch": ("off",), "huge_pages": ("on", "off")}
 
 
 def _variant_marks(case, variant):
@@ -97,7 +102,8 @@ def _variant_marks(case, variant):
     yield "input", "vectors" if feeder.vectors else "arrow"
     yield "result", variant.interfaces["result"]
     if variant.merged_runs:
-        yield "merge", "one run" if variant.merged_runs == 1 else "few runs" if variant.merged_runs < 20 else "many runs"
+        yield ("merge",
+               "one run" if variant.merged_runs == 1 else "few runs" if variant.merged_runs < 20 else "many runs")
         if case.limit and case.limit < case.num_rows:
             yield "merge", "with limit"
         return
@@ -121,7 +127,7 @@ def _variant_marks(case, variant):
 
 
 def _marks(case, variant):
-    """What a run of the case in the variant shows; key types with each engine."""
+    """What a run of the case in the variant covers; key types with each engine."""
     for mark in _key_marks(case):
         yield (*mark, variant.engine) if mark[0].startswith("key type") else mark
     yield from _case_marks(case)
@@ -154,17 +160,21 @@ def _wanted():
         yield from (("key type", name, engine) for name in SCALAR_TYPES)
         yield from (("key type that comes out", name, engine) for name in SCALAR_TYPES)
         yield from (("method", method, engine) for method in METHODS)
-    for name, values in (*_PARAMETERS.items(), ("order", ORDERS), ("key collation", COLLATIONS), ("window", WINDOW_FUNCTIONS),
-                         ("payload", (*SCALAR_TYPES, "rowid", "nothing comes out")), ("key nulls", ("none", "some", "all"))):
+    for name, values in (*_PARAMETERS.items(), ("order", ORDERS), ("key collation", COLLATIONS),
+                         ("window", WINDOW_FUNCTIONS), ("payload", (*SCALAR_TYPES, "rowid", "nothing comes out")),
+                         ("key nulls", ("none", "some", "all"))):
         yield from ((name, value) for value in values)
     seen = {
         "key": (*SPELLINGS, "NaNs", "-0", "long strings", "ends with zero bytes", "strings with equal words"),
-        "key order": ("asc nulls last", "asc nulls first", "desc nulls last", "desc nulls first"), "key dictionary": ("i8", "u16", "i32"),
-        "keys": (1, MAX_KEYS), "rows": (0, 1, "many", "selected", "selected in another order", "dropped", "tied"), "stable": (True, False),
-        "limit": ("none", "one", "less than rows", "more than rows", "greatest"), "partition": ("none", "some", "all"),
-        "entry bytes": (8, 16, 24, 32), "threshold": ("read", "set, right", "set, wrong"), "appenders": (1, 2, 3),
-        "input": ("arrow", "vectors"), "result": ("arrow", "vectors"), "result rows": (1, 7, 1000), "readers": ("at once", "in turns"),
-        "run at once": (1, 2, 3), "bytes": ("copied", "kept"), "merge": ("one run", "few runs", "many runs", "with limit"),
+        "key order": ("asc nulls last", "asc nulls first", "desc nulls last", "desc nulls first"),
+        "key dictionary": ("i8", "u16", "i32"),
+        "keys": (1, MAX_KEYS), "rows": (0, 1, "many", "selected", "selected in another order", "dropped", "tied"),
+        "stable": (True, False), "limit": ("none", "one", "less than rows", "more than rows", "greatest"),
+        "partition": ("none", "some", "all"), "entry bytes": (8, 16, 24, 32),
+        "threshold": ("read", "set, right", "set, wrong"), "appenders": (1, 2, 3), "input": ("arrow", "vectors"),
+        "result": ("arrow", "vectors"), "result rows": (1, 7, 1000), "readers": ("at once", "in turns"),
+        "run at once": (1, 2, 3), "bytes": ("copied", "kept"),
+        "merge": ("one run", "few runs", "many runs", "with limit"),
         "batches": ("with dictionaries of their own",), "memory limit": ("exceeded", "kept"),
     }
     yield from ((name, value) for name, values in seen.items() for value in values)
@@ -193,7 +203,8 @@ class Coverage:
     def adds(self, case):
         """Whether a run of the case may show what has not been seen."""
         shown = {mark for variant in case.variants() for mark in _marks(case, variant)}
-        return bool(self.unseen & shown) or any(self._may_answer(case, mark) for mark in self.unseen if mark[0] in _OF_ANSWERS)
+        return (bool(self.unseen & shown)
+                or any(self._may_answer(case, mark) for mark in self.unseen if mark[0] in _OF_ANSWERS))
 
     @staticmethod
     def _may_answer(case, mark):
@@ -201,7 +212,7 @@ class Coverage:
         return case.generated_rows >= MANY_ROWS and case.order == order if order else case.generated_rows <= BIG_ROWS
 
     def is_complete(self):
-        """All seen; or a library that cannot show it, of which nothing is asked."""
+        """Whether all has been seen, or the library does not report what ran."""
         return not self.knows_sorts or not self.unseen
 
     def unseen_text(self):

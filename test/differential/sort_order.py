@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of a sort's rows, from two oracles that share no code with Quern nor with each other. Both say of each row which *class* it is
-in: how many different key tuples come before its own.
+"""The order of a sort's rows, from two oracles that share no code with Quern nor with each other. Both give each row
+its *class*: the number of distinct key tuples before its own.
 
     keys 'b' 7, 'a' 9, 'b ' 7, 'B\t' 7 under utf8mb4_bin        classes 2 1 2 0
 
-Python compares tuples of ranks: of each key the place of a value among the values of its column, nulls first or last. DuckDB numbers the
-rows itself, by dense_rank() over equivalent columns (oracle.py), and so it does for rank functions within partitions.
+Python compares tuples of ranks: the rank of a key is that of its value within the column, nulls first or last. DuckDB
+computes classes by dense_rank() over equivalent columns (oracle.py), and window functions within partitions likewise.
 """
 import bisect
 import itertools
@@ -28,7 +28,7 @@ def key_ranks(key):
 
 
 def row_classes(keys, num_rows):
-    """Of each row, how many different key tuples come before its own; without keys all are equal."""
+    """For each row the number of distinct key tuples before its own; without keys all rows are equal."""
     if not keys:
         return [0] * num_rows
     rows = list(zip(*map(key_ranks, keys)))
@@ -42,7 +42,7 @@ def classes_below(sorted_classes, limit_class):
 
 
 def window_columns(functions, partitions, classes):
-    """Of each function the numbers of rows whose partitions and classes are given in order."""
+    """For each function its values for rows whose partitions and classes are given in order."""
     columns = {name: [] for name in functions}
     for _, rows in itertools.groupby(zip(partitions, classes), key=lambda row: row[0]):
         number, rank, dense_rank, before = 0, 0, 0, None
@@ -56,7 +56,7 @@ def window_columns(functions, partitions, classes):
     return [columns[name] for name in functions]
 
 
-# ---- DuckDB ------------------------------------------------------------------------------------------------------------------------------
+# ---- DuckDB ----------------------------------------------------------------------------------------------------------
 
 
 def _sql_column(key):
@@ -86,7 +86,8 @@ class DuckdbOrder:
         self._connection.execute("SET threads = 1")
 
     def check(self, case, classes, ranks):
-        """Raises AssertionError where Python's classes, and its ranks and dense ranks by row, are not DuckDB's: a defect of the harness."""
+        """Raises AssertionError where Python's classes, and its ranks and dense ranks by row, are not DuckDB's: a
+        defect of the harness."""
         columns = {"row_id": pa.array(range(case.num_rows), pa.int64())}
         columns |= {f"k{number}": _sql_column(key) for number, key in enumerate(case.keys)}
         self._connection.register("input", pa.table(columns))
@@ -96,5 +97,6 @@ class DuckdbOrder:
             self._connection.unregister("input")
         for row, (theirs, ours) in enumerate(zip(rows, zip(classes, *ranks))):
             if theirs != ours:
-                raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay {case.replay()}: row {row} "
+                raise AssertionError(f"the oracles disagree (a defect of this harness) on {case.spec()}, replay "
+                                     f"{case.replay()}: row {row} "
                                      f"is {theirs} to DuckDB, {ours} to Python\n{case.rows_text()}")

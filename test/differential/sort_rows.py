@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random columns of a sort: keys of every type and order, values that make words, prefixes and ties hard, and rows that are sorted already,
-or nearly so.
+"""Random columns of a sort: keys of every type and order, values that are hard for key words, prefixes and prefix
+collisions, and rows that are sorted, or nearly so.
 
-Values of the keys come from a *pool* of tuples, from which rows are drawn; then the rows may be put in the order that they must come out in
-and be disturbed a little:
+Rows are drawn from a *pool* of key tuples; then they may be sorted and disturbed a little:
 
     pool (1, 'a') (2, 'b') (2, 'c')    rows 2 0 1 0    sorted 0 0 1 2    nearly sorted 0 1 0 2
 """
@@ -42,7 +41,7 @@ class Payload:
     column: Column | None  # None: row id
 
 
-# ---- sizes -------------------------------------------------------------------------------------------------------------------------------
+# ---- sizes -----------------------------------------------------------------------------------------------------------
 
 
 def random_size(rng):
@@ -56,7 +55,8 @@ def random_size(rng):
     if style < 0.3:
         return rng.choice((999, 1000, 1023, 1024, 1025, 2048, 2049))
     if style < 0.6:
-        return rng.choice((2, 3, 8, 15, 16, 17, 23, 24, 25, 31, 32, 33, 63, 64, 65, 99, 100, 127, 128, 255, 256, 257, 511, 512, 513))
+        return rng.choice((2, 3, 8, 15, 16, 17, 23, 24, 25, 31, 32, 33, 63, 64, 65, 99, 100, 127, 128, 255, 256, 257,
+                           511, 512, 513))
     return rng.choice((0, 0, 1, 1)) if style < 0.66 else rng.randint(2, 2000)
 
 
@@ -65,7 +65,8 @@ def random_limit(rng, num_rows):
     if style < 0.5:
         return 0
     if num_rows > 1024 and style < 0.75:
-        return rng.choice((1, 2, 10, 100, (num_rows - 1024) // 2, (num_rows - 1024) // 3 + 1)) or 1  # so that rows are dropped
+        # so that rows are dropped
+        return rng.choice((1, 2, 10, 100, (num_rows - 1024) // 2, (num_rows - 1024) // 3 + 1)) or 1
     if style < 0.6:
         return rng.choice((1, 1, 2))
     if style < 0.85:
@@ -73,7 +74,7 @@ def random_limit(rng, num_rows):
     return max(rng.choice((num_rows - 1, num_rows, num_rows + 1, 1_000_000, HUGE_LIMIT)), 1)
 
 
-# ---- values ------------------------------------------------------------------------------------------------------------------------------
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 
 def _letters(rng, alphabet, num_bytes):
@@ -81,8 +82,9 @@ def _letters(rng, alphabet, num_bytes):
 
 
 def _string_values(rng, utf8, count):
-    """Strings that agree for long, are prefixes of each other, or end with what order may overlook."""
-    style = rng.choice(("lengths", "shared prefix", "shared prefix", "endings", "endings", "prefixes of one", "one byte differs"))
+    """Strings with long common prefixes, prefixes of each other, or with ends that the order may ignore."""
+    style = rng.choice(("lengths", "shared prefix", "shared prefix", "endings", "endings", "prefixes of one",
+                        "one byte differs"))
     alphabet = rng.choice(("a", "ab", "abcdefghijklmnopqrstuvwxyz", "\0a", " a", "\0 \x01\x1f!"))
     if style == "lengths":
         values = [_letters(rng, alphabet, rng.choice(STRING_LENGTHS)) for _ in range(count)]
@@ -90,8 +92,10 @@ def _string_values(rng, utf8, count):
         shared = _letters(rng, alphabet, rng.choice((1, 3, 4, 7, 8, 9, 15, 16, 17, 24, 40, 100, 300)))
         values = [shared + _letters(rng, alphabet + "xyz", rng.choice((0, 0, 1, 2, 7, 8, 9, 20))) for _ in range(count)]
     elif style == "endings":
-        stems = [_letters(rng, alphabet, rng.choice((0, 1, 6, 7, 8, 11, 12, 14, 15, 16, 17, 24))) for _ in range(count // 5 + 1)]
-        ends = (b"", b"\0", b"\0\0", b" ", b"  ", b" \0", b"\0 ", b"\x01", b"\x1f", b"!", b" " * 9, b"\0" * 9, b" " * 20, b"\t")
+        stems = [_letters(rng, alphabet, rng.choice((0, 1, 6, 7, 8, 11, 12, 14, 15, 16, 17, 24)))
+                 for _ in range(count // 5 + 1)]
+        ends = (b"", b"\0", b"\0\0", b" ", b"  ", b" \0", b"\0 ", b"\x01", b"\x1f", b"!", b" " * 9, b"\0" * 9,
+                b" " * 20, b"\t")
         values = [rng.choice(stems) + rng.choice(ends) for _ in range(count)]
     elif style == "prefixes of one":
         whole = _letters(rng, alphabet, 150)
@@ -121,7 +125,7 @@ def _fitted(column_type, values):
     return values[:50] if column_type.index in ("i8", "u8") else values[:5000] if column_type.index else values
 
 
-# ---- keys --------------------------------------------------------------------------------------------------------------------------------
+# ---- keys ------------------------------------------------------------------------------------------------------------
 
 
 def _key_type(rng):
@@ -134,7 +138,8 @@ def _key_type(rng):
 
 def _key_flags(rng, key_type):
     """(descending, nulls first, comes out, flags as text)."""
-    descending, nulls_first, out = rng.random() < 0.4, rng.random() < (0.4 if key_type.nullable else 0.1), rng.random() < 0.4
+    descending, nulls_first, out = rng.random() < 0.4, rng.random() < (0.4 if key_type.nullable
+                                                                       else 0.1), rng.random() < 0.4
     flags = ["nullable"] * key_type.nullable + ["out"] * out
     flags += ["desc"] if descending else ["asc"] * (rng.random() < 0.1)
     flags += ["nulls_first"] if nulls_first else ["nulls_last"] * (rng.random() < 0.1)
@@ -149,7 +154,8 @@ def _random_key(rng, pool_size, pool_rows, few):
     in_order = rng.random() < 0.6
     of_pool_row = [row % len(values) if in_order else rng.randrange(len(values)) for row in range(pool_size)]
     changed = rng.choice((0, 0, 0, 0.02, 0.3))
-    indices = [of_pool_row[row] if changed == 0 or rng.random() >= changed else rng.randrange(len(values)) for row in pool_rows]
+    indices = [of_pool_row[row] if changed == 0 or rng.random() >= changed else rng.randrange(len(values))
+               for row in pool_rows]
     indices = with_nulls(rng, indices, rng.choice((0, 0, 0.01, 0.1, 0.5, 1)) if key_type.nullable else 0)
     descending, nulls_first, out, flags = _key_flags(rng, key_type)
     return Key(key_type, values, indices, descending, nulls_first, out, flags)
@@ -185,7 +191,8 @@ def _in_order(rng, keys, num_rows, order):
     rows = list(range(num_rows))
     if order == "sorted runs":
         bounds = sorted(rng.randint(0, num_rows) for _ in range(rng.choice((1, 2, 5, 20))))
-        rows = [row for begin, end in zip([0, *bounds], [*bounds, num_rows]) for row in sorted(range(begin, end), key=classes.__getitem__)]
+        rows = [row for begin, end in zip([0, *bounds], [*bounds, num_rows])
+                for row in sorted(range(begin, end), key=classes.__getitem__)]
     else:
         rows.sort(key=classes.__getitem__, reverse=order == "reversed")
     if order == "nearly sorted":
@@ -200,10 +207,12 @@ def random_keys(rng, num_rows):
     if num_rows >= BIG_ROWS:
         pool_size = rng.choice((10, 1000, num_rows, num_rows))
     pool_size = max(pool_size, 1)
-    distributions = ("uniform", "uniform", "zipf", "sequential", "equal") if num_rows < BIG_ROWS else ("uniform", "uniform", "zipf")
+    distributions = (("uniform", "uniform", "zipf", "sequential", "equal")
+                     if num_rows < BIG_ROWS else ("uniform", "uniform", "zipf"))
     pool_rows = random_indices(rng, num_rows, pool_size, rng.choice(distributions))
     num_keys = _num_keys(rng, num_rows)
-    few = [rng.choice((1, 2, 3, 20)) if rng.random() < (0.5 if number + 1 < num_keys else 0.15) else 0 for number in range(num_keys)]
+    few = [rng.choice((1, 2, 3, 20)) if rng.random() < (0.5 if number + 1 < num_keys else 0.15) else 0
+           for number in range(num_keys)]
     keys = [_random_key(rng, pool_size, pool_rows, values) for values in few]
     order = rng.choices(ORDERS, (50, 13, 10, 20, 7) if num_rows < MANY_ROWS else (30, 10, 25, 30, 5))[0]
     if order != "as they come":
@@ -211,7 +220,7 @@ def random_keys(rng, num_rows):
     return keys, order
 
 
-# ---- payload -----------------------------------------------------------------------------------------------------------------------------
+# ---- payload ---------------------------------------------------------------------------------------------------------
 
 
 def random_payload(rng, keys, num_rows):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a sort in a variant through the C ABI: compile, append, finalise, read; or merges sorted runs; and reads what comes out.
+"""Runs a sort in a variant through the C ABI: compile, append, finalise, read; or merges sorted runs.
 
-    answer = run(library, case, variant)         rows in order as a table of physical values, statistics, thresholds that were read
+    answer = run(library, case, variant)         rows in order as a table of physical values, statistics, thresholds
+                                                 that were read
 
-A merge gets its rows in runs that Python has sorted. The vectors of a batch are unmapped as soon as its run asks for the next one.
+A merge gets its rows in runs that Python has sorted. The vectors of a batch are unmapped as soon as the merge needs the
+next batch of its run.
 """
 import ctypes
 import dataclasses
@@ -23,7 +25,7 @@ from worker_threads import partitioned, in_threads, run_each, taken
 DEFAULT_BATCH_ROWS = 65536
 METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison")
 
-# ---- results -----------------------------------------------------------------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------------------------------------
 
 
 class _Reader:
@@ -48,7 +50,8 @@ class _Reader:
         """A quern_result, copied."""
         if result.num_columns != len(self.types):
             raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
-        columns = [result_array(result.columns[number], column_type, result.num_rows) for number, column_type in enumerate(self.types)]
+        columns = [result_array(result.columns[number], column_type, result.num_rows)
+                   for number, column_type in enumerate(self.types)]
         self._add(position, result.num_rows, columns)
 
     def take_arrow(self, position, exported):
@@ -92,12 +95,15 @@ def _check_schema(handle, case, feeder, window):
     """Of results, against the spec and the names of the input."""
     schema, keys, payload = feeder.arrow_children()
     names = [schema.field(child).name for child, key in zip(keys, case.keys) if key.out]
-    names += ["rowid" if child < 0 else schema.field(child).name for child in payload] + [name for name in case.window if window]
-    wanted = [(name, output.type.value_arrow(), output.type.nullable) for name, output in zip(names, case.outputs(window))]
+    names += (["rowid" if child < 0 else schema.field(child).name for child in payload]
+              + [name for name in case.window if window])
+    wanted = [(name, output.type.value_arrow(), output.type.nullable)
+              for name, output in zip(names, case.outputs(window))]
     told = [(field.name, field.type, field.nullable) for field in handle.result_schema()]
     differing = [pair for pair in zip(told, wanted) if pair[0] != pair[1]]
     if len(told) != len(wanted) or differing:
-        raise Mismatch(f"the result schema has {len(told)} fields, expected {len(wanted)}; (told, expected): {differing[:3]}")
+        raise Mismatch(
+            f"the result schema has {len(told)} fields, expected {len(wanted)}; (told, expected): {differing[:3]}")
 
 
 def _bind(handle, case, feeder, variant, window=True):
@@ -106,7 +112,7 @@ def _bind(handle, case, feeder, variant, window=True):
         _check_schema(handle, case, feeder, window)
 
 
-# ---- thresholds --------------------------------------------------------------------------------------------------------------------------
+# ---- thresholds ------------------------------------------------------------------------------------------------------
 
 
 class Thresholds:
@@ -116,7 +122,8 @@ class Thresholds:
         self.case, self.variant, self.feeder = case, variant, feeder
         self.rng = random.Random(f"{variant.layout_seed}/threshold")
         self.classes = case.classes()
-        self.last_class = sorted(self.classes)[min(case.limit, case.num_rows) - 1] if case.limit and case.num_rows else None
+        self.last_class = (sorted(self.classes)[min(case.limit, case.num_rows) - 1] if case.limit
+                           and case.num_rows else None)
         self.set_class, self.num_read, self.lock = None, 0, threading.Lock()
         self.types = [dataclasses.replace(key.type, index="", collation="") for key in case.keys]
         self.class_of_key = self._classes_of_keys() if variant.read_threshold and case.limit else {}
@@ -134,7 +141,8 @@ class Thresholds:
             self._set(sort)
 
     def _set(self, sort):
-        rows = [row for row, row_class in enumerate(self.classes) if row_class >= self.last_class or self.variant.set_threshold == "wrong"]
+        rows = [row for row, row_class in enumerate(self.classes) if row_class >= self.last_class
+                or self.variant.set_threshold == "wrong"]
         row = self.rng.choice(rows)
         batch, owners = self.feeder.vector_batch([row], self.feeder.places(1), 0)
         sort.set_threshold(batch)
@@ -154,10 +162,13 @@ class Thresholds:
         if not self.case.limit or rows_before is not None and rows_before < self.case.limit and self.set_class is None:
             raise Mismatch(f"a threshold after {rows_before} rows, with limit {self.case.limit}")
         if result.num_rows != 1 or result.num_columns != len(self.types):
-            raise Mismatch(f"a threshold of {result.num_rows} rows and {result.num_columns} columns; expected 1 and {len(self.types)}")
-        columns = [result_array(result.columns[number], column_type, 1) for number, column_type in enumerate(self.types)]
+            raise Mismatch(f"a threshold of {result.num_rows} rows and {result.num_columns} columns; expected 1 and "
+                           f"{len(self.types)}")
+        columns = [result_array(result.columns[number], column_type, 1)
+                   for number, column_type in enumerate(self.types)]
         values = [comparable(column)[0].as_py() for column in columns]
-        self._check(tuple(None if value is None else normalise(key.type, value) for key, value in zip(self.case.keys, values)))
+        self._check(tuple(None if value is None else normalise(key.type, value)
+                          for key, value in zip(self.case.keys, values)))
 
     def _check(self, key):
         row_class = self.class_of_key.get(key)
@@ -165,10 +176,11 @@ class Thresholds:
             raise Mismatch(f"a threshold that no row has: {key}")
         least = self.last_class if self.set_class is None else min(self.last_class, self.set_class)
         if row_class < least:
-            raise Mismatch(f"a threshold before the last row that comes out: {key} of class {row_class}; expected at least class {least}")
+            raise Mismatch(f"a threshold before the last row that comes out: {key} of class {row_class}; expected at "
+                           f"least class {least}")
 
 
-# ---- rows in -----------------------------------------------------------------------------------------------------------------------------
+# ---- rows in ---------------------------------------------------------------------------------------------------------
 
 
 class _Appending:
@@ -190,7 +202,7 @@ class _Appending:
             appender.finish()
 
     def _append(self, target, batches, is_first):
-        """`target`: a sort or an appender. One thread sees to thresholds."""
+        """`target`: a sort or an appender. One thread reads and sets thresholds."""
         rows_before, number = 0, 0
         for number, (batch, owners) in enumerate(batches):
             num_rows = batch.num_rows if self.feeder.vectors else len(batch)
@@ -208,7 +220,7 @@ class _Appending:
                 self.thresholds.read(self.sort, None if self.variant.is_concurrent() else rows_before)
 
 
-# ---- the phases --------------------------------------------------------------------------------------------------------------------------
+# ---- the phases ------------------------------------------------------------------------------------------------------
 
 
 def _finalise(sort, variant):
@@ -239,7 +251,7 @@ def _run_at_once(sort, case, variant, feeder):
         try:
             reader.take(reader.num_rows(), result)
             return True
-        except Exception as error:  # whatever it is, it is raised when the library has come back
+        except Exception as error:  # any exception is raised again when the library has returned
             places.append(error)
             return False
 
@@ -279,12 +291,12 @@ def _sorted(kernel, case, variant, keep):
             raise Mismatch(f"stats say num_rows {stats.num_rows}; {num_rows} came out")
         _check_method(case, variant, method)
     repeats = repr(dataclasses.replace(variant, engine="")) if thresholds.set_class is None else None
-    return Answer(table, num_rows, feeder.row_ids(), stats.input_rows, bound=thresholds.set_class, repeats=repeats, method=method,
-                  dropped_rows=stats.dropped_rows, collided_rows=stats.collided_rows, entry_bytes=stats.entry_bytes,
-                  thresholds_read=thresholds.num_read)
+    return Answer(table, num_rows, feeder.row_ids(), stats.input_rows, bound=thresholds.set_class, repeats=repeats,
+                  method=method, dropped_rows=stats.dropped_rows, collided_rows=stats.collided_rows,
+                  entry_bytes=stats.entry_bytes, thresholds_read=thresholds.num_read)
 
 
-# ---- merges ------------------------------------------------------------------------------------------------------------------------------
+# ---- merges ----------------------------------------------------------------------------------------------------------
 
 
 class _Runs:
@@ -307,7 +319,8 @@ class _Runs:
         return sorted((row for rows in self.runs for row in rows), key=self.classes.__getitem__)
 
     def _cut(self, rows):
-        bounds = [0, *sorted(self.rng.randint(0, len(rows)) for _ in range(self.rng.choice((0, 0, 1, 3, 10)))), len(rows)]
+        bounds = [0, *sorted(self.rng.randint(0, len(rows)) for _ in range(self.rng.choice((0, 0, 1, 3, 10)))),
+                  len(rows)]
         return [rows[begin:end] for begin, end in zip(bounds, bounds[1:])] if rows or self.rng.random() < 0.5 else []
 
     def give(self, merge, run):
@@ -351,10 +364,11 @@ def _merged(kernel, case, variant):
             if state == "needs input":
                 runs.give(merge, run)
     table, num_rows = _table([reader])
-    return Answer(table, num_rows, runs.row_ids, order=runs.order(), window=False, repeats=repr(dataclasses.replace(variant, engine="")))
+    return Answer(table, num_rows, runs.row_ids, order=runs.order(), window=False,
+                  repeats=repr(dataclasses.replace(variant, engine="")))
 
 
-# ---- runs --------------------------------------------------------------------------------------------------------------------------------
+# ---- runs ------------------------------------------------------------------------------------------------------------
 
 
 def run(library, case, variant):
@@ -376,7 +390,8 @@ def _is_out_of_memory(error, variant):
     """Whether the memory limit may be the reason; where threads append, others are told that one of them failed."""
     if not variant.memory_limit:
         return False
-    is_echo = variant.is_concurrent() and error.status == quern_abi.FAILED_PRECONDITION and "after a failed" in error.text
+    is_echo = (variant.is_concurrent() and error.status == quern_abi.FAILED_PRECONDITION
+               and "after a failed" in error.text)
     return is_echo or error.status == quern_abi.RESOURCE_EXHAUSTED and error.text.startswith("memory limit exceeded: ")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that several Python threads do at once. The library is called without the interpreter's lock, so its calls do run side by side.
+"""Work for several Python threads. The library is called without the interpreter's lock, so its calls run concurrently.
 
     in_threads([lambda hand=hand: work(taken(hand)) for hand in partitioned(batches, 3)])
 """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the `$ quern ...` commands that the pages show: commands.py QUERN PYTHON_BIN FOLDER PAGE...
 
-A command that reads TPC-H data ($D) or needs no file must end with status 0; it runs on scale factor 0.01, so that numbers differ from the
-page. What `quern dump layout` prints must be what the page shows below it. Other commands need files, tools or time that a test does not have;
-how many of them there are is printed, so that nobody takes this for a test of all."""
+A command that reads TPC-H data ($D) or needs no file must end with status 0; it runs on scale factor 0.01, so that
+numbers differ from the page. What `quern dump layout` prints must be what the page shows below it. Other commands need
+files, tools or time that a test does not have; how many of them there are is printed, so that nobody takes this for a
+test of all."""
 
 import pathlib
 import re
@@ -26,7 +27,8 @@ def commands(text):
             command = command[:-1] + lines[end].strip()
             end += 1
         shown = []
-        while end < len(lines) and lines[end].startswith(indent) and lines[end].strip() and not lines[end].lstrip().startswith(("$", "```")):
+        while (end < len(lines) and lines[end].startswith(indent) and lines[end].strip()
+               and not lines[end].lstrip().startswith(("$", "```"))):
             shown.append(lines[end][len(indent):])
             end += 1
         yield re.sub(r"\s+#.*$", "", command), shown
@@ -40,8 +42,8 @@ def is_runnable(command):
 def main():
     quern, python_bin, folder, *pages = sys.argv[1:]
     data = pathlib.Path(folder) / "tpch"
-    subprocess.run([pathlib.Path(python_bin) / "tpchgen-cli", "parquet", "--quiet", "-s", "0.01", "--tables", "lineitem,orders",
-                    "-o", data], check=True)
+    subprocess.run([pathlib.Path(python_bin) / "tpchgen-cli", "parquet", "--quiet", "-s", "0.01", "--tables",
+                    "lineitem,orders", "-o", data], check=True)
     run = left_out = 0
     wrong = []
     for page in pages:
@@ -52,13 +54,15 @@ def main():
             run += 1
             script = command.replace("quern ", f"{quern} ", 1)
             result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=folder,
-                                    env={"D": str(data), "PATH": "/usr/bin:/bin", "HOME": folder, "QUERN_PROFILE": "off"})
+                                    env={"D": str(data), "PATH": "/usr/bin:/bin", "HOME": folder,
+                                         "QUERN_PROFILE": "off"})
             name = pathlib.Path(page).name
             if result.returncode != 0:
                 wrong.append(f"{name}: {command}\n  status {result.returncode}: {result.stderr.strip()}")
             elif command.startswith("quern dump layout") and shown != result.stdout.splitlines():
                 wrong.append(f"{name}: {command}\n  the page shows other lines than these:\n{result.stdout}")
-    print("\n".join(wrong) or f"{run} commands run as the pages show them; {left_out} others need what a test does not have")
+    print("\n".join(wrong)
+          or f"{run} commands run as the pages show them; {left_out} others need what a test does not have")
     sys.exit(1 if wrong or run < 20 else 0)
 
 

@@ -4,10 +4,11 @@
 
     arrow_import.py --lib build/lib/libquern.so --seed 1 --seconds 20
 
-A right batch is laid out in structs of our own (OwnedArray), one thing in it is broken, and it is appended, probed, sorted or merged. The
-C data interface does not say how long most buffers are, so that some lies cannot be found out (a length beyond the buffers of all
-children); only those that can are told here. A breakage marked REFUSE must be refused; the others may be accepted as long as nothing is
-read out of bounds: all buffers end at a page that cannot be read. Refused or not, an array is released exactly once.
+A correct batch is copied into structs of our own (OwnedArray), one field is broken, and it is appended, probed, sorted
+or merged. The C data interface does not give the sizes of most buffers, so some errors cannot be detected (a length
+beyond the buffers of all children); only detectable ones are tried here. A breakage marked REFUSE must be refused; the
+others may be accepted as long as nothing is read out of bounds: all buffers end at a page that cannot be read. Refused
+or not, an array is released exactly once.
 """
 import array
 import ctypes
@@ -18,17 +19,19 @@ import watched
 import pyarrow as pa
 import quern_abi
 from quern_abi import ArrowArray, QuernError
-from random_data import INTEGER_CODES, STRING_TYPES, Layout, make_array, random_indices, random_type, random_values, with_nulls
+from random_data import (INTEGER_CODES, STRING_TYPES, Layout, make_array, random_indices, random_type, random_values,
+                         with_nulls)
 
 REFUSE, HARMLESS = "refuse", "harmless"
 INT64_MAX, INT64_MIN, INT32_MAX = 2**63 - 1, -2**63, 2**31 - 1
 
 
-# ---- arrays that we may break ------------------------------------------------------------------------------------------------------------
+# ---- arrays that we may break ----------------------------------------------------------------------------------------
 
 
 class OwnedArray:
-    """A copy of the structs of a pyarrow array, not of its buffers. `released` counts the calls of the top release callback."""
+    """A copy of the structs of a pyarrow array, not of its buffers. `released` counts the calls of the top release
+    callback."""
 
     def __init__(self, source):
         self._source = quern_abi.export_batch(source)
@@ -43,7 +46,8 @@ class OwnedArray:
         copied = ArrowArray()
         ctypes.memmove(ctypes.byref(copied), ctypes.byref(source), ctypes.sizeof(ArrowArray))
         copied.buffers = self.pointers([source.buffers[number] for number in range(source.n_buffers)])
-        children = [self._copy(source.children[number].contents, self._release_child) for number in range(source.n_children)]
+        children = [self._copy(source.children[number].contents, self._release_child)
+                    for number in range(source.n_children)]
         copied.children = (ctypes.POINTER(ArrowArray) * max(len(children), 1))(*map(ctypes.pointer, children))
         if source.dictionary:
             copied.dictionary = ctypes.pointer(self._copy(source.dictionary.contents, self._release_child))
@@ -53,7 +57,7 @@ class OwnedArray:
         return copied
 
     def pointers(self, addresses):
-        """An array of buffer pointers, with NULLs behind it for whoever reads too many."""
+        """An array of buffer pointers, followed by NULLs in case too many are read."""
         made = (ctypes.c_void_p * (len(addresses) + 4))(*addresses)
         self._keep.append(made)
         return ctypes.cast(made, ctypes.POINTER(ctypes.c_void_p))
@@ -77,7 +81,7 @@ def _set_buffer(owned, column, number, address):
     column.buffers = owned.pointers(addresses)
 
 
-# ---- breakages: (owned, column, its type, rng) -> REFUSE, HARMLESS or None (does not apply) ----------------------------------------------
+# ---- breakages: (owned, column, its type, rng) -> REFUSE, HARMLESS or None (does not apply) --------------------------
 # Each is named in the input's text, so a docstring would say it twice.
 
 
@@ -153,7 +157,8 @@ def null_count_wrong(owned, column, column_type, rng):
 def null_count_lies(owned, column, column_type, rng):
     if not column.buffers[0]:
         return None
-    bits = int.from_bytes(ctypes.string_at(column.buffers[0], (column.offset + column.length + 7) // 8), "little") >> column.offset
+    bits = int.from_bytes(ctypes.string_at(column.buffers[0], (column.offset + column.length + 7) // 8),
+                          "little") >> column.offset
     nulls = column.length - (bits & (1 << column.length) - 1).bit_count()
     column.null_count = nulls + 1 if nulls < column.length else nulls - 1
     return REFUSE
@@ -186,7 +191,8 @@ def values_missing(owned, column, column_type, rng):
 def bytes_missing(owned, column, column_type, rng):
     if column_type.index or column_type.name not in STRING_TYPES[:4]:
         return None
-    offsets = owned.numbers("i" if not column_type.name.startswith("large") else "q", range(column.offset + column.length + 1))
+    offsets = owned.numbers("i" if not column_type.name.startswith("large") else "q",
+                            range(column.offset + column.length + 1))
     _set_buffer(owned, column, 1, offsets)
     _set_buffer(owned, column, 2, None)
     return REFUSE
@@ -233,7 +239,8 @@ def view_wrong(owned, column, column_type, rng):
     elif kind == 1:
         view[0], view[2], view[3] = 20, rng.choice((-1, num_data, INT32_MAX, -INT32_MAX - 1)), 0
     elif kind == 2:
-        view[0], view[2], view[3] = 13, rng.randrange(max(num_data, 1)), rng.choice((-1, INT32_MAX, INT32_MAX - 12, -INT32_MAX - 1))
+        view[0], view[2], view[3] = 13, rng.randrange(max(num_data, 1)), rng.choice(
+            (-1, INT32_MAX, INT32_MAX - 12, -INT32_MAX - 1))
     elif view[0] > 12:
         view[1] ^= 0x01010101  # the prefix lies
         return HARMLESS
@@ -289,7 +296,8 @@ def dictionary_index_wrong(owned, column, column_type, rng):
     index_type = getattr(ctypes, f"c_{'int' if code.islower() else 'uint'}{bits}")
     first = column.offset + owned.struct.offset
     row = rng.randrange(first, first + owned.struct.length)
-    if column.buffers[0] and not ctypes.c_uint8.from_address(column.buffers[0] + row // 8).value >> row % 8 & 1 or not wrong:
+    if (column.buffers[0] and not ctypes.c_uint8.from_address(column.buffers[0] + row // 8).value >> row % 8 & 1
+            or not wrong):
         return None
     index_type.from_address(column.buffers[1] + row * bits // 8).value = rng.choice(wrong)
     return REFUSE
@@ -326,14 +334,15 @@ def nothing(owned, column, column_type, rng):
 
 
 BREAKAGES = (
-    struct_length_negative, struct_offset_wrong, struct_with_fewer_children, struct_with_more_children, struct_without_children_pointer,
-    struct_released, struct_buffers_wrong, struct_with_null_rows, child_missing, child_too_short, child_offset_wrong, null_count_wrong,
-    null_count_lies, nulls_without_bitmap, number_of_buffers_wrong, buffers_pointer_missing, values_missing, bytes_missing,
-    offsets_wrong, offsets_wrong, view_wrong, view_wrong, view_sizes_wrong, view_data_missing, dictionary_missing,
-    dictionary_where_none_belongs, dictionary_index_wrong, dictionary_index_wrong, dictionary_struct_wrong, too_many_rows, nothing)
+    struct_length_negative, struct_offset_wrong, struct_with_fewer_children, struct_with_more_children,
+    struct_without_children_pointer, struct_released, struct_buffers_wrong, struct_with_null_rows, child_missing,
+    child_too_short, child_offset_wrong, null_count_wrong, null_count_lies, nulls_without_bitmap,
+    number_of_buffers_wrong, buffers_pointer_missing, values_missing, bytes_missing, offsets_wrong, offsets_wrong,
+    view_wrong, view_wrong, view_sizes_wrong, view_data_missing, dictionary_missing, dictionary_where_none_belongs,
+    dictionary_index_wrong, dictionary_index_wrong, dictionary_struct_wrong, too_many_rows, nothing)
 
 
-# ---- running them ------------------------------------------------------------------------------------------------------------------------
+# ---- running them ----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
@@ -350,8 +359,10 @@ def random_batch(rng, types, num_rows):
     for column_type in types:
         values = random_values(rng, column_type, 20)[:50]
         rows = random_indices(rng, num_rows + skip, len(values), "uniform")
-        arrays.append(make_array(rng, column_type, values, with_nulls(rng, rows, 0.2 if column_type.nullable else 0), layout))
-    fields = [pa.field(f"c{number}", column_type.arrow(), column_type.nullable) for number, column_type in enumerate(types)]
+        arrays.append(make_array(rng, column_type, values, with_nulls(rng, rows, 0.2 if column_type.nullable else 0),
+                                 layout))
+    fields = [pa.field(f"c{number}", column_type.arrow(), column_type.nullable)
+              for number, column_type in enumerate(types)]
     return Batch(types, pa.schema(fields), pa.StructArray.from_arrays(arrays, fields=fields).slice(skip))
 
 
@@ -417,7 +428,8 @@ def _run(library, side, types, batch, owned, right):
         with library.compile(_spec(side, types), "generic") as kernel, kernel.join() as join:
             join.bind_arrow(batch.schema, [0], [1], batch.schema, [0], [1])
             return _feed(join, side, owned, right)
-    with library.compile(_spec(side, types), "generic") as kernel, (kernel.sort() if side == "sort" else kernel.merge(1)) as handle:
+    with library.compile(_spec(side, types),
+                         "generic") as kernel, (kernel.sort() if side == "sort" else kernel.merge(1)) as handle:
         handle.bind_arrow(batch.schema, [0], [1])
         return _feed_sort(handle, owned) if side == "sort" else _feed_merge(handle, owned)
 
@@ -454,8 +466,8 @@ def arrays_case(library, rng):
         raise watched.Failure(f"the array was released {released} times; expected: {int(given)}")
 
 
-FORMATS = (b"", b"w:", b"w:-1", b"w:0", b"w:99999999999", b"w:4x", b"d:", b"d:38", b"d:38,2,256", b"d:38,2,64", b"tt", b"tdx", b"ts", b"+s",
-           b"+l", b"n", b"i", b"\xff\n", b"u" * 5000, None)
+FORMATS = (b"", b"w:", b"w:-1", b"w:0", b"w:99999999999", b"w:4x", b"d:", b"d:38", b"d:38,2,256", b"d:38,2,64", b"tt",
+           b"tdx", b"ts", b"+s", b"+l", b"n", b"i", b"\xff\n", b"u" * 5000, None)
 
 
 def schemas_case(library, rng):
@@ -488,7 +500,8 @@ def schemas_case(library, rng):
     try:
         with library.compile(spec, "generic") as kernel, kernel.join() as join:
             arguments = [quern_abi.int32s(keys), quern_abi.int32s(payload)]
-            library.call("quern_join_bind_arrow", join.handle, ctypes.byref(exported[0]), *arguments, ctypes.byref(exported[1]), *arguments)
+            library.call("quern_join_bind_arrow", join.handle, ctypes.byref(exported[0]), *arguments,
+                         ctypes.byref(exported[1]), *arguments)
     except QuernError as error:
         refused = error
     ctypes.memmove(ctypes.byref(child), child_original, len(child_original))

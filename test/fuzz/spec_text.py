@@ -4,8 +4,8 @@
 
     spec_text.py --lib build/lib/libquern.so --seed 1 --seconds 20
 
-Half of the texts are right and must be accepted; their canonical form must be accepted as well and give itself again. The others are right
-ones with a few changes (a byte, a word, a piece twice, two specs spliced), or words in any order.
+Half of the texts are valid and must be accepted; their canonical form must be accepted too and print as itself. The
+others are valid texts with a few changes (a byte, a word, a piece twice, two specs spliced), or words in any order.
 """
 import dataclasses
 import sys
@@ -15,22 +15,24 @@ from quern_abi import QuernError
 from random_data import COLLATIONS, FLOAT_CODES, INTEGER_CODES, SCALAR_TYPES, STRING_TYPES, random_type
 
 _WORDS = [
-    "join.inner", "join.left", "join.mark", "join.anti_null_aware", "join.right_semi", "join.outer", "join.", "join", "aggregate", "sort",
-    "filter", "keys=", "build=", "probe=", "residual=", "residual=i64:lt", "residual", "keys", "=", ",", "(", ")", ":", " ", "  ", "i64",
-    "i65", "utf8", "fixed_binary", "fixed_binary(0)", "fixed_binary(-1)", "fixed_binary(99999999999999999999)",
-    "fixed_binary(4294967295)", "fixed_binary()", "dictionary", "dictionary(i32,utf8)", "dictionary(f32,utf8)", "dictionary(i8,bool",
-    "dictionary(i8,dictionary(i8,i8))", "rowid", "time", "decimal128", "nullable", ":nullable", ":nullequal", ":desc", ":nulls_first",
-    ":nullable:nullable", ":lt", ":ge", ":eq:ne", "lt", "utf8(utf8mb4_bin)", "utf8(nothing)", "i64(binary)", "\t", "\n", "\x01", "\x7f",
-    "é", "\u2028", "%s%n", "'", '"', "0", "aggs=", "aggs", "aggs=count_star", "count_star", "count_star()", "count_star:filter", "sum(i64)",
-    "sum(utf8)", "sum", "sum()", "min(utf8(utf8mb4_bin))", "covar_pop(f64,i32:nullable)", "quantile(f64,0.9)", "quantile(f64,2)",
-    "quantile(f64,nan)", "quantile(f64,1e-999)", "string_agg(utf8,x'2c20')", "string_agg(utf8,x'2')", "string_agg(", "x''", ":filter",
-    ":filter:filter", "sort keys=", ":asc", ":asc:desc", ":nulls_last", ":out", ":out:out", "payload=", "payload=rowid", "limit=",
-    "limit=1", "limit=0", "limit=9223372036854775807", "limit=9223372036854775808", "limit=-1", "stable", "stable=", "stable stable",
-    "partition=", "partition=1", "partition=17", "partition=99999999999", "window=", "window=rank", "row_number", "dense_rank",
-    "rank,rank", "ntile", "filter ", " and ", " or ", " not ", "(", ")", " in (", " between ", " like ", " escape ", " is null", "'", "''",
-    "x'00ff'", "x'0'", "'%a!%'", " <> ", " >= ", "==", "-", "nan", "-inf", "1e999", "1e-400", "340282366920938463463374607431768211456",
-    "true", "filter i64 = 5", "filter utf8 like '%'", "filter i64 = i32"
-]
+    "join.inner", "join.left", "join.mark", "join.anti_null_aware", "join.right_semi", "join.outer", "join.", "join",
+    "aggregate", "sort", "filter", "keys=", "build=", "probe=", "residual=", "residual=i64:lt", "residual", "keys", "=",
+    ",", "(", ")", ":", " ", "  ", "i64", "i65", "utf8", "fixed_binary", "fixed_binary(0)", "fixed_binary(-1)",
+    "fixed_binary(99999999999999999999)", "fixed_binary(4294967295)", "fixed_binary()", "dictionary",
+    "dictionary(i32,utf8)", "dictionary(f32,utf8)", "dictionary(i8,bool", "dictionary(i8,dictionary(i8,i8))", "rowid",
+    "time", "decimal128", "nullable", ":nullable", ":nullequal", ":desc", ":nulls_first", ":nullable:nullable", ":lt",
+    ":ge", ":eq:ne", "lt", "utf8(utf8mb4_bin)", "utf8(nothing)", "i64(binary)", "\t", "\n", "\x01", "\x7f", "é",
+    "\u2028", "%s%n", "'", '"', "0", "aggs=", "aggs", "aggs=count_star", "count_star", "count_star()",
+    "count_star:filter", "sum(i64)", "sum(utf8)", "sum", "sum()", "min(utf8(utf8mb4_bin))",
+    "covar_pop(f64,i32:nullable)", "quantile(f64,0.9)", "quantile(f64,2)", "quantile(f64,nan)", "quantile(f64,1e-999)",
+    "string_agg(utf8,x'2c20')", "string_agg(utf8,x'2')", "string_agg(", "x''", ":filter", ":filter:filter",
+    "sort keys=", ":asc", ":asc:desc", ":nulls_last", ":out", ":out:out", "payload=", "payload=rowid", "limit=",
+    "limit=1", "limit=0", "limit=9223372036854775807", "limit=9223372036854775808", "limit=-1", "stable", "stable=",
+    "stable stable", "partition=", "partition=1", "partition=17", "partition=99999999999", "window=", "window=rank",
+    "row_number", "dense_rank", "rank,rank", "ntile", "filter ", " and ", " or ", " not ", "(", ")", " in (",
+    " between ", " like ", " escape ", " is null", "'", "''", "x'00ff'", "x'0'", "'%a!%'", " <> ", " >= ", "==", "-",
+    "nan", "-inf", "1e999", "1e-400", "340282366920938463463374607431768211456", "true", "filter i64 = 5",
+    "filter utf8 like '%'", "filter i64 = i32" ]
 _PARAMS = [
     "batch_size=7", "batch_size=0", "batch_size=4096", "batch_size=4097", "batch_size=-1", "batch_size=", "batch_size", "=7",
     "test.hash=zero", "hash=zero", "test.hash=", "test.hash=sum", "prefetch=off", "prefetch_group=1", "pipeline=2",
@@ -40,16 +42,18 @@ _PARAMS = [
 ]
 
 
-# Which sides a kind's result has columns of, and whether null keys make its answers unknown (then: one key, no residual).
+# Which sides a kind's result has columns of, and whether null keys make its answers unknown (then: one key, no
+# residual).
 _KINDS = {
-    "inner": ("bp", False), "left": ("bp", False), "right": ("bp", False), "full": ("bp", False), "single": ("bp", False),
-    "semi": ("p", False), "anti": ("p", False), "anti_null_aware": ("p", True), "mark": ("p", True), "right_semi": ("b", False),
-    "right_anti": ("b", False)
+    "inner": ("bp", False), "left": ("bp", False), "right": ("bp", False), "full": ("bp", False),
+    "single": ("bp", False), "semi": ("p", False), "anti": ("p", False), "anti_null_aware": ("p", True),
+    "mark": ("p", True), "right_semi": ("b", False), "right_anti": ("b", False)
 }
 _RESIDUAL_TYPES = tuple(name for name in SCALAR_TYPES if name not in (*STRING_TYPES, "fixed_binary"))
 _COMPARISONS = ("lt", "le", "gt", "ge", "ne", "eq")
 
-# Functions of aggregates: how many columns each takes, and of which types. A host's are not among them: none is registered here.
+# Functions of aggregates: how many columns each takes, and of which types. A host's are not among them: none is
+# registered here.
 _PLAIN_NUMBERS = (*INTEGER_CODES, *FLOAT_CODES)
 _NUMBERS = (*_PLAIN_NUMBERS, "decimal128")
 _COMPARING = ("min", "max", "any", "first", "last", "count_distinct", "approx_count_distinct")
@@ -57,7 +61,8 @@ _AGGREGATES = {
     "count_star": (0, ()), "count": (1, SCALAR_TYPES), **{name: (1, SCALAR_TYPES) for name in _COMPARING},
     **{name: (1, _NUMBERS) for name in ("sum", "avg", "sum_distinct")},
     **{name: (1, tuple(INTEGER_CODES)) for name in ("sum128", "bit_and", "bit_or", "bit_xor")},
-    **{name: (1, _PLAIN_NUMBERS) for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "median", "quantile")},
+    **{name: (1, _PLAIN_NUMBERS)
+       for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "median", "quantile")},
     **{name: (2, _PLAIN_NUMBERS) for name in ("covar_pop", "covar_samp", "corr")},
     **{name: (1, ("bool",)) for name in ("bool_and", "bool_or")}, "string_agg": (1, STRING_TYPES)
 }
@@ -114,7 +119,8 @@ def _right_aggregation(rng):
 
 
 def _right_sort_key(rng):
-    flags = [rng.choice(pair) for pair in (("nullable", ""), ("asc", "desc", ""), ("nulls_first", "nulls_last", ""), ("out", ""))]
+    flags = [rng.choice(pair)
+             for pair in (("nullable", ""), ("asc", "desc", ""), ("nulls_first", "nulls_last", ""), ("out", ""))]
     rng.shuffle(flags)
     column_type = dataclasses.replace(random_type(rng), nullable=False)
     if column_type.name in STRING_TYPES and rng.random() < 0.4:
@@ -126,7 +132,8 @@ def _right_sort(rng):
     keys = [_right_sort_key(rng) for _ in range(rng.choice((1, 1, 2, 3, 16)))]
     payload = ["rowid" if rng.random() < 0.2 else _right_type(rng, False) for _ in range(rng.choice((0, 1, 2, 5)))]
     window = rng.sample(("row_number", "rank", "dense_rank"), rng.choice((0, 0, 1, 3)))
-    fields = [f"{name}={','.join(items)}" for name, items in (("keys", keys), ("payload", payload), ("window", window)) if items]
+    fields = [f"{name}={','.join(items)}" for name, items in (("keys", keys), ("payload", payload), ("window", window))
+              if items]
     if rng.random() < 0.4:
         fields.append(f"limit={rng.choice((1, 10, 100_000, 2**63 - 1, rng.randint(1, 2**40)))}")
     if rng.random() < 0.4:
@@ -157,12 +164,14 @@ def _right_literal(rng, column_type):
     if column_type.name == "bool":
         return rng.choice(("true", "FALSE"))
     if column_type.name in FLOAT_CODES:
-        return rng.choice(("0", "-0", ".5", "1.50e3", "nan", "-INF", "1e-30", repr(rng.uniform(-1e6, 1e6)), str(rng.randint(-99, 99))))
+        return rng.choice(("0", "-0", ".5", "1.50e3", "nan", "-INF", "1e-30", repr(rng.uniform(-1e6, 1e6)),
+                           str(rng.randint(-99, 99))))
     if column_type.name in _INTEGER_BITS:
         bits = _INTEGER_BITS[column_type.name]
         least = 0 if column_type.name[0] == "u" else -(1 << (bits - 1))
         return str(rng.choice((least, least + (1 << bits) - 1, rng.randint(0, 127))))
-    return _right_text(rng, column_type.width if column_type.name == "fixed_binary" else rng.choice((0, 1, 4, 12, 13, 40)))
+    return _right_text(rng, column_type.width
+                       if column_type.name == "fixed_binary" else rng.choice((0, 1, 4, 12, 13, 40)))
 
 
 def _right_leaf(rng):
@@ -190,7 +199,8 @@ def _right_condition(rng, depth):
         return _right_leaf(rng)
     if kind == 2:
         return f"not ({_right_condition(rng, depth - 1)})"
-    return rng.choice((" and ", " or ", "\tOR\n")).join(f"({_right_condition(rng, depth - 1)})" for _ in range(rng.choice((2, 3))))
+    return rng.choice((" and ", " or ", "\tOR\n")).join(f"({_right_condition(rng, depth - 1)})"
+                                                        for _ in range(rng.choice((2, 3))))
 
 
 def _right_filter(rng):
@@ -207,7 +217,8 @@ def _mutated(rng, text):
     if kind == 0:
         return text[:at] + text[at + 1:]
     if kind == 1:
-        return text[:at] + chr(rng.choice((0x20, 0x2C, 0x3A, 0x3D, 0x28, 0x29, 0x0A, 0x7F, 0xE9, rng.randint(1, 127)))) + text[at:]
+        return text[:at] + chr(rng.choice((0x20, 0x2C, 0x3A, 0x3D, 0x28, 0x29, 0x0A, 0x7F, 0xE9,
+                                           rng.randint(1, 127)))) + text[at:]
     if kind == 2:
         return text[:at] + rng.choice(_WORDS) + text[end:]
     if kind == 3:
@@ -228,7 +239,8 @@ def _wrong_spec(rng):
         return "".join(rng.choice(_WORDS) for _ in range(rng.randint(0, 30))).encode()
     if kind < 0.18:
         return rng.choice((b"join.inner keys=" + b"dictionary(i8," * rng.choice((2, 1000, 100_000)),
-                           b"join.inner keys=" + b",".join([b"i64"] * rng.choice((17, 5000))), b"a" * rng.choice((1019, 1020, 100_000)),
+                           b"join.inner keys=" + b",".join([b"i64"] * rng.choice((17, 5000))),
+                           b"a" * rng.choice((1019, 1020, 100_000)),
                            b"join.inner keys=i64 build=" + b",".join([b"i64"] * rng.choice((1024, 1025, 20_000))),
                            b"aggregate aggs=" + b",".join([b"count_star"] * rng.choice((256, 257, 6000))),
                            b"aggregate aggs=string_agg(utf8,x'" + b"2c" * rng.choice((1024, 1025, 40_000)) + b"')",
@@ -243,7 +255,8 @@ def _wrong_spec(rng):
                            b"filter " + b" or ".join([b"bool"] * rng.choice((1024, 1025, 50_000))),
                            b"filter utf8 = '" + b"a" * rng.choice((1000, 4 << 20)) + b"'",
                            b"join.full keys=i64 residual=" + b",".join([b"u8:le"] * rng.choice((16, 17, 5000))),
-                           b"join.inner keys=i64 build=" + b",".join([b"fixed_binary(2147483647)"] * rng.choice((1, 2, 3, 1024)))))
+                           b"join.inner keys=i64 build="
+                           + b",".join([b"fixed_binary(2147483647)"] * rng.choice((1, 2, 3, 1024)))))
     text = right_spec(rng)
     for _ in range(rng.choice((1, 1, 2, 5))):
         text = _mutated(rng, text)
@@ -284,7 +297,8 @@ def one_case(library, rng):
     yield ("canonical", canonical[:500])
     again = _compile(library, canonical, None, True)
     if again != canonical:
-        raise watched.Failure(f"the canonical form of a spec prints otherwise when parsed again: {canonical!r} and {again!r}")
+        raise watched.Failure(
+            f"the canonical form of a spec prints otherwise when parsed again: {canonical!r} and {again!r}")
     if rng.random() < 0.01:
         library.clear_cache()
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a fuzzer in a child process, so that a crash of the library is a failure that names its input.
 
-    sys.exit(watched.main(__doc__, one_case))      one_case(library, rng) -> generator of inputs, as text, each before it is tried
+    sys.exit(watched.main(__doc__, one_case))      one_case(library, rng) -> generator of inputs, as text, each before
+                                                   it is tried
 
-A fuzzer yields a text that describes each input *before* it gives it to the library, and raises Failure when the library misbehaves.
-Options, the same for all: --lib, --seed, --cases, --seconds, --only N (one case again).
+A fuzzer yields a text that describes each input *before* it gives it to the library, and raises Failure when the
+library misbehaves. Options, the same for all: --lib, --seed, --cases, --seconds, --only N (one case again).
 """
 import argparse
 import math

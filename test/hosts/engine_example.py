@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""engine_example.py ENGINE COLUMNS_SCRIPT FOLDER: TPC-H query 3 by the engine of hosts/c/engine_example.c, with one thread and with
-several, gives the rows that DuckDB gives."""
+"""engine_example.py ENGINE COLUMNS_SCRIPT FOLDER: TPC-H query 3 by the engine of hosts/c/engine_example.c, with one
+thread and with several, gives the rows that DuckDB gives."""
 
 import pathlib
 import subprocess
@@ -19,13 +19,15 @@ QUERY = """
 def make_columns(script, folder):
     tpchgen = pathlib.Path(sys.executable).with_name("tpchgen-cli")
     subprocess.run(
-        [tpchgen, "parquet", "--quiet", "-s", "0.02", "--tables", "customer,orders,lineitem", "-o", folder / "tpch"], check=True
+        [tpchgen, "parquet", "--quiet", "-s", "0.02", "--tables", "customer,orders,lineitem", "-o", folder / "tpch"],
+        check=True
     )
     subprocess.run([sys.executable, script, folder / "tpch", folder / "columns"], check=True)
 
 
 def rows_of(engine, folder, threads):
-    output = subprocess.run([engine, folder / "columns", str(threads)], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([engine, folder / "columns", str(threads)], check=True, capture_output=True,
+                            text=True).stdout
     return [line.split() for line in output.splitlines()[1:]]
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strings with the ranks that other systems gave them: equal ranks, equal strings; smaller ones sort first. From test/collations.
+"""Strings with their ranks in other systems, from test/collations: equal strings have equal ranks; smaller ranks sort
+first.
 
     for corpus in corpora(folder):
         corpus.name, corpus.collation      "MariaDB+MySQL", "utf8mb4_general_ci"
         corpus.strings, corpus.ranks       bytes and dense ranks, of those strings that the system could hold
 
-The files are lines of columns between tabs. Ranks are written as differences to the rank before, '-' where there is none; code points
-likewise, in front of a ':' unless the difference is 1:
+The files are lines of columns between tabs. Ranks are written as differences to the rank before, '-' where there is
+none; code points likewise, in front of a ':' unless the difference is 1:
 
     utf8_bin  MySQL  4 -1 - 2          ranks 4, 3, none, 5
     utf8_bin  MySQL  65:0 1 2:-1       A has rank 0, B 1, D 0
@@ -63,7 +64,8 @@ def _code_points(folder):
             ahead, _, difference = step.rpartition(":")
             code, rank = code + int(ahead or 1), rank + int(difference)
             rank_of[code] = rank
-        rows = [(chr(code).encode(), rank) for code, rank in rank_of.items() if not _is_padding(collation, code, rank_of)]
+        rows = [(chr(code).encode(), rank) for code, rank in rank_of.items()
+                if not _is_padding(collation, code, rank_of)]
         yield Corpus(f"code points of {systems}", collation, [row[0] for row in rows], dense([row[1] for row in rows]))
 
 
@@ -71,7 +73,8 @@ def _ill_formed(folder):
     names, *rows = [line.split("\t") for line in _lines(folder, "ill_formed")]
     strings = [bytes.fromhex(row[0]) for row in rows]
     for column, collation in enumerate(names[1:], 1):
-        yield Corpus("ill-formed of TiDB", collation, strings, dense([bytes.fromhex(row[column]) for row in rows]), False)
+        yield Corpus("ill-formed of TiDB", collation, strings, dense([bytes.fromhex(row[column]) for row in rows]),
+                     False)
 
 
 def corpora(folder):

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Hash, equality and order agree: what a sort calls equal, groups, joins and filters call equal too, and the same is smaller to a sort and
-to a filter. Of any strings, those among them that no other system was asked for, under every collation of runtime/collation/collations.def.
+"""Hash, equality and order agree: strings that are equal in a sort are equal in groups, joins and filters, and sorts
+and filters agree on order. The strings are random, so no other system's answers are needed. All collations of
+runtime/collation/collations.def are tested.
 
     properties.py --lib build/lib/libquern.so --seed 7
 
-Two sets of strings a collation, text and ill-formed bytes, each with every length from 0 to 40 in it; their ranks are those of one sort, by
-the kernel that compares row by row; then they go through all operators like ranks of other systems (through_operators.py), and all that
-have a length to themselves are constants of a filter once. The strings lie between unreadable pages.
+Each collation gets two sets of strings, text and ill-formed bytes, each with every length from 0 to 40. Their ranks are
+those of one sort by comparison; they are then checked in all operators like the ranks of other systems
+(through_operators.py), and one string of each length is the constant of a filter. The strings lie between unreadable
+pages.
 """
 import argparse
 import os
@@ -42,7 +44,7 @@ def collations(library):
     return names + (list(_ICU) if through_operators.has_icu(library) else [])
 
 
-# ---- strings -----------------------------------------------------------------------------------------------------------------------------
+# ---- strings ---------------------------------------------------------------------------------------------------------
 
 
 def _character(rng):
@@ -50,7 +52,8 @@ def _character(rng):
     if plane < 0.3:
         return chr(rng.randrange(0x80))
     while True:
-        code = rng.randrange(*((0x80, 0x800) if plane < 0.5 else (0x800, 0x10000) if plane < 0.9 else (0x10000, 0x110000)))
+        code = rng.randrange(*((0x80, 0x800) if plane < 0.5 else (0x800, 0x10000)
+                               if plane < 0.9 else (0x10000, 0x110000)))
         if not 0xD800 <= code < 0xE000:
             return chr(code)
 
@@ -75,8 +78,9 @@ def ranks_by_sort(library, corpus):
     rows = list(range(len(corpus.strings)))
     column_type = ColumnType("utf8" if corpus.is_text else "binary", collation=corpus.collation)
     fields = through_operators.fields_of((column_type.arrow(), pa.int32()))
-    spec = f"sort keys={column_type.text()} payload=i32 window=dense_rank"
-    with library.compile(spec, "generic", "test.sort_method=comparison") as kernel, kernel.sort() as sort:
+    with library.compile(f"sort keys={column_type.text()} payload=i32 window=dense_rank", "generic",
+                         "test.sort_method=comparison") as kernel, \
+            kernel.sort() as sort:
         sort.bind_arrow(pa.schema(fields), [0], [1])
         strings = make_array(random.Random(0), column_type, corpus.strings, rows, Layout(plain=True))
         sort.append_arrow(pa.StructArray.from_arrays([strings, pa.array(rows, pa.int32())], fields=fields))
@@ -87,7 +91,7 @@ def ranks_by_sort(library, corpus):
     return [rank_of[row] - 1 for row in rows]
 
 
-# ---- constants ---------------------------------------------------------------------------------------------------------------------------
+# ---- constants -------------------------------------------------------------------------------------------------------
 
 
 def check_constants(run):
@@ -130,7 +134,8 @@ def run_checks(options):
         num_strings, failures = num_strings + number, failures + wrong
     for failure in failures[:40]:
         print(f"FAILED: {failure}")
-    print(f"{num_strings} strings of {len(names)} collations, {len(failures)} failures, {time.monotonic() - begun:.1f} s")
+    print(f"{num_strings} strings of {len(names)} collations, {len(failures)} failures, {time.monotonic() - begun:.1f} "
+          "s")
     return 1 if failures else 0
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of test/collations through the operators: what a system says of 6,112 strings, of single characters and of ill-formed ones has
-to come out of sorts, aggregations, joins and filters, compiled and generic.
+"""The ranks of test/collations through the operators: sorts, aggregations, joins and filters, compiled and generic,
+must agree with a system on 6,112 strings, on single characters and on ill-formed strings.
 
     through_operators.py --lib build/lib/libquern.so --data test/collations --operator sort
     ... --operator filter --only utf8mb4_general_ci
 
-Strings come in every type that holds them, in buffers between unreadable pages. Prints what it has compared; the first wrong answer of each
-collation, and exit status 1, where there is one.
+Strings come in every string type, in buffers between unreadable pages. Prints what was compared, and the first wrong
+answer of each collation; then the exit status is 1.
 """
 import argparse
 import collections
@@ -96,9 +96,10 @@ def read_all(handle, fields):
     return columns
 
 
-# ---- sort --------------------------------------------------------------------------------------------------------------------------------
+# ---- sort ------------------------------------------------------------------------------------------------------------
 
-_PARAMS = (None, "prefix_words=1 dictionary_rows=0", "prefix_words=4 dictionary_rows=0", "dictionary_rows=1", "test.sort_method=comparison", "batch_size=7")
+_PARAMS = (None, "prefix_words=1 dictionary_rows=0", "prefix_words=4 dictionary_rows=0", "dictionary_rows=1",
+           "test.sort_method=comparison", "batch_size=7")
 
 
 def check_sort(run):
@@ -119,20 +120,23 @@ def check_sort(run):
         wanted = most - ranks[row] if descending else ranks[row]
         if dense_rank != wanted + 1 or rank != first.setdefault(wanted, place) + 1:
             before = run.shown(rows[place - 1]) if place else "nothing"
-            raise Wrong(f"{spec} {params}: in place {place}, behind {before}, comes {run.shown(row)}; dense_rank {dense_rank}, expected "
+            raise Wrong(f"{spec} {params}: in place {place}, behind {before}, comes {run.shown(row)}; dense_rank "
+                        f"{dense_rank}, expected "
                         f"{wanted + 1}; rank {rank}, expected {first.get(wanted, place) + 1}")
     return len(rows)
 
 
-# ---- aggregate ---------------------------------------------------------------------------------------------------------------------------
+# ---- aggregate -------------------------------------------------------------------------------------------------------
 
 
 def check_aggregate(run):
-    """A group for each rank, of as many rows, in one spelling of theirs; over all, least, greatest and how many differ."""
+    """A group for each rank, of as many rows, in one spelling of theirs; over all, least, greatest and how many
+    differ."""
     ranks, arrow = run.corpus.ranks, run.type.bits_arrow()
     text = run.type.text()
     _check_groups(run, f"aggregate keys={text} aggs=count_star,any(i32)", arrow)
-    with run.compile(f"aggregate aggs=min({text}),max({text}),count_distinct({text})") as kernel, kernel.aggregate() as aggregate:
+    with (run.compile(f"aggregate aggs=min({text}),max({text}),count_distinct({text})") as kernel,
+          kernel.aggregate() as aggregate):
         aggregate.bind_arrow(pa.schema(fields_of((run.type.arrow(),) * 3)), [], [0, 1, 2])
         for batch in run.batches(run.shuffled(), (run.column,) * 3):
             aggregate.append_arrow(batch)
@@ -141,7 +145,8 @@ def check_aggregate(run):
             (least,), (greatest,), (count,) = read_all(groups, fields_of((arrow, arrow, pa.int64())))
     rank_of = dict(zip(run.corpus.strings, ranks))
     if (rank_of.get(least), rank_of.get(greatest), count) != (0, max(ranks), max(ranks) + 1):
-        raise Wrong(f"min({text}) {least!r} of rank {rank_of.get(least)}, expected 0; max {greatest!r} of rank {rank_of.get(greatest)}, "
+        raise Wrong(f"min({text}) {least!r} of rank {rank_of.get(least)}, expected 0; max {greatest!r} of rank "
+                    f"{rank_of.get(greatest)}, "
                     f"expected {max(ranks)}; count_distinct {count}, expected {max(ranks) + 1}")
     return len(ranks)
 
@@ -161,13 +166,14 @@ def _check_groups(run, spec, arrow):
         rank = ranks[row]
         found[rank] += 1
         if rank_of.get(key) != rank or count != wanted[rank] or found[rank] > 1:
-            raise Wrong(f"{spec}: the {found[rank]}. group of rank {rank}, with {run.shown(row)}, has key {key!r} of rank "
+            raise Wrong(f"{spec}: the {found[rank]}. group of rank {rank}, with {run.shown(row)}, has key {key!r} of "
+                        "rank "
                         f"{rank_of.get(key)} and {count} rows; expected one group of {wanted[rank]}")
     if len(found) != len(wanted):
         raise Wrong(f"{spec}: {len(found)} groups; expected {len(wanted)}")
 
 
-# ---- join --------------------------------------------------------------------------------------------------------------------------------
+# ---- join ------------------------------------------------------------------------------------------------------------
 
 
 def check_join(run):
@@ -182,12 +188,14 @@ def check_join(run):
     if len(set(pairs)) != wanted or len(pairs) != wanted:
         found = collections.Counter(probe for probe, _ in pairs)
         row = next((row for row, rank in enumerate(ranks) if found[row] != number_of[rank]), 0)
-        raise Wrong(f"join.inner keys={run.type.text()}: {len(pairs)} pairs, of which {len(set(pairs))} differ; expected {wanted}. "
+        raise Wrong(f"join.inner keys={run.type.text()}: {len(pairs)} pairs, of which {len(set(pairs))} differ; "
+                    f"expected {wanted}. "
                     f"{run.shown(row)} finds {found[row]}; expected {number_of[ranks[row]]}")
     even = [row for row in run.shuffled() if ranks[row] % 2 == 0]
     kept = [probe for probe, in _pairs(run, f"join.anti keys={run.type.text()} probe=i32", run.shuffled(), even)]
     if sorted(kept) != [row for row, rank in enumerate(ranks) if rank % 2]:
-        raise Wrong(f"join.anti keys={run.type.text()}: {len(kept)} of {len(ranks)} rows stay; expected those of odd rank")
+        raise Wrong(f"join.anti keys={run.type.text()}: {len(kept)} of {len(ranks)} rows stay; expected those of odd "
+                    "rank")
     return len(ranks)
 
 
@@ -208,7 +216,7 @@ def _pairs(run, spec, probe_rows, build_rows):
     return list(zip(*columns))
 
 
-# ---- filter ------------------------------------------------------------------------------------------------------------------------------
+# ---- filter ----------------------------------------------------------------------------------------------------------
 
 _NUM_CONSTANTS = {"generic": 15, "jit": 2}
 _COLUMN_SIGNS = ("=", "<", ">=")
@@ -230,7 +238,8 @@ def check_filter(run):
     some = run.rng.sample(in_order, min(len(in_order), 12))
     members = {ranks[row] for row in some}
     constants = ", ".join(f"x'{run.corpus.strings[row].hex()}'" for row in some)
-    _check_passed(run, f"filter {run.type.text()} in ({constants})", [column], [ranks[row] in members for row in in_order], in_order)
+    _check_passed(run, f"filter {run.type.text()} in ({constants})", [column],
+                  [ranks[row] in members for row in in_order], in_order)
     return len(ranks)
 
 
@@ -257,7 +266,7 @@ def passed_rows(library, engine, spec, columns):
         return condition.select(_struct(columns), len(columns[0]))
 
 
-# ---- LIKE --------------------------------------------------------------------------------------------------------------------------------
+# ---- LIKE ------------------------------------------------------------------------------------------------------------
 
 _JIT_SHARE = 40  # of patterns, of which one is compiled
 
@@ -278,7 +287,7 @@ def check_likes(library, folder, engine, rng):
     return num_cases, failures
 
 
-# ---- all of them -------------------------------------------------------------------------------------------------------------------------
+# ---- all of them -----------------------------------------------------------------------------------------------------
 
 CHECKS = {"sort": check_sort, "aggregate": check_aggregate, "join": check_join, "filter": check_filter}
 
@@ -317,7 +326,8 @@ def run_checks(options):
         num_checked, failures = check_ranks(options, library)
     for failure in failures[:40]:
         print(f"FAILED: {failure}")
-    print(f"{num_checked} strings through {options.operator}, {len(failures)} failures, {time.monotonic() - begun:.1f} s")
+    print(f"{num_checked} strings through {options.operator}, {len(failures)} failures, {time.monotonic() - begun:.1f} "
+          "s")
     return 1 if failures or not num_checked else 0
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gdb_objects.py LIB READELF: the objects behind __jit_debug_descriptor are ELF files whose sections stand where the code is.
+"""gdb_objects.py LIB READELF: the objects behind __jit_debug_descriptor are ELF files whose sections stand where the
+code is.
 
 Walks the list as a debugger does. Prints the spec of each kernel and its functions, as readelf finds them."""
 import ctypes
@@ -47,7 +48,8 @@ def main():
     found = list(objects(descriptor))
     kernels.check(len(found) == len(made), len(found), "objects")
     for kernel, data in zip(made, reversed(found)):  # the last one is the first in the list
-        text, = re.findall(r"\.text +PROGBITS +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+)", readelf(sys.argv[2], data, "-S", "--wide"))
+        text, = re.findall(r"\.text +PROGBITS +([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+)",
+                           readelf(sys.argv[2], data, "-S", "--wide"))
         address, size = (int(number, 16) for number in text)
         kernels.check_executable(address, size)
         print(kernel.text("spec"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jit_dump.py LIB QUERN SOURCE_ROOT FOLDER: FOLDER/jit-PID.dump is what perf's specification of the format says, and tells the truth.
+"""jit_dump.py LIB QUERN SOURCE_ROOT FOLDER: FOLDER/jit-PID.dump conforms to perf's specification of the format, and its
+contents are right.
 
 For each kernel prints its functions and the files that its source lines are in."""
 import ctypes
@@ -58,14 +59,16 @@ def code_load(body):
 
 def check_lines(lines, address, size, root):
     addresses = [at for at, _, _ in lines]
-    kernels.check(addresses == sorted(set(addresses)) and address <= addresses[0] and addresses[-1] < address + size, addresses)
+    kernels.check(addresses == sorted(set(addresses)) and address <= addresses[0] and addresses[-1] < address + size,
+                  addresses)
     for _, line, file in lines:
         path = root / file
         kernels.check(path.is_file() and 0 < line <= len(path.read_text().splitlines()), file, line)
 
 
 def check_marker(path):
-    kernels.check(any(permissions == "r-xp" and mapped == str(path) for _, _, permissions, mapped in kernels.mappings()),
+    kernels.check(any(permissions == "r-xp" and mapped == str(path)
+                      for _, _, permissions, mapped in kernels.mappings()),
                   f"no page of {path} is mapped executable")
 
 

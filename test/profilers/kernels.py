@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that the checks of this folder look at, in a process that tells profilers of them: kernels.py LIB [SPEC...] makes them and ends.
+"""Kernels for the checks of this folder, in a process that notifies profilers: kernels.py LIB [SPEC...] compiles them
+and ends.
 
-QUERN_JIT_PROFILE is read by the library, so it is set before that is loaded."""
+QUERN_JIT_PROFILE is set before the library is loaded, which reads it."""
 import os
 import re
 import subprocess
@@ -41,7 +42,8 @@ def check(condition, *what):
 
 
 def check_executable(address, size):
-    check(any(begin <= address and address + size <= end and permissions == "r-xp" for begin, end, permissions, _ in mappings()),
+    check(any(begin <= address and address + size <= end and permissions == "r-xp"
+              for begin, end, permissions, _ in mappings()),
           f"{address:x} {size:x} is not code")
 
 

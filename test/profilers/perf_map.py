@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""perf_map.py LIB QUERN: /tmp/perf-PID.map names every function of four kernels once, with the address and the size that it has."""
+"""perf_map.py LIB QUERN: /tmp/perf-PID.map names every function of four kernels once, with the address and the size
+that it has."""
 import os
 import sys
 
@@ -19,12 +20,14 @@ def main():
         kernels.check_executable(begin, size)
     for kernel in made:
         spec = kernel.text("spec")
-        found = {name.removesuffix(f" [{spec}]"): int(size, 16) for _, size, name in lines if name.endswith(f" [{spec}]")}
+        found = {name.removesuffix(f" [{spec}]"): int(size, 16) for _, size, name in lines
+                 if name.endswith(f" [{spec}]")}
         expected = kernels.symbols_of(sys.argv[2], spec)
         kernels.check(expected and found == expected, spec, found, expected)
         print(spec)
         print(*sorted(found))
-    kernels.check(len(lines) == sum(len(kernels.symbols_of(sys.argv[2], kernel.text("spec"))) for kernel in made), "lines of nothing")
+    kernels.check(len(lines) == sum(len(kernels.symbols_of(sys.argv[2], kernel.text("spec"))) for kernel in made),
+                  "lines of nothing")
 
 
 main()

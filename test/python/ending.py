@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ending.py: daemon threads are in the middle of the package's calls while the interpreter ends. The process ends as any other."""
+"""ending.py: daemon threads are inside calls of the package while the interpreter ends. The process must end
+normally."""
 
 import subprocess
 import sys

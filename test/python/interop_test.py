@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of every library that speaks Arrow go in, and results go out to it.
 
-Libraries that are not installed are skipped; with --all, as in the environment that has them all, a missing one is a failure.
+Libraries that are not installed are skipped; with --all, as in the environment that has them all, a missing one is a
+failure.
 """
 
 import decimal
@@ -29,7 +30,8 @@ class Producers(unittest.TestCase):
 
     def check(self, probe, build):
         result = quern.join(probe(), build(), on="id = order", select="id, name, qty")
-        found = [tuple(None if value != value else value for value in row) for row in rows(result)]  # pandas has NaN for null
+        # pandas has NaN for null
+        found = [tuple(None if value != value else value for value in row) for row in rows(result)]
         self.assertEqual(sorted(found, key=repr), sorted(JOINED, key=repr))
         counts = quern.aggregate(build(), by="order", aggs="sum(qty) as qty", where="qty > 15")
         self.assertEqual(sorted(rows(counts)), [(3, 50), (9, 40)])
@@ -74,7 +76,8 @@ class Producers(unittest.TestCase):
 
     def test_results_and_readers(self):
         self.check(lambda: quern.filter(orders(), "id is null or id > 0"), lambda: quern.filter(items(), "qty > 0"))
-        self.check(lambda: quern.filter(orders(), "id is null or id > 0", stream=True), lambda: quern.filter(items(), "qty > 0"))
+        self.check(lambda: quern.filter(orders(), "id is null or id > 0", stream=True),
+                   lambda: quern.filter(items(), "qty > 0"))
 
 
 class Consumers(unittest.TestCase):
@@ -100,7 +103,8 @@ class Consumers(unittest.TestCase):
         duckdb = library("duckdb")
         joined = self.result
         self.assertEqual(duckdb.sql("select count(*), sum(qty) from joined").fetchall(), [(3, 60)])
-        self.assertEqual(duckdb.sql("select a.qty from joined a join joined b using (qty) order by all").fetchall(), [(10,), (20,), (30,)])
+        self.assertEqual(duckdb.sql("select a.qty from joined a join joined b using (qty) order by all").fetchall(),
+                         [(10,), (20,), (30,)])
         del joined
 
     def test_datafusion(self):
@@ -135,7 +139,8 @@ class PolarsRecipe(unittest.TestCase):
         polars = library("polars")
         lazy = polars.LazyFrame({"k": [1, 1, 2], "x": [1, 2, 3]})
         totals = lazy.map_batches(
-            lambda frame: quern.aggregate(frame, by="k", aggs="sum(x) as x").to_polars(), schema={"k": polars.Int64, "x": polars.Int64}
+            lambda frame: quern.aggregate(frame, by="k", aggs="sum(x) as x").to_polars(),
+            schema={"k": polars.Int64, "x": polars.Int64}
         )
         self.assertEqual(totals.filter(polars.col("x") > 0).sort("k").collect().rows(), [(1, 3), (2, 3)])
 
@@ -146,7 +151,8 @@ class OtherCompilers(unittest.TestCase):
     def test_two_llvms(self):
         chdb = library("chdb")
         settings = "compile_expressions = 1, min_count_to_compile_expression = 0"
-        query = f"select sum(a * 2 + b * 3 - a * b) from (select number as a, number + 1 as b from numbers(1000)) settings {settings}"
+        query = ("select sum(a * 2 + b * 3 - a * b) from (select number as a, number + 1 as b from numbers(1000)) "
+                 f"settings {settings}")
         self.assertEqual(len(quern.join(orders(), items(), on="id = order", engine="jit")), 3)
         self.assertEqual(str(chdb.query(query)).strip(), "-330832500")
         self.assertEqual(quern.compile("sort keys=i64:desc:out payload=u8", engine="jit").stats["engine"], "jit")

@@ -34,7 +34,8 @@ class Joins(unittest.TestCase):
     def test_residual(self):
         late = pa.table({"order": [2, 3, 3], "least": [3.0, 1.0, 2.0]})
         for residual in ("price < least", [("price", "<", "least")]):
-            self.assertEqual(rows(quern.join(orders(), late, on="id = order", residual=residual, select="id, least")), [(2, 3.0)])
+            self.assertEqual(rows(quern.join(orders(), late, on="id = order", residual=residual, select="id, least")),
+                             [(2, 3.0)])
 
     def test_collation(self):
         left, right = pa.table({"s": ["Ada ", "BOB"]}), pa.table({"t": ["ada", "bob", "x"]})
@@ -54,7 +55,8 @@ class Aggregations(unittest.TestCase):
     def test_forms_of_aggs(self):
         t = pa.table({"k": ["a", "b", "a", None], "x": [1, 2, 3, None], "odd, name": [1, 1, 1, 1]})
         expected = sorted([("a", 2, 4), ("b", 1, 2), (None, 1, None)], key=repr)
-        for aggs in ("count(*) as n, sum(x) as s", ["count(*) as n", "sum(x) as s"], {"n": "count(*)", "s": ("sum", "x")}):
+        for aggs in ("count(*) as n, sum(x) as s", ["count(*) as n", "sum(x) as s"],
+                     {"n": "count(*)", "s": ("sum", "x")}):
             self.assertEqual(sorted_rows(quern.aggregate(t, by="k", aggs=aggs)), expected)
         whole = quern.aggregate(t, aggs=[("count",), ("sum", "odd, name")])
         self.assertEqual((whole.column_names, rows(whole)), (["count(*)", 'sum("odd, name")'], [(4, 4)]))
@@ -91,7 +93,8 @@ class Sorts(unittest.TestCase):
         t = pa.table({"shop": [1, 2, 1, 2], "price": [5, 7, 5, 9]})
         result = quern.sort(t, by="price", partition_by="shop", window="rank as place, row_number")
         self.assertEqual(rows(result), [(1, 5, 1, 1), (1, 5, 1, 2), (2, 7, 1, 1), (2, 9, 2, 2)])
-        self.assertEqual(quern.sort(t, by="price", window={"place": "dense_rank"}).column_names, ["shop", "price", "place"])
+        self.assertEqual(quern.sort(t, by="price", window={"place": "dense_rank"}).column_names,
+                         ["shop", "price", "place"])
 
     def test_stable_and_large(self):
         n = 300_000
@@ -99,24 +102,27 @@ class Sorts(unittest.TestCase):
         for threads in (1, 4):
             result = pa.table(quern.sort(t, by="k", stable=True, threads=threads))
             self.assertEqual(result["row"].to_pylist(), sorted(range(n), key=lambda i: (i % 7, i)))
-        self.assertEqual(rows(quern.sort(t, by="row desc", limit=2, stream=True)), [((n - 1) % 7, n - 1), ((n - 2) % 7, n - 2)])
+        self.assertEqual(rows(quern.sort(t, by="row desc", limit=2, stream=True)),
+                         [((n - 1) % 7, n - 1), ((n - 2) % 7, n - 2)])
 
 
 class Filters(unittest.TestCase):
     def test_conditions(self):
         cases = {
-            "id < 2.5": [1, 2], "id = 2.5": [], "id != 2.5": [1, 2, 3, 4], "id between 1.5 and 3": [2, 3], "id in (1, 2.5, 4)": [1, 4],
-            "id > 1e30": [], "not (id >= 2)": [1], "name like '%o%' and price > 2": [2, 4, None], "id is null": [None], "NAME = 'ada'": [1],
+            "id < 2.5": [1, 2], "id = 2.5": [], "id != 2.5": [1, 2, 3, 4], "id between 1.5 and 3": [2, 3],
+            "id in (1, 2.5, 4)": [1, 4], "id > 1e30": [], "not (id >= 2)": [1],
+            "name like '%o%' and price > 2": [2, 4, None], "id is null": [None], "NAME = 'ada'": [1],
             "price >= id": [1, 2, 4], "price is null or id = 1": [1, 3], "name collate utf8mb4_general_ci = 'ADA'": [1],
-            "name in ('bob', 'it''s')": [2],
-        }  # fmt: skip
+            "name in ('bob', 'it''s')": [2], }  # fmt: skip
         for where, expected in cases.items():
             for engine in ("jit", "generic"):
-                self.assertEqual([row[0] for row in rows(quern.filter(orders(), where, "id", engine=engine))], expected, where)
+                self.assertEqual([row[0] for row in rows(quern.filter(orders(), where, "id", engine=engine))], expected,
+                                 where)
 
     def test_large_filters_keep_the_order(self):
         n = 300_000
-        t = pa.table({"x": range(n), "s": [f"text number {i % 100}, long enough" for i in range(n)], "b": [i % 3 == 0 for i in range(n)]})
+        t = pa.table({"x": range(n), "s": [f"text number {i % 100}, long enough" for i in range(n)],
+                      "b": [i % 3 == 0 for i in range(n)]})
         expected = [row for row in rows(t) if row[0] % 5 == 0 or row[2]][:1000]
         t = t.append_column("m", pa.array([i % 5 for i in range(n)], pa.int8()))
         for threads in (1, 4):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""quern.polars: nodes of lazy queries have the rows that Polars' own operators have, whatever is asked of them."""
+"""quern.polars: nodes of lazy queries give the rows of Polars' own operators, whatever the query."""
 
 import unittest
 
@@ -18,13 +18,15 @@ class Joins(unittest.TestCase):
         self.joined = quern.polars.join(ORDERS, ITEMS, on="id = order")
 
     def test_schema(self):
-        expected = {"id": pl.Int64, "name": pl.String, "probe.x": pl.Int64, "order": pl.Int64, "qty": pl.Int64, "build.x": pl.Int64}
+        expected = {"id": pl.Int64, "name": pl.String, "probe.x": pl.Int64, "order": pl.Int64, "qty": pl.Int64,
+                    "build.x": pl.Int64}
         self.assertEqual(dict(self.joined.collect_schema()), expected)
         self.assertEqual(self.joined.collect().schema, expected)
 
     def test_equals_polars(self):
         own = ORDERS.join(ITEMS, left_on="id", right_on="order").select("id", "name", "qty").collect()
-        self.assertEqual(sorted(self.joined.select("id", "name", "qty").collect().rows(), key=repr), sorted(own.rows(), key=repr))
+        self.assertEqual(sorted(self.joined.select("id", "name", "qty").collect().rows(), key=repr),
+                         sorted(own.rows(), key=repr))
         for engine in ("in-memory", "streaming"):
             self.assertEqual(self.joined.select(pl.col("qty").sum()).collect(engine=engine).item(), 60)
 
@@ -35,7 +37,8 @@ class Joins(unittest.TestCase):
         self.assertIn("PROJECT 1/6 COLUMNS", self.joined.select("qty").explain())
 
     def test_conditions_and_slices(self):
-        self.assertEqual(self.joined.filter(pl.col("qty") > 15).select("name", "id").collect().rows(), [(None, 3), (None, 3)])
+        self.assertEqual(self.joined.filter(pl.col("qty") > 15).select("name", "id").collect().rows(),
+                         [(None, 3), (None, 3)])
         self.assertEqual(self.joined.filter(pl.col("qty") > 15).head(1).select("qty").collect().rows(), [(20,)])
         self.assertEqual(self.joined.slice(1, 1).select("qty").collect().rows(), [(20,)])
         self.assertEqual(self.joined.tail(1).select("qty").collect().rows(), [(30,)])
@@ -61,16 +64,19 @@ class Others(unittest.TestCase):
         self.assertEqual(quern.polars.sort(ORDERS, "name desc", 1).select("x").collect().rows(), [(4,)])
 
     def test_filter(self):
-        self.assertEqual(quern.polars.filter(ORDERS, "name like '%a%' and id > 1").select("id").collect().rows(), [(4,)])
+        self.assertEqual(quern.polars.filter(ORDERS, "name like '%a%' and id > 1").select("id").collect().rows(),
+                         [(4,)])
 
 
 class Errors(unittest.TestCase):
     def test_when_the_query_is_made(self):
         with self.assertRaisesRegex(ValueError, "^unknown column of probe: idd; did you mean id?"):
             quern.polars.join(ORDERS, ITEMS, on="idd = order")
-        with self.assertRaisesRegex(TypeError, "^bad type of build: int; accepted: a LazyFrame or DataFrame of Polars$"):
+        with self.assertRaisesRegex(TypeError,
+                                    "^bad type of build: int; accepted: a LazyFrame or DataFrame of Polars$"):
             quern.polars.join(ORDERS, 5, on="id")
-        with self.assertRaisesRegex(ValueError, "^bad value of stream for a node of a lazy query: True; accepted: False, as it is"):
+        with self.assertRaisesRegex(ValueError,
+                                    "^bad value of stream for a node of a lazy query: True; accepted: False, as it is"):
             quern.polars.filter(ORDERS, "id = 1", stream=True)
 
     def test_when_it_is_collected(self):

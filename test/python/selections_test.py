@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions that go into an operator as numbers of rows: the same results as over a filtered table, whatever the threads and chunks, and
-in the order of the rows where an operator goes by it."""
+"""Conditions that reach an operator as row numbers: the same results as over a filtered table, for any threads and
+chunks, and in row order where an operator depends on it."""
 
 import unittest
 
@@ -16,7 +16,8 @@ def columns(result):
 
 def numbers(chunk_rows=30_001):
     """Chunks that begin at no multiple of anything."""
-    text = pa.array([None if i % 11 == 0 else f"text number {i % 7} of some length" for i in range(77)], pa.string_view())
+    text = pa.array([None if i % 11 == 0 else f"text number {i % 7} of some length" for i in range(77)],
+                    pa.string_view())
     whole = pa.table(
         {
             "row": pa.array(range(ROWS)),
@@ -45,20 +46,24 @@ class SameAsOfAFilteredTable(unittest.TestCase):
         aggs = "count(*), sum(value), min(text), max(kind), count(row) filter (where odd)"
         for where in CONDITIONS:
             for by in ("group", "text, kind", None):
-                answers = [sorted_rows(quern.aggregate(t, by=by, aggs=aggs, where=w, threads=3)) for t, w in self.both(where)]
+                answers = [sorted_rows(quern.aggregate(t, by=by, aggs=aggs, where=w, threads=3))
+                           for t, w in self.both(where)]
                 self.assertEqual(answers[0], answers[1], (where, by))
 
     def test_sort(self):
         for where in CONDITIONS:
             for limit in (None, 10):
-                answers = [columns(quern.sort(t, by="kind, value desc, row", limit=limit, where=w, threads=3)) for t, w in self.both(where)]
+                answers = [columns(quern.sort(t, by="kind, value desc, row", limit=limit, where=w, threads=3))
+                           for t, w in self.both(where)]
                 self.assertTrue(answers[0] == answers[1], where)
 
     def test_join(self):
-        build = pa.table({"group": pa.array(range(0, 1009, 3), pa.int64()), "name": [f"the name of {i}" for i in range(0, 1009, 3)]})
+        build = pa.table({"group": pa.array(range(0, 1009, 3), pa.int64()),
+                          "name": [f"the name of {i}" for i in range(0, 1009, 3)]})
         for where in CONDITIONS:
             for how in ("inner", "left", "anti", "mark"):
-                answers = [columns(quern.join(t, build, on="group", how=how, probe_where=w, threads=3)) for t, w in self.both(where)]
+                answers = [columns(quern.join(t, build, on="group", how=how, probe_where=w, threads=3))
+                           for t, w in self.both(where)]
                 self.assertTrue(answers[0] == answers[1], (where, how))
             for how in ("inner", "right", "right_semi", "right_anti"):
                 answers = [
@@ -70,7 +75,8 @@ class SameAsOfAFilteredTable(unittest.TestCase):
 
     def test_join_as_a_stream(self):
         build = pa.table({"group": pa.array([1, 2, 3], pa.int32())})
-        reader = quern.join(self.t, build, on="group", how="full", probe_where="odd and row < 100000", select="row", stream=True)
+        reader = quern.join(self.t, build, on="group", how="full", probe_where="odd and row < 100000", select="row",
+                            stream=True)
         whole = quern.join(self.t, build, on="group", how="full", probe_where="odd and row < 100000", select="row")
         self.assertEqual([row for batch in reader for row in rows(batch)], rows(whole))
 
@@ -87,12 +93,14 @@ class OrderOfRows(unittest.TestCase):
             firsts[row * 7919 % 1009] = (first, row)
         expected = sorted((group, first, last) for group, (first, last) in firsts.items())
         for stream in (False, True):
-            answer = quern.aggregate(self.t, by="group", aggs="first(row), last(row)", where="odd", threads=3, stream=stream)
+            answer = quern.aggregate(self.t, by="group", aggs="first(row), last(row)", where="odd", threads=3,
+                                     stream=stream)
             self.assertEqual(sorted(rows(answer)), expected)
 
     def test_string_agg(self):
         chosen = [9, 30_003, 30_004, 70_008, 139_998]
-        answer = quern.aggregate(self.t, by="kind", aggs="string_agg(text, ',')", where=f"row in {tuple(chosen)}", threads=3)
+        answer = quern.aggregate(self.t, by="kind", aggs="string_agg(text, ',')", where=f"row in {tuple(chosen)}",
+                                 threads=3)
         texts = [f"text number {row % 77 % 7} of some length" for row in chosen]
         green = texts.pop(2)
         self.assertEqual(sorted(rows(answer)), [("green", green), ("red", ",".join(texts))])
@@ -117,7 +125,8 @@ class ManyGroups(unittest.TestCase):
         for divisor, threads in ((1, 2), (4, 2), (40, 2), (70_000, 2)):
             t = pa.table({"k": [i // divisor for i in range(ROWS)]})
             counts = rows(quern.aggregate(t, by="k", aggs="count(*)", threads=threads))
-            self.assertEqual(sorted(counts), [(k, min(divisor, ROWS - k * divisor)) for k in range((ROWS + divisor - 1) // divisor)])
+            self.assertEqual(sorted(counts),
+                             [(k, min(divisor, ROWS - k * divisor)) for k in range((ROWS + divisor - 1) // divisor)])
 
     def test_seen_soon(self):
         t = pa.table({"k": [i * 7919 % 10_007 for i in range(ROWS)]})
@@ -127,7 +136,8 @@ class ManyGroups(unittest.TestCase):
 
 class Arguments(unittest.TestCase):
     def test_of_a_join(self):
-        joined = quern.join(items(), orders(), on="order = id", probe_where="qty >= 20", build_where="name is null", select="order, qty")
+        joined = quern.join(items(), orders(), on="order = id", probe_where="qty >= 20", build_where="name is null",
+                            select="order, qty")
         self.assertEqual(rows(joined), [(3, 20), (3, 30)])
 
     def test_errors(self):

@@ -163,7 +163,8 @@ class ProgressOfCalls(unittest.TestCase):
 
     def test_of_a_stream(self):
         told = []
-        quern.aggregate(Counted(100), aggs="count(*)", stream=True, threads=2, progress=lambda *numbers: told.append(numbers))
+        quern.aggregate(Counted(100), aggs="count(*)", stream=True, threads=2,
+                        progress=lambda *numbers: told.append(numbers))
         self.assertEqual(told[-1], (100_000, None))
 
     def test_what_it_raises_ends_the_call(self):
@@ -245,7 +246,8 @@ class Kernels(unittest.TestCase):
     def test_in_notebooks(self):
         kernel = quern.compile("join.inner keys=i64:nullable build=i32")
         html = kernel._repr_html_()
-        for part in ("<code>join.inner keys=i64:nullable build=i32</code>", "<th>code_bytes</th>", "<summary>plan</summary><pre>plan join"):
+        for part in ("<code>join.inner keys=i64:nullable build=i32</code>", "<th>code_bytes</th>",
+                     "<summary>plan</summary><pre>plan join"):
             self.assertIn(part, html)
         self.assertNotIn("<i8", html)
         t = pa.table({"<b>": ["<i>", None], "t": pa.array([1000, None], pa.time64("ns")), "year": [2026, 5]})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machine facts, tuning and profiles: what they hold, what kernels make of them, where files are written, Ctrl-C. Nothing depends on how
-fast this machine is: tables are small, budgets tiny, and entries that must be there are written here."""
+"""Machine facts, tuning and profiles: their contents, their effect on kernels, where files are written, Ctrl-C. Nothing
+depends on how fast this machine is: tables are small, budgets tiny, and entries that must be there are written here."""
 
 import csv
 import io
@@ -14,7 +14,8 @@ import tempfile
 import unittest
 import unittest.mock
 
-os.environ["QUERN_PROFILE"] = "off"  # read when the first kernel is made: no test goes by a user's profile or writes one
+os.environ["QUERN_PROFILE"] = "off"  # read when the first kernel is made: no test goes by a user's profile or writes
+                                     # one
 
 from tables import message_of, pa, quern
 
@@ -106,7 +107,8 @@ class Profiles(unittest.TestCase):
             self.assertEqual(quern.Profile.read(path).entries, saved.entries)
             quern.use_profile(path)
             self.assertEqual(quern.profile().path, str(path))
-            with self.assertRaisesRegex(FileNotFoundError, "no profile: .*; accepted: a file that quern tune has written"):
+            with self.assertRaisesRegex(FileNotFoundError,
+                                        "no profile: .*; accepted: a file that quern tune has written"):
                 quern.use_profile(path.with_name("b.profile"))
             with self.assertRaisesRegex(RuntimeError, "cannot read profile: "):
                 quern.Profile.read(folder)
@@ -114,15 +116,19 @@ class Profiles(unittest.TestCase):
 
     def test_errors(self):
         with self.assertRaisesRegex(ValueError, "^text:3: unknown"):
-            profile_of("entry probe_magic word 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 noise=0.01\n")
-        other = profile_of(machine='machine cpu_name="Golden CPU 9000" cpu=znver4 microcode=0x1 hypervisor="" l2_bytes=1048576 '
+            profile_of("entry probe_magic word 2^18 pipeline=1 threads=1 setting=48 ns=3 default_ns=4 off_ns=6 "
+                       "noise=0.01\n")
+        other = profile_of(machine='machine cpu_name="Golden CPU 9000" cpu=znver4 microcode=0x1 hypervisor="" '
+                                   'l2_bytes=1048576 '
                                    'l3_bytes=33554432 huge_pages=madvise cores=8')  # fmt: skip
         self.assertIn("cpu_name", other.difference)
-        with self.assertRaisesRegex(RuntimeError, r"^profile of another machine: a Profile \(.*\); accepted: one of this machine, which"):
+        with self.assertRaisesRegex(
+                RuntimeError, r"^profile of another machine: a Profile \(.*\); accepted: one of this machine, which"):
             quern.use_profile(other)
         with self.assertRaisesRegex(RuntimeError, "machine"):
             profile_of().merge(other)
-        with self.assertRaisesRegex(ValueError, "^report of a profile that was read: entries alone; accepted: one that quern.tune ha"):
+        with self.assertRaisesRegex(
+                ValueError, "^report of a profile that was read: entries alone; accepted: one that quern.tune ha"):
             profile_of().csv
         with self.assertRaisesRegex(ValueError, "^unknown keys: words; accepted: packed, fixed, string"):
             profile_of().schedules("words")
@@ -144,7 +150,8 @@ class Tuning(unittest.TestCase):
         seen = []
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder) / "page.html"
-            profile = quern.tune(quern.compile(SPEC), **{**TINY, "budget": 1.0, "progress": lambda done, total: seen.append((done, total))})
+            profile = quern.tune(quern.compile(SPEC),
+                                 **{**TINY, "budget": 1.0, "progress": lambda done, total: seen.append((done, total))})
             profile.report(page)
             self.assertIn("<svg", page.read_text())
         self.assertEqual({entry.loop.split("_")[0] for entry in profile.entries} - {"probe", "build"}, set())
@@ -169,7 +176,8 @@ class Tuning(unittest.TestCase):
             profile_of().save(path)
             profile = quern.tune(SPEC, **TINY, profile=path)
             self.assertEqual(profile.path, str(path))
-            self.assertLessEqual({entry[:5] for entry in profile_of().entries}, {entry[:5] for entry in profile.entries})
+            self.assertLessEqual({entry[:5] for entry in profile_of().entries},
+                                 {entry[:5] for entry in profile.entries})
             self.assertEqual(path.read_text(), profile.text)
             before = path.read_text()
             quern.tune(SPEC, **TINY, profile=path, write=False)
@@ -184,7 +192,8 @@ class Tuning(unittest.TestCase):
         script = (
             "import quern\n"
             f"profile = quern.tune({SPEC!r}, budget=0.3, max_size='32K', threads=1)\n"
-            "print(profile.path, quern.profile() is not None, quern.profile() is not None and quern.profile().text == profile.text)"
+            "print(profile.path, quern.profile() is not None, quern.profile() is not None and quern.profile().text == "
+            "profile.text)"
         )
         with tempfile.TemporaryDirectory() as folder:
             environment = {name: value for name, value in os.environ.items() if name != "QUERN_PROFILE"}
@@ -192,8 +201,8 @@ class Tuning(unittest.TestCase):
 
             def ran(**more):
                 run = subprocess.run(
-                    [sys.executable, "-c", script], env={**environment, **more}, capture_output=True, text=True, check=False, timeout=60
-                )
+                    [sys.executable, "-c", script], env={**environment, **more}, capture_output=True, text=True,
+                    check=False, timeout=60 )
                 self.assertEqual(run.returncode, 0, run.stderr)
                 return run.stdout
 
@@ -205,7 +214,8 @@ class Tuning(unittest.TestCase):
 
     def test_bad_arguments(self):
         for call, text in (
-            (lambda: quern.tune(effort="patience"), "unknown effort: patience; did you mean patient? accepted: estimate, measure, patient"),
+            (lambda: quern.tune(effort="patience"),
+             "unknown effort: patience; did you mean patient? accepted: estimate, measure, patient"),
             (lambda: quern.tune(budget=0.01), "bad budget: 0.01; accepted: seconds from 0.1 to 86400"),
             (lambda: quern.tune(threads=0), "bad number of threads: 0; accepted: 1 to 1024"),
             (lambda: quern.tune(max_size=1), "bad max_size: 1; accepted: 32K to 2G"),
@@ -233,13 +243,15 @@ class Tuning(unittest.TestCase):
                     errors.append(str(error))
 
         quern.tune(SPEC, **{**TINY, "progress": second})
-        self.assertEqual(errors, ["tuning beside another one: two would measure each other; accepted: one at a time in a process"])
+        self.assertEqual(
+            errors, ["tuning beside another one: two would measure each other; accepted: one at a time in a process"])
 
     def test_a_progress_that_raises(self):
         def fail(done, total):
             raise KeyError("mine")
 
-        for call in (lambda: quern.tune(SPEC, budget=60, max_size="1M", progress=fail), lambda: quern.machine(60, progress=fail)):
+        for call in (lambda: quern.tune(SPEC, budget=60, max_size="1M", progress=fail),
+                     lambda: quern.machine(60, progress=fail)):
             with self.assertRaisesRegex(KeyError, "mine"):
                 call()
 
@@ -267,7 +279,8 @@ class Pictures(unittest.TestCase):
     def test_without_matplotlib(self):
         with unittest.mock.patch.dict(sys.modules, {"matplotlib": None}), self.assertRaises(ImportError) as error:
             quern.plot_profile(profile_of())
-        self.assertEqual(message_of(error), "no matplotlib: plot_profile draws with it; accepted: pip install 'quern[plot]'")
+        self.assertEqual(message_of(error),
+                         "no matplotlib: plot_profile draws with it; accepted: pip install 'quern[plot]'")
 
     def test_panels(self):
         try:
@@ -279,7 +292,8 @@ class Pictures(unittest.TestCase):
 
         (axes,) = quern.plot_profile(profile_of())
         self.assertEqual(axes.get_title(), "probe_open, packed keys")
-        lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines if not line.get_label().startswith("_")}
+        lines = {line.get_label(): list(line.get_ydata()) for line in axes.lines
+                 if not line.get_label().startswith("_")}
         self.assertEqual(lines, {"off": [6, 15], "default": [4, 5], "chosen": [3, 5]})
         self.assertIn("48", [text.get_text() for text in axes.texts])
         axes.figure.savefig(io.BytesIO(), format="png")
@@ -287,9 +301,12 @@ class Pictures(unittest.TestCase):
         self.assertEqual(quern.plot_profile(profile_of(), own, threads=2), [own])
         self.assertEqual(own.get_title(), "update_open, string keys")
         for call, text in (
-            (lambda: quern.plot_profile(), "no profile to plot: kernels go by estimates; accepted: after quern.tune, or a Profile, or"),
-            (lambda: quern.plot_profile(profile_of(), threads=3), "no entries to plot: threads=3 pipeline=1; accepted: threads=1 "),
-            (lambda: quern.plot_profile(profile_of(), [own, own]), "number of axes: 2; accepted: 1, one for each of probe_open, packed keys"),
+            (lambda: quern.plot_profile(),
+             "no profile to plot: kernels go by estimates; accepted: after quern.tune, or a Profile, or"),
+            (lambda: quern.plot_profile(profile_of(), threads=3),
+             "no entries to plot: threads=3 pipeline=1; accepted: threads=1 "),
+            (lambda: quern.plot_profile(profile_of(), [own, own]),
+             "number of axes: 2; accepted: 1, one for each of probe_open, packed keys"),
         ):
             with self.assertRaises(ValueError) as error:
                 call()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What type checkers know of a program that uses the package: mypy reads it (types.test), nothing runs it."""
+"""A program that uses the package, for type checkers: mypy reads it (types.test), nothing runs it."""
 
 from collections.abc import Callable
 from typing import Any, Union, assert_type
@@ -10,11 +10,13 @@ import quern
 def results(t: object, stream: bool) -> None:
     assert_type(quern.join(t, t, on="a = b"), quern.Result)
     assert_type(quern.join(t, t, {"a": "b"}, "semi", select=["a"], stream=True), quern.Reader)
-    assert_type(quern.join(t, t, ["a", ("b", "c")], residual=[("a", "<", "c")], stream=stream), Union[quern.Result, quern.Reader])
+    assert_type(quern.join(t, t, ["a", ("b", "c")], residual=[("a", "<", "c")], stream=stream),
+                Union[quern.Result, quern.Reader])
     assert_type(quern.filter(t, "a > 5", ["a"]), quern.Result)
     assert_type(quern.filter(t, "a > 5", stream=True), quern.Reader)
     assert_type(quern.aggregate(t, by="a", aggs={"n": "count(*)", "s": ("sum", "odd, name")}, threads=2), quern.Result)
-    assert_type(quern.sort(t, [("odd, name", "desc"), "b"], 10, window={"place": "rank"}, memory_limit="512M"), quern.Result)
+    assert_type(quern.sort(t, [("odd, name", "desc"), "b"], 10, window={"place": "rank"}, memory_limit="512M"),
+                quern.Result)
 
 
 def parts(t: object) -> None:
@@ -30,7 +32,8 @@ def parts(t: object) -> None:
 
 
 def tuning() -> None:
-    profile = quern.tune("join.inner keys=i64", quern.compile("sort keys=i64:out"), effort="patient", budget=5, max_size="1G")
+    profile = quern.tune("join.inner keys=i64", quern.compile("sort keys=i64:out"), effort="patient", budget=5,
+                         max_size="1G")
     assert_type(profile, quern.Profile)
     assert_type(profile.entries[0].gain, float)
     assert_type(quern.profile(), Union[quern.Profile, None])

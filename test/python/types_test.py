@@ -38,7 +38,8 @@ class EveryType(unittest.TestCase):
     def test_comes_out_as_it_came_in(self):
         for name, column in COLUMNS.items():
             t = pa.table({"k": [0, 1, 2], "v": column})
-            for result in (quern.join(t, pa.table({"k": [0, 1, 2]}), on="k", select="v"), quern.sort(t, by="k", select="v"),
+            for result in (quern.join(t, pa.table({"k": [0, 1, 2]}), on="k", select="v"),
+                           quern.sort(t, by="k", select="v"),
                            quern.filter(t, "k >= 0", "v"), quern.filter(t, "k != 5", "v")):  # fmt: skip
                 self.assertEqual(pa.table(result)["v"].to_pylist(), column.to_pylist(), name)
 
@@ -53,7 +54,8 @@ class EveryType(unittest.TestCase):
     def test_keys_and_groups(self):
         for name, column in COLUMNS.items():
             t = pa.table({"v": column})
-            self.assertEqual(rows(quern.join(t, t, on="v", select="probe.v")), [row for row in rows(t) if row[0] is not None], name)
+            self.assertEqual(rows(quern.join(t, t, on="v", select="probe.v")),
+                             [row for row in rows(t) if row[0] is not None], name)
             groups = rows(quern.aggregate(t, by="v", aggs="count(*) as n"))
             self.assertEqual({str(row[0]) for row in groups}, {str(row[0]) for row in rows(t)}, name)
 
@@ -81,7 +83,8 @@ class KeysOfTwoTypes(unittest.TestCase):
                 self.check(left, right, 3)
 
     def test_none_in_common(self):
-        with self.assertRaisesRegex(ValueError, "do not compare: column k of probe is int64, column k of build is utf8;"):
+        with self.assertRaisesRegex(ValueError,
+                                    "do not compare: column k of probe is int64, column k of build is utf8;"):
             self.check(pa.array([1]), pa.array(["1"]), 0)
         with self.assertRaisesRegex(ValueError, "does not hold: 9007199254740993"):
             self.check(pa.array([2**53 + 1]), pa.array([1.0]), 0)
@@ -127,7 +130,8 @@ class Constants(unittest.TestCase):
             ("bool", "bool = 1", "true, false"),
         ]
         for name, where, accepted in cases:
-            with self.assertRaisesRegex(ValueError, f"bad constant in where: .*; accepted: {accepted}.*, as column {name} of t is "):
+            with self.assertRaisesRegex(
+                    ValueError, f"bad constant in where: .*; accepted: {accepted}.*, as column {name} of t is "):
                 quern.filter(pa.table({name: COLUMNS[name]}), where)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules about pages: pages.py SOURCE_ROOT. Prints each break; exit status 1 if any.
 
-README.md has at most 200 lines; no page has a line above 120 columns; links lead to pages and headings that exist; so do the files
-that a page names in backticks."""
+README.md has at most 200 lines; no page has a line above 120 columns; links lead to pages and headings that exist; so
+do the files that a page names in backticks."""
 
 import pathlib
 import re
@@ -43,8 +43,10 @@ def files_that_are_not(root, page):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md"], capture_output=True, text=True)
-    names = listed.stdout.splitlines() or [p.relative_to(root).as_posix() for p in [*root.glob("*.md"), *root.glob("docs/*.md")]]
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", "*.md"], capture_output=True,
+                            text=True)
+    names = (listed.stdout.splitlines()
+             or [p.relative_to(root).as_posix() for p in [*root.glob("*.md"), *root.glob("docs/*.md")]])
     breaks = []
     for page in sorted(root / name for name in set(names) if (root / name).is_file()):
         lines = page.read_text().splitlines()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of the house: which folder may include which. `rooms.py check SOURCE_ROOT` prints each include that breaks the order;
-`rooms.py write SOURCE_ROOT` writes the table into docs/architecture.md, and `check` also says where that page has another one.
+"""The rooms of the house: which folder may include which. `rooms.py check SOURCE_ROOT` prints each include that breaks
+the order; `rooms.py write SOURCE_ROOT` writes the table into docs/architecture.md, and `check` also reports where that
+page differs.
 
-A file may include its own room and the rooms in rows above it, never one below. The rooms of one row never include each other. A room is
-a folder with the folders below it, unless such a folder is a room of its own. Anything may be included by test/, which is no room."""
+A file may include its own room and the rooms in rows above it, never one below. The rooms of one row never include each
+other. A room is a folder with the folders below it, unless such a folder is a room of its own. Anything may be included
+by test/, which is no room."""
 
 import pathlib
 import re
@@ -18,7 +20,8 @@ ROWS = [
     [("runtime/spec", "the kernel spec and its text form: types, join kinds, aggregate functions, conditions")],
     [("runtime/blocks", "blocks, the smallest pieces of a kernel; the calls that compiled code may make")],
     [("runtime/rows", "tuple layout and storage, batches, Arrow import, output, prefetch settings")],
-    [("runtime/join", "hash joins"), ("runtime/aggregate", "hash aggregations; `tables/` find groups, `accumulators/` run out of line"),
+    [("runtime/join", "hash joins"),
+     ("runtime/aggregate", "hash aggregations; `tables/` find groups, `accumulators/` run out of line"),
      ("runtime/sort", "sorts and merges of sorted runs"), ("runtime/filter", "filters")],
     [("runtime/observe", "what a job's keys are like, for capture")],
     [("ir-templates", "the loops in C++ with holes, and the blocks, compiled to bitcode")],
@@ -27,7 +30,8 @@ ROWS = [
     [("codegen/machine", "the machine: CPU, caches, measured facts, tuning profiles")],
     [("codegen/plan", "the plan: every choice, made here and printed")],
     [("codegen/kernel", "a ready kernel and how it was asked for")],
-    [("codegen/emit", "LLVM IR for the holes of each operator"), ("codegen/listeners", "perf, gdb, VTune: who hears of new code")],
+    [("codegen/emit", "LLVM IR for the holes of each operator"),
+     ("codegen/listeners", "perf, gdb, VTune: who hears of new code")],
     [("codegen/llvm", "instantiate, optimise, generate code, load it; code memory")],
     [("codegen/cache", "kernels in memory and on disk")],
     [("codegen/tier", "generic first, compiled once that pays: policy, queue, swap")],
@@ -37,11 +41,13 @@ ROWS = [
     [("tools/report", "proof, report and charts of tuning, llvm-mca: not in the library that hosts link"),
      ("tools/frontend", "the user's grammars: column lists, conditions, aggregates, sort keys")],
     [("hosts/c", "the C ABI"), ("bench/common", "what benches share")],
-    [("hosts/cpp", "its C++ wrapper"), ("hosts/python", "the Python package"), ("tools/quern/files", "files to tables to batches"),
-     ("bench/join", "bench of joins"), ("bench/aggregate", "bench of aggregations"), ("bench/sort", "bench of sorts")],
+    [("hosts/cpp", "its C++ wrapper"), ("hosts/python", "the Python package"),
+     ("tools/quern/files", "files to tables to batches"), ("bench/join", "bench of joins"),
+     ("bench/aggregate", "bench of aggregations"), ("bench/sort", "bench of sorts")],
     [("tools/quern/run", "running a kernel over files: options, progress, statistics")],
-    [("tools/quern/join", "`quern join`"), ("tools/quern/aggregate", "`quern aggregate`"), ("tools/quern/sort", "`quern sort`"),
-     ("tools/quern/filter", "`quern filter`"), ("bench/collation", "bench of collations"), ("bench/compile", "benches of compiling"),
+    [("tools/quern/join", "`quern join`"), ("tools/quern/aggregate", "`quern aggregate`"),
+     ("tools/quern/sort", "`quern sort`"), ("tools/quern/filter", "`quern filter`"),
+     ("bench/collation", "bench of collations"), ("bench/compile", "benches of compiling"),
      ("bench/prefetch", "bench of prefetching")],
     [("tools/quern/commands", "the commands of the command line")],
     [("tools/quern", "its main function")],
@@ -65,8 +71,10 @@ def room_of(name):
 
 
 def code_files(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
-    names = listed.stdout.splitlines() if listed.returncode == 0 else [p.relative_to(root).as_posix() for p in root.rglob("*")]
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"], capture_output=True,
+                            text=True)
+    names = (listed.stdout.splitlines()
+             if listed.returncode == 0 else [p.relative_to(root).as_posix() for p in root.rglob("*")])
     names = [n for n in names if not n.startswith(("build", ".git/", "test/"))]
     return sorted(n for n in set(names) if n.endswith((".h", ".hpp", ".cc", ".c", ".def")) and (root / n).is_file())
 
@@ -119,7 +127,8 @@ def main():
         return
     breaks = [*breaks_of_order(root), *crowded_folders(root)]
     if old != new:
-        breaks.append(f"{PAGE}: its table of rooms is not that of test/style/rooms.py; to repair: test/style/rooms.py write .")
+        breaks.append(
+            f"{PAGE}: its table of rooms is not that of test/style/rooms.py; to repair: test/style/rooms.py write .")
     print("\n".join(breaks) or f"rooms: {len(code_files(root))} files, all keep the order")
     sys.exit(1 if breaks else 0)
 

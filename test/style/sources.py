@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules about source files that no compiler knows: sources.py RULE SOURCE_ROOT. Prints each break of the rule; exit status 1 if any.
+"""Rules about source files that no compiler checks: sources.py RULE SOURCE_ROOT. Prints each break of the rule; exit
+status 1 if any.
 
 The rules are the functions below. Which room may include which is in rooms.py."""
 
@@ -12,10 +13,10 @@ CODE = {".h", ".hpp", ".cc", ".c", ".def"}
 PUBLIC_HEADERS = ("quern.h", "quern.hpp")
 ROOMS = ("runtime", "codegen", "ir-templates", "tools", "bench", "test", "hosts")
 MAX_LINES = 800
-MAX_COLUMNS = 140
+MAX_COLUMNS = 120
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
 
-# What code that becomes bitcode may take from the system: headers without functions of their own, and memcpy and friends.
+# System headers that code for bitcode may include: headers without functions of their own, and memcpy and friends.
 TEMPLATE_SYSTEM_HEADERS = {
     *("stddef.h", "stdint.h", "stdbool.h", "string.h"),
     *("cstddef", "cstdint", "cstring", "type_traits", "limits", "bit", "concepts"),
@@ -50,8 +51,8 @@ def includes_from_the_root(root):
 
 
 def includes_of_templates(root):
-    """What templates include, directly or not, is plain: their own headers, POD headers of runtime/, and a few of the system. Templates are
-    all of ir-templates/ but generic/."""
+    """Templates include, directly or not, only plain headers: their own, POD headers of runtime/, and a few of the
+    system. Templates are all of ir-templates/ but generic/."""
     accepted = ", ".join(sorted(TEMPLATE_SYSTEM_HEADERS))
     for start in code_files(root, "ir-templates"):
         where = start.relative_to(root)
@@ -63,7 +64,8 @@ def includes_of_templates(root):
             for quoted, name in includes(path):
                 if quoted and (root / name).is_file():
                     if not name.startswith(("runtime/", "ir-templates/")):
-                        yield f"{where}: include by way of {path.relative_to(root)}: {name}; accepted: runtime/, ir-templates/"
+                        yield (f"{where}: include by way of {path.relative_to(root)}: {name}; accepted: runtime/, "
+                               "ir-templates/")
                     elif name not in seen:
                         seen.add(name)
                         todo.append(root / name)
@@ -74,22 +76,25 @@ def includes_of_templates(root):
 
 
 def includes_of_public_headers(root):
-    """A host's compiler needs neither Abseil nor LLVM nor our insides."""
+    """A host's compiler needs neither Abseil nor LLVM nor internal headers."""
     for path in code_files(root, "hosts"):
         if path.name not in PUBLIC_HEADERS:
             continue
         for _, name in includes(path):
             if name.startswith(("absl/", "llvm/", "llvm-c/", "codegen/", "runtime/", "ir-templates/", "tools/")):
-                yield f"{path.relative_to(root)}: public header that includes {name}; accepted: the system's headers and hosts/"
+                yield (f"{path.relative_to(root)}: public header that includes {name}; accepted: the system's headers "
+                       "and hosts/")
 
 
 def spdx(root):
     """The licence stands in the first line, or in the second below #!."""
     for path in source_files(root):
         script = not path.suffix and path.read_bytes()[:2] == b"#!"
-        if path.suffix in CODE | {".py", ".cmake", ".sh"} or path.name in ("CMakeLists.txt", "lit.site.cfg.py.in") or script:
+        if (path.suffix in CODE | {".py", ".cmake", ".sh"} or path.name in ("CMakeLists.txt", "lit.site.cfg.py.in")
+                or script):
             if "SPDX-License-Identifier: Apache-2.0" not in "".join(path.read_text().splitlines()[:2]):
-                yield f"{path.relative_to(root)}: no SPDX line at the head; 'SPDX-License-Identifier: Apache-2.0' as a comment in line 1"
+                yield (f"{path.relative_to(root)}: no SPDX line at the head; 'SPDX-License-Identifier: Apache-2.0' as "
+                       "a comment in line 1")
 
 
 def size(root):

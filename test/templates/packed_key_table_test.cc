@@ -230,7 +230,8 @@ void ForEachTable(const std::vector<Data>& all, F&& f) {
   }
 }
 
-// ---- ranges ---------------------------------------------------------------------------------------------------
+// ---- ranges
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyRange, IsInTheKeysOrder) {
   PackedKeyRange range;
@@ -253,7 +254,8 @@ TEST(PackedKeyRange, IsInTheKeysOrder) {
   EXPECT_EQ(plain.max, 0xfffffffbu);
 }
 
-// ---- dense ----------------------------------------------------------------------------------------------------
+// ---- dense
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyTable, ABitmapKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
@@ -339,7 +341,8 @@ TEST(PackedKeyTable, RunsWithoutTuplesCount) {
   });
 }
 
-// ---- open -----------------------------------------------------------------------------------------------------
+// ---- open
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(PackedKeyTable, AnOpenTableKnowsItsKeysAndNoOthers) {
   ForEachTable(UniqueData(), [](const auto& words, const auto& probes, TableOf* table) {
@@ -440,7 +443,8 @@ TEST(PackedKeyTable, TooLongAWalkIsRefused) {
   }
 }
 
-// ---- unchained ------------------------------------------------------------------------------------------------
+// ---- unchained
+// ---------------------------------------------------------------------------------------------------------------------
 
 // Compares by groups, with room for three matches at a time; `stops` ends each row at its first match.
 Matches CompareAll(const TableOf& of, const std::vector<uint64_t>& probes, uint32_t group_rows, bool stops) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""all_types.py write FOLDER: files with one column of each type that a kernel carries. all_types.py check FILE...: the join of the two on
-row = other has the right rows in each file."""
+"""all_types.py write FOLDER: files with one column of each type that a kernel carries. all_types.py check FILE...: the
+join of the two on row = other has the right rows in each file."""
 
 import datetime
 import decimal
@@ -29,7 +29,8 @@ VALUES = {
     "time64": ([datetime.time(1, 2, 3, 4), None, datetime.time(0), datetime.time(23)], pa.time64("us")),
     "timestamp": ([MOMENT, None, MOMENT, MOMENT], pa.timestamp("us")),
     "zoned": ([MOMENT, None, MOMENT, MOMENT], pa.timestamp("us", "UTC")),
-    "duration": ([datetime.timedelta(days=-1), None, datetime.timedelta(0), datetime.timedelta(milliseconds=1500)], pa.duration("ms")),
+    "duration": ([datetime.timedelta(days=-1), None, datetime.timedelta(0), datetime.timedelta(milliseconds=1500)],
+                 pa.duration("ms")),
     "fixed": ([b"abc", None, b"\0\0\0", b"xyz"], pa.binary(3)),
     "binary": ([b"\0\xff", None, b"", b"more than twelve bytes"], pa.binary()),
     "utf8": (["a", None, "", "more than twelve bytes, \u00e4\u20ac"], pa.utf8()),
@@ -68,7 +69,8 @@ def check(path):
     found.validate(full=True)
     for name in expected.column_names:
         if found.column_names != expected.column_names or not found[name].equals(expected[name]):
-            sys.exit(f"{path}: {name}\n{found.schema}\n{found[name] if name in found.column_names else None}\nexpected\n{expected[name]}")
+            sys.exit(f"{path}: {name}\n{found.schema}\n{found[name] if name in found.column_names else None}\n"
+                     f"expected\n{expected[name]}")
 
 
 if sys.argv[1] == "write":

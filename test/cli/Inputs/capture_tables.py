@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes probe.csv, build.csv and skewed.csv into a folder: two rows of the build side a key, half of the probe rows hit, and keys that
-Zipf's law with exponent 0.9 chose among 5000."""
+"""Writes probe.csv, build.csv and skewed.csv into a folder: two rows of the build side a key, half of the probe rows
+hit, and keys that Zipf's law with exponent 0.9 chose among 5000."""
 import bisect
 import itertools
 import pathlib

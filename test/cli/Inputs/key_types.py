@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes probe.parquet, probe.arrow and the same two of build: three rows, equal in value from column to column, of many types."""
+"""Writes probe.parquet, probe.arrow and the same two of build: three rows, equal in value from column to column, of
+many types."""
 
 import decimal
 import sys

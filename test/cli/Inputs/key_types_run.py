@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins the files of key_types.py on pairs of columns of different types, with both engines: key_types_run.py QUERN FOLDER."""
+"""Joins the files of key_types.py on pairs of columns of different types, with both engines: key_types_run.py QUERN
+FOLDER."""
 
 import subprocess
 import sys
@@ -7,7 +8,8 @@ import sys
 quern, folder = sys.argv[1:]
 NUMBERS = ["i32", "i64", "u32", "f32", "f64"]
 TEXTS = ["utf8", "large_utf8", "utf8_view", "dictionary"]
-PAIRS = [(a, b) for group in (NUMBERS, TEXTS) for a in group for b in group] + [("u64", "u64"), ("u32", "u64"), ("decimal", "decimal")]
+PAIRS = ([(a, b) for group in (NUMBERS, TEXTS) for a in group for b in group]
+         + [("u64", "u64"), ("u32", "u64"), ("decimal", "decimal")])
 EXPECTED = "row_probe  row_build\n" + "".join(f"{row:9}  {row:9}\n" for row in range(3)) + "3 rows\n"
 
 for a, b in PAIRS:

@@ -11,8 +11,8 @@ folder = sys.argv[1]
 ROWS, ORDERS = 1500, 250
 DAY = datetime.date(1992, 1, 1)
 days = lambda step: [DAY + datetime.timedelta(row * step % 2500) for row in range(ROWS)]
-cents = lambda step: [decimal.Decimal(row * step % 10_000).scaleb(-2) for row in range(ROWS)]
-money = lambda step: pa.array(cents(step), pa.decimal128(15, 2))
+money = lambda step: pa.array([decimal.Decimal(row * step % 10_000).scaleb(-2) for row in range(ROWS)],
+                              pa.decimal128(15, 2))
 line_items = {
     "l_orderkey": pa.array([row % ORDERS for row in range(ROWS)], pa.int64()),
     "l_quantity": money(7), "l_extendedprice": money(13), "l_discount": money(1),

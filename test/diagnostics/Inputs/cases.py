@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the cases of a diagnostics test: cases.py QUERN TEST FOLDER. A case is two lines of TEST, the status with the whole text, then the
-command that causes it, which runs in FOLDER:
+"""Runs the cases of a diagnostics test: cases.py QUERN TEST FOLDER. A case is two lines of TEST, the status with the
+whole text, then the command that causes it, which runs in FOLDER:
 
     2: unknown command: jion; did you mean join? accepted: join, aggregate, sort, .., doctor, env
     $ quern jion
 
-It passes when the command ends with that status, with exactly `quern: error: TEXT` on stderr and nothing on stdout, and leaves no new file.
-`NAME=VALUE` before quern sets an environment variable. {cpu}, {cores} or another word in braces stands for any text."""
+It passes when the command ends with that status, with exactly `quern: error: TEXT` on stderr and nothing on stdout, and
+leaves no new file. `NAME=VALUE` before quern sets an environment variable. {cpu}, {cores} or another word in braces
+stands for any text."""
 
 import os
 import re
@@ -41,7 +42,8 @@ def check(quern, folder, status, text, command):
     before = sorted(os.listdir(folder))
     result = run(quern, command, folder)
     if result.returncode != status or result.stdout or not re.fullmatch(pattern(text), result.stderr):
-        return f"{command}\n  expected {status}: quern: error: {text}\n  found    {result.returncode}: {result.stderr}{result.stdout}"
+        return (f"{command}\n  expected {status}: quern: error: {text}\n  found    {result.returncode}: "
+                f"{result.stderr}{result.stdout}")
     if sorted(os.listdir(folder)) != before:
         return f"{command}\n  left files: {sorted(set(os.listdir(folder)) - set(before))}"
     return None

@@ -200,14 +200,18 @@ TEST(MachineFacts, JsonHasWhatTheLinesHave) {
   MachineFacts facts = SomeFacts();
   facts.memory.resize(1);
   facts.signature.cpu_name = "a \"b\\";
-  EXPECT_EQ(
-      FactsJson(facts),
-      R"({"signature":{"cpu_name":"a \"b\\","cpu":"znver5","microcode":"0xb10101f","hypervisor":"kvm","cores":2,"l2_bytes":1048576,)"
-      R"("l3_bytes":33554432,"huge_pages":"madvise"},"features":"avx2 bmi2","memory":[{"bytes":32768,"huge_pages":false,)"
-      R"("latency_ns":1.250,"read_ns":0.500,"read_misses":8,"write_ns":0.625,"write_misses":0}],"caches":{"l1_bytes":32768,)"
-      R"("l2_bytes":1048576,"l3_bytes":16777216},"sequential":{"read_gb_s":12.500,"write_gb_s":8.250,"copy_gb_s":6.125},)"
-      R"("stores":{"zero_fill_gb_s":10.000,"one_fill_gb_s":8.000,"alternating_fill_gb_s":8.500,"alternating_control_gb_s":8.375,)"
-      R"("ones_over_zeros_gb_s":8.125,"zero_stores_are_cheaper":true},"measuring":{"seconds":2.875}})");
+  EXPECT_EQ(FactsJson(facts),
+            R"({"signature":{"cpu_name":"a \"b\\","cpu":"znver5","microcode":"0xb10101f","hypervisor":"kvm","cores":2,)"
+            R"("l2_bytes":1048576,)"
+            R"("l3_bytes":33554432,"huge_pages":"madvise"},"features":"avx2 bmi2","memory":[{"bytes":32768,)"
+            R"("huge_pages":false,)"
+            R"("latency_ns":1.250,"read_ns":0.500,"read_misses":8,"write_ns":0.625,"write_misses":0}],)"
+            R"("caches":{"l1_bytes":32768,)"
+            R"("l2_bytes":1048576,"l3_bytes":16777216},"sequential":{"read_gb_s":12.500,"write_gb_s":8.250,)"
+            R"("copy_gb_s":6.125},)"
+            R"("stores":{"zero_fill_gb_s":10.000,"one_fill_gb_s":8.000,"alternating_fill_gb_s":8.500,)"
+            R"("alternating_control_gb_s":8.375,)"
+            R"("ones_over_zeros_gb_s":8.125,"zero_stores_are_cheaper":true},"measuring":{"seconds":2.875}})");
 }
 
 // ---- caches ----------------------------------------------------------------------------------------------------

@@ -105,7 +105,8 @@ TEST(SharedWork, AFailedAllocationIsAStatus) {
   }
 }
 
-// ---- morsels --------------------------------------------------------------------------------------------------
+// ---- morsels
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(RunMorsels, EachTaskRunsOnceOnAThreadBelowTheNumber) {
   for (const uint32_t threads : {0, 1, 3, 100}) {

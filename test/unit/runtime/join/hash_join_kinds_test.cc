@@ -31,7 +31,8 @@ using ResultRow = std::tuple<int64_t, int64_t, int64_t>;
 using Result = std::vector<ResultRow>;
 using Keys = std::vector<std::optional<int64_t>>;
 
-// ---- data -----------------------------------------------------------------------------------------------------
+// ---- data
+// ---------------------------------------------------------------------------------------------------------------------
 
 // The form of the keys: bytes of the packed key (0: two keys, which do not pack), and how nulls compare.
 struct KeyForm {
@@ -121,7 +122,8 @@ struct Side {
   }
 };
 
-// ---- the definition -------------------------------------------------------------------------------------------
+// ---- the definition
+// ---------------------------------------------------------------------------------------------------------------------
 
 struct Case {
   const JoinKindRow& kind;
@@ -177,7 +179,8 @@ Expectation NestedLoops(const Case& of, const Data& data, const Side& build, con
   return expected;
 }
 
-// ---- the join -------------------------------------------------------------------------------------------------
+// ---- the join
+// ---------------------------------------------------------------------------------------------------------------------
 
 JoinOptions OptionsOf(LayoutChoice layout) {
   JoinOptions options;

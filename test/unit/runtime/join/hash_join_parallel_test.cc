@@ -207,7 +207,8 @@ TEST_P(ParallelJoin, EachRowComesOutAsOftenAsItHasTo) {
 INSTANTIATE_TEST_SUITE_P(Cases, ParallelJoin, testing::Range(size_t{0}, AllCases().size()),
                          [](const auto& of) { return std::string(AllCases()[of.param].name); });
 
-// ---- memory limits --------------------------------------------------------------------------------------------
+// ---- memory limits
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
   const Case& of = AllCases()[1];  // this case also partitions in finalise

@@ -174,7 +174,8 @@ TEST(TableBuilder, FewRowsAndTheEndsOfTheType) {
   EXPECT_EQ(LayoutOf("join.inner keys=i64", {INT64_MIN, 0, INT64_MAX, 0}), "unchained");
 }
 
-// ---- requested ------------------------------------------------------------------------------------------------
+// ---- asked for
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(TableBuilder, APlanCanAskForALayout) {
   const char *plain = "join.inner keys=i64", *payload = "join.inner keys=i64 build=i64";
@@ -201,7 +202,8 @@ TEST(TableBuilder, WhatTheDataDoesNotAllowFallsBack) {
   EXPECT_EQ(LayoutOf(plain, Sparse(300), LayoutChoice::kAuto, true), "unchained");  // all hashes 0: walks of 300 slots
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------
+// ---- memory
+// ---------------------------------------------------------------------------------------------------------------------
 
 // A join under a limit, from the first append to the last result row.
 absl::Status RunUnder(const std::shared_ptr<MemoryBudget>& budget, const std::string& spec, const Keys& build) {

@@ -201,7 +201,8 @@ TEST(OutOfLineAggregates, AreNotMadeForAKernelsOwn) {
             "aggregate that is part of the kernel: sum(i64); accepted: those kept up to date by calls");
 }
 
-// ---- memory ---------------------------------------------------------------------------------------------------
+// ---- memory
+// ---------------------------------------------------------------------------------------------------------------------
 
 TEST(AccumulatorMemory, PiecesArePowersOfTwo) {
   EXPECT_EQ(AccumulatorMemory::PieceBytes(0), 16u);
