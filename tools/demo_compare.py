@@ -128,8 +128,8 @@ def times(numerator, denominator):
 
 def story(query):
     compiled, generic, theirs = (query.ns_per_row(name) for name in ("compiled", "generic", "DuckDB"))
-    yield (f"{query.num_rows:,} line items and orders were joined by order key into {query.rows_out['compiled']:,} rows, "
-           f"in {compiled:.1f} ns a row:")
+    yield (f"{query.num_rows:,} line items and orders were joined by order key into "
+           f"{query.rows_out['compiled']:,} rows, in {compiled:.1f} ns a row:")
     others = f" and {times(theirs, compiled)} DuckDB." if theirs else ". (DuckDB is not installed.)"
     yield f"{times(generic, compiled)} the generic kernel{others}"
 
@@ -155,8 +155,9 @@ def main():
         print("  " + line)
     print()
     print_table(engines, measured)
-    print(f"\n  Measured: medians of {options.rounds} rounds, the engines by turns, one thread each, rows in memory before "
-          "and after;\n  reading files and compiling do not count. tools/demo --verbose prints plans and statistics.")
+    print(f"\n  Measured: medians of {options.rounds} rounds, the engines by turns, one thread each, rows in memory "
+          "before and after;\n  reading files and compiling do not count. tools/demo --verbose prints plans and "
+          "statistics.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the statistics that a quern command left with --stats for a reader: demo_stats.py FILE. FILE is the command's stderr, of which
-the last line that is a JSON object counts; other lines are passed on."""
+"""Prints the statistics that a quern command left with --stats for a reader: demo_stats.py FILE.
+
+FILE is the command's stderr. Its last line that is a JSON object counts; other lines are passed on."""
 
 import json
 import sys
@@ -30,13 +31,15 @@ def lines(stats):
     yield "plan", plan and ", ".join(f"{name}={value}" for name, value in plan.items())
     if "method" in stats:
         entry = f"{stats['entry_bytes']} bytes an entry, {stats['key_bits']} bits of keys that vary"
-        yield "sorted", f"{stats['method']}, {entry}, {stats['dropped_rows']:,} rows left out early, {stats['collided_rows']:,} tied"
+        rows = f"{stats['dropped_rows']:,} rows left out early, {stats['collided_rows']:,} with equal prefixes"
+        yield "sorted", f"{stats['method']}, {entry}, {rows}"
     yield "rows", f"{stats.get('rows_in', 0):,} in, {stats.get('rows_out', 0):,} out"
     for stage in ("read", "compile", "build", "probe", "run", "write"):
         value = stats.get(stage + "_ms")
         yield stage, value is not None and milliseconds(value)
     if stats.get("run_ms"):
-        yield "speed", f"{stats.get('rows_in', 0) / stats['run_ms'] * 1000:,.0f} input rows per second, {stats.get('threads', 1)} thread(s)"
+        rate = stats.get("rows_in", 0) / stats["run_ms"] * 1000
+        yield "speed", f"{rate:,.0f} input rows per second, {stats.get('threads', 1)} thread(s)"
     yield "peak memory", stats.get("peak_bytes") and f"{stats['peak_bytes'] / 2**20:,.1f} MiB"
 
 

@@ -128,11 +128,12 @@ def _random_params(rng, case):
         fits = _fit_word(case.generated_keys)
         params["group_layout"] = rng.choice(("auto", "dense", "open", "directory") if fits else ("auto", "directory"))
     numbers = {"batch_size": (*BATCHES, 2, 1000), "group_load_percent": (10, 33, 50, 75), "partition_bits": range(9),
-               "local_groups": (1, 1, 5, 100, 1000, 100_000), "inline_group_bytes": (12, 20, 28, 60), "huge_pages": ("on", "off"),
-               "states": ("vectors", "single"), "adapt": ("on", "off"), "prefetch_input_rows": (0, 8, 65536),
+               "local_groups": (1, 1, 5, 100, 1000, 100_000), "inline_group_bytes": (12, 20, 28, 60),
+               "huge_pages": ("on", "off"), "states": ("vectors", "single"), "adapt": ("on", "off"),
+               "prefetch_input_rows": (0, 8, 65536),
                "prefetch_string_bytes": (0, 64, 65536),
-               "prefetch_partition_bytes": (0, 64, 4096), "prefetch_scan_bytes": (0, 64, 65536), "prefetch_rebuild_rows": (0, 1, 512),
-               "prefetch_state_rows": (0, 1, 256)}
+               "prefetch_partition_bytes": (0, 64, 4096), "prefetch_scan_bytes": (0, 64, 65536),
+               "prefetch_rebuild_rows": (0, 1, 512), "prefetch_state_rows": (0, 1, 256)}
     for name, values in numbers.items():
         if rng.random() < 0.5:
             params[name] = rng.choice(values)

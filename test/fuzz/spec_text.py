@@ -34,11 +34,12 @@ _WORDS = [
     "nan", "-inf", "1e999", "1e-400", "340282366920938463463374607431768211456", "true", "filter i64 = 5",
     "filter utf8 like '%'", "filter i64 = i32" ]
 _PARAMS = [
-    "batch_size=7", "batch_size=0", "batch_size=4096", "batch_size=4097", "batch_size=-1", "batch_size=", "batch_size", "=7",
-    "test.hash=zero", "hash=zero", "test.hash=", "test.hash=sum", "prefetch=off", "prefetch_group=1", "pipeline=2",
-    "prefetch_probe_unchained=513", "prefetch_probe_unchained=1@99999999999999999999,2", "huge_pages=on", "huge_pages=ON",
-    "layout=unchained", "batch_size=1e3", "batch_size=0x10", "nothing=1", " ", "\n", "batch_size=7\x01",
-    "test.sort_method=comparison", "test.sort_method=merge", "prefix_words=4", "prefix_words=0", "top_rows=0", "top_rows=1073741825"
+    "batch_size=7", "batch_size=0", "batch_size=4096", "batch_size=4097", "batch_size=-1", "batch_size=",
+    "batch_size", "=7", "test.hash=zero", "hash=zero", "test.hash=", "test.hash=sum", "prefetch=off",
+    "prefetch_group=1", "pipeline=2", "prefetch_probe_unchained=513",
+    "prefetch_probe_unchained=1@99999999999999999999,2", "huge_pages=on", "huge_pages=ON", "layout=unchained",
+    "batch_size=1e3", "batch_size=0x10", "nothing=1", " ", "\n", "batch_size=7\x01", "test.sort_method=comparison",
+    "test.sort_method=merge", "prefix_words=4", "prefix_words=0", "top_rows=0", "top_rows=1073741825"
 ]
 
 

@@ -111,7 +111,7 @@ bool IsIntact(std::string_view bytes, CollationRule rule, b::HashMemo* cache, Ac
 }
 
 // ---- accumulators
-// ------------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------------------------
 
 template <class Slot>
 class CountDistinct : public SpecAccumulator {

@@ -118,7 +118,7 @@ inline WideCandidate Moved(const WideSlot& slot, CollationRule) { return {slot};
 inline MovedString Moved(const StringSlot& slot, CollationRule rule) { return {slot, rule}; }
 
 // ---- the set
-// ---------------------------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------------------------
 
 // Linear probing from the hash's top bits, at most 3 of 4 slots taken. All zero: the empty set.
 template <class Slot>
