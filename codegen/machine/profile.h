@@ -29,7 +29,7 @@ struct TuningCell {
   bool operator==(const TuningCell&) const = default;
   auto operator<=>(const TuningCell&) const = default;
 };
-// "probe_open word 2^24 pipeline=1 threads=1".
+// "probe_open packed 2^24 pipeline=1 threads=1".
 std::string PrintCell(const TuningCell& cell);
 
 // One line of a profile.

@@ -807,7 +807,7 @@ typedef enum quern_tune_effort {
 } quern_tune_effort;
 
 /* Reports the progress of tuning, on the tuning thread: the used share of the budget, from 0 to 1, and the next step,
- * "probe_open word 16 MiB". Returning false ends the tuning before that step. */
+ * "probe_open packed 16 MiB". Returning false ends the tuning before that step. */
 typedef bool (*quern_on_tune)(void* context, double share, const char* doing);
 
 /* All zeros give the behaviour of `quern tune`. */

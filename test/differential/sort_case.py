@@ -167,7 +167,7 @@ def _random_params(rng, case):
         params["batch_size"] = 64
     if rng.random() < 0.2:
         params["prefetch"] = "off"
-    for loop in ("gather", "tie"):
+    for loop in ("gather", "collision"):
         if rng.random() < 0.4:
             params[f"prefetch_{loop}"] = random_schedule(rng)
     return params

@@ -294,7 +294,7 @@ TEST(FilterErrors, Kernels) {
   EXPECT_EQ(Invalid(quern_compile, "filter i64 = 'a'", QUERN_ENGINE_AUTO, static_cast<const char*>(nullptr), &kernel),
             "constant of i64: 'a'; accepted: an integer from -9223372036854775808 to 9223372036854775807");
   EXPECT_EQ(Invalid(quern_compile, "filter bool", QUERN_ENGINE_AUTO, "test.hash=zero", &kernel),
-            "unknown plan parameter: test.hash; accepted: batch_size, passes, codegen_level");
+            "unknown plan parameter: test.hash; accepted: batch_size, prefetch, passes, codegen_level");
 }
 
 TEST(FilterErrors, ColumnsWithoutPointers) {

@@ -327,8 +327,8 @@ TEST(Replay, TunesTheLoopsOfAJobAtItsSizes) {
   job.keys = 250'000;
   const std::vector<CellJob> cells = CellsToReplay({job}, uint64_t{1} << 31);
   ASSERT_EQ(cells.size(), 2u);
-  EXPECT_EQ(PrintCell(cells[0].cell), "probe_open word 2^26 pipeline=1 threads=1");
-  EXPECT_EQ(PrintCell(cells[1].cell), "build_open word 2^26 pipeline=1 threads=1");
+  EXPECT_EQ(PrintCell(cells[0].cell), "probe_open packed 2^26 pipeline=1 threads=1");
+  EXPECT_EQ(PrintCell(cells[1].cell), "build_open packed 2^26 pipeline=1 threads=1");
   EXPECT_EQ(cells[0].data.build_rows, 1'000'000u);
   EXPECT_EQ(cells[0].data.hits_percent, 98u);
   EXPECT_EQ(cells[0].data.zipf, 0.75);
@@ -340,8 +340,8 @@ TEST(Replay, TunesTheLoopsOfAJobAtItsSizes) {
   job.params = {{"prefetch", "off"}};
   EXPECT_TRUE(CellsToReplay({job}, uint64_t{1} << 31).empty());
   job.params = {{"pipeline", "2"}};
-  EXPECT_EQ(PrintCell(CellsToReplay({job}, uint64_t{1} << 31)[0].cell), "probe_open word 2^26 pipeline=2 threads=1");
-  EXPECT_EQ(PrintCell(CellsToReplay({job}, uint64_t{1} << 31)[1].cell), "build_open word 2^26 pipeline=1 threads=1");
+  EXPECT_EQ(PrintCell(CellsToReplay({job}, uint64_t{1} << 31)[0].cell), "probe_open packed 2^26 pipeline=2 threads=1");
+  EXPECT_EQ(PrintCell(CellsToReplay({job}, uint64_t{1} << 31)[1].cell), "build_open packed 2^26 pipeline=1 threads=1");
 }
 
 TEST(Replay, TakesTheDearestOfTwoJobsInACell) {

@@ -146,7 +146,7 @@ TEST(ProfileText, WrongLinesAreNamed) {
   EXPECT_EQ(Error(Head() + "end 0\n# b\nentry x\n"),
             "p:5: line behind the end of a profile: entry x; accepted: nothing behind end");
   EXPECT_EQ(Error(Head() + kEntryText + kEntryText + "end 1\n"),
-            "p:4: entry twice: probe_open word 2^24 pipeline=1 threads=1; accepted: each once");
+            "p:4: entry twice: probe_open packed 2^24 pipeline=1 threads=1; accepted: each once");
   EXPECT_EQ(Error("quern-profile 1\nmachine cpu=x\n").rfind("p:2: ", 0), 0u);
   EXPECT_EQ(Error(Head() + "fact moon\n").rfind("p:3: unknown fact: ", 0), 0u);
 }
@@ -161,7 +161,7 @@ TEST(ProfileText, WrongEntriesAreNamed) {
   EXPECT_EQ(EntryError("probe_open", "probe_closed"),
             "p:4: unknown loop: probe_closed; accepted: build_dense, build_open, build_unchained, probe_dense, "
             "probe_open, probe_unchained, "
-            "update_dense, update_open, update_directory, gather, tie");
+            "update_dense, update_open, update_directory, gather, collision");
   EXPECT_EQ(EntryError("packed", "words"), "p:4: unknown key class: words; accepted: packed, fixed, string");
   for (const char* size : {"2^14", "2^32", "2^", "24", "2^24x"})
     EXPECT_EQ(EntryError("2^24", size), std::string("p:4: bad table size: ") + size + "; accepted: 2^15 to 2^31");
@@ -401,9 +401,9 @@ TEST(TwoProfiles, DifferencesAreLines) {
   Profile second = Of({Word(21, 5), Word(22, 3), by_default});
   second.entries[1].ns = 100;  // different times are not a difference
   EXPECT_EQ(DiffProfiles(Of({Word(20, 1), Word(22, 3), Word(24, 9)}), second),
-            "- probe_open word 2^20 pipeline=1 threads=1: 1\n"
-            "+ probe_open word 2^21 pipeline=1 threads=1: 5\n"
-            "~ probe_open word 2^24 pipeline=1 threads=1: 9 -> default\n");
+            "- probe_open packed 2^20 pipeline=1 threads=1: 1\n"
+            "+ probe_open packed 2^21 pipeline=1 threads=1: 5\n"
+            "~ probe_open packed 2^24 pipeline=1 threads=1: 9 -> default\n");
 }
 
 TEST(TwoProfiles, PutKeepsTheOrder) {

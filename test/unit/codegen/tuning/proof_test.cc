@@ -47,7 +47,7 @@ TEST(Proof, TableSaysWhichTargetsAreMet) {
   const std::string table = ProofTable({Result(10, 1 << 14, 2, 2, 3, 2), Result(10, 1 << 14, 2.1, 2.1, 3, 2),
                                         Result(24, 1 << 30, 8, 32, 10, 8), Result(24, 1 << 30, 10, 5, 9, 8)},
                                        machine);
-  EXPECT_EQ(table, R"(job                   rows  cells  tuned ns    off ns     16 ns   best ns    regret     worst
+  EXPECT_EQ(table, R"(job                     rows  cells  tuned ns    off ns     16 ns   best ns    regret     worst
 join utf8               2^10      2      2.10      2.10      3.00      2.00    5.0 %    5.0 %
 join utf8               2^24      2     10.00     32.00     10.00      8.00   25.0 %   25.0 %
 4 of 688 cells; medians over hit rates, skews and duplicates

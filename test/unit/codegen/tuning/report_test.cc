@@ -103,23 +103,24 @@ TEST(TuningReport, CsvHasALineForEachCandidate) {
   EXPECT_EQ(CsvReport(SomeResult()),
             "loop,keys,pipeline,threads,table_bytes,distance,group,batch,stages,hint,ns,low_ns,high_ns,runs,dropped,"
             "chosen,default\n"
-            "probe_open,word,1,1,201326592,128,0,0,3,t0,20.000,18.000,22.000,22,0,0,1\n"
-            "probe_open,word,1,1,201326592,0,0,0,3,t0,50.000,45.000,55.000,2,1,0,0\n"
-            "probe_open,word,1,1,201326592,all,0,0,3,t0,30.000,27.000,33.000,3,1,0,0\n"
-            "probe_open,word,1,1,201326592,64,16,0,3,nta,16.000,14.400,17.600,19,0,1,0\n"
-            "probe_open,word,1,1,65536,0,0,0,3,t0,2.000,1.800,2.200,15,0,1,1\n"
-            "probe_open,word,1,1,65536,16,0,0,3,t0,2.500,2.250,2.750,2,1,0,0\n");
+            "probe_open,packed,1,1,201326592,128,0,0,3,t0,20.000,18.000,22.000,22,0,0,1\n"
+            "probe_open,packed,1,1,201326592,0,0,0,3,t0,50.000,45.000,55.000,2,1,0,0\n"
+            "probe_open,packed,1,1,201326592,all,0,0,3,t0,30.000,27.000,33.000,3,1,0,0\n"
+            "probe_open,packed,1,1,201326592,64,16,0,3,nta,16.000,14.400,17.600,19,0,1,0\n"
+            "probe_open,packed,1,1,65536,0,0,0,3,t0,2.000,1.800,2.200,15,0,1,1\n"
+            "probe_open,packed,1,1,65536,16,0,0,3,t0,2.500,2.250,2.750,2,1,0,0\n");
 }
 
 TEST(TuningReport, TerminalHasALineForEachCell) {
-  EXPECT_EQ(TerminalReport(SomeResult()),
-            "loop        keys  pipeline  threads    table  default                          chosen                 off "
-            "   gain  noise\n"
-            "probe_open  word         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns "
-            "      -  1.0 %\n"
-            "probe_open  word         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00 ns "
-            " 20.0 %  2.5 %\n"
-            "2 cells in 1.2 s, 1 of them better than by default\n");
+  EXPECT_EQ(
+      TerminalReport(SomeResult()),
+      "loop        keys    pipeline  threads    table  default                          chosen                 off "
+      "   gain  noise\n"
+      "probe_open  packed         1        1   64 KiB        0   2.00 ns               default   2.00 ns   2.00 ns "
+      "      -  1.0 %\n"
+      "probe_open  packed         1        1  192 MiB      128  20.00 ns  64/group=16/hint=nta  16.00 ns  50.00 ns "
+      " 20.0 %  2.5 %\n"
+      "2 cells in 1.2 s, 1 of them better than by default\n");
 }
 
 TEST(TuningReport, NothingWasTuned) {
