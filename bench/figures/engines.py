@@ -24,7 +24,7 @@ NAMES = {
     "sort/i64": "sort 10 M i64",
     "sort/i32,str,i64,str": "sort 10 M rows by i32, text, i64, text",
 }
-LEFT, BARS, BAR, GAP, TOP = 300, 400, 11, 12, 58
+LEFT, BARS, BAR, GAP, TOP = 325, 400, 11, 12, 58
 
 
 def main():
@@ -34,7 +34,7 @@ def main():
     rows = rows if isinstance(rows, list) else rows["cases"]
     engines = [name for name in svg.COLOURS if name in rows[0]["seconds"]]
     height = TOP + sum(len([e for e in engines if row["seconds"].get(e)]) * (BAR + 2) + GAP for row in rows) + 12
-    title = "Seconds of the query alone, one thread, in memory: shorter is better"
+    title = "Time of the query alone, one thread, in memory: shorter is better"
     drawing = svg.Drawing(LEFT + BARS + 70, height, title)
     drawing.text(10, 20, title, 14, weight="bold")
     drawing.text(10, 38, sys.argv[3] + "; best of each engine's settings, by turns, milliseconds", 11)
