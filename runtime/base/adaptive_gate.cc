@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kForGood = GateRule::kForGood, kJudgedOn = GateRule::kJudgedOn;
 
 constexpr GateRule kRules[] = {
-#define QUERN_ADAPTIVE_GATE(Id, name, window, unit, least, of, closed_for, meaning) \
+#define QUERN_ADAPTIVE_GATE(Id, name, operators, window, unit, least, of, closed_for, meaning) \
   {#name, window, least, of, closed_for},
 #include "runtime/base/adaptive_gates.def"
 };

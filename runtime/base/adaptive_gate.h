@@ -17,7 +17,7 @@
 namespace quern {
 
 enum class Gate : uint8_t {
-#define QUERN_ADAPTIVE_GATE(Id, name, window, unit, least, of, closed_for, meaning) Id,
+#define QUERN_ADAPTIVE_GATE(Id, name, operators, window, unit, least, of, closed_for, meaning) Id,
 #include "runtime/base/adaptive_gates.def"
 };
 
