@@ -31,8 +31,8 @@ struct BatchView {
       owner;  // kept until the last reader of the columns is gone; may be null if the caller keeps the memory
 };
 
-// Checks that row numbers of the batch fit their type, and that it has as many columns as a kernel reads; a kernel
-// reads them without looking. payload_name: what messages call the columns of `payload`. *Errors*: InvalidArgument.
+// Checks that row numbers of the batch fit their type, and that it has as many columns as a kernel reads, whatever the
+// batch holds. payload_name: what messages call the columns of `payload`. *Errors*: InvalidArgument.
 absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload,
                         const char* payload_name = "payload columns");
 

@@ -86,8 +86,8 @@ class EntrySlot {
 template <class EntryPoints>
 class EntrySource {
  public:
-  // Entry points that never change. NOLINTNEXTLINE(google-explicit-constructor): a struct of entry points is a
-  // source of them
+  // Entry points that never change.
+  // NOLINTNEXTLINE(google-explicit-constructor): a struct of entry points is a source of them
   EntrySource(const EntryPoints& fixed) : slot_(std::make_shared<EntrySlot<EntryPoints>>(fixed)) {}
   // counters: those of the kernel; may be null.
   explicit EntrySource(std::shared_ptr<const EntrySlot<EntryPoints>> slot,
