@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appending, a kernel's batch of 1024 rows at a time: filter, pack or hash, store. Few tuples go where they will stay
-// until the table is built; many are first stored in a batch's own buffer, in cache, and then radix-partitioned by
-// their hashes (tuple_store.h). Packed keys that look dense are not partitioned: a table over a plain range needs no
-// hash, and is built in one sequential pass.
+// Appends rows in a kernel's batches of 1024: filter, pack or hash, store. While there are few tuples, they go directly
+// to the place where they stay until the table is built. Once there are many, they are first stored in a buffer for one
+// batch, in cache, and then radix-partitioned by their hashes (tuple_store.h). Packed keys that look dense are not
+// partitioned: a table over a plain range needs no hash, and is built in one sequential pass.
 //
-// "Looks dense" after 128 Ki rows: keys 0 .. 10 M have a range of 10 M = 76 a row, and 20 M rows more may fill it.
-// Random keys of 64 bits have 1.4e14 a row. The line is drawn at 8192.
+// "Looks dense" is decided after 128 Ki rows: keys 0 .. 10 M have a range of 10 M, or 76 a row, which 20 M further rows
+// may fill. Random keys of 64 bits have 1.4e14 a row. The limit is 8192.
 #include "runtime/join/build_side.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void StorePackedKeys(const uint64_t* words, uint32_t n, uint32_t tuple_bytes, ui
 
 }  // namespace
 
-// The rows of one step that can match, packed or hashed.
+// The rows of one batch that can match, packed or hashed.
 struct BuildSide::Step {
   const QuernJoinEntryPoints& kernel;
   const BatchView& batch;
@@ -111,7 +111,7 @@ bool BuildSide::LooksDense() const {
   return (range_.max - range_.min) / kDenseRangePerRow < num_flat_ || options_.layout == LayoutChoice::kDense;
 }
 
-// Tuples of `rows` to `tuples`.
+// Writes the tuples of `rows` to `tuples`.
 void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const {
   const QuernJoinDescriptor* descriptor = descriptor_->get();
   if (step.kernel.store != nullptr) {

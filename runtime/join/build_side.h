@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one appender has brought: its tuples and what is known of them.
+// The rows that one appender has added: their tuples, their key range and their counts.
 #ifndef QUERN_RUNTIME_JOIN_BUILD_SIDE_H_
 #define QUERN_RUNTIME_JOIN_BUILD_SIDE_H_
 
@@ -25,13 +25,13 @@ class BuildSide {
             std::shared_ptr<CounterSet> counters, const JoinOptions& options,
             const std::shared_ptr<MemoryBudget>& budget);
 
-  // first_row_id: of the batch's row 0. *Errors*: ResourceExhausted, after which a part of the batch is there.
+  // first_row_id: the row id of the batch's row 0. *Errors*: ResourceExhausted; a part of the batch may then be stored.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);
 
   TupleStore* store() { return &store_; }
-  // Frees all but null rows and what strings point into: the table has the tuples now.
+  // Frees everything but the null rows and the memory that strings point into; call it once the table owns the tuples.
   void DropTuples();
-  // Rows with a null key that matches nothing, where the kind lets them come out.
+  // Rows whose null key matches nothing, kept where the join kind outputs them.
   const TupleList& null_rows() const { return null_store_.flat(); }
   const PackedKeyRange& range() const { return range_; }
   uint64_t num_rows() const { return num_rows_; }
@@ -60,7 +60,7 @@ class BuildSide {
   uint64_t num_null_keys_ = 0;
   uint64_t num_flat_ = 0;
   std::vector<std::shared_ptr<const void>> owners_;
-  std::vector<uint32_t> rows_;  // scratch, a batch each
+  std::vector<uint32_t> rows_;  // scratch; each holds one batch
   std::vector<uint32_t> dropped_;
   std::vector<uint64_t> words_;
   std::vector<uint64_t> hashes_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a hash join around the kernel's loops. Rows are first kept as tuples (build_side.h), since nobody knows
-// how many will come, of what range, unique or not; Finalise knows, and chooses and builds the table (table_builder.h);
-// probers and drains drive the stages over it (join_loop.h).
+// The phases of a hash join around the kernel's loops. Rows are first stored as tuples (build_side.h), because their
+// number, their range and the uniqueness of their keys are not known yet. Finalise then chooses the table and builds it
+// (table_builder.h). Probers and scans of unmatched build rows run the stages over it (join_loop.h).
 //
-//     Append  ->  BuildSide -+
+//     Append       -> BuildSide -+
 //     JoinAppender -> BuildSide -+->  TableBuilder -> JoinTable  <- JoinProber, JoinProber, ..
 //     JoinAppender -> BuildSide -+
 //
-// 10 M rows of one i64 key, counted: 80 MB of tuples while building, then a table of 200 MB (open, 40 % taken).
+// 10 M rows with one i64 key, counted: 80 MB of tuples while building, then a table of 200 MB (open, 40 % taken).
 #include "runtime/join/hash_join.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ absl::Status HashJoin::AddBuildSide(std::unique_ptr<BuildSide> side) {
   return absl::OkStatus();
 }
 
-// Under the mutex.
+// The caller holds the mutex.
 std::unique_ptr<TableBuilder> HashJoin::NewBuilder() {
   if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
   if (sides_.empty()) sides_.push_back(NewBuildSide());
@@ -110,7 +110,7 @@ std::unique_ptr<TableBuilder> HashJoin::NewBuilder() {
                                         std::move(stores), range);
 }
 
-// Under the mutex: takes the finished table over, and with it what is known of the rows.
+// Takes over the finished table and the counts of its rows. The caller holds the mutex.
 void HashJoin::Take(TableBuilder* builder) {
   table_ = builder->table;
   memory_ = std::move(builder->memory);
@@ -209,7 +209,7 @@ absl::Status JoinProber::SetInput(BatchView batch) {
 absl::Status JoinProber::SetUnmatched() {
   if (!join_->finalised_)
     return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
-  // Columns that no row is ever read from: a build row that comes out on its own has row kNullRow on the probe side.
+  // Columns that are never read: a build row that is output on its own has row kNullRow on the probe side.
   static constexpr QuernColumn kNoColumn = {};
   QuernColumn column = {};
   column.dictionary = &kNoColumn;
@@ -223,11 +223,12 @@ absl::Status JoinProber::SetUnmatched() {
   return absl::OkStatus();
 }
 
-// Rows that a directory entry's tag, or a range or a bitmap, turns away touch one line, and no branch waits for it that
-// could be guessed wrong: so many are under way by themselves that to ask for them only costs (65,536 build rows, no
-// hits: 2.3 ns a row without, 3.3 with; 262,144 and one hit in ten: 2.1 and 3.4). A row that is let through leads to a
-// tuple, by a branch. From memory so few may not be let through that no branch is guessed wrong while a line is under
-// way. Slots hold the keys, so that their lines are needed in any case.
+// A row that is rejected by a tag, a key range or a bitmap touches one line, and causes no mispredicted branch that
+// would wait for the line. The processor then overlaps many such rows by itself, and prefetching only adds cost (65,536
+// build rows, no hits: 2.3 ns a row without, 3.3 with; 262,144 build rows and one hit in ten: 2.1 and 3.4). A row that
+// passes leads to a tuple, by a branch. For tables in memory, prefetching is worthless only where so few rows pass that
+// hardly any branch is mispredicted while a line is loading. Slots hold the keys, so their lines are needed in any
+// case.
 void JoinProber::AdaptPrefetch() {
   const Layout layout = join_->table_.layout;
   const bool has_keys = layout == Layout::kOpen || layout == Layout::kCounting;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one hash join: build batches in, finalise, probe batches in, output batches out. It owns the memory and
-// the order of the steps; the loops are a kernel's (generic or compiled), reached through QuernJoinEntryPoints.
+// The state of one hash join: build batches in, finalise, probe batches in, output batches out. HashJoin owns the
+// memory and fixes the order of the calls; the loops belong to a kernel (generic or compiled) and are called through
+// QuernJoinEntryPoints.
 //
 //     HashJoin join(descriptor, entry points, code, budget, options);
 //     join.Append(...)*  ->  join.Finalise()  ->  any number of JoinProber: SetInput(...), Next(...)*
@@ -32,12 +33,12 @@ namespace quern {
 
 struct JoinStats {
   uint64_t build_rows = 0;  // appended, null keys included
-  uint64_t table_rows = 0;  // of them in the table: without null keys that match nothing
+  uint64_t table_rows = 0;  // rows in the table: without null keys that match nothing
   uint64_t directory_bytes = 0;
   uint64_t tuple_bytes = 0;        // all tuples; slots, where the layout has slots
   uint32_t prefetch_distance = 0;  // chosen at Finalise; rows, or kWholeBatch; 0 where the plan does not prefetch
   const char* prefetch_class =
-      "";  // at Finalise: "l2", "l3", "dram" by the table's bytes; "off" where the plan does not prefetch
+      "";  // chosen at Finalise from the table's bytes: "l2", "l3" or "dram"; "off" where the plan does not prefetch
   const char* layout = "";  // chosen at Finalise (join_table.h)
 };
 
@@ -45,13 +46,13 @@ class BuildSide;
 class JobObserver;
 class JoinAppender;
 
-// *Example* with threads of the caller's own, each of which runs
+// *Example* with the caller's own threads, each of which runs
 //
 //     JoinAppender appender(join);   while (batch) appender.Append(batch);   appender.Finish();
-//     -- all threads have come here --
+//     -- barrier: all threads are here --
 //     join->FinaliseShared();
 //     JoinProber prober(join);       while (batch) { prober.SetInput(batch); while (more) more = prober.Next(&out); }
-//     -- all threads have come here; only for kinds that keep build rows --
+//     -- barrier: all threads are here; only for kinds that output build rows --
 //     prober.SetUnmatched();         while (more) more = prober.Next(&out);
 class HashJoin {
  public:
@@ -60,32 +61,33 @@ class HashJoin {
            std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const JoinOptions& options);
   ~HashJoin();
 
-  // Adds a batch to the build side. Strings are not copied: the batch's owner is kept until the join is destroyed.
-  // *Cost*: one pass; tuple_bytes a row, and 8 more where keys are no words. *Threads*: one at a time; JoinAppender for
-  // more. *Errors*: FailedPrecondition after Finalise, InvalidArgument for a batch without the spec's columns, which
-  // leave the join as it was; ResourceExhausted over the budget, after which a part of the batch may be missing, and
-  // the join refuses to go on.
+  // Adds a batch to the build side. Strings are not copied: the join keeps the batch's owner until it is destroyed.
+  // *Cost*: one pass; tuple_bytes a row, and 8 more where keys are not packed. *Threads*: one at a time; JoinAppender
+  // allows more. *Errors*: FailedPrecondition after Finalise and InvalidArgument for a batch without the spec's
+  // columns, both of which leave the join unchanged; ResourceExhausted over the budget, after which a part of the batch
+  // may be missing and every further call fails.
   absl::Status Append(const BatchView& batch);
 
-  // Builds the table. *Cost*: one or two random cache lines a row, prefetched or in cache; twice the tuples' bytes at
-  // the peak. *Errors*: ResourceExhausted, which leaves the join as it was before.
+  // Builds the table. *Cost*: one or two random cache lines a row, prefetched or in cache; at the peak, memory for
+  // twice the tuples' bytes. *Errors*: ResourceExhausted, which leaves the join unchanged.
   absl::Status Finalise();
 
-  // The same by any number of threads at once, each of which takes part and comes back when the table is built (at
-  // once, where it is).
-  // *Errors*: as Finalise, the same for all threads; then the join is of no use any more.
+  // As Finalise, for any number of threads at once: each takes part and returns when the table is built (immediately if
+  // it already is).
+  // *Errors*: as Finalise, the same for all threads; the join cannot be used afterwards.
   absl::Status FinaliseShared();
 
-  // Another setting for a loop, whatever the size of the table: for tuners. A loop that probes takes it up at its next
-  // batch, one that builds before Finalise, and those that this join's table does not have never. Changes no row.
+  // Overrides a loop's setting for tables of any size; for tuners. A probe loop uses it from its next batch. Set that
+  // of a build loop before Finalise. A loop that this join's table does not have ignores it. The setting changes no
+  // result row.
   // *Threads*: none may append, build or probe at the same time.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
-  // Who looks on from now on, until the join is gone; to be called before Append.
+  // Attaches an observer, which lives as long as the join. Call it before Append.
   void Observe(std::unique_ptr<JobObserver> observer);
 
   const JoinStats& stats() const { return stats_; }
-  // Whether probers have left prefetch off, against the schedule, where few rows were hits.
+  // Whether any prober has turned prefetching off, against the schedule, because few rows were hits.
   bool prefetch_adapted() const { return prefetch_adapted_.load(std::memory_order_relaxed); }
   // *Threads*: any, at any time.
   Counters counters() const { return counters_->Sum(); }
@@ -108,7 +110,7 @@ class HashJoin {
   std::shared_ptr<MemoryBudget> budget_;
   JoinOptions options_;
   JoinStats stats_;
-  std::mutex mutex_;  // of what appenders bring, and of who finalises
+  std::mutex mutex_;  // guards what appenders add, and which thread finalises
   std::unique_ptr<BuildSide> own_side_;
   std::vector<std::unique_ptr<BuildSide>> sides_;  // all, when finalising
   std::atomic<uint64_t> next_row_id_{0};
@@ -121,7 +123,7 @@ class HashJoin {
   bool build_is_empty_ = true;
   bool build_has_null_key_ = false;
   std::unique_ptr<JobObserver> observer_;         // mostly null
-  mutable std::atomic<uint64_t> next_morsel_{0};  // of the drain
+  mutable std::atomic<uint64_t> next_morsel_{0};  // of the scan of unmatched build rows
   mutable std::atomic<bool> prefetch_adapted_{false};
 };
 
@@ -131,10 +133,10 @@ class JoinAppender {
   explicit JoinAppender(std::shared_ptr<HashJoin> join);
   ~JoinAppender();
 
-  // As HashJoin::Append. Row ids that are counted go on from whatever batch came before, of any appender.
+  // As HashJoin::Append. Counted row ids continue from the batch appended last, by whichever appender.
   absl::Status Append(const BatchView& batch);
-  // Hands the rows to the join. An appender that goes without it takes its rows with it. *Errors*: FailedPrecondition
-  // after Finalise.
+  // Hands the rows to the join. An appender that is destroyed without Finish discards its rows. *Errors*:
+  // FailedPrecondition after Finalise.
   absl::Status Finish();
 
  private:
@@ -151,19 +153,19 @@ class JoinProber {
   explicit JoinProber(std::shared_ptr<const HashJoin> join);
   ~JoinProber();
 
-  // Starts on a batch, whose columns must stay until Next has answered false.
+  // Starts on a batch. Its columns must stay valid until Next has returned false.
   absl::Status SetInput(BatchView batch);
 
-  // Starts on the build rows that come out on their own (right, full, right_semi, right_anti; none for other kinds). To
-  // be called when all probers are done with all inputs. Probers share the rows: each row comes out of one of them,
-  // once.
+  // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds).
+  // Call it when all probers have finished all inputs. Probers share the rows: exactly one of them outputs each row.
   absl::Status SetUnmatched();
 
-  // Fills `out` (emptied first) with up to out->capacity() rows, fewer only where the input ends or an output column is
-  // full to its offsets' limit. Answers whether there is more to come from this input. Without output columns it
+  // Empties `out` and fills it with up to out->capacity() rows; with fewer only where the input ends or an output
+  // column reaches the limit of its offsets. Returns whether this input has more rows. Without output columns it
   // counts, in one call.
-  // *Errors*: InvalidArgument for an output batch of other columns or of no rows; FailedPrecondition for the second
-  // match of a single join; ResourceExhausted. After the last two, rows of this input are lost and only SetInput helps.
+  // *Errors*: InvalidArgument for an output batch with other columns or no room for a row; FailedPrecondition for the
+  // second match of a single join; ResourceExhausted. After the last two, rows of this input are lost, and only
+  // SetInput may follow.
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:
@@ -172,7 +174,7 @@ class JoinProber {
   bool is_quiet() const { return prefetch_gate_.has_value() && !prefetch_gate_->is_open(); }
 
   std::shared_ptr<const HashJoin> join_;
-  JoinTable unprefetched_table_;  // the join's, without prefetch; where hits are rare
+  JoinTable unprefetched_table_;  // the join's table without prefetch; used where hits are rare
   std::optional<AdaptiveGate> prefetch_gate_;
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
   BatchView input_;

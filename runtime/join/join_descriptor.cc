@@ -9,19 +9,19 @@
 //         34      1  null bits  of keys[1], build[0]
 //     tuple_bytes 40
 //
-// Keys that fit 64 bits together are packed into one word instead, at the tuple's beginning: keys=i32,bool build=f64
-// gives
+// Keys that fit 64 bits together are packed into one word at the beginning of the tuple instead:
+// keys=i32,bool build=f64 gives
 //
 //     offset  bytes  field      type       storage
 //          0      8  word       33 bits    keys[0] from bit 0, keys[1] from bit 32
 //          8      8  build[0]   f64        64
 //     tuple_bytes 16
 //
-// Keys come first, because a probe that ends with "not equal" reads nothing else: the fewer cache lines they touch the
-// better. The widest go first in each part, so that natural alignment costs padding only between the parts and at the
-// end. A null takes one bit where it has to be told apart from a value: a nullable payload column, and a nullable key
-// whose nulls are equal. A null key that equals nothing never gets into the table; where its row comes out all the same
-// (right, full, right_anti), the bit says that the field was not written.
+// Keys come first, because a probe that ends with "not equal" reads nothing else: the fewer cache lines the keys touch,
+// the better. Within each part the widest fields go first, so that natural alignment costs padding only between the
+// parts and at the end. A null takes one bit where it must be distinguished from a value: in a nullable payload column,
+// and in a nullable key whose nulls are equal. A null key that equals nothing never enters the table; where its row is
+// output all the same (right, full, right_anti), the bit shows that the field was not written.
 #include "runtime/join/join_descriptor.h"
 
 #include <algorithm>

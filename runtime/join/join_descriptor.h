@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a join's spec to the descriptor that kernels are specialised for: where each field lies in a tuple.
+// Turns a join's spec into the descriptor for which kernels are specialised: where each field lies in a tuple.
 #ifndef QUERN_RUNTIME_JOIN_JOIN_DESCRIPTOR_H_
 #define QUERN_RUNTIME_JOIN_JOIN_DESCRIPTOR_H_
 
@@ -12,7 +12,7 @@
 
 namespace quern {
 
-// Bits of the word that a spec's keys pack into; 0 where they do not fit one.
+// Bits of the word into which a spec's keys pack; 0 where they do not fit one word.
 uint32_t WordBits(const KernelSpec& spec);
 
 // Which entry points a kernel of this descriptor has (join_entry_points.def).
@@ -22,12 +22,12 @@ struct NeededEntryPoints {
 };
 NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor);
 
-// A descriptor with the fields that it points to.
+// A descriptor, together with the fields that it points to.
 class JoinDescriptor {
  public:
-  // Lays out the tuple: keys (as one word where they fit one) first, then build payload, in each part the widest first,
-  // null bits last. inline_key_bytes: of a key of variable length that a tuple holds itself; 12 to 60, 4 more than a
-  // multiple of 8.
+  // Lays out the tuple: first the keys (as one word where they fit), then the build payload, each with its widest
+  // fields first, and the null bits last. inline_key_bytes: how many bytes of a variable-length key the tuple itself
+  // holds; 12 to 60, 4 more than a multiple of 8.
   explicit JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
   JoinDescriptor(const JoinDescriptor&) = delete;
   JoinDescriptor& operator=(const JoinDescriptor&) = delete;
@@ -36,7 +36,7 @@ class JoinDescriptor {
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_; }
   const KernelSpec& spec() const { return spec_; }
 
-  // The tuple as a table: offset, bytes, field, type. What `quern dump layout` prints.
+  // The tuple as a table of offset, bytes, field and type, as `quern dump layout` prints it.
   std::string Print() const;
 
  private:

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of a kernel's stages. Each call of one covers tens to thousands of rows, so that a call through a pointer
-// costs nothing beside it; and since nothing here depends on the spec, nothing of it has to be compiled at run time.
+// The order of a kernel's stages. Each call of a stage covers tens to thousands of rows, so a call through a pointer
+// adds no measurable cost. Nothing here depends on the spec, so nothing here is compiled at run time.
 //
-// Every stage can stop and be resumed: an output batch may be full anywhere, also between two tuples of one slot. What
-// is under way lies in the scratch:
+// Every stage can stop and resume: an output batch may become full anywhere, even between two tuples of one slot. The
+// work in progress lies in the scratch:
 //
-//     hashes or words [batch_next .. batch_rows)   ->  candidates [0 .. num_candidates)  ->  matches [match_next ..
-//     num_matches)
+//     hashes or words [batch_next .. batch_rows)
+//         ->  candidates [0 .. num_candidates)  ->  matches [match_next .. num_matches)
 //
-// A match is a row of the hash batch and a tuple with equal keys. The kind of join decides what becomes of it:
+// A match is a row of the hash batch and a tuple with equal keys. The kind of join decides what happens to it:
 //
-//     kind            of a match                                   at the end of a hash batch of 1024 rows
+//     kind            effect of a match                            at the end of a hash batch of 1024 rows
 //     inner, right    a result row                                 --
 //     left, full      a result row, and found[row] = 1             rows not found, with the null tuple
 //     semi, anti      found[row] = 1                               rows found, or not found
 //     mark            found[row] = 1                               all rows, with found as a column
-//     right_semi ..   the tuple's mark is set                      -- (the drain reads the marks when all is probed)
+//     right_semi ..   the tuple's matched flag is set              -- (the scan of unmatched build rows reads the
+//                                                                  flags after all probing)
 #include "runtime/join/join_loop.h"
 
 #include <algorithm>
@@ -34,16 +35,16 @@ uint32_t BatchSize(uint32_t batch_rows, uint64_t rows_left) {
   return static_cast<uint32_t>(std::min<uint64_t>(batch_rows, rows_left));
 }
 
-// What a kernel's test stage asks for by itself, row by row, since that is compiled in: a ring of directory entries and
-// their tuples, into all caches. Other settings are followed here, a group of rows at a time, with the test's own
-// asking off (distance 0).
+// Whether check_tags itself applies this setting, row by row, as compiled in: a ring of directory entries and their
+// tuples, into all caches. Other settings are applied here, a group of rows at a time, with the stage's own prefetch
+// turned off (distance 0).
 bool TestPrefetches(const PrefetchSetting& setting) {
   return setting.distance != kWholeBatch && setting.stages >= 2 && setting.hint == PrefetchHint::kT0;
 }
 
 bool IsRuns(Layout layout) { return layout == Layout::kCsr || layout == Layout::kCounting; }
 
-// One prober's turn at one input.
+// The processing of one input by one prober.
 class Prober {
  public:
   Prober(const JoinProbe& probe, QuernJoinProbeArgs* args)
@@ -111,7 +112,7 @@ class Prober {
     return rows != 0 ? std::min(rows, kMaxBatchRows) : a_->descriptor->batch_rows;
   }
 
-  // Word tables look a whole batch up at once, and need room for a match of every row.
+  // Packed-key tables look up a whole batch at once, and need room for a match of every row.
   bool NeedsRoom() const { return s_->batch_next < s_->batch_rows && s_->num_matches + s_->batch_rows > kMaxBatchRows; }
 
   void BeginBatch() {
@@ -170,7 +171,7 @@ class Prober {
     return s_->num_candidates;
   }
 
-  // Where the rows end whose entries were asked for when the group that ends at `end` is tested.
+  // The end of the rows whose entries have been prefetched when check_tags runs for the group that ends at `end`.
   uint32_t PrefetchedUpTo(uint32_t end) const { return std::min(s_->batch_rows, end + p_.table->probe.distance); }
 
   int32_t TakeCandidates(uint32_t max_matches) {
@@ -187,7 +188,7 @@ class Prober {
     return Take(before);
   }
 
-  // All tuples of a run match, or the first one where that is enough.
+  // Turns runs into matches: all tuples of a run, or only the first where one is enough.
   void TakeRuns(uint32_t max_matches) {
     uint32_t matches = s_->num_matches, remaining = 0;
     for (uint32_t c = 0; c < s_->num_candidates; ++c) {
@@ -204,7 +205,7 @@ class Prober {
     s_->num_matches = matches;
   }
 
-  // Makes of the key matches from `begin` on what the kind wants.
+  // Turns the key matches from `begin` on into the result of the join kind.
   int32_t Take(uint32_t begin) {
     if (counts_pairs_) {
       a_->out_rows += s_->num_matches - begin;
@@ -234,7 +235,7 @@ class Prober {
     return kQuernDone;
   }
 
-  // The rows of the batch that come out on their own take the matches' place, when those are out.
+  // Once all matches are out, puts in their place the rows of the batch that are output on their own.
   int32_t EndBatch() {
     if (s_->num_matches > 0) {
       if (const int32_t code = Emit(); code != kQuernDone) return code;
@@ -272,12 +273,12 @@ class Prober {
   }
 
   const JoinProbe& p_;
-  const QuernJoinEntryPoints* kernel_;  // of the hash batch under way
+  const QuernJoinEntryPoints* kernel_;  // of the current hash batch
   QuernJoinProbeArgs* const a_;
   QuernProbeScratch* const s_;
   LookUpTally tally_;
-  const bool rows_alone_;    // probe rows come out on their own
-  const bool counts_pairs_;  // a number is all that is asked
+  const bool rows_alone_;    // probe rows are output on their own
+  const bool counts_pairs_;  // only the number of pairs is needed
 };
 
 }  // namespace
@@ -302,11 +303,11 @@ uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const
 
 int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args) { return Prober(probe, args).Run(); }
 
-// ---- drains ----------------------------------------------------------------------------------------------------
+// ---- unmatched build rows ----------------------------------------------------------------------------------------
 
 namespace {
 
-// Takes the next morsel; answers false where none is left.
+// Takes the next morsel; returns false if there is none.
 bool TakeMorsel(const JoinProbe& probe, ScanUnmatched* drain) {
   const uint64_t positions = NumPositions(*probe.table);
   const uint64_t of_table = (positions + kScanPositions - 1) / kScanPositions;
@@ -326,7 +327,7 @@ bool TakeMorsel(const JoinProbe& probe, ScanUnmatched* drain) {
   return true;
 }
 
-// Tuples of the morsel that come out, as matches of no probe row.
+// Collects the tuples of the morsel that are output, as matches without a probe row.
 void CollectTuples(const JoinProbe& probe, ScanUnmatched* drain, const QuernJoinDescriptor& descriptor,
                    QuernProbeScratch* s) {
   const bool wants_matched = probe.kind->build_row == RowsOut::kMatched;

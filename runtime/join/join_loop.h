@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What drives the stages of a join's probe, batch after batch, and makes of key matches what the kind of join wants.
+// Runs the stages of a join's probe, batch after batch, and turns key matches into the result of the join kind.
 #ifndef QUERN_RUNTIME_JOIN_JOIN_LOOP_H_
 #define QUERN_RUNTIME_JOIN_JOIN_LOOP_H_
 
@@ -21,13 +21,13 @@ struct BatchRows {
   uint32_t n;
 };
 
-// Filters n rows of a batch, from its row `next` on; `scratch` holds n rows.
+// Selects, from the n rows that begin at the batch's row `next`, those that can match; `scratch` has room for n rows.
 BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys,
                      const uint32_t* selection, uint64_t next, uint32_t n, uint32_t* scratch);
-// Those of the same n rows that are not in `kept`; answers how many.
+// Collects those of the same n rows that are not in `kept`; returns their number.
 uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const BatchRows& kept, uint32_t* dropped);
 
-// What a probe reads and never changes but for tuples' marks.
+// The input of a probe. The probe changes nothing in it except the matched flags of tuples.
 struct JoinProbe {
   const JoinEntrySource* entry_points = nullptr;
   const JoinKindRow* kind = nullptr;
@@ -37,19 +37,18 @@ struct JoinProbe {
   bool counts = false;                 // there are no output columns
   QuernOutColumn* out_mark = nullptr;  // mark joins
   CounterBlock* counters = nullptr;
-  uint32_t* num_new_candidates = nullptr;  // in/out: of those under way, that have not been compared yet
+  uint32_t* num_new_candidates = nullptr;  // in/out: candidates in progress that have not been compared yet
 };
 
-// Fills the output batch until the input ends (kQuernDone) or the output is full (kQuernFull: call again with an
-// emptied one).
+// Fills the output batch until the input ends (kQuernDone) or the output is full (kQuernFull: empty it and call again).
 int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args);
 
-// The build rows that come out on their own, which probers share: tuples of the table in morsels, then those that never
-// were in it.
+// The scan of unmatched build rows, which probers share: first the tuples of the table, in morsels, then the rows that
+// were never in the table.
 struct ScanUnmatched {
   std::atomic<uint64_t>* next_morsel = nullptr;
-  const TupleList* null_rows = nullptr;  // with a null key that matches nothing
-  uint8_t* tuples = nullptr;             // of the morsel under way
+  const TupleList* null_rows = nullptr;  // rows whose null key matches nothing
+  uint8_t* tuples = nullptr;             // of the current morsel
   bool is_table = false;
   uint64_t position = 0;
   uint64_t end = 0;

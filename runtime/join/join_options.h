@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan tells the runtime of a join: how, never what.
+// The part of a plan that the runtime of a join reads. It changes how the join runs, never its result.
 #ifndef QUERN_RUNTIME_JOIN_JOIN_OPTIONS_H_
 #define QUERN_RUNTIME_JOIN_JOIN_OPTIONS_H_
 
@@ -11,20 +11,20 @@
 namespace quern {
 
 // kAuto: dense where the keys' range allows it, else open where the keys are unique and the tuples narrow, else
-// unchained. The others ask for a layout where the data allows it and fall back in the same order.
+// unchained. The other values request one layout; where the data rules it out, the choice falls back in the same order.
 enum class LayoutChoice : uint8_t { kAuto, kUnchained, kDense, kOpen };
 
 struct JoinOptions {
-  PrefetchSchedules prefetch;  // looked at when the table is complete, by its bytes
+  PrefetchSchedules prefetch;  // applied when the table is complete, by its bytes
   PrefetchDistances distances;
   CacheSizes caches;
   LayoutChoice layout = LayoutChoice::kAuto;
   uint32_t open_load_percent = 40;
   uint32_t partition_bits = 6;
   bool huge_pages = true;
-  bool adapts = true;  // gates (adaptive_gate.h) close where what was chosen does not pay
+  bool adapts = true;  // adaptive gates (adaptive_gate.h) may close where a choice does not pay off
 
-  // Of all loops that prefetch; all 0 where the plan says off.
+  // The distances of all loops that prefetch; all 0 where the plan says off.
   std::vector<uint32_t> EffectiveDistances() const { return quern::EffectiveDistances(prefetch, distances); }
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops over words. All of them take a block of rows, compute where each row has to look, ask for those lines, and
-// then look, without a branch that depends on what is found there: a row that finds its key is appended to the matches
-// by adding a comparison's 0 or 1 to their number. In an open table, rows that found another key there stay for the
+// The loops over key words. Each takes a block of rows, computes where each row has to look, prefetches those lines,
+// and then looks, without a branch that depends on what it finds: the number of matches grows by the 0 or 1 of a
+// comparison, so that a row is appended if it found its key. In an open table, rows that met another key stay for the
 // next round, one slot further:
 //
 //     keys 7 9 4     slots .. |9| |7|4| ..     round 0: 9 found at once, 7 and 4 both look at |7|: 7 found, 4 stays
 //                                              round 1: 4 looks at |4|: found
 //
-// At 40 % taken slots 1 row in 4 needs a second round and 1 in 15 a third, and nobody can predict which: a branch for
-// it costs 15 cycles where it is wrong.
+// With 40 % of the slots taken, 1 row in 4 needs a second round and 1 in 15 a third. These rows are unpredictable: a
+// mispredicted branch costs 15 cycles.
 #include "runtime/join/packed_key_table.h"
 
 #include <algorithm>
@@ -27,19 +27,19 @@ using blocks::Load;
 using blocks::Store;
 
 constexpr uint64_t kLineBytes = 64;
-constexpr uint32_t kBlockRows = 256;      // of a build, where the setting says nothing else
-constexpr uint32_t kMaxBlockRows = 1024;  // little enough for the L1 cache
+constexpr uint32_t kBlockRows = 256;      // of a build, where the setting has no batch_rows
+constexpr uint32_t kMaxBlockRows = 1024;  // small enough for the L1 cache
 constexpr uint64_t kPrefetchedBits = uint64_t{1}
-                                     << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches answer soon enough
+                                     << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches are fast enough
 constexpr uint32_t kLongestWalk = thresholds::kLongestOpenProbe;
 
 uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * num_slots) >> 64);
 }
 
-// The slot that a walk comes to by its step-th step: round the slots of its cache line first, and only then to the next
-// line of the region. A line of 8 slots of which 40 % are taken is full once in 300, so that hardly any walk touches a
-// second line. By value: what a loop stores cannot be taken for a change of it.
+// The slots that a walk visits: first the slots of its cache line, in a circle, and only then the next line of the
+// region. A line of 8 slots of which 40 % are taken is full once in 300, so hardly any walk touches a second line.
+// Passed by value, so that compilers see that a loop's stores do not change it.
 struct Walk {
   uint64_t line_mask;
   uint64_t region_mask;
@@ -51,7 +51,7 @@ struct Walk {
   }
 };
 
-// Calls f(words of a block, its first tuple, its number of rows) for all of a span until f answers false.
+// Calls f(words of a block, its first tuple, its number of rows) for each block of a span until f returns false.
 template <class F>
 bool ForEachBlock(const PrefetchSetting& setting, const TupleFormat& format, const TupleSpan& span, F&& f) {
   uint64_t words[kMaxBlockRows];
@@ -66,7 +66,7 @@ bool ForEachBlock(const PrefetchSetting& setting, const TupleFormat& format, con
   return true;
 }
 
-// Copies of the common sizes are moves of registers.
+// Makes copies of the common sizes register moves.
 template <class F>
 auto WithTupleBytes(uint32_t bytes, F&& f) {
   switch (bytes) {
@@ -101,7 +101,7 @@ void PackedKeyRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
 
 namespace {
 
-// kStops: at a bit that is set already.
+// kStops: stop at a bit that is already set.
 template <bool kStops, class Prefetch>
 [[gnu::noinline]] Inserted Fill(const JoinTable& table, const TupleFormat& format, const TupleSpan& span,
                                 uint64_t* bitmap) {
@@ -153,7 +153,7 @@ void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSp
 
 namespace {
 
-// Counts the rows of a block whose words are numbers of runs.
+// Counts the rows of each run in a block whose words are run numbers.
 template <class Prefetch>
 void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs) {
   ForEachRow<Prefetch>(
@@ -161,7 +161,7 @@ void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_
       [&](uint32_t i) { ++runs[numbers[i]]; });
 }
 
-// Two dependent lines: where a run has come to, and there.
+// Prefetches two dependent lines: the current end of a run, and the place to which it points.
 template <class Prefetch>
 void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs,
                 const uint8_t* tuple, uint64_t bytes, uint8_t* tuples) {
@@ -221,12 +221,11 @@ void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpa
   });
 }
 
-// ---- open: building
-// ----------------------------------------------------------------------------------------------------
+// ---- open: building ----------------------------------------------------------------------------------------------
 
 namespace {
 
-// Rows of a block that have no slot yet, and where they look next.
+// Rows of a block that have no slot yet, and the slot that each visits next.
 struct Pending {
   uint64_t slots[kMaxBlockRows];
   uint32_t rows[kMaxBlockRows];
@@ -239,9 +238,10 @@ struct InsertOutcome {
   bool met_duplicate = false;
 };
 
-// One step of each pending row: a row that finds its slot empty takes it, one that finds another key stays for the next
-// step. A row that may not write writes to a place that nobody reads, so that no branch depends on what was found.
-// kBytes: of a tuple; 0: known at run time. Slots are the next power of two. kCounts: a slot is a word and a number.
+// Moves each pending row one slot on: a row that finds its slot empty takes it; a row that meets another key stays
+// pending. A row that may not write writes to a place that nobody reads, so that no branch depends on what was found.
+// kBytes: size of a tuple; 0: known at run time. A slot's size is the next power of two. kCounts: a slot is a word and
+// a number.
 template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
 void UpdateAll(const JoinTable& table, const TupleFormat& format, const uint64_t* words, const uint8_t* tuples,
                uint32_t step, Pending* pending, InsertOutcome* outcome) {
@@ -281,20 +281,20 @@ void UpdateAll(const JoinTable& table, const TupleFormat& format, const uint64_t
   asm volatile(""
                :
                : "r"(nowhere)
-               : "memory");  // or a compiler sees that nobody reads it, and branches round the store
+               : "memory");  // otherwise compilers see that nobody reads it, and branch round the store
   pending->n = left;
   outcome->num_inserted += num_inserted;
   outcome->met_duplicate |= met_duplicate;
 }
 
-// The steps behind the first are shared by all settings.
+// All settings share the rounds after the first.
 template <class Word, uint32_t kBytes, bool kCounts>
 [[gnu::noinline]] void StepOn(const JoinTable& table, const TupleFormat& format, const uint64_t* words,
                               const uint8_t* tuples, uint32_t step, Pending* pending, InsertOutcome* outcome) {
   UpdateAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, step, pending, outcome);
 }
 
-// Only the first step asks for lines: a walk stays in its own for as long as there are slots.
+// Only the first round prefetches: a walk stays in its first line as long as that has slots.
 template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
 [[gnu::noinline]] Inserted Insert(const JoinTable& table, const TupleFormat& format, const TupleSpan& span,
                                   Duplicates duplicates, InsertOutcome* outcome) {
@@ -353,7 +353,7 @@ Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const Tup
 
 namespace {
 
-// Matches of one batch, appended to the scratch's, or counted where nobody wants to know them.
+// Matches of one batch, appended to those of the scratch, or only counted.
 template <bool kCount>
 struct Matches {
   QuernProbeScratch* scratch;
@@ -373,8 +373,8 @@ struct Matches {
   }
 };
 
-// kTupleLines: lines of a tuple that are asked for, where the key's number says that it lies, so that it is on its way
-// when the match is emitted. A bitmap is asked for by a ring, where it is big.
+// kTupleLines: how many lines of a tuple are prefetched, at the place given by the key's number, so that they arrive
+// before the match is emitted. A large bitmap is prefetched by a ring.
 template <bool kCount, uint32_t kTupleLines, class Prefetch>
 [[gnu::noinline]] uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   Matches<kCount> matches(s);
@@ -434,7 +434,7 @@ template <bool kCount, class Prefetch>
   ForEachRow<Prefetch>(
       n, RowsAhead(table.probe, n), [&](uint32_t i) { Prefetch::For(&runs[place_of(s->words[i])]); }, look);
   if constexpr (!kCount) s->num_candidates = found;
-  tally->hits += found;  // not of runs that are only counted: it would take a quarter longer
+  tally->hits += found;  // not for runs that are only counted: it would take a quarter longer
   return total;
 }
 
@@ -445,8 +445,8 @@ template <class Word, uint32_t kBytes, bool kCount, bool kCounts, class Prefetch
   const Word sentinel = static_cast<Word>(table.sentinel);
   const uint8_t* slots = table.tuples;
   const Walk walk = {table.line_mask, table.region_mask};
-  uint64_t* where = s->hashes;     // of each row its slot, in place of its hash
-  uint32_t* looking = s->looking;  // rows that have found another key so far
+  uint64_t* where = s->hashes;     // the slot of each row, in place of its hash
+  uint32_t* looking = s->looking;  // rows that have met only other keys so far
   uint32_t num_looking = 0;
   uint64_t total = 0;
   Matches<kCount> matches(s);
@@ -519,7 +519,7 @@ uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
   return WithPrefetch(table.probe, [&]<class Prefetch>() { return LookUpRuns<kCount, Prefetch>(table, s, tally); });
 }
 
-// Numbers of rows as runs of as many tuples, none of which is ever read.
+// Turns numbers of rows into runs of as many tuples, none of which is ever read.
 void MatchesToRuns(const JoinTable& table, uint32_t first_match, QuernProbeScratch* s) {
   for (uint32_t m = first_match; m < s->num_matches; ++m) {
     s->candidates[m - first_match] = {0, s->match_tuples[m] * table.tuple_bytes, s->match_index[m]};
@@ -561,8 +561,8 @@ uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTal
 
 namespace {
 
-// A ring goes on over the batch's last row, where hashes of an earlier batch are: slot numbers all the same, and no
-// branch is needed.
+// A ring continues beyond the batch's last row, where hashes of an earlier batch lie. They are valid slot numbers, so
+// no branch is needed.
 template <class Prefetch>
 uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin, uint32_t end,
               QuernCandidate* candidates) {
@@ -640,7 +640,7 @@ void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descri
   Compare<uint64_t, false>(table, descriptor, capacity, s);
 }
 
-// ---- drains ----------------------------------------------------------------------------------------------------
+// ---- unmatched build rows ----------------------------------------------------------------------------------------
 
 uint64_t NumPositions(const JoinTable& table) {
   switch (table.layout) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables over packed keys (layouts: join_table.h): building them and looking words up. Nothing here depends on a spec
-// but the sizes of a word and of a tuple, so none of it is compiled at run time.
+// Tables over packed keys (layouts: join_table.h): building them and looking words up. This code depends on a spec only
+// through the sizes of a word and of a tuple, so none of it is compiled at run time.
 #ifndef QUERN_RUNTIME_JOIN_PACKED_KEY_TABLE_H_
 #define QUERN_RUNTIME_JOIN_PACKED_KEY_TABLE_H_
 
@@ -11,7 +11,7 @@
 
 namespace quern {
 
-// Smallest and largest word, as unsigned numbers in the keys' order: of signed keys the sign bit is turned over.
+// Smallest and largest word, as unsigned numbers in the keys' order: the sign bit of signed keys is flipped.
 struct PackedKeyRange {
   uint64_t min = UINT64_MAX;
   uint64_t max = 0;
@@ -27,39 +27,40 @@ enum class Duplicates : uint8_t { kStop, kDrop, kCount };
 
 enum class Inserted : uint8_t { kAll, kDuplicate, kTooFar };
 
-// Sets the bits of a list's keys. kStop: stops at the first that is set already.
+// Sets the bits of a list's keys. kStop: stops at the first bit that is already set.
 Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
                     uint64_t* bitmap);
-// Copies tuples to their keys' places. *Cost*: one random line each, prefetched.
+// Copies tuples to the places of their keys. *Cost*: one random line each, prefetched.
 void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span);
-// Runs in three passes over all spans, as an unchained table (unchained_table.h) without hashes: count, sum, place.
+// Builds runs in three passes over all spans (count, sum, place), as for an unchained table (unchained_table.h) but
+// without hashes.
 void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs);
 void SumRuns(uint64_t range, uint32_t* runs);
-// tuples == nullptr: only the runs' ends are brought about.
+// tuples == nullptr: computes only the ends of the runs.
 void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs,
                uint8_t* tuples);
 
-// Inserts tuples into an open table. kTooFar: a walk was longer than a robust table allows; the caller takes another
-// layout. Raises `max_walk` and `num_inserted`. *Cost*: one random line each, prefetched.
+// Inserts tuples into an open table. kTooFar: a walk was longer than a robust table allows, and the caller chooses
+// another layout. Raises `max_walk` and `num_inserted`. *Cost*: one random line each, prefetched.
 Inserted InsertOpen(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, Duplicates duplicates,
                     uint32_t* max_walk, uint64_t* num_inserted);
 
-// What looking a batch up took: rows that bit or slot sent on to a tuple, and what was looked at further: slots, and
-// tuples of a run.
+// Counts of a batch's look-ups. hits: rows whose bit or slot led to a tuple. steps: further slots, and tuples of a run,
+// that were visited.
 struct LookUpTally {
   uint64_t hits = 0;
   uint64_t steps = 0;
 };
 
-// Looks up all rows of the hash batch (scratch->words, hashes where the layout has any). Layouts of unique keys append
-// to match_index and match_tuples, where there must be room for the whole batch; layouts with runs leave candidates,
-// all of whose tuples match.
+// Looks up all rows of the hash batch (scratch->words, and hashes where the layout uses them). Layouts with unique keys
+// append to match_index and match_tuples, which must have room for the whole batch; layouts with runs produce
+// candidates, all of whose tuples match.
 void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
-// How many pairs that gives.
+// Returns the number of pairs that LookUpPackedKeys would produce.
 uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
 
-// The same for the unchained layout, in the two steps of a kernel with keys of its own (ir-templates/join.cc): the
-// directory's test of rows [begin, end), and one comparison of each candidate.
+// The same for the unchained layout, in two stages, as in a kernel whose keys are not packed (ir-templates/join.cc):
+// the tag check of rows [begin, end), and one comparison of each candidate.
 uint32_t TestPackedKeys(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end,
                         QuernCandidate* candidates);
 void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descriptor, uint32_t capacity,

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout is chosen here, when all rows have come and their number, the keys' range and the tuple's size are known.
-// Whether keys are unique is not: that is found by building, and a duplicate ends the attempt. So there is a list to
-// try, and unchained, at its end, takes anything:
+// The layout is chosen here, once all rows have arrived and their number, the keys' range and the tuple's size are
+// known. Whether the keys are unique is not known: building shows it, and a duplicate ends the attempt. So the builder
+// goes through a list of layouts, whose last one, unchained, serves all data:
 //
 //     10 M i32 keys 0 .. 9,999,999, count    bitmap           1.25 MB
 //     the same with 8 bytes of payload       dense            10 M x 16 bytes, bitmap
-//     the same keys, each twice              csr       20 M x 16 bytes, 10 M x 4 bytes of ends     (dense stopped at
-//     the first one) 10 M random i64, count                 open             25 M slots x 8 bytes each of them 4 times,
-//     count            counting      25 M slots x 16 bytes: one line a probe, whatever the number of duplicates each of
-//     them 4 times, with payload     unchained strings, wide tuples                   unchained
+//     the same keys, each twice              csr              20 M x 16 bytes, 10 M x 4 bytes of ends
+//                                                             (dense stopped at the first duplicate)
+//     10 M random i64, count                 open             25 M slots x 8 bytes
+//     each of them 4 times, count            counting         25 M slots x 16 bytes: one line a probe, whatever
+//                                                             the number of duplicates
+//     each of them 4 times, with payload     unchained
+//     strings, wide tuples                   unchained
 //
-// A duplicate in data that has any worth mentioning is met early: of 10 M rows with 2.5 M keys the first 3,000 have
-// one.
+// Data with a notable share of duplicates shows one early: of 10 M rows with 2.5 M keys, the first 3,000 contain one.
 #include "runtime/join/table_builder.h"
 
 #include <algorithm>
@@ -36,14 +38,14 @@ constexpr uint64_t kForcedFactor = thresholds::kForcedDenseFactor;
 constexpr uint64_t kSmallRange = thresholds::kSmallKeyRange;
 constexpr uint64_t kMaxRunTuples = UINT32_MAX;
 
-// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. Twice as many cost nothing at
-// 10 M probe rows of 1,000, 100,000 and 10 M build rows (7.0, 7.7, 29 ns against 8.8, 11, 33 at half of them): fewer
-// slots have two tuples.
+// Slots for n tuples: the power of two above 2 n, so that 0.25 to 0.5 of them are taken. These sizes pay off: 10 M
+// probe rows over 1,000, 100,000 and 10 M build rows take 7.0, 7.7 and 29 ns a row, against 8.8, 11 and 33 ns with half
+// as many slots, because fewer slots have two tuples.
 uint32_t DirectoryBits(uint64_t n) { return std::max(static_cast<uint32_t>(std::bit_width(n * 2)), kMinDirectoryBits); }
 
 uint64_t WordMask(uint32_t bits) { return bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
-// A word that no key of the range is, or false: what empty slots are, as it were.
+// Finds a word that is no key of the range, or returns false. It marks empty slots.
 bool FindSentinel(const PackedKeyRange& range, uint64_t mask, uint64_t sign_bit, uint64_t* sentinel) {
   if (range.is_empty() || range.min > 0) *sentinel = (range.is_empty() ? 0 : range.min - 1) ^ sign_bit;
   else if (range.max < mask) *sentinel = (range.max + 1) ^ sign_bit;
@@ -140,7 +142,7 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
     const bool open = FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &sentinel) &&
                       descriptor_.tuple_bytes <= kMaxSlotBytes;
     if (open) layouts.push_back(Layout::kOpen);
-    // Of duplicates; and of unique keys in wide tuples.
+    // For duplicates, and for unique keys in wide tuples.
     if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kCsr);
     if (open && !NeedsTuples() && kind_.pairs) layouts.push_back(Layout::kCounting);
   }
@@ -163,7 +165,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
     const Inserted stopped = stopped_.exchange(Inserted::kAll);
     if (stopped != Inserted::kAll) {
       phases_.clear();
-      // Known duplicates: no layout of unique keys has a chance any more.
+      // With known duplicates, no layout for unique keys can succeed.
       const auto hopeless = [&](Layout layout) { return layout == Layout::kOpen && stopped == Inserted::kDuplicate; };
       std::erase_if(to_try_, hopeless);
       has_begun_ = false;
@@ -226,7 +228,7 @@ absl::Status TableBuilder::BeginLayout(Layout layout) {
   return absl::OkStatus();
 }
 
-// Memory for tuples and the null tuple behind them.
+// Allocates memory for the tuples and for the null tuple behind them.
 absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes) {
   const uint64_t bytes = num_places * place_bytes + std::max(descriptor_.tuple_bytes, 64u);
   QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
@@ -236,7 +238,7 @@ absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_by
   return absl::OkStatus();
 }
 
-// By all that a probe touches at random.
+// Chooses the settings by the size of all memory that a probe touches at random.
 void TableBuilder::SetPrefetch() {
   const uint64_t bytes = memory.directory_bytes() + memory.tuples.bytes();
   table.build = descriptor_.prefetches ? options_.prefetch.For(BuildLoopOf(table.layout), bytes) : PrefetchSetting();
@@ -285,9 +287,9 @@ void TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& spans) {
 
 // ---- open ----------------------------------------------------------------------------------------------------
 
-// Slots are numbered by the hash as a fraction of all of them, so that there may be any number of regions; a walk stays
-// in its region, so that a part's walks stay in the part's slots. 10 M tuples at 40 %: 64 parts x 12 regions of 32768
-// slots.
+// A slot's number is the hash as a fraction of all slots, so there may be any number of regions. A walk stays in its
+// region, so the walks of a partition stay in the partition's slots. 10 M tuples at 40 %: 64 partitions x 12 regions of
+// 32768 slots.
 absl::Status TableBuilder::BeginOpen(Layout layout) {
   constexpr uint64_t kSmallestRegion = 256;
   const uint64_t parts = is_partitioned_ ? stores_[0]->parts().size() : 1;
@@ -327,8 +329,8 @@ void TableBuilder::InsertPart(const TupleList& spans, Duplicates duplicates) {
 
 // ---- dense ----------------------------------------------------------------------------------------------------
 
-// Each store fills a bitmap of its own, the first one the table's; then they are merged, and then tuples go to their
-// places.
+// Each store fills a bitmap of its own, the first store that of the table. Then the bitmaps are merged, and finally
+// tuples go to their places.
 absl::Status TableBuilder::BeginBitmap(Layout layout) {
   table.range = RangeOf(range_);
   const uint64_t bytes = (table.range + 63) / 64 * sizeof(uint64_t);

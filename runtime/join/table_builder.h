@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the tuples of all appenders to a finished table: which layout, and the phases that build it.
+// Builds a finished table from the tuples of all appenders: chooses the layout and runs the phases that build it.
 #ifndef QUERN_RUNTIME_JOIN_TABLE_BUILDER_H_
 #define QUERN_RUNTIME_JOIN_TABLE_BUILDER_H_
 
@@ -22,7 +22,7 @@
 
 namespace quern {
 
-// What a JoinTable points to.
+// The memory to which a JoinTable points.
 struct TableMemory {
   HugeBuffer tuples;     // slots of an open table
   HugeBuffer directory;  // unchained: directory; csr: runs
@@ -33,11 +33,11 @@ struct TableMemory {
 
 class TableBuilder {
  public:
-  // *Ownership*: the stores stay the caller's, and are only read but for being partitioned.
+  // *Ownership*: the caller keeps the stores. They are only read, except that they may be partitioned.
   TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
                std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const PackedKeyRange& range);
 
-  // Takes part in building until the table is there. *Threads*: any. *Errors*: ResourceExhausted, the same for all
+  // Takes part in building until the table is complete. *Threads*: any. *Errors*: ResourceExhausted, the same for all
   // threads.
   absl::Status RunTasks() { return work_.RunTasks(); }
 
@@ -74,11 +74,11 @@ class TableBuilder {
   TupleFormat format_;
   uint64_t num_tuples_ = 0;
   bool is_partitioned_ = false;
-  bool partitions_first_ = false;  // some stores are partitioned and some are not yet
+  bool partitions_first_ = false;  // some stores are partitioned and others are not
   bool has_begun_ = false;
   std::vector<Layout> to_try_;
   std::deque<Phase> phases_;
-  std::vector<uint64_t> part_begin_;       // unchained: byte offset of each part's first tuple
+  std::vector<uint64_t> part_begin_;       // unchained: byte offset of each partition's first tuple
   std::vector<HugeBuffer> store_bitmaps_;  // of all stores but the first
   std::atomic<uint64_t> num_inserted_{0};  // open
   std::atomic<uint32_t> max_walk_{0};      // open

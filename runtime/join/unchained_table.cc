@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three passes bring tuples of one slot side by side (Birler, Schmidt, Fent, Neumann: Simple, Efficient, and Robust
-// Hash Tables for Join Processing, DaMoN 2024). With 8-byte tuples and hashes whose slots are 2, 0, 2:
+// Three passes place the tuples of one slot next to each other (Birler, Schmidt, Fent, Neumann: Simple, Efficient, and
+// Robust Hash Tables for Join Processing, DaMoN 2024). With 8-byte tuples and hashes whose slots are 2, 0, 2:
 //
 //     count      directory  [8|t1]  [0]  [16|t0+t2]  [0]          bytes per slot, tags or-ed
 //     sum        directory  [0|t1]  [8]  [8|t0+t2]  [24]          where each slot begins
 //     scatter    directory  [8|t1]  [8]  [24|t0+t2] [24]          where each slot ends; tuples: 1, 0, 2
 //
-// Nothing here depends on a kernel spec but the size of a tuple, so none of it is compiled at run time: the common
-// sizes are instantiated below, which makes a copy a move of registers, and the others call memcpy.
+// This code depends on a kernel spec only through the size of a tuple, so none of it is compiled at run time. The
+// common sizes are instantiated below, so that a copy is a register move; the others call memcpy.
 #include "runtime/join/unchained_table.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace quern {
 namespace {
 
-// All 1820 patterns of 4 of 16 bits, the first 228 of them twice to fill the table.
+// All 1820 patterns of 4 of 16 bits; the first 228 appear twice to fill the table.
 struct Tags {
   uint16_t patterns[kNumTags];
   constexpr Tags() : patterns() {
@@ -32,7 +32,7 @@ struct Tags {
 };
 const Tags kTags;
 
-// Hashes are brought into a block's array first, where there is room to look ahead.
+// Hashes are first copied into a block's array, which has room to read ahead.
 constexpr uint32_t kBlockRows = 1024;
 
 struct Block {
@@ -47,7 +47,7 @@ struct Block {
   }
 };
 
-// kBytes 0: any size, known at run time.
+// kBytes 0: any size, known at run time only.
 template <uint32_t kBytes, class Prefetch>
 [[gnu::noinline]] void Scatter(const UnchainedBuild& build, const Block& block) {
   const uint32_t bytes = kBytes != 0 ? kBytes : build.format.tuple_bytes;
@@ -56,7 +56,7 @@ template <uint32_t kBytes, class Prefetch>
   uint64_t* directory = build.directory;
   const uint8_t* tuples = block.tuples;
   uint8_t* target = build.target;
-  // The place read ahead may have moved on by the time it is used, by a tuple or two: the same line or its neighbour.
+  // A place that was read ahead may have moved by a tuple or two before it is used: to the same line or its neighbour.
   const bool asks_places = build.prefetch.stages >= 2;
   const uint32_t entries_ahead = asks_places ? RowsAheadTwice(build.prefetch, n) : RowsAhead(build.prefetch, n);
   const uint32_t places_ahead = asks_places ? RowsAhead(build.prefetch, n) : n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bringing the tuples of an unchained table to their places (layout: kernel_abi.h).
+// Moves the tuples of an unchained table to their places (layout: kernel_abi.h).
 #ifndef QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
 #define QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
 
@@ -11,7 +11,7 @@
 
 namespace quern {
 
-// A range of slots and the table that it belongs to. Ranges that do not overlap may be built at the same time.
+// A range of slots and the table to which it belongs. Ranges that do not overlap may be built at the same time.
 struct UnchainedBuild {
   TupleFormat format;
   uint64_t* directory = nullptr;  // directory[-1] exists and is 0
@@ -19,7 +19,7 @@ struct UnchainedBuild {
   uint64_t first_slot = 0;
   uint64_t end_slot = 0;
   uint64_t first_byte = 0;    // where the tuples of the first slot begin
-  PrefetchSetting prefetch;   // stages: 1 the directory, 2 the tuples too; batch_rows: up to 1024
+  PrefetchSetting prefetch;   // stages: 1 the directory, 2 also the tuples; batch_rows: up to 1024
   uint8_t* target = nullptr;  // the table's tuples
 };
 
@@ -29,16 +29,16 @@ const uint16_t* DirectoryTags();
 // Adds each tuple's bytes and tag to its slot's entry. *Cost*: one random line a tuple, prefetched for writing.
 void CountTuples(const UnchainedBuild& build, const TupleSpan& span);
 
-// Turns the bytes of each slot into where its tuples begin. *Cost*: one sequential pass over the slots.
+// Replaces the bytes of each slot by the offset at which its tuples begin. *Cost*: one sequential pass over the slots.
 void SumSlots(const UnchainedBuild& build);
 
-// Copies each tuple to its slot's next place; the entries then hold where the slots' tuples end. *Cost*: two dependent
-// random lines a tuple, each prefetched.
+// Copies each tuple to the next place of its slot; afterwards each entry holds the end of its slot's tuples. *Cost*:
+// two dependent random lines a tuple, each prefetched.
 void ScatterTuples(const UnchainedBuild& build, const TupleSpan& span);
 
-// For the probing of keys that are no words, where the setting is another than the one that the kernel's test stage
-// follows: asks for the directory entries of rows [begin, end) of the hash batch, and for the first and the last tuple
-// of each candidate.
+// For probes of keys that are not packed, where the setting differs from the one compiled into the kernel's check_tags:
+// prefetch the directory entries of rows [begin, end) of the hash batch, and the first and the last tuple of each
+// candidate.
 void PrefetchEntries(const JoinTable& table, const QuernProbeScratch& scratch, uint32_t begin, uint32_t end);
 void PrefetchTuples(const JoinTable& table, const QuernProbeScratch& scratch);
 

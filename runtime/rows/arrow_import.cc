@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a stranger's Arrow array to columns that kernels read without looking again. A kernel trusts what it gets: an
-// offset that falls, a view that points past its buffer or an index past its dictionary would be a read out of bounds
-// at full speed. So every array is checked here, once, in loops that run at the speed of memory.
+// Turns an untrusted Arrow array into columns that kernels read without further checks. An offset that falls, a view
+// that points past its buffer or an index past its dictionary would make a kernel read out of bounds. So every array is
+// checked here, once, in loops that run at the speed of memory.
 //
 // Slices. A struct array of 100 rows with offset 3 over a child with offset 5 means the child's elements 8 to 107.
-// Values and offsets are advanced to element 8, so that row r is element r; bitmaps cannot be advanced by 8 bits in
-// general and keep bit_offset = 8 instead. A child's own null count speaks of all its rows and is verified there;
-// whether the slice has nulls is counted.
+// Values and offsets are advanced to element 8, so that row r is element r. Bitmaps cannot in general be advanced by 8
+// bits and keep bit_offset = 8 instead. A child's own null count covers all its rows and is verified over them; nulls
+// in the slice are counted separately.
 //
-// Dictionaries. Kernels translate a row to the row of its value and look at the index column's validity only. A
-// dictionary may itself hold nulls: indices 0 2 1 2 into {"a", null, "b"} become indices 0 2 1 2 with validity 1 1 0 1,
-// in a bitmap made here. Slots of null rows may hold anything and are never followed, neither here nor later.
+// Dictionaries. Kernels translate a row to the row of its value and read only the index column's validity. A dictionary
+// may itself hold nulls: indices 0 2 1 2 into {"a", null, "b"} become indices 0 2 1 2 with validity 1 1 0 1, in a
+// bitmap made here. Slots of null rows may hold anything and are never followed, neither here nor later.
 //
-// What cannot be checked: the C data interface does not tell the sizes of buffers (except those of views), so a
-// producer that lies about its length is believed.
+// Limits. The C data interface does not give the sizes of buffers (except those of views), so a wrong length from a
+// producer cannot be detected.
 #include "runtime/rows/arrow_import.h"
 
 #include <algorithm>
@@ -30,13 +30,13 @@
 namespace quern {
 namespace {
 
-// An array's offset and length, together at most: more than memory holds, little enough that no address computed from
-// them overflows.
+// Upper bound of the sum of an array's offset and length: more than memory holds, and small enough that no address
+// computed from it overflows.
 constexpr int64_t kMaxElements = int64_t{1} << 44;
 constexpr uint32_t kMaxFixedBytes = 65536;
 constexpr uint32_t kViewBytes = 16;
 
-// Stands for buffers that may be absent: one offset of 0, and bytes of strings that are all empty.
+// Stands in for buffers that may be absent: one offset of 0, and the bytes of strings that are all empty.
 alignas(16) constexpr uint8_t kZeros[16] = {};
 
 // ---- formats and schemas ----
@@ -46,7 +46,7 @@ bool Digits(std::string_view text, uint32_t* number) {
   return error == std::errc() && rest == text.data() + text.size();
 }
 
-// "10,2" or "10,2,128": precision, scale (may be negative), and 128 bits where a width is told.
+// "10,2" or "10,2,128": precision, scale (may be negative), and 128 bits where a width is given.
 bool IsDecimal128(std::string_view parameters) {
   const size_t comma = parameters.find(',');
   uint32_t number = 0;
@@ -65,7 +65,7 @@ bool IsTimestamp(std::string_view parameters) {
          parameters[1] == ':';
 }
 
-// What stands in place of a format's '*'.
+// Whether the text in place of a format's '*' is valid for a type.
 bool ParametersFit(TypeId id, std::string_view parameters, ColumnType* type) {
   if (id == TypeId::kDecimal128) return IsDecimal128(parameters);
   if (id == TypeId::kTimestamp) return IsTimestamp(parameters);
@@ -73,7 +73,7 @@ bool ParametersFit(TypeId id, std::string_view parameters, ColumnType* type) {
   return Digits(parameters, &type->width_bytes) && type->width_bytes >= 1 && type->width_bytes <= kMaxFixedBytes;
 }
 
-// Whether a format is one of a row's, which are written "a", "a|b" or "a*".
+// Whether a format is one of a table row's formats, which are written "a", "a|b" or "a*".
 bool FormatFits(std::string_view format, const TypeRow& row, ColumnType* type) {
   std::string_view rest = row.arrow;
   while (!rest.empty()) {
@@ -90,7 +90,7 @@ bool FormatFits(std::string_view format, const TypeRow& row, ColumnType* type) {
   return false;
 }
 
-// The type of a format by itself, without dictionary and flags.
+// The type of a format alone, without dictionary and flags.
 bool TypeOfFormat(const char* format, ColumnType* type) {
   if (format == nullptr) return false;
   for (const TypeRow& row : AllTypes()) {
@@ -110,7 +110,7 @@ std::string AcceptedFormats() {
   return text + ", and dictionaries of these with integer indices";
 }
 
-// A stranger's text as it stands in a message: one line, not too long.
+// An untrusted text as a message shows it: on one line, not too long.
 std::string Show(const char* text) {
   constexpr size_t kMaxShownBytes = 80;
   if (text == nullptr) return "";
@@ -129,7 +129,7 @@ std::string FormatOf(const ArrowSchema& field) {
 
 bool IsInteger(const ColumnType& type) { return type.id >= TypeId::kI8 && type.id <= TypeId::kU64; }
 
-// *Errors*: whoever calls knows what to say.
+// *Errors*: returns false; the caller words the message.
 bool ReadType(const ArrowSchema& field, ColumnType* type) {
   ColumnType storage;
   if (!TypeOfFormat(field.format, &storage)) return false;
@@ -170,7 +170,7 @@ absl::Status CheckField(const ArrowSchema& schema, int child, const ColumnType& 
 
 // ---- bindings ----
 
-// One side's columns, keys first: what to call them, which child feeds them.
+// One column of a side (keys come first): its name in messages, and the child that feeds it.
 struct BoundColumn {
   std::string name;
   int child;
@@ -208,7 +208,7 @@ absl::StatusOr<std::vector<BoundColumn>> Bind(const ColumnBinding& binding, cons
 
 bool Bit(const uint8_t* bitmap, uint64_t i) { return (bitmap[i >> 3] >> (i & 7)) & 1; }
 
-// Set bits among n from bit `first`. *Cost*: n / 8 bytes read, 8 at a time.
+// Counts the set bits among n from bit `first`. *Cost*: n / 8 bytes read, 8 at a time.
 uint64_t CountSetBits(const uint8_t* bitmap, uint64_t first, uint64_t n) {
   uint64_t count = 0, i = first;
   const uint64_t end = first + n;
@@ -224,7 +224,7 @@ uint64_t CountSetBits(const uint8_t* bitmap, uint64_t first, uint64_t n) {
 
 // ---- arrays ----
 
-// Rows `first` to `first + num_rows` of an array, counted from its buffers' beginning, as one column sees them.
+// Rows `first` to `first + num_rows` of an array, counted from the beginning of its buffers, as one column sees them.
 struct Slice {
   const ArrowArray* array;
   uint64_t first;
@@ -251,7 +251,7 @@ absl::Status WrongAt(const std::string& what, uint64_t row, const std::string& c
   return Wrong(what + " at row " + std::to_string(row), column, value, accepted);
 }
 
-// Offset, length and null count by themselves; what they say of buffers comes later.
+// Checks offset, length and null count on their own; whether they fit the buffers is checked later.
 absl::Status CheckNumbers(const ArrowArray& array, const std::string& name) {
   if (array.release == nullptr) return Wrong("released array", name, "no release callback", "an array that is alive");
   if (array.length < 0) return Wrong("negative length", name, std::to_string(array.length), "0 or more");
@@ -285,7 +285,7 @@ absl::Status MissingBuffer(const Slice& slice, const char* which) {
                "no null pointer where there are " + std::to_string(slice.num_rows) + " rows");
 }
 
-// The nulls among all rows of an array, after a look whether it tells the same. *Cost*: one population count.
+// Counts the nulls among all rows of an array and compares them with its null count. *Cost*: one population count.
 absl::StatusOr<uint64_t> CountNulls(const Slice& slice) {
   const ArrowArray& array = *slice.array;
   const uint8_t* bitmap = slice.buffer(0);
@@ -298,7 +298,7 @@ absl::StatusOr<uint64_t> CountNulls(const Slice& slice) {
       "-1 or " + std::to_string(nulls) + (bitmap == nullptr ? ", since there is no bitmap" : ", as its bitmap says"));
 }
 
-// The bitmap where the slice has nulls, else nullptr.
+// Returns the bitmap if the slice has nulls, else nullptr.
 absl::StatusOr<const uint8_t*> ValidityOf(const Slice& slice) {
   QUERN_ASSIGN_OR_RETURN(const uint64_t nulls, CountNulls(slice));
   if (nulls == 0) return nullptr;
@@ -313,8 +313,8 @@ bool IsValid(const QuernColumn& column, uint64_t row) {
 
 // ---- strings ----
 
-// The first offset that breaks a rule, found slowly, once it is known that there is one. A slot that is null may be as
-// long as it likes.
+// Finds the first offset that breaks a rule. It is slow, and called only once such an offset is known to exist. A slot
+// that is null may have any length.
 template <class Offset>
 absl::Status WrongOffset(const Slice& slice, const uint8_t* offsets, const QuernColumn& column) {
   for (uint64_t row = 0; row < slice.num_rows; ++row) {
@@ -362,7 +362,7 @@ absl::Status ImportStrings(const Slice& slice, QuernColumn* column) {
 
 // ---- views ----
 
-// The data buffers of a view array, and their sizes, which stand in its last buffer.
+// The data buffers of a view array, and their sizes, which its last buffer holds.
 struct ViewBuffers {
   int64_t num;
   const uint8_t* sizes;
@@ -380,7 +380,7 @@ absl::Status CheckViewBuffers(const Slice& slice, const ViewBuffers& buffers) {
   return absl::OkStatus();
 }
 
-// Cost: one predictable branch for short strings; for longer ones a read of a size, of which there are few.
+// *Cost*: one predictable branch for a short string; a longer one also reads one of the few buffer sizes.
 absl::Status CheckView(const Slice& slice, const ViewBuffers& buffers, const uint8_t* view, uint64_t row) {
   const auto length = LoadAt<int32_t>(view, 0);
   if (static_cast<uint32_t>(length) <= kInlineStringBytes) return absl::OkStatus();
@@ -423,7 +423,7 @@ absl::Status ImportFixed(const Slice& slice, uint64_t width_bytes, QuernColumn* 
   return absl::OkStatus();
 }
 
-// A column without its dictionary, if it has one: `type` is then the indices'.
+// Imports a column without its dictionary; if it has one, `type` is that of the indices.
 absl::StatusOr<QuernColumn> ImportValues(const Slice& slice, const ColumnType& type) {
   const TypeRow& row = RowOf(type.id);
   QUERN_RETURN_IF_ERROR(CheckNumBuffers(*slice.array, row.storage, slice.name));
@@ -439,7 +439,7 @@ absl::StatusOr<QuernColumn> ImportValues(const Slice& slice, const ColumnType& t
 
 // ---- dictionaries ----
 
-// The number of indices that an index type can name in a dictionary: negative ones are none.
+// The number of entries that an index type can address in a dictionary; negative indices are invalid.
 template <class Index>
 uint64_t IndexLimit(uint64_t dictionary_rows) {
   return std::min<uint64_t>(dictionary_rows, uint64_t{std::numeric_limits<Index>::max()} + (sizeof(Index) < 8 ? 1 : 0));
@@ -457,8 +457,8 @@ absl::Status WrongIndex(const Slice& slice, const QuernColumn& column, uint64_t 
   return absl::OkStatus();
 }
 
-// One pass without branches, as OffsetsFit: of an index above `last`, either its own sign bit or that of `last - index`
-// is set.
+// One pass without branches, as in OffsetsFit: for an index above `last`, either its own sign bit or that of `last -
+// index` is set.
 template <class Bits>
 bool IndicesFit(const uint8_t* indices, uint64_t num_rows, Bits last) {
   Bits signs = 0;
@@ -469,7 +469,7 @@ bool IndicesFit(const uint8_t* indices, uint64_t num_rows, Bits last) {
   return signs >> (sizeof(Bits) * 8 - 1) == 0;
 }
 
-// Indices of unsigned types that use their top bit are no error but fail the fast test, and are looked at one by one
+// Indices of unsigned types that use their top bit are valid but fail the fast check. They are then checked one by one,
 // like those with nulls.
 template <class Index>
 absl::Status CheckIndices(const Slice& slice, const QuernColumn& column, uint64_t dictionary_rows) {
@@ -482,7 +482,7 @@ absl::Status CheckIndices(const Slice& slice, const QuernColumn& column, uint64_
   return WrongIndex<Index>(slice, column, limit);
 }
 
-// The indices' validity with the dictionary's nulls in it, from bit 0.
+// The validity of the indices combined with the dictionary's nulls, from bit 0.
 template <class Index>
 std::vector<uint8_t> FoldNulls(const QuernColumn& column, const QuernColumn& dictionary, uint64_t num_rows) {
   const auto* indices = static_cast<const uint8_t*>(column.values);
@@ -509,7 +509,7 @@ auto WithIndex(TypeId index, F&& f) {
 
 // ---- one batch ----
 
-// What keeps a batch's columns alive. Destroying it calls the producer's release.
+// The owner of a batch's columns. Its destructor calls the producer's release callback.
 struct ImportedBatch {
   ArrowArray array;
   std::deque<QuernColumn> dictionaries;  // columns point to them, so they must not move
@@ -593,7 +593,7 @@ absl::Status CheckStruct(const ArrowArray& array) {
   return wrong("struct array with null rows", std::max(static_cast<int64_t>(nulls), told), "none");
 }
 
-// Nulls in a column for which the kernel has no code.
+// Rejects nulls in a column for which the kernel has no code for nulls.
 absl::Status CheckNullable(const QuernColumn& column, const BoundColumn& bound) {
   if (column.validity == nullptr || bound.type->nullable) return absl::OkStatus();
   uint64_t row = 0;

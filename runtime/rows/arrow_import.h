@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrow C data in: from a struct array to the columns that kernels read, after a check that a wrong array cannot pass
-// silently.
+// Imports Arrow C data: checks a struct array, so that an invalid array cannot pass silently, and turns it into the
+// columns that kernels read.
 #ifndef QUERN_RUNTIME_ROWS_ARROW_IMPORT_H_
 #define QUERN_RUNTIME_ROWS_ARROW_IMPORT_H_
 
@@ -18,29 +18,29 @@
 
 namespace quern {
 
-// The column type that reads an Arrow field. *Errors*: Unimplemented that names the field, its format and what is
+// The column type that reads an Arrow field. *Errors*: Unimplemented, naming the field, its format and what is
 // accepted.
 absl::StatusOr<ColumnType> TypeOfArrow(const ArrowSchema& field);
 
-// Which children of a struct array are a side's keys and which its payload, in the spec's order. The columns of one
-// side; a child may stand in both. A `rowid` payload takes no child: its entry is -1.
+// Which children of a struct array are the keys of one side and which its payload, in the spec's order. A child may be
+// both. A `rowid` payload needs no child: its entry is -1.
 struct ColumnBinding {
   std::vector<int> keys;
   std::vector<int> payload;
 };
 
-// Whether a struct schema can feed one side of a spec: each bound field has its column's type; a nullable field needs a
-// nullable column only when nulls really come, so that is checked batch by batch.
-// *Errors*: InvalidArgument that names side, column, field and both types.
+// Checks that a struct schema can feed one side of a spec: each bound field must have its column's type. A nullable
+// field needs a nullable column only when nulls really occur, so that is checked batch by batch.
+// *Errors*: InvalidArgument, naming the side, the column, the field and both types.
 absl::Status CheckSchema(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& keys,
                          const std::vector<ColumnType>& payload, std::string_view side);
 
-// Takes over a struct array (it is moved; release is called when the last reader is gone, also on error) and answers
-// its columns.
-// *Checks and their cost*: lengths, offsets, numbers of buffers, null counts: O(columns), and where a bitmap is present
-// one population count of it (rows / 8 bytes read). String offsets: one pass (4 or 8 bytes a row), first one not
-// negative, none falling. Views: one pass, each inside its buffer. Dictionary indices: one pass, each inside its
-// dictionary. Fixed width: nothing per row. *Errors*: InvalidArgument that names the column, the row and the value.
+// Takes over a struct array and returns its columns. The array is moved; its release callback runs when the last reader
+// is gone, also on error.
+// *Cost* of the checks: lengths, offsets, numbers of buffers and null counts: O(columns), and one population count of
+// each bitmap (rows / 8 bytes read). String offsets: one pass (4 or 8 bytes a row); the first must not be negative,
+// none may fall. Views: one pass; each must lie inside its buffer. Dictionary indices: one pass; each must lie inside
+// its dictionary. Fixed width: nothing per row. *Errors*: InvalidArgument, naming the column, the row and the value.
 absl::StatusOr<BatchView> ImportArrow(ArrowArray* array, const ColumnBinding& binding,
                                       const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that every operator makes, in one wording:
+// Checks that every operator makes, with the same messages:
 //
 //     batch without the spec's columns: 1 keys, 0 payload columns; accepted: 1 and 2
 //     output batch of other columns: 3; accepted: 2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as all operators take them, and what each of them checks of a batch that comes in, an output batch, and a
-// kernel's answer.
+// Batches in the form that all operators accept, and the checks that each operator makes on an incoming batch, an
+// output batch and the code that a kernel returns.
 #ifndef QUERN_RUNTIME_ROWS_BATCH_VIEW_H_
 #define QUERN_RUNTIME_ROWS_BATCH_VIEW_H_
 
@@ -16,32 +16,32 @@ namespace quern {
 
 class OutputBatch;
 
-// Row ids go on from the batch before.
+// Row ids continue from the previous batch.
 constexpr uint64_t kCountedRowIds = UINT64_MAX;
 
-// Columns of one batch as kernels see them, plus what keeps their memory alive.
+// The columns of one batch as kernels see them, with the owner of their memory.
 struct BatchView {
   std::vector<QuernColumn> keys;
   std::vector<QuernColumn>
-      payload;  // joins: then the columns of the residual predicate; aggregations: the aggregates' columns
+      payload;  // joins: followed by the columns of the residual predicate; aggregations: the aggregates' columns
   const uint32_t* selection = nullptr;     // rows that take part, in order; nullptr: all
   uint64_t num_rows = 0;                   // selected rows
-  uint64_t first_row_id = kCountedRowIds;  // what rowid columns call the batch's row 0
+  uint64_t first_row_id = kCountedRowIds;  // the row id of the batch's row 0
   std::shared_ptr<const void>
-      owner;  // kept until the last reader of the columns is gone; may be null if the caller keeps them
+      owner;  // kept until the last reader of the columns is gone; may be null if the caller keeps the memory
 };
 
-// Whether a batch has fewer rows than numbers of rows can tell, and as many columns as a kernel reads, which it does
-// whatever the batch holds. payload_name: what the text calls the columns of `payload`. *Errors*: InvalidArgument.
+// Checks that row numbers of the batch fit their type, and that it has as many columns as a kernel reads, whatever the
+// batch holds. payload_name: what messages call the columns of `payload`. *Errors*: InvalidArgument.
 absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload,
                         const char* payload_name = "payload columns");
 
 enum class NoColumns : uint8_t { kRefused, kCounts };
-// Whether an output batch has this many columns (or, where it counts, none) and room for a row. *Errors*:
-// InvalidArgument.
+// Checks that an output batch has this many columns (or none, where the operator then counts) and room for a row.
+// *Errors*: InvalidArgument.
 absl::Status CheckOutput(const OutputBatch& out, size_t num_columns, NoColumns no_columns = NoColumns::kCounts);
 
-// What a kernel's negative answer (QuernCode) says.
+// The status for a kernel's negative return value (QuernCode).
 absl::Status StatusOfCode(int64_t code);
 
 }  // namespace quern

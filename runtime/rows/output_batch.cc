@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result columns, from the kernel's pen to an Arrow array without a copy.
+// Result columns, which kernels write and which become an Arrow array without a copy.
 //
-// What a column of 1000 rows takes, by storage (each buffer rounded up to 64 bytes, and 64 beyond):
+// Bytes of a column of 1000 rows, by storage (each buffer is rounded up to 64 bytes and has 64 more):
 //
 //     storage   validity   values             offsets         bytes
 //     64        125        8000
@@ -10,7 +10,7 @@
 //     var32     125                           1001 * 4        grows
 //     view      125        16 * 1000                          grows, strings above 12 bytes only
 //
-// A batch is used again and again: Reset keeps the buffers and zeroes the bitmaps, because kernels only set bits.
+// A batch is reused: Reset keeps the buffers and zeroes the bitmaps, because kernels only set bits.
 // ExportArrow gives the buffers away. Each child of the exported array owns its buffers on its own, since the C data
 // interface lets a consumer move children out and release the parent first. The memory counts against the budget until
 // then.
@@ -36,7 +36,8 @@ constexpr uint64_t kSpareBytes = 64;
 constexpr uint64_t kMaxBufferBytes = uint64_t{1} << 47;
 constexpr uint64_t kMaxCapacityRows = INT32_MAX;
 
-// What a row's string takes at first (a guess: half of the strings of TPC-H are shorter); the rest is growth.
+// Initial bytes of string data per row (a guess: half of the strings of TPC-H are shorter); the buffer grows beyond
+// that.
 constexpr uint64_t kFirstBytesPerRow = 16;
 constexpr uint64_t kMaxFirstBytes = uint64_t{1} << 20;
 
@@ -54,14 +55,14 @@ uint64_t ValuesBytes(const ColumnType& type, Storage storage, uint64_t rows) {
   return rows * StorageFieldBytes(storage);
 }
 
-// On large pages where it is large: result columns are written once, front to back, and each page is taken by a fault.
-// Null: out of memory.
+// Uses large pages for a large buffer: result columns are written once, front to back, and the first write to each page
+// is a fault. Null: out of memory.
 void* AllocateAligned(uint64_t bytes) {
   constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
   const bool is_huge = bytes >= thresholds::kLargeOutputBytes;
   void* data = nullptr;
   if (posix_memalign(&data, is_huge ? kHugePageBytes : kAlignmentBytes, bytes) != 0) return nullptr;
-  if (is_huge) madvise(data, bytes, MADV_HUGEPAGE);  // a request only
+  if (is_huge) madvise(data, bytes, MADV_HUGEPAGE);  // only a hint
   return data;
 }
 
@@ -103,7 +104,7 @@ void OutputBuffer::Free() {
   capacity_bytes_ = charged_bytes_ = 0;
 }
 
-// One column's buffers, and once they are exported also what its ArrowArray points to.
+// The buffers of one column and, once exported, also the memory to which its ArrowArray points.
 struct OutputBatch::Buffers {
   OutputBuffer validity;
   OutputBuffer values;
@@ -120,7 +121,7 @@ struct OutputBatch::Buffers {
   static void ReleaseExported(ArrowArray* array);
 };
 
-// expected_bytes: of strings.
+// expected_bytes: of string data.
 absl::Status OutputBatch::Buffers::Allocate(const ColumnType& type, uint64_t rows, uint64_t expected_bytes,
                                             const std::shared_ptr<MemoryBudget>& budget) {
   const Storage storage = RowOf(type.id).storage;
@@ -136,7 +137,7 @@ absl::Status OutputBatch::Buffers::Allocate(const ColumnType& type, uint64_t row
   return absl::OkStatus();
 }
 
-// Zeroes what kernels only add to, and points the column to the buffers.
+// Zeroes the memory to which kernels only add, and points the column to the buffers.
 void OutputBatch::Buffers::StartBatch(QuernOutColumn* column, const ColumnType& type, uint64_t capacity_rows) {
   if (type.nullable) std::memset(validity.data(), 0, BitmapBytes(capacity_rows));
   if (RowOf(type.id).storage == kBit) std::memset(values.data(), 0, BitmapBytes(capacity_rows));
@@ -183,7 +184,7 @@ void OutputBatch::Buffers::ReleaseExported(ArrowArray* array) {
   array->release = nullptr;
 }
 
-// Moves one column's buffers into an array: 2 buffers for fixed width, 3 for strings, 4 for views (whose last one tells
+// Moves one column's buffers into an array: 2 buffers for fixed width, 3 for strings, 4 for views (whose last one holds
 // the sizes of the data buffers, here one).
 ArrowArray OutputBatch::Buffers::Export(std::unique_ptr<Buffers> buffers, const QuernOutColumn& column, Storage storage,
                                         uint64_t num_rows) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kernels write their result columns.
+// The batch into which kernels write result columns.
 #ifndef QUERN_RUNTIME_ROWS_OUTPUT_BATCH_H_
 #define QUERN_RUNTIME_ROWS_OUTPUT_BATCH_H_
 
@@ -15,16 +15,16 @@
 
 namespace quern {
 
-// The buffers of one batch of result rows. Reused from call to call unless they were exported.
-// *Nulls*: a column whose type is nullable has a validity bitmap, the others none. *Threads*: one.
+// The buffers of one batch of result rows. They are reused from call to call unless they were exported.
+// *Nulls*: a column has a validity bitmap if and only if its type is nullable. *Threads*: one.
 class OutputBatch {
  public:
-  // Types as in the spec; dictionary types come out decoded, as their value type.
+  // Types as in the spec; dictionary types are output decoded, as their value type.
   // capacity_rows: at most 2^31 - 1.
   OutputBatch(std::vector<ColumnType> types, uint64_t capacity_rows, std::shared_ptr<MemoryBudget> budget);
   ~OutputBatch();
 
-  // Takes (or zeroes) the buffers for a new batch. *Errors*: ResourceExhausted.
+  // Allocates (or zeroes) the buffers for a new batch. *Errors*: ResourceExhausted.
   absl::Status Reset();
 
   uint64_t capacity() const { return capacity_rows_; }
@@ -36,7 +36,7 @@ class OutputBatch {
   const QuernOutColumn& column(size_t i) const { return columns_[i]; }
 
   // Moves the rows out as an Arrow struct array, one child per column, whose release callback frees the buffers; the
-  // batch is empty after it. *Ownership*: the caller releases `out`. *Cost*: no row is copied.
+  // batch is then empty. *Ownership*: the caller releases `out`. *Cost*: no row is copied.
   void ExportArrow(ArrowArray* out);
 
  private:
@@ -48,7 +48,7 @@ class OutputBatch {
   std::vector<QuernOutColumn> columns_;
   std::vector<std::unique_ptr<Buffers>> buffers_;
   std::vector<uint64_t>
-      exported_bytes_;  // by column, of strings: the last batch's, which the next one is likely to have as well
+      exported_bytes_;  // string bytes of the last exported batch, by column: a guess for the next batch
 };
 
 }  // namespace quern

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words of tables by eight, on machines with AVX-512: reading those in eight slots, and hashing eight.
+// Key words in vectors of eight, on machines with AVX-512: loading them from eight slots, and hashing them.
 #ifndef QUERN_RUNTIME_ROWS_PACKED_KEY_LANES_H_
 #define QUERN_RUNTIME_ROWS_PACKED_KEY_LANES_H_
 
@@ -21,7 +21,7 @@ namespace quern {
 QUERN_AVX512_INLINE __m512i AllEight(uint64_t value) { return _mm512_set1_epi64(static_cast<int64_t>(value)); }
 QUERN_AVX512_INLINE __m512i AllEight(const void* value) { return AllEight(reinterpret_cast<uint64_t>(value)); }
 
-// As blocks::Mix, whose vectors are no arguments of functions for machines without them.
+// As blocks::Mix, whose vector types cannot be function arguments on machines without them.
 QUERN_AVX512_INLINE __m512i HashEight(__m512i words) {
   const __m512i once =
       _mm512_mullo_epi64(_mm512_xor_si512(words, _mm512_srli_epi64(words, 32)), AllEight(blocks::kMultiplier1));
@@ -46,8 +46,8 @@ QUERN_AVX512_INLINE __m128i FourHalfWords(uint8_t* const* slots, uint64_t offset
                         Load<int32_t>(slots[2] + offset), Load<int32_t>(slots[3] + offset));
 }
 
-// The words that lie `offset` bytes behind eight addresses. By a load each: gathering them takes twice as long on Zen
-// 5.
+// The words at `offset` bytes from each of eight addresses. Each is loaded on its own: a gather takes twice as long on
+// Zen 5.
 template <class Word>
 QUERN_AVX512_INLINE __m512i WordsIn(uint8_t* const* slots, uint64_t offset) {
   if constexpr (sizeof(Word) == 4) {
@@ -67,7 +67,7 @@ QUERN_AVX512_INLINE __m512i OfRows(const T* from, const uint32_t* rows) {
                     TwoWords(from + rows[4], from + rows[5]), TwoWords(from + rows[6], from + rows[7]));
 }
 
-// Eight words of a batch as slots hold them.
+// Eight words of a batch, in the form in which slots hold them.
 template <class Word>
 QUERN_AVX512_INLINE __m512i AsInSlots(__m512i words) {
   return _mm512_and_si512(words, AllEight(static_cast<Word>(-1)));

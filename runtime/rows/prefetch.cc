@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of prefetch settings and of schedules, and the look-up by size. Example, a plan's
+// Text of prefetch settings and of schedules, and the look-up by size. For example, a plan's
 //
 //     prefetch_probe_open = 0@1M,64@32M,128/hint=nta
 //
-// leaves tables up to 1 MiB alone, asks 64 rows ahead in those up to 32 MiB, and 128 rows ahead and past the caches in
-// those beyond.
+// does not prefetch in tables up to 1 MiB, prefetches 64 rows ahead in those up to 32 MiB, and 128 rows ahead and past
+// the caches in larger ones.
 #include "runtime/rows/prefetch.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ absl::Status BadSize(std::string_view text) {
                          "behind the last setting");
 }
 
-// "group=32" of a setting.
+// Reads an option of a setting, such as "group=32".
 bool ReadOption(std::string_view option, PrefetchSetting* setting) {
   const size_t equals = option.find('=');
   if (equals == std::string_view::npos) return false;
@@ -85,7 +85,7 @@ bool ReadSize(std::string_view text, uint64_t* bytes) {
   return true;
 }
 
-// The part of a text up to a letter; takes it and the letter off the text.
+// Returns the part of a text up to a letter, and removes that part and the letter from the text.
 std::string_view TakePart(std::string_view* text, char letter) {
   const size_t end = std::min(text->find(letter), text->size());
   const std::string_view part = text->substr(0, end);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loop's side of a prefetch setting: how it asks is a type, chosen once outside of the loop, so that a loop that does
-// not ask has no instruction of it. Example, 8 rows at distance 3 (at kWholeBatch the first line has all of them):
+// Applies a prefetch setting to a loop. The kind of prefetch is a type, chosen once outside the loop, so that a loop
+// that does not prefetch contains no instruction for it. Example with 8 rows at distance 3 (at kWholeBatch the first
+// column holds all of them):
 //
-//     asked for    0 1 2 | 3   4   5   6   7
+//     prefetched   0 1 2 | 3   4   5   6   7
 //     used               |   0   1   2   3   4  5 6 7
 #ifndef QUERN_RUNTIME_ROWS_PREFETCH_LINES_H_
 #define QUERN_RUNTIME_ROWS_PREFETCH_LINES_H_
@@ -14,8 +15,8 @@
 
 namespace quern {
 
-// Columns are asked for so far ahead that they would push groups out of an L1 cache: 10,000 groups take a tenth less
-// with the hint for L2.
+// Columns are prefetched so far ahead that they would evict groups from an L1 cache: aggregating into 10,000 groups
+// takes a tenth less time with the hint for L2.
 constexpr PrefetchHint kInputHint = PrefetchHint::kT1;
 
 // Calls f.operator()<Prefetch>().
@@ -32,16 +33,16 @@ inline __attribute__((always_inline)) decltype(auto) WithPrefetch(const Prefetch
   return f.template operator()<PrefetchWith<PrefetchHint::kT0>>();
 }
 
-// Rows of a batch of n that are asked for before the first is used. kWholeBatch is more than any batch has.
+// Rows, of a batch of n, that are prefetched before the first is used. kWholeBatch exceeds the rows of any batch.
 inline uint32_t RowsAhead(const PrefetchSetting& setting, uint32_t n) {
   return std::min<uint32_t>(setting.distance, n);
 }
-// The same of a line whose address lies in the line that RowsAhead is for.
+// The same for a line whose address is read from the line of RowsAhead.
 inline uint32_t RowsAheadTwice(const PrefetchSetting& setting, uint32_t n) {
   return std::min<uint32_t>(2u * setting.distance, n);
 }
 
-// use(i) for rows 0 .. n-1, ask(i) `ahead` rows before.
+// Calls use(i) for rows 0 .. n-1, and prefetch(i) `ahead` rows before use(i).
 template <class Prefetch, class PrefetchRow, class UseRow>
 inline __attribute__((always_inline)) void ForEachRow(uint32_t n, uint32_t ahead, PrefetchRow&& prefetch,
                                                       UseRow&& use) {

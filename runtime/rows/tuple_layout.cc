@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placing fields: the widest first, each at a multiple of its own width (8 at most, which is the most that is read at
-// once), then the bits that tell nulls. For an i16 and a string: the string at 0, the number at 16.
+// Places fields: the widest first, each at a multiple of its own width (at most 8, the largest unit that is read at
+// once), then the null bits. For an i16 and a string: the string at 0, the number at 16.
 #include "runtime/rows/tuple_layout.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace quern {
 namespace {
 
-// Bits of a key in a word, the null bit included; more than 64 where it does not fit at all.
+// Bits of a key in a word, including the null bit; more than 64 where it does not fit at all.
 uint32_t BitsInWord(const KeySpec& key) {
   const Storage storage = RowOf(key.type.id).key_storage;
   const uint32_t null_bits = key.type.nullable && key.null_equal ? 1 : 0;

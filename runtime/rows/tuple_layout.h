@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the fields of a tuple lie: the join's and the aggregation's tuples are laid out by the same rules
-// (join_descriptor.cc shows an example).
+// Where the fields of a tuple lie. Joins and aggregations lay out their tuples by the same rules (join_descriptor.cc
+// shows an example).
 #ifndef QUERN_RUNTIME_ROWS_TUPLE_LAYOUT_H_
 #define QUERN_RUNTIME_ROWS_TUPLE_LAYOUT_H_
 
@@ -21,15 +21,15 @@ constexpr uint32_t kDefaultGroupRows = 64;
 bool IsUnsigned(TypeId id);
 uint32_t RoundUp(uint32_t n, uint32_t multiple);
 
-// A column's field without a place.
+// A column's field, not yet placed.
 QuernField MakeField(const ColumnType& type, Storage storage);
-// A key's; inline_key_bytes: of a string that a tuple holds itself.
+// The field of a key; inline_key_bytes: how many bytes of a string the tuple itself holds.
 QuernField MakeKey(const KeySpec& key, uint32_t inline_key_bytes);
 uint32_t FieldBytes(const QuernField& field);
 
-// Bits of the word that keys pack into; 0 where they do not fit one.
+// Bits of the word into which keys pack; 0 where they do not fit one word.
 uint32_t WordBits(const std::vector<KeySpec>& keys);
-// Gives each key its bits of the word; answers the sign bit of a single signed key, else 0.
+// Assigns each key its bits of the word; returns the sign bit of a single signed key, else 0.
 uint64_t PackKeys(const std::vector<KeySpec>& specs, std::vector<QuernField>* keys);
 // "keys[0] from bit 0, keys[1] from bit 32 (null: bit 48)"
 std::string WordText(const std::vector<QuernField>& keys);
@@ -41,9 +41,10 @@ struct TupleLayout {
   uint32_t num_null_bits = 0;
 
   void PlacePackedKey(uint32_t bytes) { end = alignment = bytes; }
-  // The widest first, so that natural alignment costs padding only between parts; equally wide ones in the given order.
+  // Places the widest fields first, so that natural alignment costs padding only between parts; fields of equal width
+  // keep the given order.
   void Place(std::initializer_list<std::vector<QuernField>*> parts);
-  // In the bytes from `end` on, which must not move after it.
+  // Places a null bit in the bytes that begin at `end`; `end` must not move afterwards.
   void PlaceNullBit(QuernField* field);
 };
 

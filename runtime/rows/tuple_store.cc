@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why deal tuples out at all? A table of 10 M rows takes 200 MB, so that each insertion into it misses every cache;
-// partitioned into 64 parts, a part's share is 3 MB and its tuples 2.5 MB, which stay in the L2 and L3 caches while one
+// Why are tuples radix-partitioned? A table of 10 M rows takes 200 MB, so each insertion into it misses every cache.
+// With 64 partitions, the slots of one take 3 MB and its tuples 2.5 MB, which stay in the L2 and L3 caches while one
 // thread inserts them. Partitioning costs 64 streams of sequential writes (about 2 ns a row, `join_bench
-// --benchmark_filter=partitions`), and lets threads build parts side by side without a lock: slots are taken from the
-// top bits of the hash, in the same order as parts.
+// --benchmark_filter=partitions`), and lets threads build partitions at the same time without a lock: slots come from
+// the top bits of the hash, in the same order as partitions.
 //
-//     hash 0x83f1.. -> part 0x83f1.. >> 58 = 32 of 64 -> slots [S/2, S/2 + S/64) of S
+//     hash 0x83f1.. -> partition 0x83f1.. >> 58 = 32 of 64 -> slots [S/2, S/2 + S/64) of S
 #include "runtime/rows/tuple_store.h"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ namespace quern {
 namespace {
 
 constexpr uint64_t kSmallSpanRows = 1024,
-                   kSmallSpanBytes = uint64_t{64} << 10;  // whichever is less, where few rows come
+                   kSmallSpanBytes = uint64_t{64} << 10;  // the smaller of the two, where there are few rows
 constexpr uint64_t kFirstSpanRows = uint64_t{1} << 16, kLastSpanRows = uint64_t{1} << 20;
 constexpr uint64_t kLargestSpanBytes = uint64_t{64}
-                                       << 20;  // wide tuples: no span takes a budget for rows that may not come
-constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;  // guess: eight pages; 64 parts take 2 MB ahead
+                                       << 20;  // wide tuples: no span uses up a budget for rows that may not arrive
+constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;  // a guess: eight pages; 64 partitions reserve 2 MB
 constexpr uint32_t kBlockRows = 1024;
 
 template <uint32_t kBytes>
@@ -39,8 +39,9 @@ void LoadPackedKeysOf(const uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, u
 
 }  // namespace
 
-// The same loop for the vectors that the machine has: a 64-bit multiplication of eight lanes at once is an instruction
-// of AVX-512 only, and AVX2 still makes four out of 32-bit ones. 0.78, 0.38 and 0.14 ns a word on a Zen 5 core.
+// One loop, compiled for the vectors of each machine: a 64-bit multiplication of eight lanes at once is an instruction
+// of AVX-512 only; AVX2 composes four lanes from 32-bit multiplications. On a Zen 5 core a word takes 0.78 ns without
+// vectors, 0.38 ns with AVX2 and 0.14 ns with AVX-512.
 namespace {
 
 using HashLoop = void (*)(const uint64_t* words, uint32_t n, uint64_t* hashes);
@@ -133,9 +134,9 @@ absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
   return &flat_.back();
 }
 
-// Behind each stream's end lines are asked for to be written: hardware does not foresee 64 streams (10 M build rows of
-// i64: appending takes 4.9 instead of 6.2 ns a row where that is 192 bytes ahead, of 16 letters 12.4 instead of 15.1;
-// Zen 4, `join_bench --benchmark_filter=partitions`).
+// Prefetches lines behind the end of each stream for writing, since hardware prefetchers do not follow 64 streams. With
+// 192 bytes of distance, appending 10 M build rows takes 4.9 instead of 6.2 ns a row for i64 keys, and 12.4 instead of
+// 15.1 ns for strings of 16 letters (Zen 4, `join_bench --benchmark_filter=partitions`).
 template <class TupleAt>
 absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n) {
   const uint32_t bytes = format_.tuple_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where one appender keeps its tuples until the table is built: in order of arrival while they are few (*flat*), then
-// partitioned by the top bits of their hashes into *parts*, each of which is a contiguous range of the table, to be
-// built by one thread in its cache.
+// The tuples of one appender until the table is built: in order of arrival while they are few (*flat*), then
+// radix-partitioned by the top bits of their hashes. Each *partition* becomes a contiguous range of the table, which
+// one thread builds in its cache.
 #ifndef QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
 #define QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
 
@@ -15,10 +15,10 @@
 
 namespace quern {
 
-// Neighbouring tuples.
+// Tuples that lie next to each other in memory.
 struct TupleSpan {
   uint8_t* tuples = nullptr;
-  uint64_t* hashes = nullptr;  // one each; nullptr: packed keys, whose hash is made of the word
+  uint64_t* hashes = nullptr;  // one per tuple; nullptr: packed keys, whose hash is computed from the word
   uint64_t num_tuples = 0;
   uint64_t capacity = 0;
 };
@@ -26,19 +26,19 @@ using TupleList = std::vector<TupleSpan>;
 
 struct TupleFormat {
   uint32_t tuple_bytes = 0;
-  uint32_t packed_bytes = 0;  // 0: hashes are kept beside the tuples
+  uint32_t packed_bytes = 0;  // 0: hashes are stored in an array of their own
   bool zero_hashes = false;
-  uint32_t prefetch_bytes = 0;  // distance behind each part's last tuple; 0: none
+  uint32_t prefetch_bytes = 0;  // prefetch distance behind each partition's last tuple; 0: none
 };
 
 // Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.
 void HashPackedKeys(const uint64_t* words, uint32_t n, bool zero, uint64_t* hashes);
-// The words of n neighbouring tuples.
+// Loads the words of n neighbouring tuples.
 void LoadPackedKeys(const uint8_t* tuples, uint32_t n, const TupleFormat& format, uint64_t* words);
-// Hashes of n tuples of a span, from the first-th on.
+// Loads or computes the hashes of n tuples of a span, starting with tuple number `first`.
 void LoadHashes(const TupleSpan& span, uint64_t first, uint32_t n, const TupleFormat& format, uint64_t* hashes);
 
-// The addresses of tuples begin .. end-1 of a list, whose spans begin at `positions`; answers how many there are.
+// Writes the addresses of tuples begin .. end-1 of a list whose spans begin at `positions`; returns their number.
 // *Cost*: a search, then 1 ns a tuple. *Threads*: any number at once.
 uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& positions, uint64_t tuple_bytes, uint64_t begin,
                    uint64_t end, uint8_t** tuples);
@@ -47,16 +47,17 @@ class TupleStore {
  public:
   TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages);
 
-  // The end of the flat list, with room for one tuple at least; `rows` is how many will come. The caller writes and
-  // raises num_tuples.
+  // Returns the last span of the flat list, with room for at least one tuple; `rows` is the number still to come. The
+  // caller writes the tuples and raises num_tuples.
   absl::StatusOr<TupleSpan*> FlatSpan(uint64_t rows);
 
-  // Moves the flat tuples into 2^bits parts. *Cost*: one pass. *Errors*: ResourceExhausted, which leaves them flat.
+  // Moves the flat tuples into 2^bits partitions. *Cost*: one pass. *Errors*: ResourceExhausted, which leaves them
+  // flat.
   absl::Status Partition(uint32_t bits);
   bool is_partitioned() const { return !parts_.empty(); }
-  // Adds tuples to their parts. *Cost*: one copy each, into as many streams as there are parts.
+  // Adds tuples to their partitions. *Cost*: one copy per tuple, into as many streams as there are partitions.
   absl::Status Partition(const uint8_t* tuples, const uint64_t* hashes, uint32_t n);
-  // The same for tuples that lie anywhere.
+  // The same for tuples at arbitrary addresses.
   absl::Status Partition(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n);
 
   const TupleList& flat() const { return flat_; }
