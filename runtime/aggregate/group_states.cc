@@ -31,7 +31,7 @@ bool HasSeen(const QuernAccumulator& a, const uint8_t* tuple) {
   return a.seen_mask == 0 || (tuple[a.seen_offset] & a.seen_mask) != 0;
 }
 
-// ---- merging -------------------------------------------------------------------------------------------------------
+// ---- merging ------------------------------------------------------------------------------------------------------
 
 void MergeMoments(const uint8_t* from, uint8_t* into) {
   const blocks::Moments a = Load<blocks::Moments>(into), b = Load<blocks::Moments>(from);
@@ -65,7 +65,7 @@ void MergeComoments(const uint8_t* from, uint8_t* into) {
 // Adds one state of an update function to another. `seen`: whether `from` has a value.
 template <Step kStep>
 void MergeOne(const uint8_t* from, bool seen, bool is_signed, uint8_t* into, uint8_t* overflowed) {
-  using namespace blocks;  // NOLINT: the steps
+  using namespace blocks;  // NOLINT: the update functions
   const auto word = [&](uint32_t offset) { return Load<uint64_t>(from + offset); };
   if constexpr (kStep == kUpdateRows) AddTo<uint64_t>(into, word(0));
   if constexpr (kStep == kUpdateSum) UpdateSum(Load<int64_t>(from), into, is_signed, overflowed);
@@ -123,7 +123,7 @@ void MergeFused(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const*
   }
 }
 
-// ---- results ----------------------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------------------------
 
 void WriteNull(QuernOutColumn* out, uint64_t row, bool valid) {
   if (out->validity == nullptr) return;

@@ -166,7 +166,7 @@ absl::Status AggregateAppender::Finish() {
   return aggregate_->AddLocalState(std::move(local_state_));
 }
 
-// ---- finalising ----------------------------------------------------------------------------------------------------
+// ---- finalising ---------------------------------------------------------------------------------------------------
 
 struct HashAggregate::Result {
   std::vector<std::unique_ptr<GroupTable>> tables;
@@ -242,7 +242,7 @@ absl::Status HashAggregate::FinaliseShared() {
   return absl::OkStatus();
 }
 
-// ---- reading ----------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------------------------
 
 struct GroupReader::State {
   explicit State(std::shared_ptr<CounterSet> set) : counters(std::move(set)) {}

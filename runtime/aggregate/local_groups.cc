@@ -28,7 +28,7 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kScanRows = 1024;
-constexpr uint32_t kMergeRows = 256;  // twice as many tuples stay in an L1 cache from one aggregate to the next
+constexpr uint32_t kMergeRows = 256;  // twice this many tuples stay in an L1 cache from one aggregate to the next
 constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kGroupsToAdapt = thresholds::kGroupsToExpectBy;
 
@@ -263,7 +263,7 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
   return absl::OkStatus();
 }
 
-// ---- partitioning ---------------------------------------------------------------------------------------------------
+// ---- partitioning -------------------------------------------------------------------------------------------------
 
 absl::Status LocalGroups::CheckPays() {
   if (context_.descriptor->group()->num_keys == 0) return absl::OkStatus();

@@ -133,7 +133,7 @@ absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t wi
   uint64_t hashes[kBlockRows];
   b::HashMemo cache;
   for (uint32_t i = 0; i < values.n; ++i) {
-    // The addition keeps the hash 0, which would have the highest rank, away from 0.
+    // Without the addition, the input hash 0 would stay 0 and get the highest rank.
     hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], rule, width, &cache) + b::kCombine);
   }
   const RowsToCome states(2 * values.prefetch_rows, values.n), registers(values.prefetch_rows, values.n);

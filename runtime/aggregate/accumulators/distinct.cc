@@ -71,7 +71,7 @@ absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t w
   return absl::OkStatus();
 }
 
-// ---- saved sets: 8 bytes for the number of values, and the values ----
+// ---- saved sets: 8 bytes for the number of values, and the values -------------------------------------------------
 
 template <class Word>
 void SaveSet(const DistinctSet<Word>& set, std::string* bytes) {
@@ -110,7 +110,7 @@ bool IsIntact(std::string_view bytes, CollationRule rule, b::HashMemo* cache, Ac
   return reader.IsAtEnd();
 }
 
-// ---- accumulators ----
+// ---- accumulators -------------------------------------------------------------------------------------------------
 
 template <class Slot>
 class CountDistinct : public SpecAccumulator {

@@ -15,7 +15,7 @@
 
 namespace quern {
 
-// ---- slots: the elements of a table; all zero: empty ----
+// ---- slots: the elements of a table; all zero: empty --------------------------------------------------------------
 
 // A value of up to 8 bytes is its own slot; the value 0, which marks an empty slot, is a flag of the set.
 using WordSlot = uint64_t;
@@ -50,7 +50,7 @@ inline uint64_t HashOf(const WideSlot& slot) {
 }
 inline uint64_t HashOf(const StringSlot& slot) { return uint64_t{slot.tag} << 32; }
 
-// ---- candidates: values that may be new ----
+// ---- candidates: values that may be new ---------------------------------------------------------------------------
 
 struct WordCandidate {
   WordSlot value;
@@ -115,7 +115,7 @@ inline WordCandidate Moved(WordSlot slot, CollationRule) { return {slot}; }
 inline WideCandidate Moved(const WideSlot& slot, CollationRule) { return {slot}; }
 inline MovedString Moved(const StringSlot& slot, CollationRule rule) { return {slot, rule}; }
 
-// ---- the set ----
+// ---- the set ------------------------------------------------------------------------------------------------------
 
 // Linear probing from the hash's top bits, with at most 3 of 4 slots taken. All zero: the empty set.
 template <class Slot>

@@ -42,7 +42,7 @@ class SpecAccumulator : public OutOfLineAggregate {
   AggregateSpec spec_;
 };
 
-// ---- values of a batch ----
+// ---- values of a batch --------------------------------------------------------------------------------------------
 
 constexpr uint32_t kBlockRows = 512;  // rows read before they are used: 12 KB of strings at most, in the L1 cache
 
@@ -78,7 +78,7 @@ absl::Status ForEachBlock(const ColumnType& type, const AccumulatorRows& rows, F
   return absl::OkStatus();
 }
 
-// ---- states ----
+// ---- states -------------------------------------------------------------------------------------------------------
 
 template <class State>
 State* StateAt(uint8_t* state) {
@@ -101,7 +101,7 @@ struct Piece {
   void GiveBack(AccumulatorMemory* memory);
 };
 
-// ---- results ----
+// ---- results ------------------------------------------------------------------------------------------------------
 
 inline void WriteValidity(QuernOutColumn* out, uint64_t row, bool valid) {
   if (out->validity == nullptr) return;
@@ -112,7 +112,7 @@ inline void WriteValidity(QuernOutColumn* out, uint64_t row, bool valid) {
 // Converts the result of FitStrings.
 absl::StatusOr<uint32_t> FitOf(int64_t fit_or_code);
 
-// ---- saved states ----
+// ---- saved states -------------------------------------------------------------------------------------------------
 
 // Numbers as they lie in memory: all machines that Quern generates kernels for are little-endian.
 template <class T>

@@ -322,7 +322,7 @@ absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tupl
   return FindAll(PackedKeys{context_, words, from.n}, from.n, tuples);
 }
 
-// ---- memory ----------------------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------------------------
 
 absl::Status DirectoryGroups::MakeRoom(uint32_t n) {
   const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
@@ -392,7 +392,7 @@ void DirectoryGroups::Release() {
   shift_ = 64;
 }
 
-// ---- reading ----------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------------------------
 
 uint32_t DirectoryGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
   return ScanSpans(spans_, span_positions_, context_.descriptor->group()->tuple_bytes, begin, end, tuples);

@@ -194,7 +194,7 @@ void GroupCache::Learn(const uint32_t* others, uint32_t num_others, uint8_t* con
   for (uint32_t o = 0; o < num_others; ++o) {
     const Entry learnt = {words_[others[o]], found[o]};
     Entry* const entry = EntryOf(learnt.word);
-    // Two words may share one entry, and each would be learnt repeatedly.
+    // Two words may share one entry, and replace each other repeatedly.
     if (entry->word != learnt.word && num_words_known_++ < kRegisterCache) few_[num_words_known_ - 1] = learnt;
     *entry = learnt;
   }

@@ -337,7 +337,7 @@ absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   uint64_t packed[kMaxBatchRows];
   const uint64_t* words = ColumnOfPackedKeys(rows);
   const uint32_t packed_keys_ahead =
-      words != nullptr && HasAvx512() ? context_.options.distances.input_rows : 0;  // only loops over eight words ask
+      words != nullptr && HasAvx512() ? context_.options.distances.input_rows : 0;  // for loops over eight words only
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;

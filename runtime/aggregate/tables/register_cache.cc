@@ -21,7 +21,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kSampleRows = 256;  // that tell a block's words
+constexpr uint32_t kSampleRows = 256;  // enough to see which words a block has
 constexpr uint64_t kMostTries = 4096;
 
 }  // namespace
