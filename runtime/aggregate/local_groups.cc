@@ -7,7 +7,6 @@
 //     update_valid    no argument is null
 //     update          any other
 //
-//
 // When several threads aggregate 20 M rows into 10 M groups, tables of their own gain nothing: each would hold nearly
 // all groups, and merging them would repeat the work. So when that many groups are expected (local_groups) and few rows
 // have shared a group so far, the table's groups are radix-partitioned by hash, and so is each later row, as a group of

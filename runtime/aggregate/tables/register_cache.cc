@@ -6,7 +6,6 @@
 //     words   7 9 4             places   7 -> 30, 9 -> 2, 4 -> 17       7 * multiplier >> 59 == 30
 //     rows    9 9 7 5 4 ..               2  2  30  4  17 ..             place 4 holds no 5: look in the table
 //
-//
 // For sixteen words, one odd number in a hundred is such a multiplier; numbers are tried until one is found. A row then
 // takes 0.1 ns, compared with 0.4 for the two multiplications of a hash, an address and a load.
 #include "runtime/aggregate/tables/register_cache.h"
