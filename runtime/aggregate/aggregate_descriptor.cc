@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where key, states and bits of a group lie. For keys=i32 aggs=count_star,sum(i32),max(f64:nullable) the tuple is
+// Places the keys, states and bits of a group in its tuple. For keys=i32 aggs=count_star,sum(i32),max(f64:nullable) the
+// tuple is
 //
 //     offset  bytes  field     type    state
 //          0      4  word      32 bits
@@ -9,11 +10,11 @@
 //         24      8  aggs[2]   max
 //     tuple_bytes 32
 //
-// The bits go into the gap behind a narrow word where they fit. Tuples with packed keys are slots of a table, so their
-// size is brought up to a power of two where that wastes a quarter at most: then no tuple of up to 64 bytes lies in two
-// cache lines.
+// The bits fill the gap behind a narrow word where they fit. Tuples with packed keys are slots of a table, so their
+// size is rounded up to a power of two where that wastes at most a quarter: no tuple of up to 64 bytes then crosses a
+// cache line.
 //
-// A dictionary key is the number of its value (u32), a word's worth, whatever the value's type (key_dictionaries.h).
+// A dictionary key is the number of its value (u32) and fits a word, whatever the value's type (key_dictionaries.h).
 #include "runtime/aggregate/aggregate_descriptor.h"
 
 #include <algorithm>
@@ -88,7 +89,7 @@ Step StepOf(const AggregateSpec& aggregate) {
   return kUpdateOutOfLine;
 }
 
-// Whether the state itself does not tell that there were no values.
+// Whether a separate bit must record that there were values, because the state does not show it.
 bool NeedsSeenBit(Step step) {
   switch (kUpdateFunctions[step].reads) {
     case kReadsNothing:
@@ -180,7 +181,7 @@ void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, uint32_
       ++a.num_arguments;
     }
   }
-  // Raw bits, so that what comes out is what went in.
+  // Raw bits, so that values come out unchanged.
   if (kUpdateFunctions[a.step].reads == kReadsBits) a.arguments[0].storage = RowOf(aggregate.arguments[0].id).storage;
   accumulators_.push_back(a);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an aggregation's spec to the descriptor that kernels are specialised for: where key, states and bits of a group
-// lie in its tuple.
+// Turns an aggregation's spec into the descriptor that kernels are specialised for: it says where the keys, states and
+// bits of a group lie in its tuple.
 #ifndef QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
 #define QUERN_RUNTIME_AGGREGATE_AGGREGATE_DESCRIPTOR_H_
 
@@ -22,10 +22,10 @@ struct NeededAggregateEntryPoints {
 };
 NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descriptor);
 
-// A descriptor with the fields that it points to.
+// A descriptor and the fields that it points to.
 class AggregateDescriptor {
  public:
-  // inline_key_bytes: of a string key that a tuple holds itself; 12 to 60, 4 more than a multiple of 8.
+  // inline_key_bytes: how much of a string key the tuple itself holds; 12 to 60, 4 more than a multiple of 8.
   // *Errors*: NotFound for a host's function that is not registered.
   static absl::StatusOr<std::shared_ptr<AggregateDescriptor>> Make(const KernelSpec& spec,
                                                                    uint32_t inline_key_bytes = kInlineStringBytes);
@@ -36,16 +36,16 @@ class AggregateDescriptor {
   const QuernJoinDescriptor* group() const { return &descriptor_.group; }
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_.group; }
   const KernelSpec& spec() const { return spec_; }
-  // By aggregate; null where the kernel's loop keeps it up to date.
+  // By aggregate; null where the kernel's loop updates the aggregate.
   const OutOfLineAggregate* called(size_t aggregate) const { return out_of_line_[aggregate].get(); }
   bool has_out_of_line() const { return has_out_of_line_; }
   // The first of the batch's columns that belong to an aggregate.
   uint32_t first_column(size_t aggregate) const { return first_columns_[aggregate]; }
-  // PAD SPACE keys: the tuple's u32 that counts the spaces which were cut off the group's first key; 0: the key is no
-  // such one.
+  // PAD SPACE keys: offset in the tuple of a u32, the number of spaces that were cut off the group's first key; 0 for
+  // other keys.
   uint32_t spaces_offset(size_t key) const { return spaces_offsets_[key]; }
 
-  // The tuple as a table: offset, bytes, field, type. What `quern dump layout` prints.
+  // The tuple as a table of offset, bytes, field and type, as `quern dump layout` prints it.
   std::string Print() const;
 
  private:
@@ -66,7 +66,7 @@ class AggregateDescriptor {
   QuernAggregateDescriptor descriptor_;
 };
 
-// The type of a key as kernels see it: dictionaries as numbers of their values (u32).
+// The type of a key as kernels see it: a dictionary key is the number of its value (u32).
 KeySpec KernelKey(const KeySpec& key);
 
 }  // namespace quern

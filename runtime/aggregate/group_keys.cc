@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key comes out of one of three places: the word of its tuple, a field of its own, or, for dictionary keys, the value
-// that its number stands for. Each is a source as the output blocks (blocks.h) want one. A PAD SPACE key lies in its
-// tuple without trailing spaces, and
-// gets as many back as its group's first row had: ("a  ", "a") is one group, and its key is "a  ".
+// A key comes from one of three places: its tuple's word, a field of its own, or, for dictionary keys, the value that
+// its number stands for. Each is a source for the output blocks (blocks.h). The tuple holds a PAD SPACE key without
+// trailing spaces, and the result gets back as many as the group's first row had: ("a  ", "a") is one group, and its
+// key is "a  ".
 #include "runtime/aggregate/group_keys.h"
 
 #include <string>
@@ -91,7 +91,7 @@ struct DictionarySource {
   const uint8_t* ReadFixed(uint32_t i) const { return reinterpret_cast<const uint8_t*>(ValueOf(i).data()); }
 };
 
-// How many of n strings fit, with room made for their bytes.
+// Makes room for n strings and returns how many fit.
 template <Storage kStorage, class Source>
 absl::StatusOr<uint32_t> Fit(const Source& source, uint32_t n, QuernOutColumn* out) {
   const int64_t fit = blocks::FitStrings<kStorage>(source, n, out);
@@ -113,7 +113,7 @@ absl::StatusOr<uint32_t> Write(const Source& source, uint32_t n, QuernOutColumn*
   return n;
 }
 
-// Strings that most of their groups' fields hold themselves, of a key without nulls and with nothing cut off.
+// Strings of a key without nulls and without removed spaces, which most groups hold in their own fields.
 struct HeldSource {
   uint8_t* const* tuples;
   uint32_t field_offset;
@@ -129,8 +129,8 @@ bool IsHeld(const QuernField& key, uint32_t spaces_offset) {
   return !key.nullable && spaces_offset == 0 && key.width_bytes >= 16 && key.width_bytes <= blocks::kShortBytes;
 }
 
-// Of a string that its field holds all bytes are copied that the field has, in two pieces that overlap, and the next
-// string is written over what is too much: no branch depends on a length.
+// Copies the whole field of a string that fits it, in two overlapping pieces; the next string overwrites the excess. No
+// branch depends on a length.
 template <Storage kStorage>
 absl::StatusOr<uint32_t> WriteHeld(const HeldSource& source, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   typedef uint64_t U64x2 __attribute__((vector_size(16)));
@@ -158,7 +158,7 @@ absl::StatusOr<uint32_t> WriteHeld(const HeldSource& source, uint32_t n, QuernOu
   return n;
 }
 
-// One value as 64 bits that equal keys have in common.
+// Maps a value to 64 bits that are the same for equal keys.
 template <Storage kStorage, class Source>
 uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
   if (!source.Valid(i)) return blocks::kNullInput;

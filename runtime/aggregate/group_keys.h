@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of groups as result columns.
+// Writes the keys of groups to result columns.
 #ifndef QUERN_RUNTIME_AGGREGATE_GROUP_KEYS_H_
 #define QUERN_RUNTIME_AGGREGATE_GROUP_KEYS_H_
 
@@ -10,14 +10,14 @@
 
 namespace quern {
 
-// Writes one key of n groups to a column of its type, from out_row on. Answers how many fit (strings only: fewer than n
-// at the limit of 32-bit offsets). *Errors*: ResourceExhausted.
+// Writes one key of n groups to a column of its type, from out_row on. Returns how many fit; fewer than n only for
+// strings at the limit of 32-bit offsets. *Errors*: ResourceExhausted.
 absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries,
                                   size_t key, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
                                   uint64_t out_row);
 
-// Hashes of the keys of n groups by their values, the same whatever number a dictionary's value has here. For specs
-// with dictionary keys.
+// Hashes the keys of n groups by their values, so that the result does not depend on the numbers of dictionary values.
+// For specs with dictionary keys.
 void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples,
               uint32_t n, uint64_t* hashes);
 

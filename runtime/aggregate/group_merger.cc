@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tables of several threads become one result, by what there is:
+// Merges the tables of several threads into one result, in one of three ways:
 //
-//     one side, nothing partitioned     its table is the result
-//     few groups in all               one thread adds the others' groups to the first table: 65,536 groups take a
-//     millisecond or so many                            each side deals its groups out to parts by hash, a side a task;
-//     then each part is merged, a part
-//                                     a task, into a table of its own: no two threads ever meet
+//     one thread, not partitioned   its table is the result
+//     few groups in all             one thread adds the others' groups to the first table: 65,536 groups take about a
+//                                   millisecond
+//     many                          the groups of each thread are radix-partitioned by hash, a thread's groups a task;
+//                                   then each partition is merged, one a task, into a table of its own: no two threads
+//                                   ever meet
 #include "runtime/aggregate/group_merger.h"
 
 #include <algorithm>
@@ -93,9 +94,9 @@ absl::Status GroupMerger::MergePartition(uint64_t part) {
   for (LocalGroups* local : local_states_) num_tuples += NumTuples(local->parts().parts()[part]);
   GroupContext context = context_;
   context.common_bits = context_.options.partition_bits;
-  // A part's groups are scattered over the whole range of keys: no array.
+  // A partition's groups are scattered over the whole range of keys: an array does not pay.
   if (context.options.layout != GroupLayout::kDirectory) context.options.layout = GroupLayout::kOpen;
-  // Not one for each tuple, of which a group may have many: the table would be larger than the cache, and most of it
+  // Not one group for each tuple, because a group may have many tuples: the table would exceed the cache and be mostly
   // empty.
   tables_[part] =
       MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));

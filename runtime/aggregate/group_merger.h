@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the sides of an aggregation together.
+// Merges the thread-local groups of an aggregation.
 #ifndef QUERN_RUNTIME_AGGREGATE_GROUP_MERGER_H_
 #define QUERN_RUNTIME_AGGREGATE_GROUP_MERGER_H_
 
@@ -17,11 +17,11 @@ class GroupMerger {
  public:
   GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals);
 
-  // Takes part until the tables are complete. *Threads*: any number, once each. *Errors*: ResourceExhausted,
-  // OutOfRange; the same for all.
+  // Runs tasks until the tables are complete. *Threads*: any number, once each. *Errors*: ResourceExhausted,
+  // OutOfRange; the same for all threads.
   absl::Status RunTasks() { return work_.RunTasks(); }
 
-  // When Help has answered OK: the groups, each in one table.
+  // The groups, each in one table. Call it after RunTasks has returned OK.
   std::vector<std::unique_ptr<GroupTable>> TakeTables() { return std::move(tables_); }
 
  private:
@@ -36,7 +36,7 @@ class GroupMerger {
   bool by_parts_ = false;
   uint64_t expected_groups_ = 0;  // of all rows
   std::vector<std::unique_ptr<GroupTable>> tables_;
-  std::vector<std::unique_ptr<AccumulatorMemory>> memories_;  // of states that merging made
+  std::vector<std::unique_ptr<AccumulatorMemory>> memories_;  // of states that merging created
   SharedWork work_;
 };
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row's update adds to numbers in memory, and the next row of the same group has to wait until they are there: some
-// eight cycles from one addition to the next. With four groups, as TPC-H's first query has, that is most of an update's
-// time. A run's states are in registers from its first row to its last, where an addition waits for the one before and
-// for nothing else. So rows of few groups are sorted by group first:
+// A row's update adds to numbers in memory, and the next row of the same group has to wait for them: some eight cycles
+// from one addition to the next. With four groups, as in TPC-H's first query, that wait is most of an update's time.
+// The states of a run stay in registers from its first row to its last, where an addition waits only for the previous
+// one. So rows of few groups are sorted by group first:
 //
 //     rows     0  1  2  3  4  5  6  7      groups  A B A A C B A C
 //     split    0  2  3  6 | 1  5 | 4  7    runs    A until 4, B until 6, C until 8
 //
-// Group by group all rows are looked at, sixteen at a time: the addresses that are the group's are a mask, by which the
-// rows' numbers are made dense. A group's rows stay in their order, on which sums of floats depend, and values to be
-// met first or last.
+// Each group scans all rows, sixteen at a time: comparing their addresses with the group's gives a mask, which
+// compresses the row numbers. The rows of a group stay in order, on which sums of floats and the aggregates first and
+// last depend.
 #include "runtime/aggregate/group_runs.h"
 
 #include <algorithm>
@@ -24,15 +24,15 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kRowsPerRun = 4;     // at least, for runs as they lie
+constexpr uint32_t kRowsPerRun = 4;     // at least, for runs in their original order
 constexpr uint32_t kSampleRows = 64;    // enough to see that a block has no runs
 constexpr uint32_t kRowsPerGroup = 16;  // at least, for a split
 
-// The rows of one group, in their order; room for kSpare more. Answers how many.
+// Lists the rows of one group, in order; room for kSpare more. Returns their number.
 using PickRows = uint32_t (*)(const KeyRows& rows, uint8_t* const* tuples, const uint8_t* group, uint32_t* picked);
 
 uint32_t PickByRow(const KeyRows& rows, uint8_t* const* tuples, const uint8_t* group, uint32_t* picked) {
-  const KeyRows r = rows;  // a copy, which no store can be taken for a change of
+  const KeyRows r = rows;  // a copy, so that the compiler need not assume that stores change it
   uint32_t n = 0;
   for (uint32_t i = 0; i < r.n; ++i) {
     picked[n] = blocks::RowAt(r.rows, r.first, i);
@@ -59,7 +59,7 @@ __attribute__((target("avx512f,avx512dq,avx512vl,popcnt"))) uint32_t PickBySixte
     const auto is_wanted = static_cast<__mmask16>(is_low | is_high << 8);
     const __m512i from =
         r.rows != nullptr ? _mm512_maskz_loadu_epi32(static_cast<__mmask16>(there), r.rows + i) : numbers;
-    // To a register and then to memory, which is ten times as fast as at once.
+    // To a register and then to memory: ten times as fast as directly to memory.
     _mm512_storeu_si512(picked + n, _mm512_maskz_compress_epi32(is_wanted, from));
     n += static_cast<uint32_t>(__builtin_popcount(is_wanted));
     numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(16));
@@ -83,7 +83,7 @@ bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs) {
   const uint32_t sample = std::min(n, kSampleRows), most = n / kRowsPerRun;
   for (uint32_t i = 1; i < sample; ++i) changes += tuples[i] != tuples[i - 1];
   if (changes > sample / 2) return false;
-  // No branch depends on where a run ends. Stops early where there are too many.
+  // No branch depends on where a run ends. The loop stops early where there are too many runs.
   uint32_t num_runs = 0;
   for (uint32_t begin = 1; begin < n; begin += kSampleRows) {
     const uint32_t end = std::min(n, begin + kSampleRows);
@@ -115,14 +115,14 @@ bool RunSplitter::Learn(uint8_t* const* tuples, uint32_t n) {
 
 bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs) {
   if (!gate_.TakeTurn()) return false;
-  // Where there are many groups a few rows tell.
+  // A few rows suffice to show that there are many groups.
   bool may_split = num_groups_ != 0 || Learn(tuples, std::min(rows.n, kSampleRows));
   const PickRows pick = PickRowsFor(uses_vectors_);
   uint32_t placed = 0, num_runs = 0;
   for (uint32_t g = 0; placed < rows.n; ++g) {
     may_split = may_split && (g < num_groups_ || Learn(tuples, rows.n)) && rows.n >= kRowsPerGroup * num_groups_;
     if (!may_split) {
-      // Also where a table has grown and its tuples have moved: then all are learnt anew.
+      // Also where a table has grown and its tuples have moved: all groups are then learnt anew.
       num_groups_ = 0;
       gate_.Count(1, 0);
       return false;

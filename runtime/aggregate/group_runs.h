@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a block as runs of one group each, which update_runs takes.
+// Divides the rows of a block into runs of one group each, for update_runs.
 #ifndef QUERN_RUNTIME_AGGREGATE_GROUP_RUNS_H_
 #define QUERN_RUNTIME_AGGREGATE_GROUP_RUNS_H_
 
@@ -10,35 +10,35 @@
 
 namespace quern {
 
-// Run r is of the group tuples[r] and ends before row ends[r].
+// Run r belongs to the group tuples[r] and ends before row ends[r].
 struct GroupRuns {
   static constexpr uint32_t kSpare = 16;  // rows that a split may write beyond the last
 
   uint32_t n;
   uint8_t* tuples[kMaxBatchRows + 1];
   uint32_t ends[kMaxBatchRows + 1];
-  uint32_t rows[kMaxBatchRows + kSpare];  // written by a split: the block's rows in the order of its runs
+  uint32_t rows[kMaxBatchRows + kSpare];  // written by a split: the block's rows in the order of the runs
 };
 
-// Rows of one group that lie side by side. Answers whether there are four or more a run.
+// Finds neighbouring rows of one group. Returns whether runs have four or more rows on average.
 bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs);
 
-// Brings rows of few groups side by side. *Ownership*: of nothing; addresses are compared and never read. *Threads*:
-// one.
+// Reorders rows of few groups so that the rows of each group are neighbours. *Ownership*: none; addresses are compared,
+// never dereferenced. *Threads*: one.
 class RunSplitter {
  public:
-  // What the states of a group take: rows are split among as many groups at most as there are words of them, since
-  // looking at all rows once more for a group costs what one addition in memory does.
+  // states_bytes: size of a group's states. Rows are split among at most as many groups as the states have words,
+  // because scanning all rows once more for a group costs as much as one addition in memory.
   explicit RunSplitter(uint32_t states_bytes, bool adapts = true);
 
-  // Answers whether the block has few groups. If so the rows of each are one run, in the order in which they were.
-  // *Cost*: 0.1 ns a row and group; of blocks that have too many groups, one in sixteen is looked at.
+  // Returns whether the block has few groups. If so, the rows of each group form one run, in their original order.
+  // *Cost*: 0.1 ns a row and group; after blocks with too many groups, only one block in sixteen is tried.
   bool Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs);
 
   // Whether the last block had few groups.
   bool knows_groups() const { return num_groups_ != 0; }
 
-  // To be called by tests: without what only some processors have.
+  // For tests: use no instructions that only some processors have.
   void UseNoVectors() { uses_vectors_ = false; }
 
  private:

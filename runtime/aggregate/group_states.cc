@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adding up states and making results, accumulator by accumulator over many groups: a switch per batch, then a loop.
-// Two halves of a group that two threads have aggregated, say (count 3, mean 2.0, squares 6.0) and (count 1, mean 6.0,
-// squares 0.0), make
+// Merges states and makes results, accumulator by accumulator over many groups: a switch per batch, then a loop.
+// Suppose that two threads have each aggregated part of a group, (count 3, mean 2.0, squares 6.0) and (count 1, mean
+// 6.0, squares 0.0). Merging gives
 //
 //     count 4, mean 2.0 + 4.0 * 1/4 = 3.0, squares 6.0 + 0.0 + 4.0^2 * 3*1/4 = 18.0
 //
-// which is what one thread would have found (Chan, Golub, LeVeque 1983). Minima and maxima are numbers of which the
-// greater one stays; what is 0 for no rows adds nothing, so that no case needs to be told apart.
+// which is what one thread would have found (Chan, Golub, LeVeque 1983). Minima and maxima are encoded as numbers of
+// which the greater one stays; states of no rows are 0 and add nothing, so no special case is needed.
 #include "runtime/aggregate/group_states.h"
 
 #include <cmath>
@@ -31,7 +31,7 @@ bool HasSeen(const QuernAccumulator& a, const uint8_t* tuple) {
   return a.seen_mask == 0 || (tuple[a.seen_offset] & a.seen_mask) != 0;
 }
 
-// ---- adding up ----------------------------------------------------------------------------------------------------
+// ---- merging ------------------------------------------------------------------------------------------------------
 
 void MergeMoments(const uint8_t* from, uint8_t* into) {
   const blocks::Moments a = Load<blocks::Moments>(into), b = Load<blocks::Moments>(from);
@@ -44,7 +44,7 @@ void MergeMoments(const uint8_t* from, uint8_t* into) {
   Store(into, a.count == 0 ? b : sum);
 }
 
-// Both kinds: a correlation begins with the members of comoments.
+// For both kinds: a correlation begins with the members of comoments.
 template <class State>
 void MergeComoments(const uint8_t* from, uint8_t* into) {
   const State a = Load<State>(into), b = Load<State>(from);
@@ -62,10 +62,10 @@ void MergeComoments(const uint8_t* from, uint8_t* into) {
   Store(into, a.count == 0 ? b : sum);
 }
 
-// One state of a step added to another. `seen`: whether `from` has a value.
+// Adds one state of an update function to another. `seen`: whether `from` has a value.
 template <Step kStep>
 void MergeOne(const uint8_t* from, bool seen, bool is_signed, uint8_t* into, uint8_t* overflowed) {
-  using namespace blocks;  // NOLINT: the steps
+  using namespace blocks;  // NOLINT: the update functions
   const auto word = [&](uint32_t offset) { return Load<uint64_t>(from + offset); };
   if constexpr (kStep == kUpdateRows) AddTo<uint64_t>(into, word(0));
   if constexpr (kStep == kUpdateSum) UpdateSum(Load<int64_t>(from), into, is_signed, overflowed);
@@ -123,7 +123,7 @@ void MergeFused(const QuernAccumulator& a, uint8_t* const* into, uint8_t* const*
   }
 }
 
-// ---- results ----------------------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------------------------
 
 void WriteNull(QuernOutColumn* out, uint64_t row, bool valid) {
   if (out->validity == nullptr) return;
@@ -131,7 +131,7 @@ void WriteNull(QuernOutColumn* out, uint64_t row, bool valid) {
   out->null_count += !valid;
 }
 
-// Writes n values of T; value(i) is only called where has(i).
+// Writes n values of T; value(i) is called only where has(i).
 template <class T, class Has, class Value>
 void WriteFixed(uint32_t n, QuernOutColumn* out, uint64_t out_row, Has&& has, Value&& value) {
   uint8_t* const values =
@@ -160,7 +160,7 @@ void WriteBits(Storage storage, uint32_t n, QuernOutColumn* out, uint64_t out_ro
   }
 }
 
-// Half away from zero.
+// Rounds half away from zero.
 int128_t RoundedQuotient(int128_t sum, uint64_t count) {
   const int128_t divisor = static_cast<int128_t>(count), quotient = sum / divisor, rest = sum % divisor;
   const int128_t magnitude = rest < 0 ? -rest : rest;
@@ -374,7 +374,7 @@ absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggre
     return InvalidArgument("saved state of " + TextOf(descriptor.spec().aggregates[aggregate]) + " is damaged: " +
                            std::to_string(bytes.size()) + " bytes; accepted: bytes that this version wrote");
   }
-  // A tuple of its own, as far as its fields are read. The place of the seen bit may lie before or behind the state.
+  // A tuple of its own, as far as its fields are read. The seen bit may lie before or behind the state.
   std::string other(descriptor.get()->group.tuple_bytes, '\0');
   uint8_t* from = reinterpret_cast<uint8_t*>(other.data());
   std::memcpy(from + a.state_offset, bytes.data(), a.state_bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done with the states of groups once they are complete: adding them up, saving them, making results of them.
+// Operations on the states of groups: merging and saving them, and turning them into results.
 #ifndef QUERN_RUNTIME_AGGREGATE_GROUP_STATES_H_
 #define QUERN_RUNTIME_AGGREGATE_GROUP_STATES_H_
 
@@ -13,8 +13,8 @@
 
 namespace quern {
 
-// Adds the states of from[i] to into[i], all accumulators; into[i] may come more than once. *Errors*: OutOfRange for a
-// checked sum that does not fit, naming it; ResourceExhausted.
+// Adds all states of from[i] to into[i]; into[i] may occur more than once. *Errors*: OutOfRange for a checked sum that
+// does not fit, with its name; ResourceExhausted.
 absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n,
                          AccumulatorMemory* memory);
 
@@ -22,14 +22,14 @@ absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* 
 absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* into,
                         uint8_t* const* from, uint32_t n, AccumulatorMemory* memory);
 
-// Writes the results of n groups to a column of AggregateResultType, from out_row on. Answers how many fit (strings
-// only: fewer than n at the limit of 32-bit offsets). *Errors*: OutOfRange for an average or a sum that does not fit;
+// Writes the results of n groups to a column of AggregateResultType, from out_row on. Returns how many fit; fewer than
+// n only for strings at the limit of 32-bit offsets. *Errors*: OutOfRange for an average or a sum that does not fit;
 // ResourceExhausted.
 absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
                                       uint32_t n, QuernOutColumn* out, uint64_t out_row);
 
-// A state as bytes: those of the state itself and one that tells whether it has seen a value, or what a out-of-line
-// aggregates makes of it.
+// Saves a state as bytes: its own bytes and one that says whether it has seen a value, or the format of its out-of-line
+// aggregate.
 void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple, std::string* bytes);
 // Adds a saved state. *Errors*: InvalidArgument for bytes that SaveState does not write; OutOfRange; ResourceExhausted.
 absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of an aggregation around its tables. Each thread aggregates into a side of its own (local_groups.h);
-// finalising brings the sides together (group_merger.h); readers share the groups of what comes of it, and make result
-// columns or saved states of them:
+// The work of an aggregation around its tables. Each thread aggregates into thread-local groups (local_groups.h);
+// finalising merges them (group_merger.h); readers share the merged groups and write result columns or saved states:
 //
 //     Append            -> LocalGroups -+
 //     AggregateAppender -> LocalGroups -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
 //     AggregateAppender -> LocalGroups -+
 //
-// 20 M rows of 10 groups by two threads: two tables of 10 groups, one of which gets the other's. Of 10 M groups: each
-// thread's table until it has a million, then 64 parts, each merged by one thread.
+// For 20 M rows of 10 groups and two threads, there are two tables of 10 groups, and one is added to the other. For 10
+// M groups, each thread fills its own table up to a million groups, then 64 partitions, each of which one thread
+// merges.
 #include "runtime/aggregate/hash_aggregate.h"
 
 #include <algorithm>
@@ -166,14 +166,14 @@ absl::Status AggregateAppender::Finish() {
   return aggregate_->AddLocalState(std::move(local_state_));
 }
 
-// ---- finalising ----------------------------------------------------------------------------------------------------
+// ---- finalising ---------------------------------------------------------------------------------------------------
 
 struct HashAggregate::Result {
   std::vector<std::unique_ptr<GroupTable>> tables;
-  std::vector<uint64_t> first_positions;  // of each table, and of one more behind the last
+  std::vector<uint64_t> first_positions;  // of each table, and one past the last
 };
 
-// Under the mutex.
+// Requires the mutex.
 absl::Status HashAggregate::BeginMerge() {
   QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
   if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
@@ -185,7 +185,7 @@ absl::Status HashAggregate::BeginMerge() {
   return absl::OkStatus();
 }
 
-// Under the mutex.
+// Requires the mutex.
 void HashAggregate::Take() {
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
@@ -242,7 +242,7 @@ absl::Status HashAggregate::FinaliseShared() {
   return absl::OkStatus();
 }
 
-// ---- reading ----------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------------------------
 
 struct GroupReader::State {
   explicit State(std::shared_ptr<CounterSet> set) : counters(std::move(set)) {}
@@ -255,9 +255,9 @@ struct GroupReader::State {
   uint64_t end = 0;
   size_t table = 0;
   uint8_t* groups[kScanRows];  // that were found
-  uint32_t first_group = 0;    // not yet given out: as many as num_groups, from here on
+  uint32_t first_group = 0;    // groups not yet given out: num_groups of them, from here on
   uint32_t num_groups = 0;
-  std::vector<QuernOutColumn> before;  // WriteFitting: as the columns were
+  std::vector<QuernOutColumn> before;  // WriteFitting: the columns as they were before
   std::string saved;
 };
 
@@ -271,7 +271,7 @@ GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns 
 
 GroupReader::~GroupReader() = default;
 
-// Takes the next morsel of positions, of those that readers of the same partition share. Answers whether there was one.
+// Takes the next morsel of positions from those that readers of one partition share. Returns whether there was one.
 bool GroupReader::NextMorsel() {
   const HashAggregate::Result& result = *aggregate_->result_;
   State& s = *state_;
@@ -285,7 +285,8 @@ bool GroupReader::NextMorsel() {
   return true;
 }
 
-// The groups of the next positions, where all that were found are given out; answers whether there were positions left.
+// Finds the groups of the next positions, once all earlier ones are given out; returns whether there were positions
+// left.
 bool GroupReader::FindGroups() {
   State& s = *state_;
   if (s.next == s.end && !NextMorsel()) return false;
@@ -301,7 +302,7 @@ bool GroupReader::FindGroups() {
   return true;
 }
 
-// Keeps those of n groups that belong to our partition; answers how many.
+// Keeps those of n groups that belong to our partition; returns their number.
 uint32_t GroupReader::KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const {
   uint64_t hashes[kScanRows];
   if (aggregate_->dictionaries_->has_any())
@@ -333,7 +334,7 @@ absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* con
   return n;
 }
 
-// Writes groups to all columns, from row out_row on; answers how many fit all of them.
+// Writes groups to all columns, from row out_row on; returns how many fit all of them.
 absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
                                                   uint64_t out_row) {
   const AggregateDescriptor& descriptor = *aggregate_->descriptor_;
@@ -352,8 +353,8 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
   return fit;
 }
 
-// As WriteGroups, with nothing written of those that do not fit: where a string column is full to its offsets' limit,
-// the columns before it have taken more, and all are written again with as many as fit.
+// Like WriteGroups, but leaves no trace of groups that do not fit: where a string column reaches the limit of its
+// offsets, the columns before it have received more groups, so all columns are written again with as many as fit.
 absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
                                                    uint64_t out_row) {
   state_->before.assign(out->columns(), out->columns() + out->num_columns());
@@ -366,8 +367,8 @@ absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint3
   return fit == 0 ? 0 : WriteGroups(tuples, fit, out, out_row);
 }
 
-// Groups are written as they are found, while their tuples are in the cache. Answers whether there are more than the
-// batch has taken.
+// Groups are written as they are found, while their tuples are in the cache. Returns whether there are more groups than
+// the batch holds.
 absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
   State& s = *state_;
   uint64_t written = 0;

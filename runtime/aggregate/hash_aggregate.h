@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one aggregation: batches in, finalise, groups out. It owns the memory and the order of the steps; the
-// loops are a kernel's (generic or compiled), reached through QuernAggregateEntryPoints, and the tables'
-// (group_table.h).
+// The state of one aggregation: append batches, finalise, read groups. This class owns the memory and determines the
+// order of the work; the loops belong to a kernel (generic or compiled), called through QuernAggregateEntryPoints, and
+// to the tables (group_table.h).
 //
 //     HashAggregate aggregate(descriptor, entry points, code, budget, options);
 //     aggregate.Append(...)*  ->  aggregate.Finalise()  ->  GroupReader: Next(...)*
 //
-// In two phases, with a host's shuffle between them: the first aggregation's GroupReader reads states instead of
-// results, and those batches go into another aggregation of the same spec by AppendStates.
+// Two-phase aggregation, with a host's shuffle in between: the GroupReader of the first aggregation reads states
+// instead of results, and AppendStates adds those batches to another aggregation of the same spec.
 #ifndef QUERN_RUNTIME_AGGREGATE_HASH_AGGREGATE_H_
 #define QUERN_RUNTIME_AGGREGATE_HASH_AGGREGATE_H_
 
@@ -36,9 +36,9 @@ struct AggregateStats {
   uint64_t num_groups = 0;         // after Finalise
   uint64_t table_bytes = 0;        // of all tables at Finalise
   uint64_t num_growths = 0;        // of tables
-  uint32_t prefetch_distance = 0;  // at Finalise; rows, those of a batch where all of them are asked for
+  uint32_t prefetch_distance = 0;  // at Finalise, in rows; the batch's rows where all of them are prefetched at once
   const char* prefetch_class =
-      "";  // at Finalise: "l2", "l3", "dram" by the last table's bytes; "off" where the plan does not prefetch
+      "";  // at Finalise: "l2", "l3" or "dram" by the last table's bytes; "off" where the plan does not prefetch
   const char* layout = "";  // of the table at Finalise: "single", "dense", "open", "sorted", "directory"
 };
 
@@ -57,35 +57,34 @@ class HashAggregate {
                 const AggregateOptions& options);
   ~HashAggregate();
 
-  // Adds a batch: keys as the spec lists them, and as payload the columns of AggregateInputTypes(spec). Nothing points
-  // into the batch afterwards. *Cost*: one or two random cache lines a row, prefetched. *Threads*: one at a time;
-  // AggregateAppender for more.
-  // *Errors*: FailedPrecondition after Finalise, InvalidArgument for a batch without the spec's columns, which leave
-  // the aggregation as it was; ResourceExhausted, OutOfRange for a checked sum that does not fit, after which it
-  // refuses to go on.
+  // Adds a batch: keys in the order of the spec, and the columns of AggregateInputTypes(spec) as payload. Nothing
+  // refers to the batch afterwards. *Cost*: one or two random cache lines a row, prefetched. *Threads*: one at a time;
+  // use AggregateAppender for more.
+  // *Errors*: FailedPrecondition after Finalise and InvalidArgument for a batch without the spec's columns, both of
+  // which leave the aggregation unchanged; ResourceExhausted and OutOfRange for a checked sum that does not fit, after
+  // which the aggregation rejects further calls.
   absl::Status Append(const BatchView& batch);
-  // Adds states that another aggregation of the same spec gave out: keys, and as payload a binary column for each
-  // aggregate.
-  // *Errors*: also InvalidArgument for states that are damaged.
+  // Adds states that another aggregation of the same spec gave out: keys, and a binary column for each aggregate as
+  // payload.
+  // *Errors*: also InvalidArgument for damaged states.
   absl::Status AppendStates(const BatchView& batch);
 
-  // Another setting for tables of any size, from the next batch of Append on and for appenders to come: for who
-  // measures settings. Nothing changes where the plan does not prefetch. *Threads*: none while another call is under
-  // way.
+  // Replaces the prefetch setting for tables of any size, from the next Append on and for later appenders; used to
+  // measure settings. No effect where the plan does not prefetch. *Threads*: no other call may be in progress.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
-  // Brings the threads' tables together. *Errors*: ResourceExhausted, OutOfRange.
+  // Merges the threads' tables. *Errors*: ResourceExhausted, OutOfRange.
   absl::Status Finalise();
-  // The same by any number of threads at once, each of which takes part and comes back when all is done (at once, where
-  // it is).
+  // Does the same with any number of threads at once: each runs tasks and returns when all work is done, or immediately
+  // if it is done already.
   absl::Status FinaliseShared();
 
-  // Of the table that Append fills. *Threads*: none while another call is under way.
+  // The bytes of the table that Append fills. *Threads*: no other call may be in progress.
   uint64_t table_bytes() const;
-  // Its groups so far. *Threads*: likewise.
+  // Its groups so far. *Threads*: as above.
   uint64_t num_groups_so_far() const;
 
-  // Who looks on from now on, until the aggregation is gone; to be called before Append.
+  // Sets an observer for the rest of the aggregation's life. Call it before Append.
   void Observe(std::unique_ptr<JobObserver> observer);
 
   const AggregateStats& stats() const { return stats_; }
@@ -104,7 +103,7 @@ class HashAggregate {
   absl::Status BeginMerge();
   absl::Status Merge();
   void Take();
-  // The first of the next n positions that readers of a partition have not taken yet.
+  // The first of the next n positions that no reader of the partition has taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
 
   std::shared_ptr<const AggregateDescriptor> descriptor_;
@@ -114,7 +113,7 @@ class HashAggregate {
   std::shared_ptr<MemoryBudget> budget_;
   AggregateOptions options_;
   AggregateStats stats_;
-  std::shared_ptr<KeyDictionaries> dictionaries_;  // values of dictionary keys, shared by all sides
+  std::shared_ptr<KeyDictionaries> dictionaries_;  // values of dictionary keys, shared by all thread-local groups
   std::mutex mutex_;
   std::unique_ptr<LocalGroups> own_local_state_;
   std::vector<std::unique_ptr<LocalGroups>> local_states_;
@@ -126,12 +125,12 @@ class HashAggregate {
   struct Result;
   std::unique_ptr<Result> result_;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t>
-      next_positions_;  // by partition and their number: how far its readers have come
+      next_positions_;  // by partition and number of partitions: the next position for its readers
   std::atomic<bool> finalised_{false};
   std::unique_ptr<JobObserver> observer_;  // mostly null
 };
 
-// Adds batches from one thread while others do the same from theirs.
+// Adds batches from one thread while other threads use appenders of their own.
 class AggregateAppender {
  public:
   explicit AggregateAppender(std::shared_ptr<HashAggregate> aggregate);
@@ -139,10 +138,10 @@ class AggregateAppender {
 
   absl::Status Append(const BatchView& batch);
   absl::Status AppendStates(const BatchView& batch);
-  // As the aggregation's, for the batches of this appender.
+  // As HashAggregate::SetPrefetch, for the batches of this appender.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
-  // Hands the groups over. An appender that goes without it takes its rows with it. *Errors*: FailedPrecondition after
-  // Finalise.
+  // Hands over the groups. Without this call, the rows are lost when the appender is destroyed. *Errors*:
+  // FailedPrecondition after Finalise.
   absl::Status Finish();
 
  private:
@@ -158,20 +157,20 @@ enum class GroupColumns : uint8_t {
 // Keys as in the results, then a `binary` column for each aggregate.
 std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec);
 
-// Gives out the groups of a finalised aggregation, in no order. *Threads*: each reader belongs to one thread; any
-// number of them share the groups: each comes out of one of them, once.
+// Reads the groups of a finalised aggregation, in no particular order. *Threads*: a reader belongs to one thread;
+// readers share the groups, and each group comes out of exactly one of them.
 class GroupReader {
  public:
-  // partition, num_partitions: only the groups of one of so many shares by the hash of the key, the same share for the
-  // same key in every aggregation of the same spec, in any process of this version.
+  // partition, num_partitions: read only the groups of one partition by the hash of the key. A key belongs to the same
+  // partition in every aggregation of the same spec, in any process of this version.
   explicit GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns = GroupColumns::kResults,
                        uint32_t partition = 0, uint32_t num_partitions = 1);
   ~GroupReader();
 
-  // Fills `out` (emptied first) with up to out->capacity() groups. Answers whether there may be more. Without output
-  // columns it counts.
-  // *Errors*: FailedPrecondition before Finalise; InvalidArgument for an output batch of other columns or of no rows;
-  // OutOfRange for a sum or average that does not fit; ResourceExhausted.
+  // Empties `out` and fills it with up to out->capacity() groups. Returns whether there may be more. Without output
+  // columns it only counts.
+  // *Errors*: FailedPrecondition before Finalise; InvalidArgument for an output batch with other columns or without
+  // rows; OutOfRange for a sum or average that does not fit; ResourceExhausted.
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:

@@ -4,9 +4,9 @@
 //     batch 1: indices 0 1 1, values "air" "rail"          numbers  0 1 1
 //     batch 2: indices 0 1 2, values "rail" "ship" "air"   numbers  1 2 0
 //
-// For each batch a table from its indices to numbers is filled as indices are met, so that of a large dictionary only
-// the part in use costs anything. It is not kept for the next batch: nobody can tell whether the same address still
-// holds the same dictionary.
+// For each batch, a table from its indices to numbers is filled as indices occur, so only the part of a large
+// dictionary that is in use costs anything. The table is not kept for the next batch, because the same address may by
+// then hold another dictionary.
 #include "runtime/aggregate/key_dictionaries.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kUnknown = UINT32_MAX;
-constexpr uint64_t kBytesPerValue = 112;  // of deque, string and map, beside the bytes
+constexpr uint64_t kBytesPerValue = 112;  // for deque, string and map, apart from the bytes
 
 }  // namespace
 
@@ -57,7 +57,7 @@ absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t signi
   return absl::OkStatus();
 }
 
-// Strings under one equality key are one value. The key is made once per value of a dictionary and batch.
+// Strings with one equality key are one value. The key is made once per dictionary value and batch.
 absl::Status KeyDictionaries::NumberOfWeighed(Key* key, std::string_view value, CollationRule rule, uint32_t* number) {
   std::string equality_key;
   AppendEqualityKey({reinterpret_cast<const uint8_t*>(value.data()), static_cast<uint32_t>(value.size())}, rule,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dictionary keys of an aggregation as numbers: each value that any batch's dictionary holds has one number in all of
-// them, which is what groups are made by. A value is hashed and compared once per batch that uses it, not once per row.
-// Values that a collation holds equal have one number, and come out as the first of them that any batch brought.
+// Numbers the values of an aggregation's dictionary keys: a value has one number in the dictionaries of all batches,
+// and groups are formed by these numbers. A value is hashed and compared once for each batch that uses it, not once a
+// row. Values that a collation holds equal share a number, and the result shows the first of them that arrived.
 #ifndef QUERN_RUNTIME_AGGREGATE_KEY_DICTIONARIES_H_
 #define QUERN_RUNTIME_AGGREGATE_KEY_DICTIONARIES_H_
 
@@ -30,20 +30,20 @@ class KeyDictionaries {
   bool has(size_t key) const { return keys_[key] != nullptr; }
   bool has_any() const { return has_any_; }
 
-  // codes[row] = the number of the row's value, for all rows that are not null; `codes` has an element for each row of
-  // the column. column: a dictionary, or, where `is_plain`, the values themselves. *Cost*: 1 ns a row, and 50 to 100 ns
-  // for each value of the dictionary that the rows use. *Threads*: any. *Errors*: ResourceExhausted.
+  // Sets codes[row] to the number of the row's value for all rows that are not null; `codes` has an element for each
+  // row of the column. column: a dictionary, or the values themselves where `is_plain`. *Cost*: 1 ns a row, and 50 to
+  // 100 ns for each value of the dictionary that the rows use. *Threads*: any. *Errors*: ResourceExhausted.
   absl::Status Encode(size_t key, const QuernColumn* column, bool is_plain, const KeyRows& rows, uint32_t* codes);
 
-  // Not while others encode.
+  // Must not run while other threads encode.
   std::string_view ValueOf(size_t key, uint32_t code) const { return keys_[key]->values[code]; }
 
  private:
   struct Key {
     ColumnType type;
     std::mutex mutex;
-    std::deque<std::string> values;         // by number, as they stand in the data; floats normalised
-    std::deque<std::string> equality_keys;  // by number, where the collation weighs strings (collation.h)
+    std::deque<std::string> values;         // by number, as in the data; floats are normalised
+    std::deque<std::string> equality_keys;  // by number, where the collation uses weights (collation.h)
     std::unordered_map<std::string_view, uint32_t>
         numbers;  // of equality keys, or of values without the spaces that PAD SPACE ignores
   };

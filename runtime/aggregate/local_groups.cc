@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's share of an aggregation. A batch is cut into blocks of batch_rows rows; of each block the groups are
-// found, then all accumulators brought up to date, by the loop that fits the block:
+// One thread's share of an aggregation. A batch is cut into blocks of batch_rows rows; for each block, the groups are
+// found and then all accumulators updated, by the loop that fits the block:
 //
-//     update_runs     rows of a group lie side by side, four or more on average: sorted input, no keys at all, or so
-//     few groups that rows
-//                     can be brought side by side (group_runs.h)
+//     update_runs     rows of one group are neighbours, four or more on average: sorted input, no keys at all,
+//                     or few groups, whose rows can be reordered (group_runs.h)
 //     update_valid    no argument is null
 //     update          any other
 //
-// Several threads that aggregate 20 M rows into 10 M groups gain nothing from tables of their own: each would hold
-// nearly all groups, and merging them would be the same work again. When so many groups are to be expected
-// (local_groups) and hardly any two rows were of one group so far, the table's groups are radix-partitioned by hash,
-// and from then on rows as well, each as a group of one row: sequential writes, and a part is merged by one thread in
-// its cache.
+// When several threads aggregate 20 M rows into 10 M groups, tables of their own gain nothing: each would hold nearly
+// all groups, and merging them would repeat the work. So when that many groups are expected (local_groups) and few rows
+// have shared a group so far, the table's groups are radix-partitioned by hash, and so is each later row, as a group of
+// one row: writes are sequential, and one thread merges a partition in its cache.
 #include "runtime/aggregate/local_groups.h"
 
 #include <algorithm>
@@ -29,7 +27,7 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kScanRows = 1024;
-constexpr uint32_t kMergeRows = 256;  // whose tuples, twice, stay in an L1 cache from one aggregate to the next
+constexpr uint32_t kMergeRows = 256;  // twice this many tuples stay in an L1 cache from one aggregate to the next
 constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kGroupsToAdapt = thresholds::kGroupsToExpectBy;
 
@@ -45,7 +43,7 @@ const uint32_t* FirstRows() {
   return iota.rows;
 }
 
-// Finding asks for a tuple's first line, where its key is; states may lie in further ones.
+// Find prefetches a tuple's first line, which holds its key; states may lie in further lines.
 void PrefetchStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_t* const* tuples, uint32_t n) {
   if (tuple_bytes <= kLineBytes) return;
   WithPrefetch(setting, [&]<class Prefetch>() {
@@ -129,7 +127,7 @@ uint32_t LocalGroups::BlockRows() const {
 }
 
 void LocalGroups::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
-  context_.options.prefetch.Set(loop, setting);  // for tables to come
+  context_.options.prefetch.Set(loop, setting);  // for later tables
   table_->SetPrefetch(loop, setting);
 }
 
@@ -264,7 +262,7 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
   return absl::OkStatus();
 }
 
-// ---- dealing ----------------------------------------------------------------------------------------------------
+// ---- partitioning -------------------------------------------------------------------------------------------------
 
 absl::Status LocalGroups::CheckPays() {
   if (context_.descriptor->group()->num_keys == 0) return absl::OkStatus();
@@ -346,14 +344,14 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
   return absl::OkStatus();
 }
 
-// Brings rows of one group together that were partitioned one by one, so that memory is bounded by the groups and not
-// by the rows: at twice as many tuples as after the last time.
+// Merges rows that were partitioned one by one, so that the number of groups bounds memory, not the number of rows.
+// Runs each time the number of tuples has doubled since the last time.
 absl::Status LocalGroups::Compact() {
   TupleStore compacted(FormatOf(context_), context_.budget, context_.options.huge_pages);
   QUERN_RETURN_IF_ERROR(compacted.Partition(context_.options.partition_bits));
   std::swap(parts_, compacted);
   num_dealt_ = 0;
-  // Tables copy the strings of their groups, so that nothing is left in what held them before.
+  // Tables copy the strings of their groups, so the previous owners' memory is no longer needed.
   const std::vector<std::unique_ptr<GroupTable>> emptied = std::move(emptied_);
   const KeyBytes key_bytes = std::exchange(key_bytes_, KeyBytes(context_));
   emptied_.clear();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread aggregates: a table of its own, and, where that stops to pay, parts by hash for the threads to merge.
+// The groups of one thread: a table of its own and, where that stops paying, partitions by hash for the threads to
+// merge.
 #ifndef QUERN_RUNTIME_AGGREGATE_LOCAL_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_LOCAL_GROUPS_H_
 
@@ -19,7 +20,7 @@ namespace quern {
 
 class LocalGroups {
  public:
-  // num_local_states: how many take part; with one alone nothing is partitioned, since nobody would merge it.
+  // num_local_states: the number of threads that take part; a single thread does not partition.
   LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
               const std::atomic<uint32_t>* num_local_states);
 
@@ -30,11 +31,11 @@ class LocalGroups {
   // From the next batch on.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
-  // Moves the table's groups into 2^partition_bits parts. *Cost*: one pass.
+  // Moves the table's groups into 2^partition_bits partitions. *Cost*: one pass.
   absl::Status PartitionRows();
 
   uint64_t num_rows() const { return num_rows_; }
-  // In all, as the rows so far let expect.
+  // The total number of groups, estimated from the rows so far.
   uint64_t expected_groups() const { return expected_groups_; }
   GroupTable* table() { return table_.get(); }
   std::unique_ptr<GroupTable> TakeTable() { return std::move(table_); }
@@ -63,20 +64,20 @@ class LocalGroups {
   std::unique_ptr<GroupTable> table_;
   RunSplitter splitter_;
   TupleStore parts_;
-  bool deals_ = false;  // rows go to the parts at once
+  bool deals_ = false;  // new rows go directly to the partitions
   uint64_t num_dealt_ = 0;
   uint64_t expected_groups_ = 0;
   uint64_t compact_at_;
-  KeyBytes key_bytes_;  // of rows that were partitioned
+  KeyBytes key_bytes_;  // of rows that are partitioned
   AccumulatorMemory memory_;
   std::vector<std::vector<uint32_t>> codes_;          // of dictionary keys, for one batch
   std::vector<uint8_t> overflowed_;                   // by aggregate
-  std::vector<std::unique_ptr<GroupTable>> emptied_;  // whose strings parts still point to
+  std::vector<std::unique_ptr<GroupTable>> emptied_;  // tables whose strings the partitions still point to
   HugeBuffer dealt_tuples_;
   uint64_t num_rows_ = 0;
 };
 
-// Adds all tuples of one part of a store to a table, states included. *Errors*: ResourceExhausted, OutOfRange.
+// Adds all tuples of one partition to a table, states included. *Errors*: ResourceExhausted, OutOfRange.
 absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table,
                        AccumulatorMemory* memory);
 

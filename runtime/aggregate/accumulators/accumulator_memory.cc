@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pieces of memory for states that grow: sets of distinct values, lists of strings, copies of minima. A thread may hold
-// millions of them, of which most stay tiny and a few become huge, so a general allocator's header of 16 bytes and its
-// lock would both be felt.
+// millions of them, most of them tiny and a few huge, so the 16-byte header and the lock of a general allocator would
+// both matter.
 //
 // Pieces are powers of two. A list that doubles from 16 to 64 bytes takes three pieces and gives back the first two,
-// which the next group's list begins with; what is given back is kept in a stack per size, each piece holding the
-// address of the one below it:
+// which the next group's list reuses. Free pieces are kept in a stack per size, and each piece holds the address of the
+// one below it:
 //
 //     Take(20)  -> a piece of 32        free_[5]: nothing      32 bytes are cut off the current chunk of 4096
 //     GiveBack  -> the piece is free    free_[5]: * -> nullptr
 //     Take(30)  -> the same piece       free_[5]: nothing
 //
-// Small pieces are cut off chunks of 4096 bytes, front to back; what is left of a chunk that is too short for the next
-// piece, 48 bytes say, becomes free pieces of 32 and 16. Larger pieces come from the arena as they are. Nothing goes
-// back to the system before the end, and so the memory in use is at most twice what the largest sizes of all states
-// together would take.
+// Small pieces are cut off chunks of 4096 bytes, front to back; a rest that is too short for the next piece, 48 bytes
+// for example, becomes free pieces of 32 and 16. Larger pieces come directly from the arena. Nothing is returned to the
+// system before the end, so the memory in use is at most twice the sum of the largest sizes of all states.
 #include <algorithm>
 #include <bit>
 #include <string>

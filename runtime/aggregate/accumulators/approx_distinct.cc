@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// approx_count_distinct: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007). A value's hash picks one of 4096
-// registers by its top 12 bits and has there a rank, the place of the first 1 in the other bits; a register keeps the
-// highest. Among 1000 values that meet one register a rank of 10 is to be expected, so the ranks tell how many
+// approx_count_distinct: HyperLogLog (Flajolet, Fusy, Gandouet, Meunier, AofA 2007). The top 12 bits of a value's hash
+// select one of 4096 registers; the value's rank is the position of the first 1 in the other bits, and a register keeps
+// the highest rank. Among 1000 values in one register a rank of 10 is expected, so the ranks indicate how many
 // different values there were. The standard error is 1.04 / sqrt(4096) = 1.6 %.
 //
 //     hash 0000 0000 0101 | 0001 1..    register 5, rank 4
 //
-// 4096 bytes are too much for each of a million groups of which most see few values, so a state begins with a list, as
-// HyperLogLog++ does (Heule, Nunkesser, Hall, EDBT 2013): an open-addressing table of 4 to 128 entries (register,
-// rank), and the registers from the 65th on.
+// 4096 bytes are too many for each of a million groups, most of which see few values, so a state begins with a list, as
+// in HyperLogLog++ (Heule, Nunkesser, Hall, EDBT 2013): an open-addressing table of 4 to 128 entries (register, rank),
+// and the registers from the 65th on.
 //
 //     values     0       1-2    3-4    5-8    ..   33-64    65 and more registers met
 //     bytes      0       16     32     64     ..   512      4096
 //
-// The number is estimated from how many registers have each rank, by the formula of Ertl ("New cardinality estimation
+// The count is estimated from the number of registers with each rank, by Ertl's formula ("New cardinality estimation
 // algorithms for HyperLogLog sketches", 2017, algorithm 6). It needs no table of biases and no threshold between linear
-// counting and the raw estimate: for few values it is linear counting, and it is unbiased where the original one is 1
-// to 3 % off, between 2 and 5 times 4096.
+// counting and the raw estimate: for few values it equals linear counting, and it is unbiased between 2 and 5 times
+// 4096, where the original estimate is 1 to 3 % off.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -37,7 +37,7 @@ constexpr uint32_t kRankBits = 64 - kRegisterBits;
 constexpr uint32_t kHighestRank = kRankBits + 1;  // of 52 zeros
 constexpr uint32_t kMostEntries = thresholds::kSparseSketchEntries;
 
-// Either entries (register + 1) << 8 | rank, 0 for none, in a power of two of slots at most half taken; or the
+// Either entries (register + 1) << 8 | rank, 0 for none, in a power of two of slots, at most half of them taken; or the
 // registers.
 struct Sketch {
   Piece piece;
@@ -53,7 +53,7 @@ static_assert(sizeof(Sketch) == 24);
 uint32_t RegisterOf(uint32_t entry) { return (entry >> 8) - 1; }
 uint32_t RankOf(uint32_t entry) { return entry & 0xff; }
 
-// Calls f(register, rank) for the registers that were met.
+// Calls f(register, rank) for the registers that have a rank.
 template <class F>
 void ForEachRegister(const Sketch& sketch, F&& f) {
   if (sketch.is_dense != 0) {
@@ -65,7 +65,7 @@ void ForEachRegister(const Sketch& sketch, F&& f) {
     if (sketch.EntryAt(i) != 0) f(RegisterOf(sketch.EntryAt(i)), RankOf(sketch.EntryAt(i)));
 }
 
-// The slot of a register's entry, or the one that would take it.
+// The slot of a register's entry, or the one that would receive it.
 uint32_t FindSlot(const Sketch& sketch, uint32_t register_number) {
   const uint32_t mask = sketch.num_slots() - 1;
   uint32_t slot = register_number & mask;
@@ -93,7 +93,7 @@ absl::Status MakeDense(Sketch* sketch, AccumulatorMemory* memory) {
   return absl::OkStatus();
 }
 
-// Room for one entry more.
+// Makes room for one more entry.
 absl::Status GrowSparse(Sketch* sketch, AccumulatorMemory* memory) {
   if (sketch->num_entries == kMostEntries) return MakeDense(sketch, memory);
   if (2 * (sketch->num_entries + 1) <= sketch->num_slots()) return absl::OkStatus();
@@ -123,7 +123,7 @@ absl::Status Raise(Sketch* sketch, uint32_t register_number, uint32_t rank, Accu
 }
 
 uint32_t RegisterOfHash(uint64_t hash) { return static_cast<uint32_t>(hash >> kRankBits); }
-// The bit that ends the hash stops the count where all others are 0.
+// The bit after the hash stops the count where all others are 0.
 uint32_t RankOfHash(uint64_t hash) {
   return static_cast<uint32_t>(std::countl_zero(hash << kRegisterBits | uint64_t{1} << (kRegisterBits - 1))) + 1;
 }
@@ -133,7 +133,7 @@ absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t wi
   uint64_t hashes[kBlockRows];
   b::HashMemo cache;
   for (uint32_t i = 0; i < values.n; ++i) {
-    // The sum keeps 0 from the hash 0, which would have the highest rank.
+    // Without the addition, the input hash 0 would stay 0 and get the highest rank.
     hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], rule, width, &cache) + b::kCombine);
   }
   const RowsToCome states(2 * values.prefetch_rows, values.n), registers(values.prefetch_rows, values.n);
@@ -149,8 +149,8 @@ absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t wi
   return absl::OkStatus();
 }
 
-// Ertl's sigma and tau: the share of registers that are still 0, and of those that are full, taken back to all the
-// values that are not seen there. Both series converge in some 50 steps at most.
+// Ertl's sigma and tau: corrections for the registers that are still 0 and for those that are full, whose values are
+// not visible in the ranks. Both series converge in some 50 iterations at most.
 double Sigma(double x) {
   if (x == 1) return INFINITY;
   double sum = x, weight = 1;
@@ -221,7 +221,7 @@ class ApproxCountDistinct final : public SpecAccumulator {
     return n;
   }
 
-  // 2 bytes of number of entries, each 2 bytes of register and 1 of rank; or 0xffff and the registers.
+  // 2 bytes for the number of entries, each with 2 bytes of register and 1 of rank; or 0xffff and the registers.
   void Save(const uint8_t* state, std::string* bytes) const override {
     const auto& sketch = StateAt<Sketch>(state);
     AppendValue(sketch.is_dense != 0 ? kDense : static_cast<uint16_t>(sketch.num_entries), bytes);
@@ -249,8 +249,8 @@ class ApproxCountDistinct final : public SpecAccumulator {
  private:
   static constexpr uint16_t kDense = 0xffff;
 
-  // Calls f(register, rank) until it answers false; answers whether it never did and the bytes were as long as they
-  // say.
+  // Calls f(register, rank) until it returns false; returns whether it never did and the bytes have the announced
+  // length.
   template <class F>
   static bool ForEachSaved(std::string_view bytes, F&& f) {
     SavedReader reader(bytes);

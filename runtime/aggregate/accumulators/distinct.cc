@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// count_distinct and sum_distinct, exactly: a set of values per group (distinct_set.h), and at the end its size or its
-// sum.
+// count_distinct and sum_distinct, exactly: a set of values per group (distinct_set.h), whose size or sum is the
+// result.
 //
-//     count_distinct(i64)    rows of group a: 7 7 -1 0 7    state: 2 slots taken of 4 {7, -1, -, -}, and the flag that
-//     0 is a value    -> 3 count_distinct(utf8)   slots of 16 bytes: {tag of the hash, length, the bytes up to 8, else
-//     the address of a copy}
+//     count_distinct(i64)    rows of group a: 7 7 -1 0 7
+//                            state: 2 slots taken of 4 {7, -1, -, -}, and the flag that 0 is a value    -> 3
+//     count_distinct(utf8)   slots of 16 bytes: {tag of the hash, length, up to 8 bytes, else the address of a copy}
 //
 // A row costs two random accesses, to its group's state and to a slot of the state's table. Both are prefetched, the
-// state twice as far as the slot, since the slot's address is in the state:
+// state twice as far ahead as the slot, because the slot's address is in the state:
 //
-//     row i: insert value i    prefetch the slot of value i + 16, whose state has come    prefetch the state of value i
-//     + 32
+//     row i: insert value i
+//            prefetch the slot of value i + 16, whose state has arrived
+//            prefetch the state of value i + 32
 //
-// Sums are made of the set, so that merging needs none: integers in 192 bits, which no set overflows, then checked
-// against the result's.
+// Sums are computed from the set, so merging needs no sums: integers are summed in 192 bits, which no set overflows,
+// and the result is then checked against its type.
 #include <bit>
 #include <cstring>
 #include <string>
@@ -70,8 +71,7 @@ absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t w
   return absl::OkStatus();
 }
 
-// ---- saved sets: 8 bytes of number of values, and the values
-// -----------------------------------------------------------------------------
+// ---- saved sets: 8 bytes for the number of values, and the values -------------------------------------------------
 
 template <class Word>
 void SaveSet(const DistinctSet<Word>& set, std::string* bytes) {
@@ -101,7 +101,7 @@ auto ReadSaved(SavedReader* reader, CollationRule rule, b::HashMemo* cache) {
   }
 }
 
-// Whether `bytes` are a number of values and as many values, each of which `accepts` takes.
+// Whether `bytes` are a number of values and as many values, each of which `accepts` accepts.
 template <class Slot, class Accepts>
 bool IsIntact(std::string_view bytes, CollationRule rule, b::HashMemo* cache, Accepts&& accepts) {
   SavedReader reader(bytes);
@@ -110,8 +110,7 @@ bool IsIntact(std::string_view bytes, CollationRule rule, b::HashMemo* cache, Ac
   return reader.IsAtEnd();
 }
 
-// ---- accumulators
-// -------------------------------------------------------------------------------------------------------------------
+// ---- accumulators -------------------------------------------------------------------------------------------------
 
 template <class Slot>
 class CountDistinct : public SpecAccumulator {
@@ -193,7 +192,7 @@ struct Sum192 {
   }
 };
 
-// How the values of T, as slots hold them, are summed up: Sum, Add(slot), Fits() and Result().
+// How to sum values of T, as slots hold them: Sum, Add(slot), Fits() and Result().
 template <class T>
 struct IntegerSum {
   using Result = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;

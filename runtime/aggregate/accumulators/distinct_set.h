@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of a group's distinct values: a state of 16 to 24 bytes that holds one value itself, and an open-addressing
-// table in an AccumulatorMemory from the second one on.
+// The set of a group's distinct values: a state of 16 to 24 bytes that holds a single value itself, and an
+// open-addressing table in an AccumulatorMemory from the second value on.
 #ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_DISTINCT_SET_H_
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_DISTINCT_SET_H_
 
@@ -15,10 +15,9 @@
 
 namespace quern {
 
-// ---- slots: what a table is made of; all zero: empty
-// ---------------------------------------------------------------------------------
+// ---- slots: the elements of a table; all zero: empty --------------------------------------------------------------
 
-// Values of up to 8 bytes are their own slots; 0, which is no value there, is a flag of the set.
+// A value of up to 8 bytes is its own slot; the value 0, which marks an empty slot, is a flag of the set.
 using WordSlot = uint64_t;
 
 // Values of 16 bytes likewise.
@@ -27,7 +26,7 @@ struct WideSlot {
   uint64_t high;
 };
 
-// Strings: up to 8 bytes in the slot, longer ones in a piece of memory.
+// Strings: up to 8 bytes lie in the slot, longer ones in a piece of memory.
 struct StringSlot {
   uint32_t tag;  // top half of the hash, made odd: not 0
   uint32_t length;
@@ -51,8 +50,7 @@ inline uint64_t HashOf(const WideSlot& slot) {
 }
 inline uint64_t HashOf(const StringSlot& slot) { return uint64_t{slot.tag} << 32; }
 
-// ---- candidates: a value that may be new
-// -----------------------------------------------------------------------------------------------
+// ---- candidates: values that may be new ---------------------------------------------------------------------------
 
 struct WordCandidate {
   WordSlot value;
@@ -100,7 +98,7 @@ struct StringCandidate {
   void Drop(AccumulatorMemory*) const {}
 };
 
-// A string of another set, whose piece is taken over.
+// A string of another set, whose piece this set takes over.
 struct MovedString {
   StringSlot from;
   CollationRule rule;
@@ -117,10 +115,9 @@ inline WordCandidate Moved(WordSlot slot, CollationRule) { return {slot}; }
 inline WideCandidate Moved(const WideSlot& slot, CollationRule) { return {slot}; }
 inline MovedString Moved(const StringSlot& slot, CollationRule rule) { return {slot, rule}; }
 
-// ---- the set
-// -------------------------------------------------------------------------------------------------------------------
+// ---- the set ------------------------------------------------------------------------------------------------------
 
-// Linear probing from the hash's top bits, at most 3 of 4 slots taken. All zero: the empty set.
+// Linear probing from the hash's top bits, with at most 3 of 4 slots taken. All zero: the empty set.
 template <class Slot>
 struct DistinctSet {
   uint64_t num_slots_taken : 48;
@@ -152,8 +149,8 @@ struct DistinctSet {
     return absl::OkStatus();
   }
 
-  // Room for so many values. Values that come in the order of another table's slots, and so of their hashes, would
-  // otherwise all meet in the first slots of a table that is too small for them.
+  // Makes room for so many values. Otherwise, values that arrive in the order of another table's slots, and so of their
+  // hashes, would all collide in the first slots of a table that is too small.
   absl::Status Reserve(uint64_t num_values, AccumulatorMemory* memory) {
     uint64_t log2 = log2_slots;
     while (!HasRoomFor(num_values, log2)) log2 = log2 == 0 ? kFirstLog2 : log2 + 1;
@@ -169,7 +166,7 @@ struct DistinctSet {
     return absl::OkStatus();
   }
 
-  // Takes over what is in `from`, which is empty then. rule: of the values of both.
+  // Takes over the contents of `from` and leaves it empty. rule: of the values of both.
   absl::Status Merge(DistinctSet* from, CollationRule rule, AccumulatorMemory* memory) {
     if (from->num_slots_taken > num_slots_taken) std::swap(*this, *from);
     has_zero |= from->has_zero;
@@ -182,7 +179,7 @@ struct DistinctSet {
     return absl::OkStatus();
   }
 
-  // Calls f(slot) for the values but a 0.
+  // Calls f(slot) for all values except 0.
   template <class F>
   void ForEachSlot(F&& f) const {
     const Slot* const first = log2_slots == 0 ? &single : slots;
@@ -197,7 +194,7 @@ struct DistinctSet {
     return log2 == 0 ? num_values <= 1 : num_values * 4 <= uint64_t{3} << log2;
   }
 
-  // The slot that holds the value or would take it; nullptr where there is no table and another value.
+  // The slot that holds the value or would receive it; nullptr where there is no table and the single value differs.
   template <class Candidate>
   Slot* Find(const Candidate& candidate) {
     if (log2_slots == 0) return IsEmpty(single) || candidate.Equals(single) ? &single : nullptr;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accumulator of a host's aggregate function: it calls the host's callbacks, once a batch.
+// The accumulator of a host's aggregate function: it calls the host's callbacks once a batch.
 //
-// A batch of 1000 rows is one call: 1000 row numbers and 1000 addresses of states go over, so that a callback that does
-// little costs little.
+// A batch of 1000 rows is one call with 1000 row numbers and 1000 addresses of states, so even a callback that does
+// little work has little overhead.
 //
-//     state of 20 bytes in the group's row    | 20 bytes of the host | 4 bytes unused |     rounded up to 24: the next
-//     one is aligned to 8
+//     state of 20 bytes in the group's row    | 20 bytes of the host | 4 bytes unused |
+//                                             rounded up to 24, so that the next state is aligned to 8
 //
-// The host writes validity as bits from 0 on, while rows of the result begin anywhere: its bitmap is a copy, written
-// out bit by bit.
+// The host writes validity as bits from 0 on, while rows of the result begin anywhere: the host gets a bitmap of its
+// own, which is copied to the result bit by bit.
 #include <cstring>
 #include <memory>
 #include <string>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which aggregates are kept up to date by calls, and what their accumulators share.
+// Which aggregates are updated by calls, and what their accumulators share.
 //
-// A kernel's own loop is the right place for sum(i64): one addition into the group's row, which a call would cost ten
-// times. It is the wrong one for count_distinct: the loop would contain a hash table, compiled anew in each kernel, to
-// save a call per 1,000 rows. So the kernel writes down of each batch which rows go to which group's state, and calls:
+// A kernel's own loop is the right place for sum(i64): one addition into the group's row, for which a call would cost
+// ten times as much. It is the wrong place for count_distinct: to save a call per 1,000 rows, each kernel would compile
+// a hash table into its loop. So for each batch the kernel lists which rows belong to which group's state, and calls:
 //
 //     batch rows   0 1 2 3 4      passes the filter: 0 1 3 4     rows   {0, 1, 3, 4}
 //     groups       a b b a a                                     states {&a, &b, &a, &a}     n = 4
 //
 // Update then reads the column with a loop for its storage, chosen once per 512 rows. Dictionary columns are translated
-// first: row 3 with index 7 becomes row 7 of the dictionary's values, and the same loop reads those.
+// first: row 3 with index 7 becomes row 7 of the dictionary's values, which the same loop reads.
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
 
 #include <cstring>

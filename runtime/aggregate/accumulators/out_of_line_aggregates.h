@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accumulators whose state has no fixed size, or is a host's: minima of strings, distinct values, quantiles. A kernel
-// does not know them; they are brought up to date by calls, one per batch, which cost nothing beside their work.
+// Aggregates whose state has no fixed size or belongs to a host: minima of strings, distinct values, quantiles. They
+// are not part of a kernel; one call per batch updates them, and its cost is negligible beside the work.
 //
-// A state is `state_bytes` bytes in its group's row (zero: no values so far), a multiple of 8, aligned to 8; what it
-// points to lies in an AccumulatorMemory. Group rows are copied as bytes when tables grow or are partitioned, so a
+// A state is `state_bytes` bytes in its group's row (zero: no values so far), a multiple of 8, aligned to 8; data that
+// it points to lies in an AccumulatorMemory. Group rows are copied as bytes when tables grow or are partitioned, so a
 // state must not point into itself, and only one copy of it is used afterwards.
 #ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
@@ -20,8 +20,8 @@
 
 namespace quern {
 
-// Memory of many small pieces of one thread's states: pieces are powers of two from 16 bytes, reused when given back,
-// all freed at once. What is left of a piece that moved to a larger one is reused by others. *Threads*: one.
+// Memory for many small pieces of one thread's states: pieces are powers of two from 16 bytes on, reused when given
+// back, and freed together. Other states reuse the old piece of data that moved to a larger one. *Threads*: one.
 class AccumulatorMemory {
  public:
   explicit AccumulatorMemory(std::shared_ptr<MemoryBudget> budget);
@@ -34,19 +34,19 @@ class AccumulatorMemory {
 
  private:
   Arena arena_;
-  uint8_t* end_of_small_ = nullptr;  // rest of a piece of the arena that small pieces are cut from
+  uint8_t* end_of_small_ = nullptr;  // rest of a piece of the arena from which small pieces are cut
   uint64_t small_bytes_ = 0;
-  uint8_t* free_[64] = {};  // by log2 of their size: each holds the address of the next one
+  uint8_t* free_[64] = {};  // by log2 of their size: each piece holds the address of the next one
 };
 
-// Rows of one batch for one accumulator: those that pass its filter and whose arguments all have values.
+// Rows of one batch for one accumulator: those that pass its filter and have values for all arguments.
 struct AccumulatorRows {
   const QuernColumn* columns;  // its arguments; dictionaries are not decoded
   const uint32_t* rows;        // of the batch
   uint64_t first_row_id;       // of the batch's row 0
-  uint8_t* const* states;      // of each row's group; the same one may come many times
+  uint8_t* const* states;      // of each row's group; one state may occur many times
   uint32_t n;
-  uint32_t prefetch_rows = 0;  // distance, for states; 0: none
+  uint32_t prefetch_rows = 0;  // prefetch distance for states; 0: none
 };
 
 class OutOfLineAggregate {
@@ -54,24 +54,24 @@ class OutOfLineAggregate {
   virtual ~OutOfLineAggregate() = default;
 
   virtual uint32_t state_bytes() const = 0;
-  // *Errors*: ResourceExhausted, or a host's failure; then states are of no use any more.
+  // *Errors*: ResourceExhausted, or a host's failure; the states are then unusable.
   virtual absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const = 0;
-  // Adds from[i] to into[i]; what from[i] points to may be taken over (its memory lives as long as all states do).
+  // Adds from[i] to into[i]; may take over what from[i] points to (its memory lives as long as all states).
   virtual absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n,
                              AccumulatorMemory* memory) const = 0;
-  // Writes n values of AggregateResultType to out, from out_row on (fixed width: in place; strings: appended,
-  // quern_rt_reserve_bytes gives room). A state without values is null where the column has a validity bitmap. Answers
-  // how many fit: fewer than n only at the limit of 32-bit offsets. *Errors*: ResourceExhausted; OutOfRange for a sum
-  // that does not fit.
+  // Writes n values of AggregateResultType to out, from out_row on (fixed width: in place; strings: appended, after
+  // quern_rt_reserve_bytes has made room). A state without values is null where the column has a validity bitmap.
+  // Returns how many fit: fewer than n only at the limit of 32-bit offsets. *Errors*: ResourceExhausted; OutOfRange for
+  // a sum that does not fit.
   virtual absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
                                             uint64_t out_row) const = 0;
-  // The state as bytes that mean the same in another process of the same version; appended.
+  // Appends the state as bytes that mean the same in another process of the same version.
   virtual void Save(const uint8_t* state, std::string* bytes) const = 0;
   // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted.
   virtual absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const = 0;
 };
 
-// Whether an aggregate is kept up to date by calls; the others are part of the kernel's loop.
+// Whether calls update an aggregate; the kernel's loop updates the others.
 bool IsOutOfLine(const AggregateSpec& aggregate);
 
 // *Errors*: NotFound for a host's function that is not registered.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the out-of-line aggregates have in common: dispatch once per batch, growing pieces, the bytes of saved states.
+// What out-of-line aggregates share: dispatch once per batch, growing pieces, the bytes of saved states.
 #ifndef QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_KINDS_H_
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_KINDS_H_
 
@@ -16,7 +16,7 @@
 
 namespace quern {
 
-// Each for the functions of its name; `spec` is one that IsOutOfLine.
+// Each makes the functions of its name; `spec` satisfies IsOutOfLine.
 std::unique_ptr<OutOfLineAggregate> MakeStringAccumulator(const AggregateSpec& spec);  // min, max, any, first, last
 std::unique_ptr<OutOfLineAggregate> MakeStringAgg(const AggregateSpec& spec);
 std::unique_ptr<OutOfLineAggregate> MakeDistinctAccumulator(const AggregateSpec& spec);  // count_distinct, sum_distinct
@@ -33,7 +33,7 @@ class SpecAccumulator : public OutOfLineAggregate {
 
   const AggregateSpec& spec() const { return spec_; }
   const ColumnType& type() const { return spec_.arguments[0]; }
-  // How its values are read: as keys are, so that equal floats have equal bits.
+  // How its values are read: in the same way as keys, so that equal floats have equal bits.
   Storage storage() const { return RowOf(type().id).key_storage; }
   CollationRule rule() const { return RuleOf(type().collation); }
   absl::Status Damaged(std::string_view bytes) const;
@@ -42,25 +42,24 @@ class SpecAccumulator : public OutOfLineAggregate {
   AggregateSpec spec_;
 };
 
-// ---- values of a batch
-// ---------------------------------------------------------------------------------------------------------------
+// ---- values of a batch --------------------------------------------------------------------------------------------
 
-constexpr uint32_t kBlockRows = 512;  // what is read before it is used: 12 KB of strings at most, in the L1 cache
+constexpr uint32_t kBlockRows = 512;  // rows read before they are used: 12 KB of strings at most, in the L1 cache
 
-// Rows of one block, and where their values lie.
+// Rows of one block and the location of their values.
 struct ValueRows {
-  QuernColumn column;          // a copy, which no store into a state can be taken for a change of
-  const uint32_t* rows;        // of `column`: the dictionary's, where there is one
+  QuernColumn column;          // a copy, so that the compiler need not assume that stores into states change it
+  const uint32_t* rows;        // of `column`: rows of the dictionary, where there is one
   const uint32_t* batch_rows;  // of the batch
   uint64_t first_row_id;
   uint8_t* const* states;
   uint32_t n;
-  uint32_t prefetch_rows;  // distance; by default 16: a state's line takes some 80 ns to come, a row some 5 to 10
+  uint32_t prefetch_rows;  // distance; by default 16: a state's line takes some 80 ns to arrive, a row some 5 to 10
 
   uint64_t RowId(uint32_t i) const { return first_row_id + batch_rows[i]; }
 };
 
-// The dictionary's rows of n rows that are not null.
+// Translates n rows that are not null to rows of the dictionary.
 void TranslateRows(TypeId index, const QuernColumn& column, const uint32_t* rows, uint32_t n, uint32_t* out);
 
 // Calls f(ValueRows) for the rows of an accumulator's only argument, kBlockRows at a time, until it fails.
@@ -79,8 +78,7 @@ absl::Status ForEachBlock(const ColumnType& type, const AccumulatorRows& rows, F
   return absl::OkStatus();
 }
 
-// ---- states
-// -------------------------------------------------------------------------------------------------------------------
+// ---- states -------------------------------------------------------------------------------------------------------
 
 template <class State>
 State* StateAt(uint8_t* state) {
@@ -103,8 +101,7 @@ struct Piece {
   void GiveBack(AccumulatorMemory* memory);
 };
 
-// ---- results
-// -------------------------------------------------------------------------------------------------------------------
+// ---- results ------------------------------------------------------------------------------------------------------
 
 inline void WriteValidity(QuernOutColumn* out, uint64_t row, bool valid) {
   if (out->validity == nullptr) return;
@@ -112,20 +109,18 @@ inline void WriteValidity(QuernOutColumn* out, uint64_t row, bool valid) {
   out->null_count += !valid;
 }
 
-// What FitStrings answered.
+// Converts the result of FitStrings.
 absl::StatusOr<uint32_t> FitOf(int64_t fit_or_code);
 
-// ---- saved states
-// --------------------------------------------------------------------------------------------------------------------
+// ---- saved states -------------------------------------------------------------------------------------------------
 
-// Numbers as they lie in memory: all machines that kernels are made for are little-endian.
+// Numbers as they lie in memory: all machines that Quern generates kernels for are little-endian.
 template <class T>
 void AppendValue(T value, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-// Reads what Save wrote, never beyond its end: a read that finds too little gives zeros and makes IsAtEnd false for
-// good.
+// Reads what Save wrote, never beyond its end: a read past the end returns zeros and makes IsAtEnd false permanently.
 class SavedReader {
  public:
   explicit SavedReader(std::string_view bytes) : rest_(bytes) {}
@@ -135,7 +130,7 @@ class SavedReader {
     const uint8_t* const at = ReadBytes(sizeof(T));
     return at != nullptr ? blocks::Load<T>(at) : T{};
   }
-  // nullptr: there are fewer.
+  // nullptr: fewer bytes are left.
   const uint8_t* ReadBytes(uint64_t num_bytes) {
     if (num_bytes > rest_.size()) ok_ = false;
     if (!ok_) return nullptr;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // median and quantile, exactly: a group's values as f64 in an array that doubles, and at the end a selection in linear
-// time instead of a sort. Between two values the result lies as far as the quantile's place does, as quantile_cont of
-// DuckDB and PERCENTILE_CONT of SQL say:
+// time instead of a sort. A quantile between two values is interpolated by its place, like quantile_cont of DuckDB and
+// PERCENTILE_CONT of SQL:
 //
 //     quantile(0.9) of 10 20 40 80    place 0.9 * (4 - 1) = 2.7    40 + 0.7 * (80 - 40) = 68
 //
-// NaN is greater than all numbers, so NaNs are put last and the selection runs over the numbers before them with plain
-// comparisons. The selection moves values and states are read-only, hence a copy of one group's values at a time.
+// NaN is greater than all numbers, so NaNs are moved to the end, and the selection covers the numbers before them with
+// plain comparisons. The selection moves values but states are read-only, so it works on a copy of one group's values
+// at a time.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -46,7 +47,7 @@ absl::Status AppendBlock(const ValueRows& values, AccumulatorMemory* memory) {
   return absl::OkStatus();
 }
 
-// The two values about place quantile * (n - 1), which are one where the place is whole. Moves the values.
+// The two values around place quantile * (n - 1), which are the same where the place is an integer. Moves the values.
 double SelectQuantile(std::vector<double>* values, double quantile) {
   const double place = quantile * static_cast<double>(values->size() - 1);
   const auto index = static_cast<uint64_t>(place);
@@ -106,7 +107,7 @@ class Quantile final : public SpecAccumulator {
     return n;
   }
 
-  // 8 bytes of number of values, and the values.
+  // 8 bytes for the number of values, and the values.
   void Save(const uint8_t* state, std::string* bytes) const override {
     const auto& values = StateAt<Values>(state);
     AppendValue(values.num_values, bytes);

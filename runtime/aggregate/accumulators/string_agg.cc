@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // string_agg: a group's strings, joined by a separator in the order of their row ids. Rows reach a thread in order, but
-// batches of one group are spread over threads, so each state keeps its row ids beside its strings, and the order is
-// made at the end, where it is not there yet:
+// the batches of one group are spread over threads, so each state keeps row ids beside its strings and is sorted at the
+// end unless it is already in order:
 //
-//     thread 1: | 17, 3, "abc" | 19, 1, "d" |       thread 2: | 4, 2, "xy" |      entries of 12 bytes (row id, length)
-//     and the bytes merged:   | 17, 3, "abc" | 19, 1, "d" | 4, 2, "xy" |    4 after 19: not in order result:   "xy,
-//     abc, d"
+//     thread 1: | 17, 3, "abc" | 19, 1, "d" |       entries of 12 bytes (row id, length) and the bytes
+//     thread 2: | 4, 2, "xy" |
+//     merged:   | 17, 3, "abc" | 19, 1, "d" | 4, 2, "xy" |    4 after 19: not in order
+//     result:   "xy, abc, d"
 //
-// Merging appends the shorter list to the longer one, so that a list that meets many others is copied few times.
-// Sorting needs an array of addresses, 8 bytes a string, for one group at a time.
+// Merging appends the shorter list to the longer one, so a list that meets many others is copied few times. Sorting
+// needs an array of addresses, 8 bytes a string, for one group at a time.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -107,7 +108,7 @@ class Joiner {
   std::vector<const uint8_t*> sorted_;
 };
 
-// Lists as the source of an output column: what FitStrings asks.
+// Lists as the source of an output column, as FitStrings requires.
 struct JoinedStrings {
   struct Length {
     uint64_t length;
@@ -120,7 +121,7 @@ struct JoinedStrings {
   Length ReadString(uint32_t i) const { return {joiner->JoinedBytes(At(i))}; }
 };
 
-// Joined where it is to lie. A view's short string lies in the view itself.
+// Joins the strings at their final address. A view's short string lies in the view itself.
 template <Storage kStorage>
 void WriteJoined(const StringList& list, Joiner* joiner, QuernOutColumn* out, uint64_t row) {
   const uint64_t length = joiner->JoinedBytes(list);
@@ -190,7 +191,7 @@ class StringAgg final : public SpecAccumulator {
     });
   }
 
-  // 8 bytes of number of strings; of each 8 bytes of row id, 4 of length, the bytes.
+  // 8 bytes for the number of strings; for each string 8 bytes of row id, 4 of length, and the bytes.
   void Save(const uint8_t* state, std::string* bytes) const override {
     const auto& list = StateAt<StringList>(state);
     AppendValue(list.num_strings, bytes);

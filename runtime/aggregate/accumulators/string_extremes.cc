@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// min, max, any, first and last of strings and of fixed_binary. Batches go away, so a state keeps a copy of its string:
-// in the state itself up to 8 bytes, else in a piece of memory. Most rows change nothing, and the state decides that
-// without a look at the piece: for min and max it holds the first 8 bytes as a big-endian number, whose order is the
-// order of the bytes.
+// min, max, any, first and last of strings and of fixed_binary. Batches are not kept, so a state keeps a copy of its
+// string: up to 8 bytes in the state itself, more in a piece of memory. Most rows change nothing, and the state usually
+// decides that without reading the piece: for min and max it holds the first 8 bytes as a big-endian number, whose
+// order is the order of the bytes.
 //
 //     min of "pear", "apricot pie", "apple tart"      the state                                          piece
 //     "pear"                                          order 'pear\0\0\0\0'  bytes "pear"                 none
@@ -10,11 +10,11 @@
 //     "apple tart"    'apple ta' < 'apricot '         order 'apple ta'      the same,    length 10       "apple tart"
 //     "apple tarte"   'apple ta' is equal: the pieces are compared, and "apple tart" is the shorter one
 //
-// Strings of a PAD SPACE collation are compared without their trailing spaces, and kept with them. Where the order of
-// strings is not that of their bytes, the 8 bytes are those of the order key, behind whose end come spaces where the
-// collation pads (collation.h): "Pear" has the prefix of 'PEAR....' under ascii_ci, and of strings that are equal the
-// first one stays. first and last keep the row id in place of the prefix: rows of many threads come in no order, and
-// the lowest or highest id decides, also where states are merged.
+// Strings of a PAD SPACE collation are compared without their trailing spaces and kept with them. Where the order of
+// strings is not that of their bytes, the 8 bytes are those of the order key, followed by spaces where the collation
+// pads (collation.h): "Pear" has the prefix 'PEAR....' under ascii_ci, and the first of several equal strings stays.
+// first and last keep the row id in place of the prefix: rows of many threads come in no order, and the lowest or
+// highest id decides, also where states are merged.
 #include <bit>
 #include <cstring>
 #include <utility>
@@ -29,7 +29,7 @@ namespace b = blocks;
 using b::Bytes;
 using Function = AggregateFunction;
 
-constexpr uint32_t kStateBytes = 8;  // of a string that the state holds itself
+constexpr uint32_t kStateBytes = 8;  // the length of a string that the state itself can hold
 
 struct StringState {
   uint64_t order;  // min, max: the first 8 bytes, big-endian; first, last: the row id
@@ -51,7 +51,7 @@ struct Candidate {
   uint64_t order;
 };
 
-// Whether strings come in the order of their bytes, shorter ones first, spaces trimmed where the rule says so.
+// Whether strings are ordered by their bytes, shorter ones first, with spaces trimmed where the rule says so.
 bool IsOrderOfBytes(CollationRule rule) { return (rule & (kPadsSpaces | kWeighsOrder)) == 0; }
 
 uint64_t OrderPrefixOf(Bytes s, CollationRule rule) {
@@ -79,7 +79,7 @@ Candidate CandidateOf(Bytes s, uint64_t row_id, CollationRule rule) {
   return {s, PrefixOf(s, rule)};
 }
 
-// Of strings with equal prefixes: negative where a is the lower one.
+// For strings with equal prefixes: negative where a precedes b.
 int CompareBytes(Bytes a, Bytes other, CollationRule rule) {
   if (!IsOrderOfBytes(rule)) return CompareStrings(a, other, rule);
   a = b::Trimmed(a, rule), other = b::Trimmed(other, rule);
@@ -195,7 +195,7 @@ class StringAccumulator final : public SpecAccumulator {
     });
   }
 
-  // A byte 0 or 1: has a value; then the row id of first and last; 4 bytes of length; the bytes.
+  // A byte 0 or 1: has a value; then the row id for first and last; 4 bytes of length; the bytes.
   void Save(const uint8_t* state_bytes, std::string* bytes) const override {
     const auto& state = StateAt<StringState>(state_bytes);
     AppendValue<uint8_t>(state.has_value, bytes);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An example: keys i32 from 10 to 12 and i16:nullable from -1 to 0 make 3 x (2 + 1) cells, null being the second key's
-// digit 0:
+// For example, keys i32 from 10 to 12 and i16:nullable from -1 to 0 make 3 x (2 + 1) cells, with null as digit 0 of the
+// second key:
 //
 //     cell   0        1        2       3        4       ..
 //     keys   10,null  11,null  12,null 10,-1    11,-1   ..
 //
-// Nothing is hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch finds.
-// A cell is a group's if it holds the group's word, which is put there by the first row; of the word 0, which empty
-// cells hold, the array remembers whether it came.
+// Nothing is hashed: a key outside the ranges has a digit that is too large, which one test for the whole batch
+// detects. A cell belongs to a group if it holds the group's word, which the first row writes. Empty cells hold the
+// word 0, so a flag records whether 0 occurred.
 #include "runtime/aggregate/tables/dense_groups.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const PackedKe
 
 namespace {
 
-// Numbers the cells of words; words outside the ranges get `nowhere`. Answers whether there were any.
+// Computes the cells of words; words outside the ranges get `nowhere`. Returns whether there were any.
 template <class Place>
 inline __attribute__((always_inline)) bool PlaceAll(const uint64_t* words, uint32_t n, const Place* places,
                                                     size_t num_places, uint64_t nowhere, uint64_t* cells) {
@@ -129,7 +129,7 @@ inline __attribute__((always_inline)) bool PlaceAll(const uint64_t* words, uint3
 
 }  // namespace
 
-// As HashPackedKeys: the same loop for the vectors that the machine has.
+// Like HashPackedKeys: the same loop for the vectors that the machine has.
 bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) const {
 #if defined(__x86_64__)
   struct Loops {
@@ -152,7 +152,7 @@ bool DenseGroups::PlaceOf(const uint64_t* words, uint32_t n, uint64_t* cells) co
 
 namespace {
 
-// An array, and what to ask for.
+// An array, and what to prefetch.
 struct Cells {
   uint8_t* tuples;
   uint64_t tuple_bytes;
@@ -160,7 +160,7 @@ struct Cells {
   uint32_t packed_keys_ahead;    // prefetch distance for the words; 0: none, they are in the cache
 };
 
-// One key that is never null: its word is the key. Writes the tuples; answers whether all words lie within the range.
+// One key that is never null: its word is the key. Writes the tuples; returns whether all words lie within the range.
 bool PlaceByRow(const Cells& c, const uint64_t* words, uint32_t n, uint8_t** tuples) {
   bool any_outside = false;
   for (uint32_t i = 0; i < n; ++i) {
@@ -171,7 +171,7 @@ bool PlaceByRow(const Cells& c, const uint64_t* words, uint32_t n, uint8_t** tup
   return !any_outside;
 }
 
-// Puts the rows' words into their tuples; answers how many of those were empty. The word 0 is never seen to be new.
+// Writes the rows' words to their tuples; returns how many of those were empty. The word 0 is never counted as new.
 template <class Word, class Prefetch>
 uint64_t TakeByRow(const PrefetchSetting& setting, const uint64_t* words, uint32_t n, uint8_t* const* tuples) {
   uint64_t num_new = 0;
@@ -187,7 +187,7 @@ uint64_t TakeByRow(const PrefetchSetting& setting, const uint64_t* words, uint32
 #if defined(__x86_64__)
 template <class Prefetch>
 QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32_t n, uint8_t** tuples) {
-  const Cells c = cells;  // a copy, which no store can be taken for a change of
+  const Cells c = cells;  // a copy, so that the compiler need not assume that stores change it
   const __m512i first = AllEight(c.tuples), bytes = AllEight(c.tuple_bytes), sign_bit = AllEight(c.sign_bit);
   const __m512i min = AllEight(c.min), size = AllEight(c.size);
   const uint32_t whole = n / 8 * 8;
@@ -202,7 +202,7 @@ QUERN_AVX512 bool PlaceByEight(const Cells& cells, const uint64_t* words, uint32
   return PlaceByRow(c, words + whole, n - whole, tuples + whole) && outside == 0;
 }
 
-// Mostly all eight are there, and nothing is written.
+// Usually all eight groups exist, and nothing is written.
 template <class Word, class Prefetch>
 QUERN_AVX512 uint64_t TakeByEight(const PrefetchSetting& setting, const uint64_t* words, uint32_t n,
                                   uint8_t* const* tuples) {

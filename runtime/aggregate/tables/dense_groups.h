@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups in an array: each key is a digit, counted from the smallest value of that key, and the digits together number
-// the group's place.
+// Groups in an array: each key is a digit, counted from the smallest value of that key, and the digits together form
+// the number of the group's cell.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_DENSE_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_DENSE_GROUPS_H_
 
@@ -15,21 +15,21 @@
 
 namespace quern {
 
-// One key's share of a word, and the values that were seen there, as unsigned numbers in the keys' order.
+// One key's bits in the packed keys, and the range of values seen, as unsigned numbers in the order of the keys.
 struct PackedKeyDigit {
   uint32_t shift = 0;
   uint64_t mask = 0;       // of the value's bits
-  uint64_t sign_bit = 0;   // turned over, so that unsigned order is the keys'
-  uint32_t null_bit = 64;  // of the word; 64: the key is never null
+  uint64_t sign_bit = 0;   // inverted, so that unsigned order is the order of the keys
+  uint32_t null_bit = 64;  // of the packed keys; 64: the key is never null
   uint64_t min = UINT64_MAX;
   uint64_t max = 0;
 
   bool is_empty() const { return min > max; }
-  // Digits that the key takes: its range, and one for null.
+  // The number of digits that the key needs: its range, and one for null.
   uint64_t num_values() const;
 };
 
-// The ranges of all keys. A product that is no 64-bit number is UINT64_MAX.
+// The ranges of all keys. UINT64_MAX stands for a product that exceeds 64 bits.
 struct PackedKeyRanges {
   std::vector<PackedKeyDigit> digits;
 
@@ -46,9 +46,9 @@ class DenseGroups {
   absl::Status Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages,
                      const std::shared_ptr<MemoryBudget>& budget);
 
-  // Answers whether all words lie within the ranges; where not, `tuples` says nothing, and no group is made.
-  // packed_keys_ahead: words further on that are asked for, where they are a column that is read for the first time.
-  // *Cost*: one line a word, asked for as the setting says.
+  // Returns whether all words lie within the ranges; if not, `tuples` is undefined and no group is made.
+  // packed_keys_ahead: prefetch distance in words, where they are a column that is read for the first time. *Cost*: one
+  // line a word, prefetched as the setting says.
   bool Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
             uint32_t packed_keys_ahead = 0);
 

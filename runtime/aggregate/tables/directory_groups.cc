@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory entry is 8 bytes: the address of a tuple and 16 bits of its hash. Most rows whose key is another are
-// turned away by these bits, without a look at the tuple; 1 in 65,536 is not. All rows of a batch take a step before
-// any takes the next, as in open_groups.cc:
+// A directory entry is 8 bytes: the address of a tuple and 16 bits of its hash. These bits reject all but 1 in 65,536
+// rows whose key differs, without reading the tuple. Each stage covers all rows of a batch before the next one begins,
+// as in open_groups.cc:
 //
-//     step      to the first entry of the line that is empty: the row's group is made there, its tuple the next free
-//     one; or that has its
-//               tag: a candidate; or to the next line                                        directory_probe.cc
-//     store     keys of the new groups, side by side                                         kernel
-//     compare   candidates with their tuples; those that differ go one entry further         kernel
+//     probe     goes to the first entry of the line that is empty: the row's group is made there, its tuple is the next
+//               free one; or to the first that has its tag: a candidate; or to the next line      directory_probe.cc
+//     store     writes the keys of the new groups, consecutively                                  kernel
+//     compare   compares candidates with their tuples; those that differ go one entry further     kernel
 //
-// until no row is left. Of two rows of a batch with the same new key the first makes the group and the second finds its
-// tag there, and is compared after the key was stored. Tuples do not move when the directory grows, and hashes lie
-// beside them, so that no key is hashed twice.
+// until no row is left. Where two rows of a batch have the same new key, the first makes the group; the second finds
+// its tag there and is compared after the key has been stored. Tuples do not move when the directory grows, and hashes
+// lie beside them, so no key is hashed twice.
 #include "runtime/aggregate/tables/directory_groups.h"
 
 #include <algorithm>
@@ -31,8 +30,8 @@ namespace {
 constexpr uint64_t kFewestEntries = 64;
 constexpr uint64_t kFirstSpanBytes = uint64_t{16} << 10, kLastSpanBytes = uint64_t{16} << 20;
 constexpr uint64_t kFewestGroupsToJump = thresholds::kFourfoldGrowthGroups;
-// Of the L3 cache, up to which one pass is enough: beyond, tuples have to be asked for earlier (250,000 texts in 18 MB:
-// 16.3 ns a row where it ends at a quarter, 18.6 at all of it, 17.6 without it).
+// The share of the L3 cache up to which one pass is enough: beyond it, tuples have to be prefetched earlier (250,000
+// texts in 18 MB: 16.3 ns a row with a limit of a quarter, 18.6 with all of it, 17.6 without one pass).
 constexpr uint64_t kOnePassShare = thresholds::kOnePassCacheShare;
 
 uint64_t EntryOf(const uint8_t* tuple, uint64_t hash) {
@@ -54,7 +53,7 @@ uint32_t CompareWords(const uint64_t* words, uint32_t n, const uint32_t* candida
   return num_unequal;
 }
 
-// Rows of a batch whose keys the kernel knows.
+// Rows of a batch whose keys the kernel compares.
 struct FieldKeys {
   const GroupContext& context;
   const KeyRows& rows;
@@ -73,7 +72,7 @@ struct FieldKeys {
   }
 };
 
-// Rows of a batch, or groups, whose keys are words: tuples too wide for slots of a table.
+// Rows of a batch, or groups, with packed keys: their tuples are too wide for slots of a table.
 struct PackedKeys {
   const GroupContext& context;
   const uint64_t* words;
@@ -129,7 +128,7 @@ struct TupleKeys {
     }
     return num_unequal;
   }
-  // Keys with their nulls; states and what they have seen stay zero.
+  // Stores keys with their nulls; states and seen bits stay zero.
   void Store(const uint32_t* made, uint32_t n, uint8_t* tuples) const {
     const QuernAggregateDescriptor& descriptor = *context.descriptor->get();
     for (uint32_t i = 0; i < n; ++i) {
@@ -163,9 +162,9 @@ PrefetchSetting DirectoryGroups::prefetch() const {
              : PrefetchSetting();
 }
 
-// The first step of all rows, which makes no groups: where groups are there, as most are where it matters, it needs no
-// more than an entry's tag. Rows that are no candidates take the step that makes groups. A tuple is asked for when its
-// entry is there, and used when the whole batch has been tested.
+// The first probe of all rows makes no groups: most rows find their group where speed matters, and that takes no more
+// than an entry's tag. Rows that are no candidates take the probe that makes groups. A tuple is prefetched once its
+// entry is read, and used after the whole batch has been tested.
 template <class Prefetch>
 void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking,
                                uint8_t** tuples) const {
@@ -191,14 +190,15 @@ void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, Direc
   looking->n = num_others;
 }
 
-// All rows take the step that makes groups at once, without one before that makes none.
+// All rows take the probe that makes groups, without the first probe that makes none.
 void DirectoryGroups::PlaceAll(uint32_t n, DirectoryRows* looking) const {
   for (uint32_t i = 0; i < n; ++i) looking->slots[i] = SlotOf(looking->hashes[i]);
   std::iota(looking->rows, looking->rows + n, 0u);
   looking->n = n;
 }
 
-// Tuples that are compared when the keys of the new ones have been stored: both lines that one may lie in.
+// Prefetches tuples that are compared after the keys of the new ones have been stored: both lines that a tuple may lie
+// in.
 template <class Prefetch>
 void DirectoryGroups::PrefetchCandidates(const DirectoryRows& looking, uint8_t* const* tuples) const {
   if constexpr (!Prefetch::kPrefetches) return;
@@ -210,7 +210,7 @@ void DirectoryGroups::PrefetchCandidates(const DirectoryRows& looking, uint8_t* 
   }
 }
 
-// Candidates whose key is another go on, from the next entry.
+// Candidates whose key differs go on, from the next entry.
 template <class Keys>
 void DirectoryGroups::Compare(const Keys& keys, DirectoryRows* looking, uint8_t** tuples) const {
   if (looking->num_candidates == 0) return;
@@ -218,7 +218,7 @@ void DirectoryGroups::Compare(const Keys& keys, DirectoryRows* looking, uint8_t*
   looking->n += keys.Compare(looking->num_candidates, looking->candidates, tuples, unequal);
 }
 
-// The first step of all rows, which makes no groups: those that are left take the one that does.
+// The first probe of all rows makes no groups; the remaining rows take the probe that does.
 template <class Keys>
 void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetting& setting, DirectoryRows* looking,
                                uint8_t** tuples) {
@@ -241,9 +241,9 @@ void DirectoryGroups::FindMost(const Keys& keys, uint32_t n, const PrefetchSetti
   tally()->hits += looking->num_candidates - (looking->n - num_others);
 }
 
-// Where a batch had many new groups, the next one's rows take one step that makes groups, and not one first that only
-// finds. (10 M rows, 4.9 M groups of a number and a text: 27 ns a row where that is more than one row in eight, 48
-// where it is half of them.)
+// Where a batch had many new groups, the next batch skips the probe that only finds groups and takes the one that makes
+// them. (10 M rows, 4.9 M groups of a number and a text: 27 ns a row where the limit is one new group in eight rows, 48
+// where it is one in two.)
 template <class Keys>
 absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tuples) {
   if (n == 0) return absl::OkStatus();
@@ -260,7 +260,8 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
   return absl::OkStatus();
 }
 
-// Of the rows that are looking those that find no group make theirs; those whose tag is another's go on.
+// Among the rows that are still looking, those that find no group make theirs; those whose tag belongs to another key
+// go on.
 template <class Keys>
 absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting& setting, DirectoryRows* looking,
                                          uint8_t** tuples) {
@@ -300,7 +301,7 @@ absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   return FindAll(PackedKeys{context_, words, rows.n}, rows.n, tuples);
 }
 
-// Rows whose short keys are not known yet.
+// Looks up rows whose short keys the group cache does not hold.
 absl::Status DirectoryGroups::FindOthers(const KeyRows& rows, const uint32_t* others, uint32_t n, uint8_t** tuples) {
   uint32_t batch_rows[kMaxBatchRows];
   uint8_t* found[kMaxBatchRows];
@@ -321,7 +322,7 @@ absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tupl
   return FindAll(PackedKeys{context_, words, from.n}, from.n, tuples);
 }
 
-// ---- memory ----------------------------------------------------------------------------------------------------
+// ---- memory -------------------------------------------------------------------------------------------------------
 
 absl::Status DirectoryGroups::MakeRoom(uint32_t n) {
   const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
@@ -366,7 +367,7 @@ absl::Status DirectoryGroups::Grow(uint64_t groups) {
   return absl::OkStatus();
 }
 
-// All groups, into an empty directory.
+// Inserts all groups into an empty directory.
 void DirectoryGroups::InsertAll() {
   const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
   const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes,
@@ -391,7 +392,7 @@ void DirectoryGroups::Release() {
   shift_ = 64;
 }
 
-// ---- reading ----------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------------------------
 
 uint32_t DirectoryGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
   return ScanSpans(spans_, span_positions_, context_.descriptor->group()->tuple_bytes, begin, end, tuples);

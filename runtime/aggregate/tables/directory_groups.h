@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of any keys: a directory of tags and addresses, by hash, over tuples that lie in order of arrival.
+// Groups of any keys: a directory of tags and addresses, by hash, over tuples in order of arrival.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_DIRECTORY_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_DIRECTORY_GROUPS_H_
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where most rows are new groups, a directory that is half full sends every second row at least one entry further, and
-// one in fifty ten entries. Which ones, nobody can predict; so a row's entries up to the end of their line, which comes
-// from memory as a whole, are compared at once. A row whose hash belongs at entry 2 of this line (a tag each, . is
-// none):
+// one in fifty ten entries. Since this is not predictable, all entries of a row up to the end of their line, which
+// memory delivers as a whole, are compared at once. For a row whose hash belongs at entry 2 of this line (a tag each; .
+// means none):
 //
 //     entry        0    1    2    3    4    5    6    7
 //     holds        .   4a7   1f   c03  .    .   99   .
 //     empty        1              -    1    1        1
-//     tag 77                 -    -                            the first of both from 2 on: entry 4, empty: the group
-//     is made there tag c03                     1                            the first of both: entry 3: a candidate
+//     tag 77                 -    -                          first of both from 2 on: entry 4, empty: make the group
+//     tag c03                     1                          first of both: entry 3: a candidate
 //
-// It is linear probing still: who looks entry by entry finds the same. With half of the entries taken 1 row in 9 goes
-// on to another line.
+// It is still linear probing: a search entry by entry gives the same result. With half of the entries taken, 1 row in 9
+// goes on to another line.
 //
-// No branch depends on what is found. What is zero is added or masked in place of a choice, since compilers make
-// branches of choices.
+// No branch depends on what is found. Zeros are added or masked instead of a choice, because compilers turn choices
+// into branches.
 #include "runtime/aggregate/tables/directory_probe.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ inline __attribute__((always_inline)) uint64_t If(bool condition, uint64_t value
   return value & (uint64_t{0} - static_cast<uint64_t>(condition));
 }
 
-// What a step knows, in registers.
+// The inputs of a probe, in registers.
 struct Step {
   uint64_t* const entries;
   const uint64_t mask;
@@ -45,8 +45,8 @@ struct Step {
   const uint64_t new_tuples;
   uint32_t num_made = 0, num_candidates = 0, num_further = 0;
 
-  // Row i is done with a line: `lane` is the first of its entries that is empty or has the row's tag; kLineEntries:
-  // none.
+  // Completes row i's probe of a line: `lane` is the first of its entries that is empty or has the row's tag;
+  // kLineEntries: there is none.
   inline __attribute__((always_inline)) void Take(uint32_t i, uint64_t line, uint32_t lane, DirectoryRows* batch,
                                                   uint8_t** tuples) {
     const bool goes_on = lane == kLineEntries;

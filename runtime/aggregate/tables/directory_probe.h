@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of a directory (directory_groups.cc) that makes groups: every row that is looking reads the rest of its
-// entry's line.
+// The probe of a directory (directory_groups.cc) that makes groups: every row that is still looking reads the rest of
+// its entry's line.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_DIRECTORY_PROBE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_DIRECTORY_PROBE_H_
 
@@ -12,20 +12,20 @@
 
 namespace quern {
 
-// 2^k entries, at least one line of them, at a multiple of 64 bytes: address << kTagBits | tag; 0: none.
+// 2^k entries, at least one line of them, aligned to 64 bytes: address << kTagBits | tag; 0: none.
 struct DirectoryEntries {
   uint64_t* entries = nullptr;
   uint64_t num_entries = 0;
 };
 
-// Where the next new groups go: a tuple and a hash each, side by side, with room for as many as there are rows.
+// Where the next new groups go: a tuple and a hash each, stored consecutively, with room for as many as there are rows.
 struct NewTuples {
   uint8_t* tuples = nullptr;
   uint64_t* hashes = nullptr;
   uint64_t tuple_bytes = 0;
 };
 
-// A batch on its way.
+// The progress of a batch.
 struct DirectoryRows {
   uint32_t n = 0;               // rows that are looking
   uint32_t num_made = 0;        // rows that have made their group
@@ -37,11 +37,11 @@ struct DirectoryRows {
   uint64_t slots[kMaxBatchRows];
 };
 
-// Each of `batch.rows` goes from its slot to the end of the slot's line. At the first entry that is empty its group is
-// made there, and at the first that has its tag it becomes a candidate: `made` or `candidates`, with tuples[row] and,
-// of new groups, `added`. A candidate's slot is the one behind, where it goes on if its key is another. Rows that found
-// neither are left in `rows`, at the next line.
-// *Cost*: 3 ns a row whose line is there. *Threads*: one for a directory.
+// Probes each row of `batch.rows` from its slot to the end of the slot's line. At the first empty entry, the row's
+// group is made; at the first entry with the row's tag, the row becomes a candidate. Such rows are listed in `made` or
+// `candidates`; tuples[row] is set, and `added` receives new groups. A candidate's slot is the next one, where it goes
+// on if its key differs. Rows that found neither stay in `rows`, at the next line.
+// *Cost*: 3 ns a row whose line is in the cache. *Threads*: one for a directory.
 void ProbeLines(const DirectoryEntries& directory, const NewTuples& added, const PrefetchSetting& setting,
                 DirectoryRows* batch, uint8_t** tuples);
 

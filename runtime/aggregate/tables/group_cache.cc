@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// TPC-H's first query groups by two strings of one letter each, into four groups. Hashing both, looking at the
-// directory and comparing both takes 11 ns a row, for a question that a word answers:
+// TPC-H's first query groups by two strings of one letter each, into four groups. Hashing both, probing the directory
+// and comparing both takes 11 ns a row, although one word can identify the group:
 //
 //     keys      "N", "O"
-//     word      01+1 4e 00 00 | 01+1 4f 00 00      a byte more than the length, then the bytes, zero behind the last
-//     entry     [word * golden ratio >> 54]        the word, and where its group lies
+//     word      01+1 4e 00 00 | 01+1 4f 00 00      the length plus one in a byte, then the bytes, padded with zeros
+//     entry     [word * golden ratio >> 54]        the word, and the address of its group
 //
-// How many bytes each key has of the word is found in the first batch: as many as its longest string needs, and what is
-// left over is shared among the strings. A batch with longer ones has another division, and nothing is known then; one
-// that fits none, or has nulls, is looked for as if there were no memo. The word holds the keys' own bytes, so that any
-// collation may put two words into one group, and no word ever belongs to two.
+// The first batch decides how many bytes of the word each key has: as many as its longest string needs, and strings
+// share the rest. A batch with longer strings changes the division and empties the cache; rows of a batch that fits no
+// division, or has nulls, are looked up without the cache. The word holds the keys' own bytes, so a collation may put
+// two words into one group, but no word belongs to two groups.
 //
-// Up to eight words that were learnt first are held beside each other too: as long as there are no more, eight rows at
-// a time are compared with each, which takes a quarter of the time of eight entries of the memo.
+// Up to eight words, the first that were learnt, are also kept in an array: as long as there are no more, eight rows at
+// a time are compared with each, which takes a quarter of the time of eight lookups in the cache.
 //
-// Where more than one row in eight is not found, or strings are mostly longer, its gate closes for good
+// Where more than one row in eight is not found, or most strings are longer, the gate closes permanently
 // (adaptive_gates.def).
 #include "runtime/aggregate/tables/group_cache.h"
 
@@ -33,10 +33,10 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kWordBytes = 8;
-constexpr uint32_t kRowsPerGap = 4;  // at least, for words of rows that were not asked for
+constexpr uint32_t kRowsPerGap = 4;  // at least, for words of rows that are not looked up
 constexpr uint32_t kMostRefusals = 4;
 
-// Bytes that a key of fixed width needs; 0: it is no key for words.
+// Bytes that a key of fixed width needs; 0: the key cannot be packed.
 uint32_t FixedBytes(const QuernField& key) {
   switch (key.storage) {
     case kBit:
@@ -48,7 +48,7 @@ uint32_t FixedBytes(const QuernField& key) {
   }
 }
 
-// Whether the rows come in order with few left out, which is then first .. first + n - 1.
+// Whether the rows are in order with few gaps; the span is then first .. first + n - 1.
 bool FindSpan(const KeyRows& rows, KeyRows* span) {
   uint32_t turns = 0;
   for (uint32_t i = 1; i < rows.n; ++i) turns += rows.rows[i] <= rows.rows[i - 1];
@@ -62,8 +62,7 @@ bool FindSpan(const KeyRows& rows, KeyRows* span) {
 #define QUERN_AVX512 __attribute__((target("avx512f,avx512vl")))
 #endif
 
-// Of the words from the first row to the last, only those of the rows themselves, which come in order: no word moves to
-// a place behind its own.
+// Keeps only the words of the rows themselves. They come in order, so a word never moves towards the end.
 void CloseGaps(const KeyRows& rows, uint64_t* words) {
   constexpr uint32_t kAtOnce = 8;
   const uint32_t* const picked = rows.rows;
@@ -98,7 +97,7 @@ GroupCache::GroupCache(const QuernJoinDescriptor& group, bool adapts)
   serves_ &= has_strings && fewest < kWordBytes;
 }
 
-// Divides the word anew, by the bytes that each key needs at least.
+// Divides the word again, by the minimum number of bytes of each key.
 bool GroupCache::Fits(const std::vector<uint32_t>& bytes) {
   uint32_t needed = 0, num_strings = 0;
   for (size_t k = 0; k < bytes.size(); ++k) {
@@ -112,7 +111,7 @@ bool GroupCache::Fits(const std::vector<uint32_t>& bytes) {
   return true;
 }
 
-// The word of each row. Twice where a string was longer than there was room for.
+// Packs the word of each row; twice where a string is longer than its part.
 bool GroupCache::PackKeys(const KeyRows& rows) {
   for (uint32_t k = 0; k < group_.num_keys; ++k)
     if (group_.keys[k].nullable && rows.keys[k].validity != nullptr) return false;
@@ -151,7 +150,7 @@ bool GroupCache::Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, u
   return true;
 }
 
-// The rows' groups by words_; answers how many are not known.
+// Looks up the rows' groups by words_; returns how many are not known.
 uint32_t GroupCache::LookUp(uint32_t n, uint8_t** tuples, uint32_t* others) const {
 #if defined(__x86_64__)
   if (uses_vectors_ && HasAvx512() && num_words_known_ <= kRegisterCache) return LookAmongFew(n, tuples, others);
@@ -169,7 +168,7 @@ uint32_t GroupCache::LookUp(uint32_t n, uint8_t** tuples, uint32_t* others) cons
 }
 
 #if defined(__x86_64__)
-// Eight rows at a time beside each word that is known.
+// Compares eight rows at a time with each known word.
 QUERN_AVX512 uint32_t GroupCache::LookAmongFew(uint32_t n, uint8_t** tuples, uint32_t* others) const {
   __m512i words[kRegisterCache], groups[kRegisterCache];
   for (uint32_t k = 0; k < kRegisterCache; ++k) {
@@ -195,7 +194,7 @@ void GroupCache::Learn(const uint32_t* others, uint32_t num_others, uint8_t* con
   for (uint32_t o = 0; o < num_others; ++o) {
     const Entry learnt = {words_[others[o]], found[o]};
     Entry* const entry = EntryOf(learnt.word);
-    // Two words may have one entry, and be learnt again and again.
+    // Two words may share one entry, and replace each other repeatedly.
     if (entry->word != learnt.word && num_words_known_++ < kRegisterCache) few_[num_words_known_ - 1] = learnt;
     *entry = learnt;
   }

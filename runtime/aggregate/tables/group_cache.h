@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the groups of keys lie whose bytes fit a machine word together, of which there are mostly few.
+// Caches the groups of short keys that fit one machine word together, of which there are often few.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_CACHE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_CACHE_H_
 
@@ -11,21 +11,21 @@
 
 namespace quern {
 
-// *Ownership*: of nothing; addresses that it learnt are given back until Forget. *Threads*: one.
+// *Ownership*: none; addresses that it has learnt are returned until Forget. *Threads*: one.
 class GroupCache {
  public:
-  // A key's hash may be a test's constant, and its collisions what is to be tested: then all rows are looked for.
+  // Where a test makes the key's hash constant in order to test collisions, all rows are looked up elsewhere.
   explicit GroupCache(const QuernJoinDescriptor& group, bool adapts = true);
 
-  // Answers whether the rows were looked at. If so tuples[i] is the group of row i, but for the rows that are listed in
-  // `others` (room for rows.n), whose group is to be told by Learn. *Cost*: 1 ns a string and 1 ns a row; where it does
-  // not pay, of a few batches.
+  // Returns whether the rows were looked up. If so, tuples[i] is the group of row i except for the rows listed in
+  // `others` (room for rows.n), whose groups the caller passes to Learn. *Cost*: 1 ns a string and 1 ns a row; where it
+  // does not pay, only for a few batches.
   bool Look(const KeyRows& rows, uint8_t** tuples, uint32_t* others, uint32_t* num_others);
   // found[o] is the group of row others[o] of the last Look.
   void Learn(const uint32_t* others, uint32_t num_others, uint8_t* const* found);
   void Forget();
 
-  // To be called by tests: without what only some processors have.
+  // For tests: use no instructions that only some processors have.
   void UseNoVectors() { uses_vectors_ = false; }
 
  private:
@@ -44,13 +44,13 @@ class GroupCache {
   static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
 
   const QuernJoinDescriptor& group_;
-  bool serves_;  // keys of this descriptor
+  bool serves_;  // whether this descriptor's keys qualify
   AdaptiveGate gate_;
-  std::vector<uint32_t> bytes_;  // of the word, by key; a string has one more than its bytes
-  uint32_t refusals_ = 0;        // batches in a row whose keys did not fit
+  std::vector<uint32_t> bytes_;  // of the word, by key; for a string one more than its bytes
+  uint32_t refusals_ = 0;        // consecutive batches whose keys did not fit
   std::vector<uint64_t> words_;
   std::vector<Entry> entries_;
-  Entry few_[kRegisterCache] = {};  // words that were learnt first
+  Entry few_[kRegisterCache] = {};  // the words that were learnt first
   uint32_t num_words_known_ = 0;
   bool uses_vectors_ = true;
 };

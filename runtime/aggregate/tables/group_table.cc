@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which table a descriptor gets, and the table of one group. Slots of an open table move when it grows and are half
-// empty, so a tuple in one should be no wider than a cache line: beyond, tuples lie in order of arrival behind a
-// directory, as those of all keys that are no words do, unless they are few.
+// Chooses the table for a descriptor, and implements the table of one group. Slots of an open table move when it grows
+// and are half empty, so a tuple in one should be no wider than a cache line. Wider tuples lie in order of arrival
+// behind a directory, like those of all keys that are not packed, unless there are few.
 #include "runtime/aggregate/tables/group_table.h"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an aggregation keeps its groups. A table finds the group of each row of a batch, making it where there is none;
-// what is done with the group is no table's business.
+// Finds groups. A table finds the group of each row of a batch and creates it where there is none; it does not read or
+// update the states.
 //
-//     single      no keys                       one tuple
-//     dense       packed keys of a small range    an array of tuples, the key's place is computed packed_key_groups.h
-//     open        packed keys                     open addressing, slots are tuples: a line a row packed_key_groups.h
-//     sorted      packed keys that come in order  tuples in order of arrival, nothing is looked for packed_key_groups.h
-//     directory   all others, wide tuples       tags and addresses; tuples in order of arrival directory_groups.h
+//     single      no keys                        one tuple
+//     dense       packed keys of a small range   an array of tuples; the position is computed (packed_key_groups.h)
+//     open        packed keys                    open addressing, slots are tuples: a line a row (packed_key_groups.h)
+//     sorted      packed keys in order           tuples in order of arrival, without a lookup (packed_key_groups.h)
+//     directory   all others, wide tuples        tags and addresses; tuples in order of arrival (directory_groups.h)
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_TABLE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_GROUP_TABLE_H_
 
@@ -34,18 +34,18 @@ struct KeyRows {
 // Groups of another table with the same descriptor. n is at most kMaxBatchRows.
 struct GroupTuples {
   uint8_t* const* tuples;
-  const uint64_t* hashes;  // keys that are no words: one each
+  const uint64_t* hashes;  // one each, for keys that are not packed
   uint32_t n;
 };
 
-// What the tables of one aggregation have in common.
+// What the tables of one aggregation share.
 struct GroupContext {
   std::shared_ptr<const AggregateDescriptor> descriptor;
   AggregateEntrySource entry_points;
   std::shared_ptr<MemoryBudget> budget;
   AggregateOptions options;
   uint32_t common_bits =
-      0;  // top bits that all hashes of a table have in common, since it is one part of 2^common_bits
+      0;  // top bits that all hashes of a table have in common, since it is one of 2^common_bits partitions
   std::shared_ptr<CounterSet> counters = nullptr;
 };
 
@@ -60,32 +60,32 @@ class GroupTable {
  public:
   virtual ~GroupTable() = default;
 
-  // tuples[i] = the address of row i's group, valid until the next call. States of new groups are zero.
+  // Sets tuples[i] to the address of row i's group, valid until the next call. States of new groups are zero.
   // *Errors*: ResourceExhausted, after which the table holds some of the batch's groups.
   virtual absl::Status Find(const KeyRows& rows, uint8_t** tuples) = 0;
   virtual absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) = 0;
 
   virtual uint64_t num_groups() const = 0;
-  // Groups lie at some of the positions 0 .. num_positions()-1. Scan answers how many addresses it wrote for [begin,
-  // end), in order.
+  // Groups lie at some of the positions 0 .. num_positions()-1. Scan writes the addresses of those in [begin, end), in
+  // order, and returns their number.
   virtual uint64_t num_positions() const = 0;
   virtual uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) = 0;
-  // The hashes that go with such addresses.
+  // The hashes of groups that Scan found.
   virtual void HashesOf(uint64_t begin, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const = 0;
-  // Forgets all groups and gives the memory back, but for the bytes of long strings, which copies of the tuples point
-  // to.
+  // Removes all groups and frees the memory, except for the bytes of long strings, because copies of the tuples point
+  // to them.
   virtual void Release() = 0;
 
   virtual uint64_t bytes() const = 0;
   virtual uint64_t num_growths() const = 0;
   virtual PrefetchSetting prefetch() const = 0;  // by its present bytes; distance 0 where the plan does not prefetch
-  // From the next batch on, at any size. Nothing changes where the plan does not prefetch.
+  // From the next batch on, at any size. No effect where the plan does not prefetch.
   virtual void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) = 0;
   virtual const char* layout() const = 0;
-  // Whether the last Find asked for columns of keys ahead, so that nobody else need.
+  // Whether the last Find prefetched the key columns, so that the caller need not.
   virtual bool has_asked_for_keys() const { return false; }
 
-  // What was counted since the last call.
+  // The counts since the last call.
   TableTally TakeTally() {
     TableTally tally = std::exchange(tally_, {});
     tally.growths = num_growths() - std::exchange(growths_taken_, num_growths());
@@ -100,13 +100,13 @@ class GroupTable {
   uint64_t growths_taken_ = 0;
 };
 
-// How many groups there will be, if rows choose them all alike: of D groups, n rows meet D (1 - e^(-n/D)). 65,536 rows
-// that met 65,322 groups say 10 million; that they met 1,000 says 1,000.
+// Estimates the number of groups in all input, if rows choose groups uniformly: n rows meet D (1 - e^(-n/D)) of D
+// groups. 65,322 groups among 65,536 rows give 10 million; 1,000 groups among them give 1,000.
 uint64_t ExpectedGroups(uint64_t rows, uint64_t groups);
-// The other way round: how many of so many groups that many rows meet.
+// The inverse: how many of `groups` groups so many rows meet.
 uint64_t GroupsMet(uint64_t rows, uint64_t groups);
 
-// The table for a descriptor; expected_groups: a guess, 0 for none. *Errors*: none, memory is taken later.
+// Makes the table for a descriptor; expected_groups: an estimate, 0 for none. *Errors*: none; memory is taken later.
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups);
 
 }  // namespace quern

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A word is looked for from the slot that its hash's top bits name, one slot after the other; the first that holds it
-// or nothing is its own. All rows of a batch take their first step before any takes its second, and no step branches on
-// what it found:
+// The search for a word begins at the slot that the top bits of its hash select and proceeds slot by slot; the first
+// slot that holds the word or is empty belongs to it. All rows of a batch take their first probe before any takes its
+// second, and no probe branches on what it finds:
 //
-//     words 7 9 4 9, slots .. |9| | | ..      step 1: 7 looks at |9|: another's, it stays; 9 found; 4 looks at | |: it
-//     stays; 9 found
-//                                             step 2: 7 still looks at |9|; 4 is made
-//                                             step 3: 7 looks one slot further
+//     words 7 9 4 9, slots .. |9| | | ..      probe 1: 7 looks at |9|, another's, and stays; 9 is found;
+//                                                      4 looks at | | and stays; 9 is found
+//                                             probe 2: 7 still looks at |9|; 4 is made
+//                                             probe 3: 7 looks one slot further
 //
-// The first step makes no groups, which costs new ones a step and saves all others a store.
+// The first probe makes no groups, which costs new groups a probe and saves all others a store.
 //
-// In a large table a word begins at the first slot of a pair, which lie in one cache line, and the first step looks at
-// both: a step further would cost another line.
+// In a large table a word begins at the first slot of a pair in one cache line, and the first probe looks at both
+// slots, because a further probe would cost another line.
 //
-// At 50 % taken slots a row takes 1.5 steps on average. The word 0 cannot be told from an empty slot, and has one
-// behind the last.
+// With 50 % of the slots taken, a row needs 1.5 probes on average. The word 0 cannot be distinguished from an empty
+// slot and has a slot behind the last.
 //
-// Since the slots are in the order of the hashes, a table of twice as many holds the same groups in the same order:
-// growing is a sequential pass, 1 to 2 ns a group beside the 50 of a random insertion. A large table grows where it is:
-// slot 1000 of 4096 goes to 2000 or 2001 of 8192, so that from the last to the first each tuple moves to a place behind
-// all that have not moved yet.
+// Since slots are in the order of hashes, a table of twice the size holds the same groups in the same order: growing is
+// a sequential pass, 1 to 2 ns a group compared with 50 for a random insertion. A large table grows in place: slot 1000
+// of 4096 becomes 2000 or 2001 of 8192, so from the last to the first, each tuple moves to a place behind all tuples
+// that have not moved yet.
 #include "runtime/aggregate/tables/open_groups.h"
 
 #include <algorithm>
@@ -42,10 +42,10 @@ using blocks::Store;
 
 constexpr uint32_t kCopyRows = 256;
 constexpr uint64_t kGrowingBytes = thresholds::kGrowInPlaceBytes;
-constexpr uint64_t kReservedTimes = 64;  // as many addresses as a table that grows so far needs
+constexpr uint64_t kReservedTimes = 64;  // reserve addresses for a table this many times as large
 constexpr uint64_t kPairedBytes = thresholds::kPairedSlotsBytes;
 constexpr uint64_t kWidestPairedSlot = 32;  // bytes: two are a line
-constexpr uint64_t kFirstSlots = 4096;      // moved last when a table grows where it is
+constexpr uint64_t kFirstSlots = 4096;      // moved last when a table grows in place
 
 }  // namespace
 
@@ -87,7 +87,7 @@ void OpenGroups::SetPairs() {
   first_slot_mask_ = has_pairs ? ~uint64_t{1} : ~uint64_t{0};
 }
 
-// Calls f for the sizes of word and slot as constants; 0 stands for those that are rare.
+// Calls f with the sizes of word and slot as constants; 0 stands for rare sizes.
 template <class F>
 void OpenGroups::WithWordAndBytes(F&& f) const {
   const auto with_bytes = [&]<class Word>() {
@@ -134,8 +134,7 @@ void OpenGroups::CopyTo(OpenGroups* larger) const {
   larger->has_zero_ = has_zero_;
 }
 
-// Puts a tuple where its hash belongs, if that is not before slot `first_free` nor past the end; answers whether it was
-// put.
+// Puts a tuple where its hash belongs, unless that is before slot `first_free` or past the end; returns whether it did.
 template <class Word, uint32_t kBytes>
 bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free) {
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
@@ -147,8 +146,8 @@ bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_fre
   return true;
 }
 
-// The table has become larger, its tuples are still where they were: from the last to the first, each block of them is
-// taken out and put where its hashes belong now, which is behind all that were not yet taken out. Those few for which
+// Rearranges tuples after the table has become larger. From the last block to the first, each block is taken out and
+// its tuples put where their hashes now belong, which is behind all tuples not yet taken out. The few tuples for which
 // it is not, and the first ones, wait.
 template <class Word, uint32_t kBytes>
 void OpenGroups::SpreadOut(uint64_t old_num_slots) {
@@ -158,7 +157,7 @@ void OpenGroups::SpreadOut(uint64_t old_num_slots) {
   uint64_t words[kCopyRows], hashes[kCopyRows];
   for (uint64_t end = old_num_slots; end > num_first;) {
     const uint64_t begin = std::max(num_first, end - std::min<uint64_t>(end, kCopyRows)), n = end - begin;
-    // Empty slots are left out here, without a branch that half of them would surprise.
+    // Empty slots are skipped here, without a branch that would be mispredicted half of the time.
     uint32_t num_taken = 0;
     for (uint64_t slot = begin; slot < begin + n; ++slot) {
       const uint8_t* tuple = slots_ + slot * bytes;
@@ -192,7 +191,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
     num_slots_ = num_slots;
     shift_ -= more_bits;
     SetPairs();
-    uint8_t* const old_end = slots_ + old_num_slots * slot_bytes_;  // the word 0's slot
+    uint8_t* const old_end = slots_ + old_num_slots * slot_bytes_;  // the slot of the word 0
     std::memcpy(slots_ + num_slots * slot_bytes_, old_end, slot_bytes_);
     std::memset(old_end, 0, slot_bytes_);
     WithWordAndBytes([&]<class Word, uint32_t kBytes>() { SpreadOut<Word, kBytes>(old_num_slots); });
@@ -211,7 +210,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
 
 namespace {
 
-// What the first step needs to know of a table.
+// What the first probe needs of a table.
 struct FirstProbe {
   uint8_t* slots;
   uint8_t* end;  // of all slots but the word 0's, which lies there
@@ -224,23 +223,23 @@ struct FirstProbe {
   PrefetchSetting setting;
 };
 
-// What it did. Rows that look on are those that did not find their word in the slot that the hash names.
+// The result. Rows that look on did not find their word in the slot that the hash selects.
 struct FirstProbed {
   uint32_t num_looking = 0;
-  uint32_t num_further = 0;  // slots that they have left behind
+  uint32_t num_further = 0;  // slots passed by rows that look on
   bool has_zeros = false;
 };
 
-// The first step of all rows: writes the address of each row's slot to `tuples`, or of the one behind it where that is
-// another's, and the rows that look on to `looking` (room for n + 8). Nothing is made yet, so that rows of groups that
-// are there, which most rows are where it matters, cost no store into the table. Where lines are asked for also asks
-// for what a row will look at next.
+// The first probe of all rows: writes to `tuples` the address of each row's slot, or of the next one where the slot
+// belongs to another word, and to `looking` (room for n + 8) the rows that look on. It makes no groups, so rows of
+// present groups, the majority where speed matters, cost no store into the table. Where lines are prefetched, it also
+// prefetches what a row will look at next.
 using StepLoop = FirstProbed (*)(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples,
                                  uint32_t* looking);
 
 template <class Word, class Prefetch>
 FirstProbed StepByRow(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t* looking) {
-  const FirstProbe t = table;  // a copy, which no store can be taken for a change of
+  const FirstProbe t = table;  // a copy, so that the compiler need not assume that stores change it
   FirstProbed done;
   uint64_t hashes[kMaxBatchRows];
   HashPackedKeys(words, n, t.zero_hashes, hashes);
@@ -266,7 +265,7 @@ FirstProbed StepByRow(const FirstProbe& table, const uint64_t* words, uint32_t n
 }
 
 #if defined(__x86_64__)
-// Writes the slots that the hashes of `whole` rows, a multiple of eight, name; answers whether one of the words is 0.
+// Writes the slots that the hashes of `whole` rows, a multiple of eight, select; returns whether one of the words is 0.
 template <class Prefetch>
 QUERN_AVX512 bool PlaceByEight(const FirstProbe& t, const uint64_t* words, uint32_t whole, uint8_t** tuples) {
   const __m512i slots = AllEight(t.slots), end = AllEight(t.end), slot_bytes = AllEight(t.slot_bytes);
@@ -286,7 +285,7 @@ QUERN_AVX512 bool PlaceByEight(const FirstProbe& t, const uint64_t* words, uint3
   return zeros != 0;
 }
 
-// Eight rows at a time, without a branch that depends on what they find.
+// Eight rows at a time, without a branch that depends on the result.
 template <class Word, bool kPairs, class Prefetch>
 QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* words, uint32_t n, uint8_t** tuples,
                                      uint32_t* looking) {
@@ -321,7 +320,7 @@ QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* wo
     }
     at = _mm512_mask_mov_epi64(at, _mm512_mask_cmpeq_epi64_mask(leaves, at, end), slots);
     _mm512_storeu_si512(tuples + i, at);
-    // To a register and then to memory, which is ten times as fast as at once; what is written too much is overwritten.
+    // To a register and then to memory: ten times as fast as directly to memory; later stores overwrite the excess.
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(looking + done.num_looking),
                         _mm256_maskz_compress_epi32(looks, rows));
     const uint32_t looking_end = done.num_looking + static_cast<uint32_t>(__builtin_popcount(looks));
@@ -339,8 +338,8 @@ QUERN_AVX512 FirstProbed StepByEight(const FirstProbe& table, const uint64_t* wo
   return done;
 }
 
-// The second step of rows that look on, as long as no row makes a group: so that rows whose group is there take none
-// with a store. Answers how many look on then, those that are left over from the last eight among them.
+// The second probe of rows that look on, until a row would make a group, so that rows of present groups take no probe
+// with a store. Returns how many rows look on afterwards, including those left over from the last eight.
 template <class Word>
 QUERN_AVX512 uint32_t StepAgainByEight(const FirstProbe& table, const uint64_t* words, uint8_t** tuples,
                                        uint32_t* looking, uint32_t n, uint64_t* num_further) {
@@ -416,7 +415,7 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
       tuples[row] = (is_empty | is_equal) ? at : next;
       looking[num_looking] = row;
       num_looking += !(is_empty | is_equal);
-      // Few rows get here, and read what the first step asked for: without a hint of their own.
+      // Few rows get here, and they read lines that the first probe has prefetched.
       PrefetchIf(setting.distance, tuples[row] + ((is_empty | is_equal) ? 0 : bytes));
     }
   }

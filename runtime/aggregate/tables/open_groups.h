@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Open addressing over words. A slot is a group's tuple, so that key and states are found by one cache line; an empty
-// one is zero, so that fresh pages are an empty table.
+// Open addressing over packed keys. A slot is a group's tuple, so one cache line holds key and states; an empty slot is
+// zero, so fresh pages are an empty table.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_OPEN_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_OPEN_GROUPS_H_
 
@@ -15,27 +15,29 @@ namespace quern {
 
 class OpenGroups {
  public:
-  // Makes an empty table of 2^bits slots. common_bits: top bits of the hash that tell nothing here.
-  // *Errors*: ResourceExhausted, which leaves the table as it was.
+  // Makes an empty table of 2^bits slots. common_bits: top bits of the hash that are the same for all keys of this
+  // table.
+  // *Errors*: ResourceExhausted, which leaves the table unchanged.
   absl::Status Begin(const QuernJoinDescriptor& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                      const std::shared_ptr<MemoryBudget>& budget);
-  // Makes it 2^more_bits times as large. *Cost*: one sequential pass over both, since slots are in the order of hashes.
-  // *Errors*: ResourceExhausted, which leaves the table as it was.
+  // Makes the table 2^more_bits times as large. *Cost*: one sequential pass over both, because slots are in the order
+  // of hashes.
+  // *Errors*: ResourceExhausted, which leaves the table unchanged.
   absl::Status Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
-  // What finding words took: those that were there already, and slots that were looked at after a word's first.
+  // What a lookup took: words that were there already, and slots that were examined after a word's first.
   struct Steps {
     uint64_t hits, further;
   };
 
-  // There must be room for n more. packed_keys_ahead: words further on that are asked for, where they are a column that
-  // is read for the first time. *Cost*: one random line a word, asked for as the setting says.
+  // There must be room for n more. packed_keys_ahead: prefetch distance in words, where they are a column that is read
+  // for the first time. *Cost*: one random line a word, prefetched as the setting says.
   Steps Find(const uint64_t* words, uint32_t n, const PrefetchSetting& setting, uint8_t** tuples,
              uint32_t packed_keys_ahead = 0);
 
   uint64_t num_groups() const { return num_groups_ + (has_zero_ ? 1 : 0); }
   uint64_t num_slots() const { return num_slots_; }
-  uint64_t num_positions() const { return num_slots_ + 1; }  // the last one is the word 0's
+  uint64_t num_positions() const { return num_slots_ + 1; }  // the last one is for the word 0
   // ahead_bytes: prefetch distance, 0: none.
   uint32_t Scan(uint64_t begin, uint64_t end, uint64_t ahead_bytes, uint8_t** tuples) const;
   uint64_t bytes() const { return memory_.bytes() + growing_.bytes(); }
@@ -59,7 +61,7 @@ class OpenGroups {
   bool PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free);
   void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
   void SetPairs();
-  // Of a hash that Hash has made: where a word is looked for first.
+  // The slot at which the search for a word begins; hash: a result of Hash.
   uint64_t FirstSlot(uint64_t hash) const { return (hash >> shift_) & first_slot_mask_; }
 
   HugeBuffer memory_;      // of a small table

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the packed-key tables holds the groups, and when that changes:
+// Decides which of the packed-key tables holds the groups, and when that changes:
 //
 //     first batch's range small   --> dense  --- a word outside, range still small ---> dense, wider
 //                                       |---- a word outside, all come in order ------> sorted
@@ -8,8 +8,8 @@
 //     else                        --> open   --- full, groups will fill a quarter of their range -> dense
 //                                       |---- full ---------------------------------------------> open, larger
 //
-// "Small" grows with the rows seen, from 1,024 cells to 65,536: a thousand rows must not pay for clearing a megabyte. A
-// table that is full doubles, or grows by up to 8 times where the rows so far let expect so many groups.
+// "Small" grows with the rows seen, from 1,024 cells to 65,536, because a thousand rows must not pay for clearing a
+// megabyte. A full table doubles, or grows by up to 8 times where the rows so far suggest so many groups.
 #include "runtime/aggregate/tables/packed_key_groups.h"
 
 #include <algorithm>
@@ -31,15 +31,15 @@ constexpr uint64_t kMostCells = thresholds::kMostDenseCells;
 constexpr uint64_t kMostKnownCells = thresholds::kMostKnownDenseCells;
 constexpr uint64_t kMostForcedCells = thresholds::kMostForcedDenseCells;
 constexpr uint64_t kCellsPerGroup = thresholds::kDenseCellsPerGroup;
-// An array that is moved grows by a quarter at least, or gives way to an open table: else keys that arrive in order,
-// and fill just the share of their range that an array is worth, would move all groups with every batch.
+// An array that moves grows by at least a quarter, or gives way to an open table. Otherwise, keys that arrive in order
+// and fill just the share of their range that justifies an array would move all groups with every batch.
 constexpr uint64_t kLeastSlackShare = 4;
 constexpr uint64_t WithLeastSlack(uint64_t cells) { return cells + cells / kLeastSlackShare; }
 constexpr uint64_t kFewestGroupsToChange = thresholds::kDenseAgainGroups;
 constexpr uint32_t kFewestInOrder = thresholds::kSortedStartRows;
 constexpr uint64_t kMostGrowth = thresholds::kMostTableGrowth;
 constexpr uint32_t kMoveRows = 1024;
-constexpr uint32_t kSampleRows = 64, kRowsPerRun = 2;  // a block has runs where its first rows change so seldom
+constexpr uint32_t kSampleRows = 64, kRowsPerRun = 2;  // a block has runs where its first rows change this rarely
 
 uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
   const uint64_t slots = std::max<uint64_t>(groups * 100 / load_percent + 1, 16);
@@ -62,7 +62,7 @@ uint32_t ScanTable(Table* table, uint64_t begin, uint64_t end, uint64_t ahead_by
   return table->Scan(begin, end, ahead_bytes, tuples);
 }
 
-// Calls f(tuples, words, n) for all groups of a table that scans.
+// Calls f(tuples, words, n) for all groups of a table that has Scan.
 template <class Table, class F>
 void ForEachGroup(const GroupContext& context, Table* table, uint64_t num_positions, F&& f) {
   const QuernJoinDescriptor& group = *context.descriptor->group();
@@ -80,8 +80,8 @@ void CopyTuples(const QuernJoinDescriptor& group, uint8_t* const* from, uint32_t
   for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], group.tuple_bytes);
 }
 
-// Room on the side on which a range has grown, so that keys that arrive in order do not move the array with every
-// batch: 1/share of what the range is.
+// Adds room at the end where a range has grown, so that keys that arrive in order do not move the array with every
+// batch: 1/share of the range.
 PackedKeyRanges WithSlack(const PackedKeyRanges& before, const PackedKeyRanges& now, uint64_t share) {
   PackedKeyRanges wider = now;
   for (size_t k = 0; k < now.digits.size(); ++k) {
@@ -104,13 +104,13 @@ uint64_t PackedKeyGroups::MaxCells() const {
   return std::clamp(16 * rows_seen_, kFewestCells, kMostCells);
 }
 
-// Groups to make room for, where so many are there.
+// The number of groups to make room for, given the present number.
 uint64_t PackedKeyGroups::Expected(uint64_t groups) const {
   return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups);
 }
 
-// Slots, log2, for so many groups. Tables that stay in the L2 cache are half as full as others: a second step costs
-// more there than room.
+// Slots, log2, for so many groups. Tables that stay in the L2 cache are filled half as far as others: there, a second
+// probe costs more than space.
 uint32_t PackedKeyGroups::BitsFor(uint64_t groups) const {
   const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
   const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.descriptor->group()->tuple_bytes;
@@ -174,15 +174,15 @@ absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {
   return absl::OkStatus();
 }
 
-// Whether the last word lies behind a dense table of one key; only then is nothing made of the batch before that is
-// seen.
+// Whether the last word lies behind a dense table of one key; only in this case is the order checked before any group
+// of the batch is made.
 bool PackedKeyGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
   const std::vector<PackedKeyDigit>& digits = dense_.ranges().digits;
   return digits.size() == 1 && digits[0].null_bit == 64 &&
          ((words[n - 1] & digits[0].mask) ^ digits[0].sign_bit) > digits[0].max;
 }
 
-// Whether these words come after all that are there, one behind the other, as the words of a dense table may have.
+// Whether these words follow all present ones and are in order, as the words of a dense table may be.
 bool PackedKeyGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) ||
@@ -199,7 +199,7 @@ bool PackedKeyGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
 absl::Status PackedKeyGroups::BecomeSorted() {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   absl::Status status;
-  sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // may have been one before, and freed
+  sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // there may have been one before, already freed
   ForEachGroup(context_, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
     if (status.ok()) status = sorted_.Copy(from, words, n);
   });
@@ -295,7 +295,8 @@ absl::Status PackedKeyGroups::FindPackedKeys(const uint64_t* words, uint32_t n, 
   return absl::OkStatus();
 }
 
-// In the open table, which has room. Where there are few words their groups are known without it.
+// Looks up words in the open table, which has room. Where there are few words, the register cache finds their groups
+// without the table.
 void PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead) {
   if (std::exchange(few_growths_, num_growths_) != num_growths_) few_.Forget();
   OpenGroups::Steps steps = {};
@@ -320,7 +321,7 @@ void PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tupl
   tally()->steps += steps.further;
 }
 
-// The rows' words where a column holds them as they are, one behind the other; else null.
+// The rows' words where a column holds them directly and consecutively; else null.
 const uint64_t* PackedKeyGroups::ColumnOfPackedKeys(const KeyRows& rows) const {
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   const QuernField& key = group.keys[0];
@@ -336,7 +337,7 @@ absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   uint64_t packed[kMaxBatchRows];
   const uint64_t* words = ColumnOfPackedKeys(rows);
   const uint32_t packed_keys_ahead =
-      words != nullptr && HasAvx512() ? context_.options.distances.input_rows : 0;  // only loops over eight words ask
+      words != nullptr && HasAvx512() ? context_.options.distances.input_rows : 0;  // for loops over eight words only
   if (words == nullptr) {
     context_.entry_points.Now().pack(context_.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, packed);
     words = packed;
@@ -350,7 +351,7 @@ absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   return has_runs ? FindRuns(words, rows.n, tuples) : FindPackedKeys(words, rows.n, tuples, packed_keys_ahead);
 }
 
-// Rows of a group come one after another: the first of each is looked for.
+// The rows of a group are neighbours: only the first of each run is looked up.
 absl::Status PackedKeyGroups::FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples) {
   uint64_t heads[kMaxBatchRows];
   uint32_t run_of[kMaxBatchRows];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups whose keys are one machine word (kernel_abi.h): an array where the keys' range is small, a list where they
-// come in order, else open addressing.
+// Groups with packed keys (kernel_abi.h): an array where the keys' range is small, a list where they come in order,
+// otherwise open addressing.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_PACKED_KEY_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_PACKED_KEY_GROUPS_H_
 
@@ -15,9 +15,9 @@
 
 namespace quern {
 
-// Begins as an array where the first batch's words have a small range, or as a list where they come in order, and
-// changes over when a word falls outside or behind or, the other way, when it grows and finds that an array would be no
-// larger.
+// Begins as an array where the first batch's words have a small range, or as a list where they are in order. It changes
+// its layout when a word falls outside the range or breaks the order or, conversely, when it would grow and an array
+// would be no larger.
 class PackedKeyGroups : public GroupTable {
  public:
   PackedKeyGroups(const GroupContext& context, uint64_t expected_groups);
@@ -66,7 +66,7 @@ class PackedKeyGroups : public GroupTable {
   DenseGroups dense_;
   OpenGroups open_;
   RegisterCache few_;         // of open_
-  uint64_t few_growths_ = 0;  // num_growths_ when few_ was told of words last
+  uint64_t few_growths_ = 0;  // num_growths_ when few_ was last updated
   SortedGroups sorted_;
 };
 

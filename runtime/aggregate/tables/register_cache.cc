@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ten groups need no table in memory: 32 words and the 32 addresses of their groups fit eight registers, where one
-// instruction looks eight rows up among sixteen. A word's place is the top five bits of its product with a multiplier
-// by which all known words have places of their own:
+// instruction looks up eight rows among sixteen words. A word's place is the top five bits of its product with a
+// multiplier that gives each known word a place of its own:
 //
 //     words   7 9 4             places   7 -> 30, 9 -> 2, 4 -> 17       7 * multiplier >> 59 == 30
-//     rows    9 9 7 5 4 ..               2  2  30  4  17 ..             place 4 does not hold a 5: the table has to be
-//     asked
+//     rows    9 9 7 5 4 ..               2  2  30  4  17 ..             place 4 holds no 5: look in the table
 //
-// Of sixteen words one odd number in a hundred is such a multiplier, and numbers are tried until one is found. A row
-// takes 0.1 ns then; two multiplications for its hash, an address and a load take 0.4.
+// For sixteen words, one odd number in a hundred is such a multiplier; numbers are tried until one is found. A row then
+// takes 0.1 ns, compared with 0.4 for the two multiplications of a hash, an address and a load.
 #include "runtime/aggregate/tables/register_cache.h"
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kSampleRows = 256;  // that tell a block's words
+constexpr uint32_t kSampleRows = 256;  // enough to see which words a block has
 constexpr uint64_t kMostTries = 4096;
 
 }  // namespace
@@ -36,12 +35,12 @@ bool RegisterCache::Separates(uint64_t multiplier) const {
   return true;
 }
 
-// Gives each word that is known a place of its own.
+// Finds a multiplier that gives each known word a place of its own.
 void RegisterCache::Place() {
   uint64_t tries = 0;
   for (; tries < kMostTries && !Separates(multiplier_); ++tries) multiplier_ = blocks::Mix(multiplier_ + tries + 1) | 1;
   if (tries == kMostTries) return GiveUp();
-  // The word 0 has the first place with any multiplier; and where the first one is empty, no known word belongs there.
+  // The word 0 has the first place with any multiplier; where that place is empty, no known word belongs there.
   std::fill_n(words_, kNumPlaces, 0);
   std::fill_n(tuples_, kNumPlaces, nullptr);
   words_[0] = known_[0];
@@ -57,7 +56,7 @@ void RegisterCache::GiveUp() {
   gate_.Close();
 }
 
-// Answers whether the word is known now.
+// Returns whether the word is known now.
 bool RegisterCache::Add(uint64_t word, uint8_t* tuple) {
   if (std::find(known_, known_ + num_words_, word) != known_ + num_words_) return true;
   if (num_words_ == kMostWords) return false;

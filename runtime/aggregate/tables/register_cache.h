@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the groups of words lie of which there are few.
+// Caches the groups of packed keys in registers, where there are few.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_REGISTER_CACHE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_REGISTER_CACHE_H_
 
@@ -9,31 +9,31 @@
 
 namespace quern {
 
-// *Ownership*: of nothing; addresses that it learnt are given back until Forget. *Threads*: one.
+// *Ownership*: none; addresses that it has learnt are returned until Forget. *Threads*: one.
 class RegisterCache {
  public:
   explicit RegisterCache(bool adapts = true) : gate_(Gate::kRegisterCache, adapts) {}
 
   static constexpr uint32_t kMostWords = 16;
 
-  // Whether Look may be called: some words are known, and rows of late were mostly theirs. Never on machines without
+  // Whether Look may be called: some words are known, and most recent rows had one of them. Always false without
   // AVX-512.
   bool serves() const { return num_words_ != 0; }
 
-  // tuples[i] = the group of row i, but for rows of unknown words, which are listed in `others` (room for n + 8):
-  // answers how many. packed_keys_ahead: prefetch distance in words, 0: none. *Cost*: 0.1 ns a row in the L1 cache.
+  // Sets tuples[i] to the group of row i except for rows of unknown words, which are listed in `others` (room for n +
+  // 8); returns their number. packed_keys_ahead: prefetch distance in words, 0: none. *Cost*: 0.1 ns a row in the L1
+  // cache.
   uint32_t Look(const uint64_t* words, uint32_t n, uint32_t packed_keys_ahead, uint8_t** tuples,
                 uint32_t* others) const;
 
-  // To be told the groups of a block where Look did not serve, and of the rows that it listed where it did; of
-  // `num_rows` in all.
-  // *Cost*: of blocks whose words are too many one in sixteen is looked at, for 0.2 us; 1 us where a word becomes
-  // known.
+  // Learns the groups of a block that Look did not serve, or of the rows that Look listed; num_rows: the rows of the
+  // whole block.
+  // *Cost*: where blocks have too many words, one in sixteen is sampled, for 0.2 us; 1 us where a word becomes known.
   void Learn(const uint64_t* words, uint32_t num_rows, uint8_t* const* tuples);
   void LearnOthers(const uint64_t* words, uint32_t num_rows, const uint32_t* others, uint32_t num_others,
                    uint8_t* const* tuples);
 
-  // To be called where tuples have moved.
+  // Call it where tuples have moved.
   void Forget() { num_words_ = 0; }
 
  private:
@@ -52,10 +52,10 @@ class RegisterCache {
 
   uint32_t num_words_ = 0;
   AdaptiveGate gate_;
-  uint64_t known_[kMostWords];  // in the order in which they were met
+  uint64_t known_[kMostWords];  // in order of first occurrence
   uint8_t* groups_[kMostWords];
   uint64_t multiplier_ = 0;
-  uint64_t words_[kNumPlaces];  // by place; an empty one has a word that belongs elsewhere
+  uint64_t words_[kNumPlaces];  // by place; an empty place holds a word that belongs elsewhere
   uint8_t* tuples_[kNumPlaces];
 };
 

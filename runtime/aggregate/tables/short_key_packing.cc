@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags and codes, of which keys of few groups mostly are, have one length: then their bytes lie side by side, and a
-// block of them is a column of numbers, which needs no offsets and is widened many at a time:
+// Flags and codes, which most keys with few groups are, have one length. Their bytes are then contiguous, and a block
+// of them is a column of numbers, which needs no offsets and is widened many at a time:
 //
 //     offsets  7 8 9 10 11      all differ by one        bytes  N N R A      words  02 4e | 02 4e | 02 52 | 02 41
 #include "runtime/aggregate/tables/short_key_packing.h"
@@ -17,13 +17,13 @@ namespace {
 
 constexpr uint32_t kLineBytes = 64;
 
-// Loops are compiled twice, for all processors of the architecture and for those with wider registers.
+// Loops are compiled twice: for all processors of the architecture, and for those with wider registers.
 #if defined(__x86_64__)
 #define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #endif
 
-// Calls f(begin, end) for pieces of a stream of so many values a line of memory, having asked for a line further on:
-// between one block's rows of a column and the next one's the machine reads so much else that it does not foresee the
+// Calls f(begin, end) for pieces of a stream with so many values a cache line, and prefetches a line further on before
+// each: between two blocks of a column's rows, the processor reads so much else that its own prefetcher misses the
 // stream.
 template <class Prefetch, class F>
 QUERN_INLINE void ForEachLine(const uint8_t* values, uint32_t value_bytes, uint32_t n, uint32_t rows_ahead, F&& f) {
@@ -55,7 +55,7 @@ QUERN_INLINE void AddLetters(const uint8_t* bytes, uint32_t n, uint32_t rows_ahe
   });
 }
 
-// Adds n neighbouring strings if all have the length of the first, and that is one or two. Answers this length; 0:
+// Adds n neighbouring strings if all have the length of the first, and it is one or two. Returns this length; 0:
 // nothing was added.
 template <class Prefetch, class Offset>
 QUERN_INLINE uint32_t AddEven(const Offset* offsets, const uint8_t* bytes, uint32_t n, const WordPart& part,
@@ -88,7 +88,7 @@ uint32_t AddEvenStrings(const QuernColumn& column, const KeyRows& rows, const Wo
   });
 }
 
-// The first 8 bytes as a number, zero behind the last.
+// The first 8 bytes as a number, padded with zeros.
 QUERN_INLINE uint64_t FirstBytes(blocks::Bytes s) {
   if (__builtin_expect(static_cast<int>(s.length != 0) & static_cast<int>(blocks::MayReadShort(s.data)), 1))
     return blocks::Load<uint64_t>(s.data) &
@@ -98,7 +98,7 @@ QUERN_INLINE uint64_t FirstBytes(blocks::Bytes s) {
 
 template <Storage kStorage>
 uint32_t AddKeys(const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words) {
-  const QuernColumn c = column;  // a copy, which no store of a word can be taken for a change of
+  const QuernColumn c = column;  // a copy, so that the compiler need not assume that stores change it
   const uint32_t shift = part.shift;
   uint32_t longest = 0;
   if constexpr (kStorage == kVar32 || kStorage == kVar64) {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking at the directory and comparing keys are two passes over a batch (directory_groups.cc), so that lines are
-// there when they are used. Where directory and tuples are in a cache, a third of a row's time is what lies between the
-// passes: lists of candidates, the column read anew for each, tests for all that a key may be. One pass is enough
-// there, in which the machine itself has several rows under way:
+// Probing the directory and comparing keys are two passes over a batch (directory_groups.cc), so that lines arrive
+// before they are used. Where directory and tuples are in a cache, a third of a row's time goes to work between the
+// passes: lists of candidates, a second read of the column for each, tests for every kind of key. There, one pass is
+// enough, in which the processor itself has several rows in flight:
 //
-//     entry      of the slot, or the one behind it where its tag is another: by arithmetic, since nobody can predict
-//     which compare    the length, and 32 bytes of string and tuple under a mask of the length; the number
+//     entry      of the slot, or of the next one where the tag differs: by arithmetic, since this is not predictable
+//     compare    the length, and 32 bytes of string and tuple under a mask of the length; the number
 //
-// Strings that lie side by side need no test of where they end: behind each but the last ones there are bytes of the
-// next ones.
+// Strings in one column need no test of where they end: all but the last ones are followed by bytes of the next ones.
 #include "runtime/aggregate/tables/short_string_probe.h"
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 namespace quern {
 namespace {
 
-// What stands for the tuple of an empty entry: a length that no string has.
+// Stands for the tuple of an empty entry: a length that no string has.
 constexpr uint32_t kNobodyBytes = 256;
 struct Nobody {
   alignas(64) uint8_t bytes[kNobodyBytes];
@@ -107,8 +106,8 @@ uint32_t WithNumber(uint32_t number_bytes, bool nullable, F&& f) {
   return nullable ? f.template operator()<uint64_t, true>() : f.template operator()<uint64_t, false>();
 }
 
-// Calls f.operator()<kRowsAhead>(), a power of two that the setting's distance reaches: the loop has no register left
-// for a distance, and loading one costs two instructions a row.
+// Calls f.operator()<kRowsAhead>(), a power of two within the setting's distance: the loop has no register left for a
+// distance, and loading it costs two instructions a row.
 template <class F>
 uint32_t WithRowsAhead(const PrefetchSetting& setting, F&& f) {
   static_assert(ShortStringProbe::kHashesBehind == 16);
@@ -117,7 +116,7 @@ uint32_t WithRowsAhead(const PrefetchSetting& setting, F&& f) {
   return setting.distance < 16 ? f.template operator()<8>() : f.template operator()<16>();
 }
 
-// Rows whose strings have kShortBytes bytes of the column behind their first one.
+// Rows whose strings are followed by so much of the column that kShortBytes bytes can be read from their start.
 uint32_t RowsBeforeLast(const uint8_t* offsets, uint32_t n) {
   const int64_t end = blocks::LoadAt<int32_t>(offsets, n);
   while (n > 0 && end - blocks::LoadAt<int32_t>(offsets, n - 1) < blocks::kShortBytes) --n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first step through a directory of groups (directory_groups.h) where a key is a string that mostly fits its tuple.
+// The first probe of a directory of groups (directory_groups.h) where a key is a string that mostly fits its tuple.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_SHORT_STRING_PROBE_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_SHORT_STRING_PROBE_H_
 
@@ -10,8 +10,8 @@
 
 namespace quern {
 
-// Entries by hash: the address of a tuple above the hash's tag bits; 0: none. Of most rows whose group is not in its
-// slot it is in the next.
+// Entries by hash: the address of a tuple above the hash's tag bits; 0: none. Most rows whose group is not in their
+// slot find it in the next one.
 struct DirectoryView {
   const uint64_t* entries;
   uint64_t mask;  // number of entries, a power of two, less one
@@ -21,11 +21,11 @@ struct DirectoryView {
   uint64_t SlotOf(uint64_t hash) const { return (hash << common_bits) >> shift; }
 };
 
-// For one string of 32-bit offsets that is compared by its bytes, alone or beside one number of 4 or 8 bytes.
+// Handles one string with 32-bit offsets that is compared by its bytes, alone or with one number of 4 or 8 bytes.
 // *Threads*: one.
 class ShortStringProbe {
  public:
-  static constexpr uint32_t kHashesBehind = 16;  // room behind a batch's hashes
+  static constexpr uint32_t kHashesBehind = 16;  // spare elements behind a batch's hashes
 
   struct NullBit {
     uint32_t offset = 0;  // byte of the tuple
@@ -34,13 +34,13 @@ class ShortStringProbe {
 
   explicit ShortStringProbe(const QuernJoinDescriptor& group, bool adapts = true);
 
-  // Whether these rows are worth a Find: neighbours, none of them null, of which enough were found lately.
+  // Whether Find pays for these rows: neighbours without nulls, of which enough were found recently.
   bool Takes(const KeyRows& rows);
 
-  // tuples[i] = the group of row i, but for the rows that are listed in `others` (room for rows.n), whose groups are
-  // not there, or are to be looked for in other ways: long strings, the batch's last ones, several entries from their
-  // slot. Answers how many. hashes: of the rows. setting: of the directory; entries are prefetched kHashesBehind rows
-  // ahead at most. *Cost*: 3 to 4 ns a row, with directory and tuples in the L2 cache.
+  // Sets tuples[i] to the group of row i except for the rows listed in `others` (room for rows.n). Their groups do not
+  // exist yet or need another lookup: long strings, the batch's last strings, entries far from their slot. Returns the
+  // number of such rows. hashes: of the rows. setting: of the directory; entries are prefetched at most kHashesBehind
+  // rows ahead. *Cost*: 3 to 4 ns a row, with directory and tuples in the L2 cache.
   uint32_t Find(const DirectoryView& directory, const PrefetchSetting& setting, const KeyRows& rows, uint64_t* hashes,
                 uint8_t** tuples, uint32_t* others);
 

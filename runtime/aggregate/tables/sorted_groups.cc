@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Line items lie by their orders' numbers, log lines by time: a row's group is that of the row before, or a new one
-// behind all others.
+// Line items are stored in the order of their order numbers, log lines in the order of time: a row belongs to the group
+// of the previous row, or to a new one behind all others.
 //
 //     words    3 3 3 | 5 5 | 6 | 9 9 9 9        largest so far 3, its tuple at 128; the next free one at 160
 //     tuples   128 128 128 | 160 160 | 192 | 224 ..
 //
-// So six million rows become one and a half million groups by comparing neighbours, and the groups lie side by side
-// where a table of slots has each on a random line and is half empty. The first word that is smaller than the largest
-// ends this: the groups move to a table that finds them again (packed_key_groups.cc).
+// So six million rows become one and a half million groups by comparing neighbours, and the groups are contiguous,
+// whereas in a half-empty table of slots each lies on a random line. The first word that is smaller than the largest
+// ends this: the groups move to a table that supports lookups (packed_key_groups.cc).
 #include "runtime/aggregate/tables/sorted_groups.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ template <class Word>
 void FindNeighbours(const uint64_t* words, uint32_t n, uint64_t last_word, uint8_t* last_tuple, uint8_t* next,
                     uint64_t bytes, uint8_t** tuples) {
   for (uint32_t i = 0; i < n; ++i) {
-    // No branch: nobody can foresee where a run ends.
+    // No branch: the end of a run is not predictable.
     const bool is_new = words[i] != last_word;
     last_word = words[i];
     last_tuple = is_new ? next : last_tuple;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of words that come in order: nothing is hashed and nothing looked for.
+// Groups of packed keys that arrive in order: nothing is hashed or looked up.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_SORTED_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_SORTED_GROUPS_H_
 
@@ -19,14 +19,14 @@ class SortedGroups {
   // Takes no memory yet.
   void Begin(const QuernJoinDescriptor& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget);
 
-  // Whether the words come in order, none of them before the largest that is there.
+  // Whether the words are in order and none of them precedes the largest word so far.
   bool IsInOrder(const uint64_t* words, uint32_t n) const;
-  // tuples[i] = word i's group. The words must be in order. *Cost*: half a nanosecond a word, and new tuples one after
-  // the other.
-  // *Errors*: ResourceExhausted, which makes no group.
+  // Sets tuples[i] to word i's group. The words must be in order. *Cost*: half a nanosecond a word; new tuples are
+  // written sequentially.
+  // *Errors*: ResourceExhausted, in which case no group is made.
   absl::Status Find(const uint64_t* words, uint32_t n, uint8_t** tuples);
-  // Groups that lie elsewhere, in any order; for a table that begins with them. *Errors*: as Find, after which some are
-  // there.
+  // Copies groups that lie elsewhere, in any order, into an empty table. *Errors*: as Find, after which some groups
+  // have been copied.
   absl::Status Copy(uint8_t* const* from, const uint64_t* words, uint32_t n);
 
   uint64_t num_groups() const { return num_groups_; }
@@ -46,7 +46,7 @@ class SortedGroups {
   uint64_t num_groups_ = 0;
   uint64_t last_word_ = 0;  // the largest
   uint8_t* last_tuple_ = nullptr;
-  uint64_t sign_bit_ = 0;  // turned over, so that unsigned order is the keys'
+  uint64_t sign_bit_ = 0;  // inverted, so that unsigned order is the order of the keys
   uint32_t bytes_ = 0;     // of a tuple
   uint32_t packed_bytes_ = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel stores a long string as its length, 4 bytes and an address in the batch (StringRef, kernel_abi.h). A join
-// keeps the batches; an aggregation of a billion rows into a thousand groups must not, and copies the bytes of new
-// groups instead.
+// keeps the batches; an aggregation of a billion rows into a thousand groups must not, so it copies the bytes of new
+// groups.
 #include "runtime/aggregate/tables/stored_keys.h"
 
 #include <algorithm>

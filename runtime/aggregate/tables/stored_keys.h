@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that are no words, brought into tuples that outlive their batch.
+// Stores keys that are not packed in tuples that outlive their batch.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_STORED_KEYS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_STORED_KEYS_H_
 
@@ -9,16 +9,16 @@
 
 namespace quern {
 
-// Writes the keys of n rows of a batch, their nulls, and how many spaces PAD SPACE cut off, into neighbouring tuples;
-// clears all other bits. Long strings are left in the batch (KeyBytes).
+// Writes the keys of n rows of a batch, their nulls, and the number of spaces that PAD SPACE cut off into neighbouring
+// tuples; clears all other bits. Long strings stay in the batch (KeyBytes).
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n, uint8_t* tuples);
 
-// The bytes of string keys that tuples do not hold themselves. *Threads*: one.
+// The bytes of string keys that do not fit their tuples. *Threads*: one.
 class KeyBytes {
  public:
   explicit KeyBytes(const GroupContext& context);
 
-  // Copies those of n neighbouring tuples, which point to a batch, and points the tuples to the copies. *Errors*:
+  // Copies these bytes of n neighbouring tuples, which point to a batch, and points the tuples to the copies. *Errors*:
   // ResourceExhausted.
   absl::Status Keep(uint8_t* tuples, uint32_t n);
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of eight aggregates takes 80 bytes. As slots of an open table such tuples are found by one step, and a row
+// A group of eight aggregates takes 80 bytes. As slots of an open table, such tuples are found by one probe, and a row
 // that finds its word there has touched no line that its update does not need. But the table is half empty, and its
-// tuples move when it grows: with millions of groups, fresh pages for slots that nobody takes cost more than all steps
-// together. So
+// tuples move when it grows: with millions of groups, fresh pages for unused slots cost more than all probes together.
+// So
 //
 //     groups that fit the L2 cache    slots, or an array, or a list, as for narrow tuples    packed_key_groups.h
 //     more of them                    tuples in order of arrival behind a directory          directory_groups.h
 //
-// and the groups move once, tuples as they are.
+// and the groups move once, as whole tuples.
 #include "runtime/aggregate/tables/wide_groups.h"
 
 #include <algorithm>
@@ -44,14 +44,14 @@ absl::Status WideGroups::MoveToDirectory() {
     QUERN_RETURN_IF_ERROR(directory->FindTuples({from, nullptr, n}, to));
     for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], tuple_bytes);
   }
-  directory->TakeTally();  // groups that moved were found by nobody
+  directory->TakeTally();  // groups that moved were not found by lookups
   growths_before_ += table_->num_growths() + 1;
   table_ = std::move(directory);
   has_slots_ = false;
   return absl::OkStatus();
 }
 
-// A list takes no more than its groups do.
+// A list takes no more memory than its groups.
 absl::Status WideGroups::MakeRoom() {
   const bool moves = has_slots_ && IsTooLarge(table_->num_groups()) && std::string_view(table_->layout()) != "sorted";
   return moves ? MoveToDirectory() : absl::OkStatus();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of packed keys whose tuples are wider than a cache line: slots of a table while that fits the cache, behind a
-// directory from then on.
+// Groups of packed keys whose tuples are wider than a cache line: slots of a table as long as that fits the cache,
+// tuples behind a directory from then on.
 #ifndef QUERN_RUNTIME_AGGREGATE_TABLES_WIDE_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_TABLES_WIDE_GROUPS_H_
 
