@@ -15,9 +15,8 @@ namespace quern {
 struct KeyComparison {
   static constexpr uint32_t kNoKey = 0xffffffffu;
   uint32_t word = 0;
-  uint64_t mask = 0;  // the bits of `word` that are compared
-  uint32_t tail_key =
-      kNoKey;  // otherwise: the key whose tail is compared, the part of its string outside the key words
+  uint64_t mask = 0;           // the bits of `word` that are compared
+  uint32_t tail_key = kNoKey;  // otherwise: the key whose tail is compared, what its words do not hold
   bool is_tail() const { return tail_key != kNoKey; }
 };
 

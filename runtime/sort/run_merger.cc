@@ -139,8 +139,7 @@ struct RunMerger::State {
   absl::StatusOr<MergeState> Next(OutputBatch* out, uint32_t* needed_run);
 };
 
-// ---- memory
-// ----------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 RunMerger::State::State(std::shared_ptr<const SortDescriptor> s, SortEntrySource k, std::shared_ptr<const void> c,
                         std::shared_ptr<MemoryBudget> b, uint32_t n)
@@ -188,8 +187,7 @@ absl::Status RunMerger::State::Allocate() {
   return absl::OkStatus();
 }
 
-// ---- windows
-// ----------------------------------------------------------------------------------------------------------
+// ---- windows --------------------------------------------------------------------------------------------------------
 
 // The next rows of the run's batch, of which there are some, into its window, which is empty.
 absl::Status RunMerger::State::Fill(uint32_t run) {
@@ -320,8 +318,7 @@ void RunMerger::State::Climb(uint32_t run) {
   first_run = run;
 }
 
-// ---- picking
-// ----------------------------------------------------------------------------------------------------------
+// ---- picking --------------------------------------------------------------------------------------------------------
 
 uint32_t RunMerger::State::NextOpen(uint32_t run) const {
   while (runs[run].has_ended) ++run;
@@ -378,8 +375,7 @@ void RunMerger::State::PickOfMany(uint32_t most) {
   }
 }
 
-// ---- writing
-// ----------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------
 
 // The picked rows that are not out yet, as far as they fit.
 absl::Status RunMerger::State::Write(OutputBatch* out) {
@@ -433,8 +429,7 @@ absl::StatusOr<MergeState> RunMerger::State::Next(OutputBatch* out, uint32_t* ne
   }
 }
 
-// ---- what callers see
-// ----------------------------------------------------------------------------------------------------------
+// ---- what callers see -----------------------------------------------------------------------------------------------
 
 absl::Status RunMerger::State::Check() const {
   if (num_runs == 0 || num_runs > kMaxRuns) {

@@ -213,8 +213,7 @@ std::vector<uint64_t> SortedRows::SampleFirstWords() const {
   return sample;
 }
 
-// ---- ranks
-// ------------------------------------------------------------------------------------------------------------
+// ---- ranks ----------------------------------------------------------------------------------------------------------
 
 // Finds the ranks of coded keys' strings, and how many bits they vary in.
 absl::Status SortedRows::RankDictionary() {
@@ -277,8 +276,7 @@ void SortedRows::MakeRanks(uint64_t c) {
   }
 }
 
-// ---- scan
-// ------------------------------------------------------------------------------------------------------------
+// ---- scan -----------------------------------------------------------------------------------------------------------
 
 absl::Status SortedRows::ScanChunk(uint64_t c) {
   MakeRanks(c);
@@ -338,8 +336,7 @@ void SortedRows::SetOrder(Order order) {
   }
 }
 
-// ---- place
-// -----------------------------------------------------------------------------------------------------------
+// ---- place ----------------------------------------------------------------------------------------------------------
 
 // Where each chunk's entries of each bucket go, instead of how many they are.
 void SortedRows::CutBuckets() {
@@ -437,8 +434,7 @@ void SortedRows::PlaceByBucket(uint64_t c) {
   }
 }
 
-// ---- sort
-// ------------------------------------------------------------------------------------------------------------
+// ---- sort -----------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<SortedRows::Worker> SortedRows::TakeWorker() {
   {
@@ -514,8 +510,7 @@ absl::Status SortedRows::SortTuples(uint64_t) {
   return absl::OkStatus();
 }
 
-// ---- windows
-// ---------------------------------------------------------------------------------------------------------
+// ---- windows --------------------------------------------------------------------------------------------------------
 
 SortRow SortedRows::WordsOf(uint64_t row) const {
   return {chunks_.WordAt(0, row), chunks_[row >> kChunkShift].capacity,
@@ -553,8 +548,7 @@ absl::Status SortedRows::MarkWindows(uint64_t task) {
   return absl::OkStatus();
 }
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------------
+// ---- reading --------------------------------------------------------------------------------------------------------
 
 PrefetchSetting SortedRows::SettingOf(PrefetchLoop loop) const {
   return context_.options.prefetches ? context_.options.prefetch.For(loop, stored_bytes_) : PrefetchSetting();
