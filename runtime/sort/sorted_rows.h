@@ -131,7 +131,7 @@ class SortedRows {
   HugeBuffer entries_;
   HugeBuffer pointers_;                                    // of tuples: comparison sorts
   std::vector<uint32_t> words_read_;                       // words from which keys are decoded
-  std::vector<std::vector<std::vector<uint32_t>>> ranks_;  // by coded key, side and code; in the order of the key
+  std::vector<std::vector<std::vector<uint32_t>>> ranks_;  // by coded key, thread-local state and code; in key order
   struct RankedStrings {
     std::vector<blocks::Bytes> strings;  // by rank
     HugeBuffer bytes;
@@ -144,7 +144,7 @@ class SortedRows {
   std::optional<BucketMap> buckets_;
   std::vector<ChunkScan> scans_;  // by chunk
   std::vector<uint64_t>
-      bounds_;  // of buckets, or of ranges whose entries are in order by their first words; one more than there are
+      bounds_;  // of buckets, or of ranges of prefixes already sorted by their first words; one more than there are
   std::vector<uint64_t> task_bounds_;  // of tasks, in buckets
   std::mutex workers_mutex_;
   std::vector<std::unique_ptr<Worker>> workers_;
