@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group of rows that tie is sorted by the next step: eight more bytes of each row's key beside the row's number, a
-// pair, and the pairs are entries of two words. What ties again goes on with the step after it. Three rows of keys=utf8
-// that share 16 bytes:
+// A group of collided rows is sorted by the next comparison key: eight more bytes of each row's key and the row's
+// number form a pair, and the pairs are sorted as prefixes of two words. Rows that collide again are sorted by the
+// comparison key after it. Three rows of keys=utf8 that share 16 bytes:
 //
-//     entry            bytes 16 to 23    bytes 24 to 31     length
-//     row 7, tied      "lemon ch"
-//     row 2, tied      "lavender"        "blush"            (differs from none)
-//     row 9, tied      "lemon ch"        "iffon"  ties with row 7 up to here, and so on to the strings' ends
+//     prefix           bytes 16 to 23    bytes 24 to 31     length
+//     row 7, collided  "lemon ch"
+//     row 2, collided  "lavender"        "blush"            (differs from both others)
+//     row 9, collided  "lemon ch"        "iffon"  equals row 7 up to here, and so on to the strings' ends
 //
-// ("Caching multikey quicksort": Bentley, Sedgewick 1997; Ng, Kakehi 2007. Here the cached bytes are sorted by radix.)
-// Since all rows of a group are equal up to the step, they share it.
+// ("Caching multikey quicksort": Bentley, Sedgewick 1997; Ng, Kakehi 2007. Here the cached bytes are radix-sorted.)
 //
-// Of a weighted collation the bytes are those of the order key, "LEMON CH" for each of "lemon ch" and "Lemon Ch"; a key
-// is made again for each step that looks at it, as far as it looks.
+// With a weighted collation the bytes are those of the order key: "LEMON CH" for both "lemon ch" and "Lemon Ch". A key
+// is made again for each comparison key that reads it, up to the bytes that are read.
 //
-// All groups of a bucket take their steps round by round, one step each: so that what a step reads, of rows that lie
-// anywhere, can be asked for some rows ahead also where groups are small, and nothing is called by itself, since a
-// million strings may share a million bytes. A group of more rows than the L1 cache has lines asks for them as it reads
-// them; one whose rows still lie in the order in which they came does not ask, since that is what the machine's own
-// prefetch is made for.
+// Groups of a bucket are sorted in rounds, by one comparison key each a round. The rows that a round reads lie
+// anywhere; they can then be prefetched some rows ahead even where groups are small. There is no recursion, since a
+// million strings may share a million bytes. A group with more rows than the L1 cache has lines prefetches its own rows
+// as it reads them. If its rows are still in the order of arrival, it does not prefetch, since the hardware prefetcher
+// does.
 #include "runtime/sort/collision_sort.h"
 
 #include <algorithm>
@@ -32,11 +31,11 @@
 namespace quern {
 namespace {
 
-// Asked for together where a setting says the whole batch, and at most before a group is read: their lines fit the L1
-// cache.
+// Prefetched together if a setting says the whole batch, and the most that is prefetched before a group is read: their
+// lines fit the L1 cache.
 constexpr uint32_t kBatchRows = 256;
 
-// Bytes from .. from+7 of a string as a number; behind its end the bytes of `fill`.
+// Bytes from .. from+7 of a string as a number; bytes after its end are `fill`.
 uint64_t WordAt(blocks::Bytes s, uint32_t from, uint64_t fill) {
   if (s.length <= from) return fill;
   const uint32_t left = s.length - from;
@@ -44,7 +43,7 @@ uint64_t WordAt(blocks::Bytes s, uint32_t from, uint64_t fill) {
   return __builtin_bswap64(blocks::ReadTail(s.data + from, left)) | fill >> (8 * left);
 }
 
-// How many bytes two strings share, which do share the first `from`; `most` at most.
+// How many bytes, up to `most`, two strings share that are known to share the first `from`.
 uint32_t CommonBytes(blocks::Bytes a, blocks::Bytes b, uint32_t from, uint32_t most) {
   uint32_t i = from;
   while (i + 8 <= most && blocks::Load<uint64_t>(a.data + i) == blocks::Load<uint64_t>(b.data + i)) i += 8;
@@ -69,7 +68,7 @@ CollisionSorter::CollisionSorter(const QuernSortDescriptor* descriptor, const Pr
       sorter_(2, budget),
       budget_(std::move(budget)) {}
 
-// The groups of entries that tie, and their rows as pairs.
+// Finds the groups of collided prefixes, and stores their rows as pairs.
 absl::Status CollisionSorter::FindCollisions(const uint64_t* entries, uint64_t n) {
   const uint32_t words = layout_->words();
   runs_.clear();
@@ -95,7 +94,7 @@ absl::Status CollisionSorter::FindCollisions(const uint64_t* entries, uint64_t n
   return absl::OkStatus();
 }
 
-// Asks for what a group's step reads first of one of its rows: a word, a row id, or the field that leads to a string.
+// Prefetches what a group's comparison key first reads of a row: a word, a row id, or the field that leads to a string.
 template <class Prefetch>
 void CollisionSorter::PrefetchFar(const Group& group, uint64_t i) const {
   const uint64_t row = pairs_[group.begin + i].row;
@@ -109,7 +108,7 @@ void CollisionSorter::PrefetchFar(const Group& group, uint64_t i) const {
   else Prefetch::For(chunks_->WordAt(step.word, row));
 }
 
-// And for a string's bytes, when its field is there.
+// Prefetches a string's bytes, once its field has arrived.
 template <class Prefetch>
 void CollisionSorter::PrefetchNear(const Group& group, uint64_t i) const {
   if (group.step == layout_->rest().size() || !layout_->rest()[group.step].is_tail()) return;
@@ -120,7 +119,7 @@ void CollisionSorter::PrefetchNear(const Group& group, uint64_t i) const {
   Prefetch::For(blocks::Load<const uint8_t*>(field + 8) + group.from_byte);
 }
 
-// Before row i of a group is read that asks for its rows itself.
+// Called before row i is read of a group that prefetches its own rows.
 template <class Prefetch>
 inline __attribute__((always_inline)) void CollisionSorter::PrefetchInside(const Group& group, uint64_t i) const {
   if constexpr (Prefetch::kPrefetches) {
@@ -131,8 +130,8 @@ inline __attribute__((always_inline)) void CollisionSorter::PrefetchInside(const
   }
 }
 
-// Large groups ask for their own rows, unless these lie in the order in which they came, as they do where all strings
-// begin alike.
+// How many rows a group prefetches itself: all of a large group, unless they are in the order of arrival, as they are
+// where all strings begin alike.
 uint64_t CollisionSorter::RowsToPrefetchInside(const Group& group) const {
   if (group.n <= kBatchRows) return 0;
   const Pair* const pairs = pairs_ + group.begin;
@@ -144,7 +143,7 @@ uint64_t CollisionSorter::RowsToPrefetchInside(const Group& group) const {
   return in_order ? 0 : group.n;
 }
 
-// Goes through the rows of all small groups in order.
+// Iterates over the rows of all small groups in order.
 struct CollisionSorter::Cursor {
   size_t group = 0;
   uint64_t i = 0;
@@ -164,9 +163,9 @@ struct CollisionSorter::Cursor {
   }
 };
 
-// Before the rows up to `done` are used. At a distance of 24 fields are asked for 48 rows ahead of them, and bytes 24
-// rows ahead; at kWholeBatch fields of the next so many rows, then their bytes, when the rows asked for before have
-// been used.
+// Called before the rows up to `done` are used. At a distance of 24, fields are prefetched 48 rows ahead and bytes 24
+// rows ahead. At kWholeBatch, the fields of the next group of rows and then their bytes are prefetched once the rows
+// prefetched before have been used.
 template <class Prefetch>
 void CollisionSorter::PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) const {
   uint64_t far_to = done + 2 * uint64_t{setting_.distance}, near_to = done + setting_.distance;
@@ -180,7 +179,7 @@ void CollisionSorter::PrefetchAhead(uint64_t done, Cursor* far, Cursor* near) co
   near->GoTo(near_to, groups_, [this](const Group& g, uint64_t i) { PrefetchNear<Prefetch>(g, i); });
 }
 
-// One step of each group.
+// Sorts each group by one comparison key.
 template <class Prefetch>
 absl::Status CollisionSorter::TakeRound() {
   Cursor far, near;
@@ -253,8 +252,8 @@ absl::Status CollisionSorter::TakeTailStep(const Group& group, const QuernSortKe
   }
   const uint32_t from = std::max(common, group.from_byte);
   const bool by_bytes = longest > from;
-  // Where all bytes are equal, or zeros behind an end, the shorter one comes first. Strings that pad are of the same
-  // length then.
+  // If all bytes are equal, or zeros after an end, the shorter string comes first. Padded strings have the same length
+  // here.
   if (!by_bytes && shortest == longest) {
     next_groups_.push_back({group.begin, group.n, group.step + 1, kSortPrefixBytes});
     return absl::OkStatus();
@@ -267,8 +266,9 @@ absl::Status CollisionSorter::TakeTailStep(const Group& group, const QuernSortKe
   return by_bytes ? Split(group, group.step, from + 8) : Split(group, group.step + 1, kSortPrefixBytes);
 }
 
-// The same by order keys, which are made as far as they are looked at. What follows a key's end is no byte of a key, or
-// what all keys are compared as if it followed: equal words and no key that goes on are equal keys.
+// The same by order keys, which are made only up to the bytes that are read. The filler after a key's end is either no
+// byte of any key, or a byte that every key is compared as if followed by. Keys are therefore equal if their words are
+// equal and no key has more bytes.
 template <class Prefetch>
 absl::Status CollisionSorter::TakeWeighedStep(const Group& group, const QuernSortKey& key) {
   Pair* const pairs = pairs_ + group.begin;
@@ -287,7 +287,7 @@ absl::Status CollisionSorter::TakeWeighedStep(const Group& group, const QuernSor
   return Split(group, group.step, from + 8);
 }
 
-// Bytes from .. from+7 of the group's order keys as its pairs' words.
+// Reads bytes from .. from+7 of the group's order keys as its pairs' words.
 template <class Prefetch>
 CollisionSorter::WeighedWords CollisionSorter::ReadKeys(const Group& group, const QuernSortKey& key, uint32_t from) {
   constexpr uint32_t kBlock = 64;
@@ -310,10 +310,10 @@ CollisionSorter::WeighedWords CollisionSorter::ReadKeys(const Group& group, cons
   return words;
 }
 
-// How many bytes all order keys of a group share, which do share the first `from`, with what follows their ends;
+// How many bytes all order keys of a group share, with the filler after their ends, if they share the first `from`;
 // kAllBytes: they are equal.
-// *Cost*: each key as a whole, so that the rows of a group whose keys have a long beginning in common pay for it once
-// and not every eight bytes.
+// *Cost*: makes each key as a whole, so that a group whose keys have a long common prefix pays for it once and not for
+// every eight bytes.
 uint32_t CollisionSorter::CommonKeyBytes(const Group& group, const QuernSortKey& key, uint32_t from) {
   std::string first, other;
   const auto make_key = [&](uint64_t i, std::string* to) {
@@ -337,7 +337,7 @@ uint32_t CollisionSorter::CommonKeyBytes(const Group& group, const QuernSortKey&
   return std::max(common, from);
 }
 
-// Sorts the group's pairs, and puts those that still tie on the list of the next round, for the step after.
+// Sorts the group's pairs, and lists those that still collide for the next round and the next comparison key.
 absl::Status CollisionSorter::Split(const Group& group, uint32_t next_step, uint32_t from_byte) {
   Pair* const pairs = pairs_ + group.begin;
   QUERN_RETURN_IF_ERROR(sorter_.Sort(reinterpret_cast<uint64_t*>(pairs), group.n));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts rows right whose entries are equal as far as they go.
+// Sorts rows whose sort-key prefixes are equal although their keys may differ (prefix collisions).
 #ifndef QUERN_RUNTIME_SORT_COLLISION_SORT_H_
 #define QUERN_RUNTIME_SORT_COLLISION_SORT_H_
 
@@ -18,29 +18,32 @@ namespace quern {
 // *Threads*: one.
 class CollisionSorter {
  public:
-  // by_row_id: rows that are equal by all steps are put in the order of their row ids. setting: of what steps read; its
-  // first stage a word, a row id or a string's field, twice the distance ahead, the second a string's bytes.
+  // by_row_id: rows that are equal by all comparison keys are sorted by row id. setting: how to prefetch what
+  // comparison keys read. Its first stage prefetches a word, a row id or a string's field, at twice the distance; its
+  // second stage prefetches a string's bytes.
   CollisionSorter(const QuernSortDescriptor* descriptor, const PrefixLayout* layout, const SortChunks* chunks,
                   bool by_row_id, const PrefetchSetting& setting, std::shared_ptr<MemoryBudget> budget);
 
-  // n sorted entries. *Cost*: a random line or two for each row that ties, prefetched, and sorting of pairs of words.
+  // Sorts the collided rows among n sorted prefixes.
+  // *Cost*: a random line or two for each collided row, prefetched, and sorting pairs of words.
   // *Errors*: ResourceExhausted.
   absl::Status Sort(uint64_t* entries, uint64_t n);
   uint64_t num_collided() const { return num_collided_; }
 
  private:
-  // Eight more bytes of a row's key, and the row.
+  // Eight more bytes of a row's key, and the row's number.
   struct Pair {
     uint64_t word;
     uint64_t row;
   };
-  // Pairs that are equal in all steps before `step` and, where that is a tail, in the bytes before from_byte.
+  // Pairs that are equal by all comparison keys before `step` and, where that one is a tail, in the bytes before
+  // from_byte.
   struct Group {
     uint64_t begin;
     uint64_t n;
     uint32_t step;
     uint32_t from_byte;
-    uint64_t ask_rows = 0;  // n where the group asks for its rows itself
+    uint64_t ask_rows = 0;  // n if the group prefetches its own rows
   };
   struct Cursor;
   absl::Status FindCollisions(const uint64_t* entries, uint64_t n);
@@ -63,7 +66,7 @@ class CollisionSorter {
   absl::Status TakeWeighedStep(const Group& group, const QuernSortKey& key);
   struct WeighedWords {
     bool are_equal;
-    bool go_on;  // a key has more bytes
+    bool go_on;  // some key has more bytes
   };
   static constexpr uint32_t kAllBytes = 0xffffffffu;
   template <class Prefetch>
@@ -78,10 +81,10 @@ class CollisionSorter {
   const PrefetchSetting setting_;
   PrefixSorter sorter_;
   std::shared_ptr<MemoryBudget> budget_;
-  HugeBuffer memory_;  // of the pairs
+  HugeBuffer memory_;  // holds the pairs
   Pair* pairs_ = nullptr;
-  std::vector<uint64_t> runs_;  // where the ties of entries begin
-  std::vector<Group> groups_;   // of this round, and of the next
+  std::vector<uint64_t> runs_;  // where collided runs of prefixes begin
+  std::vector<Group> groups_;   // of this round
   std::vector<Group> next_groups_;
   uint64_t num_collided_ = 0;
 };

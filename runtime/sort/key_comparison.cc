@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words order rows only as far as they say all. Two rows of keys=utf8,i64, whose strings differ in their 18th byte:
+// Words order rows only if they hold the whole key. Two rows of keys=utf8,i64, whose strings differ in their 18th byte:
 //
 //     "Manufacturer#1 B2", 9       words  "Manufact" "urer#1 B" 9
 //     "Manufacturer#1 B1 ", 8      words  "Manufact" "urer#1 B" 8
 //
-// By words alone the second would come first; by its string's rest it does as well here, but need not. So the steps of
-// this spec are word 0, word 1, the string's tail, word 2. Where no value is longer than its words (which encoding
-// tells), there are no tails, and steps are words.
+// By words alone the second row comes first; by the rest of its string it does as well here, but need not. The
+// comparison keys of this spec are therefore word 0, word 1, the string's tail, word 2. If no value is longer than its
+// words (which encoding finds out), there are no tails, and each comparison key is a word.
 //
-// A tail is what the string's collation says of it: bytes and then the length; bytes behind which spaces follow for
-// ever; or the rest of the order key, which is not kept anywhere, so that the strings are compared as a whole.
+// How a tail is compared depends on the string's collation: as bytes and then the length; as bytes followed by endless
+// spaces; or by the rest of the order key. The order key is not stored, so in that case whole strings are compared.
 #include "runtime/sort/key_comparison.h"
 
 #include "runtime/blocks/encode.h"
@@ -50,7 +50,7 @@ blocks::Bytes SortBytes(const QuernSortDescriptor& descriptor, const QuernSortKe
 
 int CompareTails(const QuernSortDescriptor& descriptor, const QuernSortKey& key, const uint8_t* a, const uint8_t* b) {
   const blocks::Bytes x = SortBytes(descriptor, key, a), y = SortBytes(descriptor, key, b);
-  // The first bytes of order keys say nothing of where these strings go on.
+  // The first bytes of order keys do not determine where in the strings the rest begins.
   const bool weighs = (key.rule & kWeighsOrder) != 0;
   const int order = weighs ? CompareStrings(x, y, key.rule) : blocks::OrderBytes(x, y, kSortPrefixBytes, key.rule);
   return order == 0 ? 0 : (order < 0) != key.descending ? -1 : 1;

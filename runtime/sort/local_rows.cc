@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch is encoded and stored 1024 rows at a time: words to the chunk's word arrays, fields to its tuples, both in
-// the order of arrival. Which bits of each word vary is known by or-ing and and-ing them while they are in the cache. A
-// chunk has 131,072 rows; the first one begins with 1,024 and is copied as it grows, so that a sort of a hundred rows
+// A batch is encoded and stored 1024 rows at a time: words go to the chunk's word arrays and fields to its tuples, both
+// in the order of arrival. OR-ing and AND-ing the words while they are in the cache finds which of their bits vary. A
+// chunk has 131,072 rows. The first one begins with 1,024 and is copied as it grows, so that a sort of a hundred rows
 // takes 8 KiB a word.
 //
-// What there is of a row beside its words, and when there is nothing, is in local_rows_dictionary.cc; how few rows a
-// limit leaves, in sort_top.cc.
+// local_rows_dictionary.cc describes what is stored of a row beside its words, and when nothing is; sort_top.cc, how
+// few rows are kept under a limit.
 #include "runtime/sort/local_rows.h"
 
 #include <algorithm>
@@ -125,17 +125,16 @@ void LocalRows::StoreTuples(const Block& block, uint32_t at, const SortChunk& ch
                                     tuples);
 }
 
-// ---- row ids
-// ---------------------------------------------------------------------------------------------------------
+// ---- row ids --------------------------------------------------------------------------------------------------------
 
-// Whether the block's row ids follow each other, and those of the 1024 rows that it goes on with.
+// Whether the block's row ids are consecutive, and continue those of the chunk's current 1024 rows.
 bool LocalRows::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
   if (block.RowId(block.n - 1) - block.RowId(0) != block.n - 1 || (block.rows != nullptr && block.n > 1)) return false;
   const bool begins = chunk.num_rows % (1u << SortChunk::kIdShift) == 0;
   return begins || chunk.RowId(chunk.num_rows - 1) + 1 == block.RowId(0);
 }
 
-// Row ids are kept one by one only where they do not follow each other.
+// Row ids are stored one by one only where they are not consecutive.
 absl::Status LocalRows::AddRowIds(const Block& block, SortChunk* chunk) {
   const uint64_t first = block.RowId(0), last = block.RowId(block.n - 1);
   if (num_rows_ == 0) first_row_id_ = first;
@@ -153,8 +152,7 @@ absl::Status LocalRows::AddRowIds(const Block& block, SortChunk* chunk) {
   return absl::OkStatus();
 }
 
-// ---- chunks
-// ----------------------------------------------------------------------------------------------------------
+// ---- chunks ---------------------------------------------------------------------------------------------------------
 
 void LocalRows::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
@@ -165,7 +163,7 @@ void LocalRows::SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, S
                       : memory + uint64_t{capacity} * descriptor.num_words * 8;
 }
 
-// Moves the first chunk to memory for more rows.
+// Moves the first chunk to memory with room for more rows.
 absl::Status LocalRows::GrowFirst(uint32_t capacity) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   SortChunk& chunk = chunks_.front();
@@ -190,7 +188,7 @@ absl::Status LocalRows::GrowFirst(uint32_t capacity) {
   return absl::OkStatus();
 }
 
-// The chunk that the next n rows go to, with room for one of them at least.
+// The chunk for the next n rows, with room for at least one of them.
 absl::StatusOr<SortChunk*> LocalRows::ChunkFor(uint64_t n) {
   if (chunks_.empty()) chunks_.emplace_back();
   SortChunk* chunk = &chunks_.back();

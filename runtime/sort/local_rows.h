@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread keeps of a sort: its rows as words and tuples, in chunks; under a limit, no more of them than may
-// come out.
+// The thread-local rows of a sort, as key words and tuples in chunks. Under a limit, only rows that may still be part
+// of the result are kept.
 #ifndef QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 #define QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 
@@ -21,16 +21,16 @@
 
 namespace quern {
 
-// A row that sides keep no row after: the last of as many as the limit says, or a host's.
+// A row after which no row is needed: the last of the first `limit` rows, or one that the host provides.
 struct SortBound {
   std::vector<uint64_t> words;
-  uint32_t incomplete = 0;             // keys whose value its words may not say whole
-  bool drops_ties = false;             // a row that is equal need not come out either
-  std::vector<uint8_t> tuple;          // empty where there is none
-  std::shared_ptr<const void> memory;  // of its strings
+  uint32_t incomplete = 0;             // keys with values that may not fit their key words
+  bool drops_ties = false;             // a row equal to the bound is not needed either
+  std::vector<uint8_t> tuple;          // empty without a tuple
+  std::shared_ptr<const void> memory;  // keeps its strings
 };
 
-// The lowest bound that is known. *Threads*: any.
+// The lowest bound known so far. *Threads*: any.
 class SortThreshold {
  public:
   explicit SortThreshold(std::shared_ptr<const SortDescriptor> descriptor) : descriptor_(std::move(descriptor)) {}
@@ -43,7 +43,7 @@ class SortThreshold {
   std::shared_ptr<const SortBound> bound_;
 };
 
-// What a sort and its sides are made of.
+// What a sort and its thread-local rows share.
 struct SortContext {
   std::shared_ptr<const SortDescriptor> descriptor;
   SortEntrySource entry_points;
@@ -59,23 +59,24 @@ struct SortContext {
   bool uses_row_ids() const;
 };
 
-// A key whose strings are codes in all chunks, in the bits of its first part, until they are made ranks.
+// A key whose strings are dictionary codes in all chunks. The codes lie in the bits of the key's first part until ranks
+// replace them.
 struct DictionaryKey {
   uint32_t key;
-  std::vector<const StringDictionary*> codes;  // by side
+  std::vector<const StringDictionary*> codes;  // by thread-local state
 };
 
-// Rows of one or more sides, as those who sort them see them.
+// The rows of one or more thread-local states, as input of a sort.
 struct SortInput {
   std::vector<const SortChunk*> chunks;
   std::vector<WordBits64> bits;  // by word
-  uint32_t incomplete = 0;       // keys with values that their words do not say whole
-  bool rows_in_order = true;     // row ids grow with the numbers of rows
+  uint32_t incomplete = 0;       // keys with values that do not fit their key words
+  bool rows_in_order = true;     // row ids ascend with row numbers
   uint64_t last_row_id = 0;      // of the last chunk's last row
   uint32_t num_local_states = 0;
-  std::vector<uint32_t> locals;  // by chunk: its side
+  std::vector<uint32_t> locals;  // by chunk: its thread-local state
   std::vector<DictionaryKey> coded;
-  bool needs_tuples = false;  // words and codes do not say all fields
+  bool needs_tuples = false;  // words and codes do not hold all fields
 };
 
 class LocalRows {
@@ -86,16 +87,19 @@ class LocalRows {
   // *Errors*: ResourceExhausted.
   absl::Status Append(const BatchView& batch, uint64_t first_row_id);
 
-  // Whether a key's rows have codes, and how to make them bytes again.
+  // HasDictionary: whether the key's words hold dictionary codes. Uncode replaces the codes by the strings' first
+  // bytes.
   bool HasDictionary(uint32_t key) const;
   absl::Status Uncode(uint32_t key);
 
-  // Whether words and codes do not say all that tuples hold: then all sides must have tuples, of all rows. *Errors*:
-  // ResourceExhausted.
+  // NeedsTuples: whether tuples hold anything that cannot be decoded from words and codes. Then all thread-local states
+  // must have tuples for all rows, and RestoreTuples makes the missing ones.
+  // *Errors*: ResourceExhausted.
   bool NeedsTuples() const;
   absl::Status RestoreTuples();
 
-  // Adds this side's chunks and what is known of them. Keys that are coded here must be so in all sides.
+  // Adds these chunks and what is known of them. Keys that have dictionary codes here must have them in all
+  // thread-local states.
   void AddTo(SortInput* input) const;
 
   CounterBlock* counters() { return &counters_; }
@@ -107,7 +111,7 @@ class LocalRows {
   struct Block;
   struct KeyDictionary {
     uint32_t key;
-    std::unique_ptr<StringDictionary> codes;  // null: rows have bytes
+    std::unique_ptr<StringDictionary> codes;  // null: words hold the strings' bytes
     bool may_try = true;
   };
   absl::Status AppendRows(const Block& block);
@@ -155,22 +159,22 @@ class LocalRows {
   std::vector<std::shared_ptr<const void>> owners_;
   std::vector<KeyDictionary> key_codes_;
   std::vector<std::unique_ptr<StringDictionary>> old_codes_;
-  uint32_t skipped_keys_ = 0;     // that have codes: their bytes are not encoded
-  std::vector<bool> is_written_;  // by word: whether encoding writes to it
+  uint32_t skipped_keys_ = 0;     // keys with dictionary codes, whose bytes are not encoded
+  std::vector<bool> is_written_;  // by word: whether encode writes it
   std::vector<bool>
-      is_zeroed_;  // by word, where keys are skipped: it must be zeros before, as what it begins with is not encoded
-  bool may_drop_tuples_ = false;  // all fields are keys that words or codes may say
-  uint32_t float_fields_ = 0;     // keys that are fields for being floats
-  uint32_t odd_floats_ = 0;       // those of them with a value that its word does not give back
-  // Under a limit.
-  std::vector<KeyComparison> bound_steps_;  // those that words decide
-  uint32_t bound_incomplete_ = ~0u;         // what they were made for
+      is_zeroed_;  // by word, with skipped keys: whether it must be zeroed first, since its leading part is not encoded
+  bool may_drop_tuples_ = false;  // all fields are keys that words or codes may hold
+  uint32_t float_fields_ = 0;     // float keys that are fields
+  uint32_t odd_floats_ = 0;       // those with a value that cannot be decoded from its word
+  // Members for a limit.
+  std::vector<KeyComparison> bound_steps_;  // the comparison keys on words, before the first tail
+  uint32_t bound_incomplete_ = ~0u;         // the set of keys for which bound_steps_ was made
   std::shared_ptr<const SortBound> bound_;
-  bool drops_ties_ = false;  // those of the bound
+  bool drops_ties_ = false;  // drops rows equal to the bound
   std::vector<uint64_t> lead_;
   std::vector<uint32_t> picked_;
   std::vector<uint64_t> picked_words_;
-  bool arrivals_grow_ = true;  // row ids, in the order of arrival
+  bool arrivals_grow_ = true;  // row ids ascend in the order of arrival
   uint64_t num_arrived_ = 0;
   uint64_t last_arrival_ = 0;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of a side (local_rows.cc, local_rows_dictionary.cc, sort_top.cc) share and nobody else sees.
+// Private to the implementation of LocalRows (local_rows.cc, local_rows_dictionary.cc, sort_top.cc).
 #ifndef QUERN_RUNTIME_SORT_LOCAL_ROWS_BATCH_H_
 #define QUERN_RUNTIME_SORT_LOCAL_ROWS_BATCH_H_
 
@@ -10,11 +10,11 @@
 
 namespace quern {
 
-// What chunks point to.
+// The memory to which chunks point.
 struct LocalRows::Memory {
   Memory(const std::shared_ptr<MemoryBudget>& budget, bool huge_pages)
       : chunks(budget, huge_pages, Contents::kAnything), strings(budget, false) {}
-  HugeBuffer first;  // the first chunk, as long as it grows
+  HugeBuffer first;  // the first chunk while it grows
   Arena chunks;
   HugeBuffer first_row_ids;
   Arena strings;  // copied bytes of strings, under a limit
@@ -25,7 +25,7 @@ struct LocalRows::Block {
   const BatchView* batch;
   const std::vector<QuernColumn>* fields;
   uint64_t first;        // the block's rows are rows[i], or first + i
-  const uint32_t* rows;  // null: they follow each other
+  const uint32_t* rows;  // the rows are consecutive
   uint32_t n;
   uint64_t first_row_id;  // of the batch's row 0
   uint64_t RowId(uint32_t i) const { return first_row_id + (rows != nullptr ? rows[i] : first + i); }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings that are few, and rows without tuples. A key's strings are tried for codes when a side has 65,536 rows: codes
-// take the place of the bytes in the words of all rows, and give it back with the string that is one too many.
+// Dictionary codes, and rows without tuples. When a thread has 65,536 rows, a key's strings are tried for dictionary
+// codes: codes replace the bytes in the words of all rows. Once there are too many distinct strings, bytes replace the
+// codes again.
 //
-// A chunk has tuples where something comes out that is not in its words. Floats are, as long as none was -0 or an odd
-// NaN; strings are by their codes, as long as they have them. Of keys=f64:out,i64:out a row is 16 bytes then, and no
-// random line is read for it when it comes out. The float, or the string, that ends this makes tuples for the rows
-// before it:
+// A chunk has tuples only if some column of the result cannot be decoded from words. Floats can, as long as none was -0
+// or an odd NaN; strings can, as long as they have codes. A row of keys=f64:out,i64:out then takes 16 bytes, and the
+// result reads no random line for it. The first float or string that cannot be decoded makes us materialise the tuples
+// of earlier rows:
 //
-//     rows of keys=f64:out    2.5 | 0 | 1e9 | -0 | 7      words alone as far as 1e9; then tuples of 2.5, 0 and 1e9 from
-//     their words, and
-//                                                         -0 and 7 are stored as they come
+//     rows of keys=f64:out    2.5 | 0 | 1e9 | -0 | 7      words alone as far as 1e9; then tuples of 2.5, 0 and 1e9
+//                                                         are made from their words, and -0 and 7 are stored
+//                                                         as they come
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -27,7 +28,7 @@
 namespace quern {
 namespace {
 
-// Whether codes pay is seen from a sample of so many rows.
+// A sample of so many rows decides whether codes pay.
 constexpr uint32_t kSampleRows = thresholds::kDictionarySampleRows;
 
 template <class Visit>
@@ -40,10 +41,9 @@ void ForBytesParts(const QuernSortDescriptor& descriptor, const QuernSortKey& ke
 
 }  // namespace
 
-// ---- codes
-// -------------------------------------------------------------------------------------------------------------
+// ---- codes ----------------------------------------------------------------------------------------------------------
 
-// The strings of a key in a chunk's tuples; those of nulls have no address.
+// Reads the strings of a key from a chunk's tuples; those of nulls have no address.
 void LocalRows::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n,
                             blocks::Bytes* strings) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
@@ -52,7 +52,7 @@ void LocalRows::ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin
         SortBytes(descriptor, descriptor.keys[key], chunk.tuples + uint64_t{begin + i} * descriptor.rows.tuple_bytes);
 }
 
-// The same from the batch that they came in: without the branch on its length that a string in a tuple costs.
+// The same from the batch in which they came, without the branch on the length that a string in a tuple costs.
 void LocalRows::ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const {
   const QuernSortKey& sort_key = context_.descriptor->get()->keys[key];
   const QuernColumn* column = &block.batch->keys[key];
@@ -102,8 +102,7 @@ bool LocalRows::IsSkipped(const QuernSortPart& part) const {
   return part.kind == kBytesPart && (skipped_keys_ >> part.key & 1) != 0;
 }
 
-// Words that hold nothing but skipped bytes, and no codes in their place, are never touched: there may be anything in
-// them.
+// Finds words that hold only skipped bytes and no codes. These are never written, so their contents are undefined.
 void LocalRows::FindDictionaryWords() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   skipped_keys_ = 0;
@@ -126,7 +125,8 @@ void LocalRows::FindDictionaryWords() {
     is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
 }
 
-// Takes up codes where a sample of the rows so far has duplicates enough to expect few strings, and there are few.
+// Starts to use codes if a sample of the rows so far has enough duplicates to expect few distinct strings, and there
+// are few.
 absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   key->may_try = false;
   SortChunk& chunk = chunks_.front();
@@ -139,7 +139,7 @@ absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   QUERN_RETURN_IF_ERROR(sample.Add(strings, num_sampled, codes, copies).status());
   if (sample.size() > num_sampled - num_sampled / thresholds::kDictionarySampleRepeats) return absl::OkStatus();
   key->codes = std::make_unique<StringDictionary>(context_.budget, context_.options.distances);
-  // Nulls have code 0: the empty string's, whose rank is the same in all sides.
+  // Nulls have code 0, the empty string's, whose rank is the same in all thread-local states.
   const blocks::Bytes empty = {nullptr, 0};
   QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes, copies).status());
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
@@ -164,8 +164,8 @@ absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
   return absl::OkStatus();
 }
 
-// Puts codes into the words of n rows, in which the key's bits are zero; answers false, and leaves them as they are,
-// where there are too many strings.
+// Stores codes in the words of n rows, in which the key's bits are zero. Returns false, and leaves the words unchanged,
+// if there are too many strings.
 absl::StatusOr<bool> LocalRows::CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk,
                                          uint32_t begin, uint32_t n) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
@@ -178,15 +178,15 @@ absl::StatusOr<bool> LocalRows::CodeSome(KeyDictionary* key, const blocks::Bytes
     PointToCopies(descriptor.keys[key->key], strings, copies, n,
                   chunk->tuples + uint64_t{begin} * descriptor.rows.tuple_bytes);
   for (uint32_t i = 0; i < n; ++i)
-    if (strings[i].data == nullptr) codes[i] = 0;  // its null bit decides
+    if (strings[i].data == nullptr) codes[i] = 0;  // the null bit decides
   const QuernSortPart& part = *FirstBytesPart(&descriptor, &descriptor.keys[key->key]);
   uint64_t* const words = chunk->words + uint64_t{part.word} * chunk->capacity + begin;
   for (uint32_t i = 0; i < n; ++i) words[i] |= uint64_t{codes[i]} << part.shift;
   return true;
 }
 
-// Tuples take the copy of a string's bytes in place of the bytes that came: the copies of few strings are in the cache
-// when rows come out. What trimming has cut off is not in the copy.
+// Tuples point to the dictionary's copy of a string's bytes instead of the input's: copies of few strings are in the
+// cache when rows are read. The copy lacks what trimming has cut off.
 void LocalRows::PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies,
                               uint32_t n, uint8_t* tuples) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
@@ -208,7 +208,7 @@ absl::Status LocalRows::Uncode(uint32_t key) {
   QUERN_RETURN_IF_ERROR(RestoreTuples());
   for (KeyDictionary& codes : key_codes_)
     if (codes.key == key && codes.codes != nullptr)
-      old_codes_.push_back(std::move(codes.codes));  // tuples point to copies
+      old_codes_.push_back(std::move(codes.codes));  // tuples point to its copies
   const std::vector<bool> were_written = is_written_, were_zeroed = is_zeroed_;
   FindDictionaryWords();
   for (uint32_t w = 0; w < is_written_.size(); ++w) {
@@ -222,7 +222,7 @@ absl::Status LocalRows::Uncode(uint32_t key) {
   return absl::OkStatus();
 }
 
-// Puts the first bytes of a key's strings, which tuples have, into the words of n rows, up to kPrefixRows.
+// Stores the first bytes of a key's strings, read from tuples, in the words of n rows, up to kPrefixRows.
 void LocalRows::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortKey& sort_key = descriptor.keys[key];
@@ -249,8 +249,7 @@ void LocalRows::WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* 
   });
 }
 
-// ---- rows without tuples
-// -----------------------------------------------------------------------------------------------
+// ---- rows without tuples --------------------------------------------------------------------------------------------
 
 bool LocalRows::NeedsTuples() const {
   if (!may_drop_tuples_ || odd_floats_ != 0) return context_.descriptor->has_tuples();
@@ -292,7 +291,7 @@ absl::Status LocalRows::RestoreTuples() {
   return absl::OkStatus();
 }
 
-// In tuples of zeros.
+// Restores one field in zeroed tuples.
 void LocalRows::RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const uint32_t k = context_.descriptor->fields()[f].index;

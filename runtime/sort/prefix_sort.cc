@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of one word are sorted by vectors (VQSort of the Highway library: Blacher, Giesen, Sanders, Wassenberg,
-// Vectorized and performance-portable Quicksort, 2022), of more words by radix, highest bits first. The radix sort
-// looks for the bits that vary before it partition by them, so that keys which share what comes first cost one look
-// each:
+// Prefixes of one word are sorted by a vector sort (VQSort of the Highway library: Blacher, Giesen, Sanders,
+// Wassenberg, Vectorized and performance-portable Quicksort, 2022). Prefixes of more words are radix-sorted, highest
+// bits first. The radix sort finds the bits that vary before it partitions by them, so that leading bits which all keys
+// share cost one scan:
 //
-//     n = 5000 entries, which differ in bit 52 and below of word 0
-//     partition by bits 52 .. 40: 8192 buckets, most of them with one entry or none
-//     buckets of up to 16 entries are put right by insertion, all of them in one go, as their order among each other is
-//     right already; a larger one is looked at again: which bits vary in it?
+//     n = 5000 prefixes, which differ in bit 52 and below of word 0
+//     partition by bits 52 .. 40: 8192 buckets, most of them with one prefix or none
+//     buckets of up to 16 prefixes: one insertion sort over all of them, as the buckets are already in order
+//     a larger bucket: scanned again for the bits that vary in it
 //
-// As many bits are partitioned by as n has, so that one turn suffices where keys are spread evenly; where they are not,
-// each turn takes the next bits of what is left. Equal first words go on with the next word. Entries move between the
-// array and a scratch array of its size; both are meant to fit the L2 cache, which is why sorted_rows.cc deals large
-// inputs out beforehand.
+// The number of bits to partition by is that of n, so that one pass suffices where keys are evenly distributed; where
+// they are not, each pass partitions by the next bits of the rest. Prefixes with equal first words continue with the
+// next word. Prefixes move between the array and a scratch array of the same size. Both should fit the L2 cache, which
+// is why sorted_rows.cc partitions large inputs beforehand.
 #include "runtime/sort/prefix_sort.h"
 
 #include <hwy/contrib/sort/vqsort.h>
@@ -71,7 +71,7 @@ class RadixSort {
   using E = Entry<kWords>;
   explicit RadixSort(std::vector<std::unique_ptr<uint32_t[]>>* counts) : counts_(*counts) {}
 
-  // Sorts n entries, which are equal in the words before `word`; into `scratch` if so, else where they are.
+  // Sorts n prefixes that are equal in the words before `word`; into `scratch` if so, else in place.
   void Sort(E* entries, E* scratch, uint64_t n, uint32_t word, bool into_scratch, size_t depth) {
     const uint64_t varying = n <= kInsertionEntries ? 0 : FindVarying(entries, n, &word);
     if (varying == 0) {
@@ -88,7 +88,7 @@ class RadixSort {
       if (!into_scratch) std::memcpy(entries, scratch, n * sizeof(E));
       return;
     }
-    // What follows is in `scratch`, and goes where it is wanted. `small`: where the buckets begin that wait for
+    // The prefixes are now in `scratch`, and move to their destination. `small`: where the buckets begin that wait for
     // insertion.
     uint64_t begin = 0, small = 0;
     for (uint32_t b = 0; b < uint32_t{1} << bits; ++b) {
@@ -104,7 +104,8 @@ class RadixSort {
   }
 
  private:
-  // The bits that vary in the first word from `word` on in which any do; moves `word` there. 0: all entries are equal.
+  // The varying bits of the first word, from `word` on, in which any vary; sets `word` to it. 0: all prefixes are
+  // equal.
   static uint64_t FindVarying(const E* entries, uint64_t n, uint32_t* word) {
     for (; *word < kWords; ++*word) {
       const uint64_t first = entries[0].words[*word];
@@ -200,9 +201,9 @@ absl::Status PrefixSorter::SortCollisions(uint64_t* entries, uint64_t n) {
   return absl::OkStatus();
 }
 
-// Takes out what is out of place ("drop-merge sort", Ernerfelt). An entry that is less than the last one kept is
-// dropped, or, where it is not less than the one before that, the last one kept is, which was too high. After kRecency
-// drops in a row it was those before that were too high: they go, and the drops are taken back.
+// Removes prefixes that are out of place ("drop-merge sort", Ernerfelt). A prefix that is less than the last kept one
+// is dropped; but if it is not less than the one before that, the last kept one was too high and is dropped instead.
+// After kRecency drops in a row the kept ones before them were too high: these are dropped, and the drops are undone.
 template <uint32_t kWords>
 class DropMerge {
  public:
@@ -211,7 +212,8 @@ class DropMerge {
   DropMerge(E* entries, E* dropped) : entries_(entries), dropped_(dropped) {}
   static uint64_t MostDropped(uint64_t n) { return 2 * (64 + n / 16) + kRecency; }
 
-  // Keeps or drops the entries of the array; false, with all of them there in some order, where too many are dropped.
+  // Keeps or drops each prefix of the array. Returns false, with all of them there in some order, if too many are
+  // dropped.
   bool Split(uint64_t n) {
     uint64_t read = 0;
     for (; read < n && num_dropped_ <= 64 + read / 16; ++read) {
@@ -222,7 +224,7 @@ class DropMerge {
     return read == n;
   }
 
-  // Merges what was dropped, sorted by now, from the end.
+  // Merges the dropped prefixes, which are sorted by now, from the end.
   void Merge(uint64_t n) {
     for (uint64_t to = n, left = num_dropped_; left > 0; --to) {
       const bool takes_kept = kept_ > 0 && IsLess(dropped_[left - 1], entries_[kept_ - 1]);
@@ -235,7 +237,7 @@ class DropMerge {
  private:
   static constexpr uint32_t kRecency = 8;
 
-  // Answers whether the entry was kept.
+  // Returns whether the prefix was kept.
   bool Take(E entry) {
     if (kept_ == 0 || !IsLess(entry, entries_[kept_ - 1])) {
       entries_[kept_++] = entry;
@@ -246,7 +248,7 @@ class DropMerge {
     return last_was_too_high;
   }
 
-  // Answers false, with nothing changed, where more than `most` would go.
+  // Returns false, with nothing changed, if more than `most` would be dropped.
   bool GoBack(uint64_t most) {
     E back[kRecency];
     std::copy_n(dropped_ + num_dropped_ - kRecency, kRecency, back);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts entries: n times 1 to 4 words of 64 bits, the first one highest. Depends on no spec and is not compiled at run
-// time.
+// Sorts n sort-key prefixes of 1 to 4 words of 64 bits, the first word most significant. Depends on no spec and is not
+// compiled at run time.
 #ifndef QUERN_RUNTIME_SORT_PREFIX_SORT_H_
 #define QUERN_RUNTIME_SORT_PREFIX_SORT_H_
 
@@ -14,26 +14,27 @@
 
 namespace quern {
 
-// What one thread sorts with; keeps its scratch memory from call to call. *Threads*: one.
+// Sorts for one thread; keeps its scratch memory from call to call. *Threads*: one.
 class PrefixSorter {
  public:
-  // words: of an entry, 1 to kMaxEntryWords.
+  // words: of a prefix, 1 to kMaxEntryWords.
   PrefixSorter(uint32_t words, std::shared_ptr<MemoryBudget> budget);
   ~PrefixSorter();
 
-  // Sorts n entries where they are. Entries that are equal in all their words are the same entry. *Cost*: 3 to 12 ns an
-  // entry where all fit the L2 cache; scratch of the same bytes where an entry has more than one word. *Errors*:
-  // ResourceExhausted.
+  // Sorts n prefixes in place. Prefixes that are equal in all words are interchangeable.
+  // *Cost*: 3 to 12 ns a prefix where all fit the L2 cache; scratch memory of the same size where a prefix has more
+  // than one word.
+  // *Errors*: ResourceExhausted.
   absl::Status Sort(uint64_t* entries, uint64_t n);
-  // The same for n entries that are in order by their first word already.
+  // The same for n prefixes that are already sorted by their first word.
   absl::Status SortCollisions(uint64_t* entries, uint64_t n);
 
-  // The same for n entries of which few are out of place. Answers whether it was so: if not, they are all there, in
-  // some other order.
-  // *Cost*: two passes, and sorting of those that are out of place.
+  // The same for n prefixes of which few are out of place. Returns false if there were too many; all prefixes are then
+  // still there, in some other order.
+  // *Cost*: two passes, and sorting the prefixes that are out of place.
   absl::StatusOr<bool> SortNearly(uint64_t* entries, uint64_t n);
 
-  // How Sort would sort: "insertion", "vector", "radix".
+  // The method that Sort chooses: "insertion", "vector", "radix".
   static const char* MethodFor(uint32_t words, uint64_t n);
 
  private:
@@ -50,7 +51,7 @@ class PrefixSorter {
   std::unique_ptr<Vectors> vectors_;
 };
 
-// Whether n entries are in order.
+// Whether n prefixes are sorted.
 bool IsSorted(const uint64_t* entries, uint64_t n, uint32_t words);
 
 }  // namespace quern

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a sort. Each thread keeps rows in a side of its own (local_rows.h); finalising sorts the rows of all
-// sides (sorted_rows.h); readers take the sorted rows in turns:
+// The stages of a sort. Each thread appends to its own thread-local rows (local_rows.h); finalising sorts the rows of
+// all threads (sorted_rows.h); readers take turns to read the sorted rows:
 //
 //     Append       -> LocalRows -+
 //     SortAppender -> LocalRows -+->  SortedRows  <- SortReader, SortReader, ..
 //     SortAppender -> LocalRows -+
 //
-// Rows are only read once they are sorted: a limit cuts what readers see.
+// Rows can only be read once they are sorted. A limit ends what readers see.
 #include "runtime/sort/row_sort.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace quern {
 namespace {
 
-// The spec whose result is the keys of a sort, and no more.
+// The spec whose result is only the keys of a sort.
 KernelSpec KeysOnly(const KernelSpec& spec) {
   KernelSpec keys = spec;
   keys.payload.clear();
@@ -35,7 +35,7 @@ KernelSpec KeysOnly(const KernelSpec& spec) {
   return keys;
 }
 
-// A tuple of `to` from one of `from`: the fields of the keys that both have. What else there is of it is zero.
+// Makes a tuple of `to` from one of `from`: copies the fields of the keys that both have. The rest of it is zero.
 std::vector<uint8_t> KeyTuple(const QuernSortDescriptor& to, const QuernSortDescriptor& from,
                               const std::vector<uint8_t>& tuple) {
   std::vector<uint8_t> keys(to.rows.tuple_bytes);
@@ -49,7 +49,7 @@ std::vector<uint8_t> KeyTuple(const QuernSortDescriptor& to, const QuernSortDesc
   return keys;
 }
 
-// The tuple of the one row of `keys`, of a descriptor whose fields are keys alone.
+// The tuple of the one row of `keys`, for a descriptor whose fields are all keys.
 std::vector<uint8_t> StoreKeys(const SortDescriptor& descriptor, const QuernSortEntryPoints& generic,
                                const BatchView& keys) {
   std::vector<uint8_t> tuple(descriptor.get()->rows.tuple_bytes);
@@ -60,7 +60,7 @@ std::vector<uint8_t> StoreKeys(const SortDescriptor& descriptor, const QuernSort
   return tuple;
 }
 
-// The bytes of a tuple's keys that it only points to move to memory of their own.
+// Copies the key bytes to which a tuple points to their own memory.
 absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortDescriptor& descriptor,
                                                        const std::shared_ptr<MemoryBudget>& budget,
                                                        std::vector<uint8_t>* tuple) {
@@ -168,8 +168,7 @@ absl::Status SortAppender::Finish() {
   return sort_->AddLocalState(std::move(local_state_));
 }
 
-// ---- thresholds
-// ------------------------------------------------------------------------------------------------------
+// ---- thresholds -----------------------------------------------------------------------------------------------------
 
 absl::StatusOr<bool> RowSort::GetThreshold(OutputBatch* out) const {
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, descriptor_->spec().keys.size(), NoColumns::kRefused));
@@ -213,10 +212,9 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
   return absl::OkStatus();
 }
 
-// ---- sorting
-// -----------------------------------------------------------------------------------------------------------
+// ---- sorting --------------------------------------------------------------------------------------------------------
 
-// Codes are of use only where all sides have them, and so is doing without tuples.
+// Dictionary codes, and rows without tuples, are only possible if all thread-local states have them.
 absl::Status RowSort::UnifyLocalStates() {
   for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
     const auto has_bytes = [k](const auto& local) { return local->num_rows() != 0 && !local->HasDictionary(k); };
@@ -230,7 +228,7 @@ absl::Status RowSort::UnifyLocalStates() {
   return absl::OkStatus();
 }
 
-// Under the mutex.
+// Called with the mutex held.
 absl::StatusOr<SortedRows*> RowSort::BeginSorting() {
   if (rows_ != nullptr) return rows_.get();
   sorts_ = true;
@@ -292,15 +290,14 @@ absl::Status RowSort::Sort() {
   return absl::OkStatus();
 }
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------------
+// ---- reading --------------------------------------------------------------------------------------------------------
 
 struct SortReader::State {
   explicit State(const RowSort& sort) : writer(sort.descriptor_, sort.entry_points_), counters(sort.counters_) {}
   SortColumnWriter writer;
   SortedRows::BlockBuffers buffers;
   CounterBlock counters;
-  uint64_t next = 0;  // rows that this reader took and has not given out
+  uint64_t next = 0;  // rows that this reader took and has not yet returned
   uint64_t end = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one sort: batches in, finalise, sorted rows out. It owns the memory and the order of the steps; what
-// depends on the spec is a kernel's (generic or compiled), reached through QuernSortEntryPoints; sorting entries of
-// words depends on no spec (prefix_sort.h).
+// The state of one sort: append batches, finalise, read sorted rows. RowSort owns the memory and the order of the
+// stages. A kernel (generic or compiled), called through QuernSortEntryPoints, does what depends on the spec; sorting
+// the prefixes depends on no spec (prefix_sort.h).
 //
 //     RowSort sort(descriptor, entry points, code, budget, options);
 //     sort.Append(...)*  ->  sort.Finalise()  ->  SortReader: Next(...)*
@@ -28,15 +28,14 @@ namespace quern {
 
 struct SortStats {
   uint64_t input_rows = 0;
-  uint64_t num_rows = 0;       // after Finalise: that come out
-  uint64_t dropped_rows = 0;   // that a limit or threshold left out as they arrived
-  uint64_t entry_bytes = 0;    // of an entry, after Finalise
-  uint32_t key_bits = 0;       // of the words, that vary
-  uint64_t collided_rows = 0;  // whose order the entries did not say
-  uint64_t stored_bytes =
-      0;  // of the rows that were sorted, without those of long strings: what prefetch settings go by
+  uint64_t num_rows = 0;            // of the result, after Finalise
+  uint64_t dropped_rows = 0;        // rows that a limit or threshold dropped as they arrived
+  uint64_t entry_bytes = 0;         // of a sort-key prefix, after Finalise
+  uint32_t key_bits = 0;            // bits of the key words that vary
+  uint64_t collided_rows = 0;       // rows whose prefixes collided
+  uint64_t stored_bytes = 0;        // of the sorted rows, without long strings; decides the prefetch settings
   const char* prefetch_class = "";  // after Finalise: "group", or "off" where the plan does not prefetch
-  const char* method = "";  // how entries were sorted: "none", "sorted", "reversed", "nearly_sorted", "insertion",
+  const char* method = "";  // how prefixes were sorted: "none", "sorted", "reversed", "nearly_sorted", "insertion",
                             // "vector", "radix", "comparison"
 };
 
@@ -49,45 +48,46 @@ struct SortContext;
 
 class RowSort {
  public:
-  // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
+  // *Ownership*: `code` keeps the kernel's machine code alive.
+  // *Errors*: none; memory is allocated later.
   RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points,
           const QuernSortEntryPoints& generic, std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget,
           const SortOptions& options);
   ~RowSort();
 
   // Adds a batch: keys and payload as the spec lists them (a rowid among the payload has a column without data). Values
-  // of fixed width are copied; the bytes of strings above 12 stay where they are until the sort and its readers are
-  // gone (`owner` keeps them), except in a sort with a limit, which copies those of the rows that it keeps. *Cost*: a
-  // few ns a key. *Threads*: one at a time; SortAppender for more. *Errors*: FailedPrecondition after Finalise,
-  // InvalidArgument for a batch without the spec's columns, which leave the sort as it was; ResourceExhausted, after
-  // which it refuses to go on.
+  // of fixed width are copied. The bytes of strings above 12 bytes stay where they are until the sort and its readers
+  // are gone (`owner` keeps them alive), except in a sort with a limit, which copies those of the rows that it keeps.
+  // *Cost*: a few ns a key.
+  // *Threads*: one at a time; SortAppender for more.
+  // *Errors*: FailedPrecondition after Finalise; InvalidArgument for a batch without the spec's columns, which leaves
+  // the sort as it was; ResourceExhausted, after which every call is rejected.
   absl::Status Append(const BatchView& batch);
 
   // Sorts. *Cost*: 5 to 30 ns a row. *Errors*: ResourceExhausted.
   absl::Status Finalise();
-  // The same by any number of threads at once, each of which takes part and comes back when all is done (at once, where
-  // it is).
+  // The same by any number of threads at once. Each thread runs tasks and returns when all is sorted, at once if it
+  // already is.
   absl::Status FinaliseShared();
 
-  // Another setting for rows of any size, from the next block that a reader reads on (kGather) and for sorting that
-  // begins later (kCollision): for who measures settings. Nothing changes where the plan does not prefetch. *Threads*:
-  // none while another call is under way.
+  // Changes the settings for tables of any size: kGather from the next block that a reader reads, kCollision for
+  // sorting that begins later. For measuring settings. It changes nothing where the plan does not prefetch.
+  // *Threads*: none while another call is under way.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
-  // A sort with a limit: writes the key columns of the row that rows must come before (or tie with) to get among the
-  // first `limit`, as one row; answers false, and no row, while there are too few rows or the spec has no limit. `out`:
-  // SortKeyTypes(spec).
+  // For a sort with a limit: writes the key columns of the threshold, as one row. Later rows must precede or equal that
+  // row to be among the first `limit`. Returns false, and no row, while there are too few rows or if the spec has no
+  // limit. `out`: SortKeyTypes(spec).
   // *Threads*: any, at any time before Finalise.
   absl::StatusOr<bool> GetThreshold(OutputBatch* out) const;
-  // Tells that rows which come after the one row of `keys` need not come out: what another sort or a host knows
-  // already.
+  // Sets a threshold that another sort or a host knows: rows after the one row of `keys` are not needed.
   // *Errors*: InvalidArgument for a spec without limit, or not one row.
   absl::Status SetThreshold(const BatchView& keys);
 
-  // Whether bytes of strings above 12 must stay where they are, as Append says.
+  // Whether the bytes of strings above 12 bytes must stay where they are, as Append requires.
   bool keeps_strings() const;
 
-  // Who looks on from now on, until the sort is gone; to be called before Append.
+  // Installs an observer for the rest of the sort's life; call it before Append.
   void Observe(std::unique_ptr<JobObserver> observer);
 
   const SortStats& stats() const { return stats_; }
@@ -135,8 +135,8 @@ class SortAppender {
   ~SortAppender();
 
   absl::Status Append(const BatchView& batch);
-  // Hands the rows over. An appender that goes without it takes its rows with it. *Errors*: FailedPrecondition after
-  // Finalise.
+  // Hands the rows over to the sort. Without it, the appender's rows are lost with it.
+  // *Errors*: FailedPrecondition after Finalise.
   absl::Status Finish();
 
  private:
@@ -144,19 +144,20 @@ class SortAppender {
   std::unique_ptr<LocalRows> local_state_;
 };
 
-// Gives out the rows of a finalised sort in order. *Threads*: each reader belongs to one thread; any number of them
-// share the rows: each takes the next ones that none has taken, and tells where they stand.
+// Reads the rows of a finalised sort in order. *Threads*: each reader belongs to one thread. Any number of readers
+// share the rows: each takes the next rows that no other has taken, and reports their position.
 class SortReader {
  public:
   explicit SortReader(std::shared_ptr<RowSort> sort);
   ~SortReader();
 
-  // Fills `out` (emptied first) with the next rows, up to out->capacity() of them; answers whether there may be more.
-  // Without output columns it counts. *Cost*: about a random cache line a row where tuples have fields, prefetched.
-  // *Errors*: FailedPrecondition before Finalise; InvalidArgument for an output batch of other columns or of no rows;
-  // ResourceExhausted.
+  // Fills `out` (emptied first) with the next rows, up to out->capacity() of them; returns whether there may be more.
+  // Without output columns it counts.
+  // *Cost*: about one random cache line a row where tuples have fields, prefetched.
+  // *Errors*: FailedPrecondition before Finalise; InvalidArgument for an output batch with other columns or without
+  // rows; ResourceExhausted.
   absl::StatusOr<bool> Next(OutputBatch* out);
-  // The place of the last batch's first row among all rows that come out.
+  // The position of the last batch's first row within the result.
   uint64_t position() const { return position_; }
 
  private:

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A merge of sorted runs takes, again and again, the first of the rows that are first in their runs. Of each run a
-// *window* of rows is encoded to words (and stored as tuples, where the spec needs them), so that a comparison is one
-// of numbers; when a window is used up, the run's batch fills it again, or the run needs input. Three runs of
-// `keys=i32:out`, whose first words (upper halves) are
+// A merge of sorted runs repeatedly takes the smallest of the first rows of all runs. Of each run a *window* of rows is
+// encoded to words (and stored as tuples, if the spec needs them), so that a comparison is one of numbers. When a
+// window is used up, the run's batch fills it again, or the run needs input. Three runs of `keys=i32:out`, whose first
+// words (upper halves) are
 //
 //     run 0:  80000001  80000004         leaf 0 ------------------+
-//     run 1:  80000000  80000009         leaf 1 --+               +-- run 0 lost here -- run 1 is the first of all
+//     run 1:  80000000  80000009         leaf 1 --+               +-- run 0 lost here -- run 1 wins
 //     run 2:  80000003                   leaf 2 --+-- run 2 lost -+
 //
-// In a *tree of losers* (Knuth, The Art of Computer Programming 3, 5.4.1) a node keeps who lost there, and the first of
-// all is kept apart. When its row has been taken, the next row of its run meets the losers on its leaf's way up, one
-// comparison a level; no siblings have to be compared. Two runs need no tree but one comparison a row, in a loop over
-// both windows, and one run that is left no comparison at all.
+// In a *loser tree* (Knuth, The Art of Computer Programming 3, 5.4.1) a node stores the run that lost there, and the
+// winner is stored apart. When the winner's row has been taken, the next row of its run meets the losers on the path
+// from its leaf to the root: one comparison a level, and none between siblings. Two runs need no tree but one
+// comparison a row, in a loop over both windows; a single remaining run needs no comparison.
 //
-// Words are the order of rows as far as they say all; as soon as a key has had a longer string, its strings are
-// compared where its words end, before the words of later keys (key_comparison.h).
+// Words order rows if they hold the whole key. Once a key has had a longer string, the rest of its strings is compared
+// after its words and before the words of later keys (key_comparison.h).
 //
-// Rows are first *picked*, up to a block of them, which is a list of their places in the windows; then the block is
-// written, column by column. No window is filled again before all that was picked is out.
+// Up to a block of rows is first *picked*, as a list of their places in the windows; then the block is written, column
+// by column. No window is filled again before all picked rows are written.
 #include "runtime/sort/run_merger.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace {
 using blocks::Bytes;
 
 constexpr uint32_t kMaxRuns = 65536;
-// Rows in all windows together where there are many runs: words and tuples of so many rows stay in caches.
+// Rows in all windows together if there are many runs: words and tuples of so many rows stay in caches.
 constexpr uint32_t kWindowRows = thresholds::kMergeWindowRows;
 constexpr uint32_t kMinWindowRows = 64;  // a stage of a kernel costs a call or two, whatever the rows
 constexpr uint32_t kNoRun = UINT32_MAX;
@@ -55,18 +55,18 @@ std::string_view TextOf(WindowFunction function) {
 
 struct RunMerger::Run {
   BatchView batch;
-  std::vector<QuernColumn> fields;  // of the batch, as the store stage wants them
+  std::vector<QuernColumn> fields;  // of the batch, as the store stage expects them
   uint64_t next_row = 0;            // first row of the batch that is not in the window
   uint64_t first_row_id = 0;        // of the batch's row 0
   uint64_t num_rows = 0;            // of all batches
-  uint32_t begin = 0, end = 0;      // places of the window's rows that are not picked
+  uint32_t begin = 0, end = 0;      // places of the window's rows that are not yet picked
   bool has_last = false;            // the row before the window's first lies one place before it
   bool has_ended = false;
   HugeBuffer last_strings;  // of that row's keys
 };
 
-// A *place* is a number of a row in a window; those of run r are [r * run_places, (r + 1) * run_places), of which the
-// first one is the row that was the last of the window before, for checking the order.
+// A *place* is the number of a row in a window; run r has the places [r * run_places, (r + 1) * run_places). The first
+// of them is for the last row of the previous window, for checking the order.
 struct RunMerger::State {
   std::shared_ptr<const SortDescriptor> descriptor;
   SortEntrySource entry_points;
@@ -84,26 +84,26 @@ struct RunMerger::State {
   uint64_t num_places = 0;
   uint64_t* row_ids = nullptr;       // by place
   uint8_t* tuples = nullptr;         // by place
-  uint32_t incomplete = 0;           // keys that have had values which words do not say as a whole
-  std::vector<KeyComparison> steps;  // that decide between two rows
+  uint32_t incomplete = 0;           // keys that have had values which do not fit their words
+  std::vector<KeyComparison> steps;  // comparison keys of two rows
 
   uint32_t num_open = 0;      // runs that have not ended
-  uint32_t first_unfed = 0;   // runs before it have had rows or have ended
-  uint32_t used_up = kNoRun;  // the run whose window was picked to its end, until that is written
-  uint32_t waiting = kNoRun;  // the one whose batch was, until it has another
+  uint32_t first_unfed = 0;   // all runs before it have had rows or have ended
+  uint32_t used_up = kNoRun;  // the run whose window is fully picked, until the rows are written
+  uint32_t waiting = kNoRun;  // the run whose batch is used up, until it has another
   uint64_t rows_left = 0;     // of the limit
   bool has_failed = false;
 
-  std::vector<uint32_t> losers;  // by node; empty: there is no tree
-  std::vector<uint64_t> leads;   // by run: word 0 of its first row; of one that has ended all ones
-  uint32_t first_run = 0;        // of all
+  std::vector<uint32_t> losers;  // by node; empty: no tree
+  std::vector<uint64_t> leads;   // by run: word 0 of its first row; all ones if the run has ended
+  uint32_t first_run = 0;        // the winner
   bool first_has_moved = false;
 
   // The block of picked rows.
   HugeBuffer block_memory;
   uint32_t* picked = nullptr;  // places
   uint32_t num_picked = 0, num_written = 0;
-  std::vector<uint64_t*> block_words;  // nullptr: no column is made of it
+  std::vector<uint64_t*> block_words;  // nullptr: no column needs it
   uint64_t* block_row_ids = nullptr;   // the same
   uint64_t* block_tuples = nullptr;
 
@@ -139,8 +139,7 @@ struct RunMerger::State {
   absl::StatusOr<MergeState> Next(OutputBatch* out, uint32_t* needed_run);
 };
 
-// ---- memory
-// ----------------------------------------------------------------------------------------------------------
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 RunMerger::State::State(std::shared_ptr<const SortDescriptor> s, SortEntrySource k, std::shared_ptr<const void> c,
                         std::shared_ptr<MemoryBudget> b, uint32_t n)
@@ -157,7 +156,7 @@ RunMerger::State::State(std::shared_ptr<const SortDescriptor> s, SortEntrySource
   rows_left = descriptor->spec().limit == 0 ? UINT64_MAX : descriptor->spec().limit;
 }
 
-// All arrays at once, as soon as there is a row. Addresses and row ids come before tuples, for alignment.
+// Allocates all arrays at once, as soon as there is a row. Addresses and row ids precede tuples, for alignment.
 absl::Status RunMerger::State::Allocate() {
   const QuernSortDescriptor& sort = *descriptor->get();
   const uint64_t window_rows = std::clamp(kWindowRows / num_runs, kMinWindowRows, kMaxBatchRows);
@@ -188,10 +187,9 @@ absl::Status RunMerger::State::Allocate() {
   return absl::OkStatus();
 }
 
-// ---- windows
-// ----------------------------------------------------------------------------------------------------------
+// ---- windows --------------------------------------------------------------------------------------------------------
 
-// The next rows of the run's batch, of which there are some, into its window, which is empty.
+// Fills the run's window, which is empty, with the next rows of its batch, which has some.
 absl::Status RunMerger::State::Fill(uint32_t run) {
   const QuernSortDescriptor* sort = descriptor->get();
   Run& r = runs[run];
@@ -266,7 +264,7 @@ absl::Status RunMerger::State::KeepLast(uint32_t run) {
   return absl::OkStatus();
 }
 
-// The run whose window is used up goes on in its batch, where that has rows left.
+// Refills the window that is used up from its run's batch, if that has rows left.
 absl::Status RunMerger::State::Advance() {
   if (used_up == kNoRun) return absl::OkStatus();
   const uint32_t run = std::exchange(used_up, kNoRun);
@@ -281,7 +279,7 @@ absl::Status RunMerger::State::Advance() {
 
 // ---- order ----------------------------------------------------------------------------------------------------------
 
-// Two rows by their keys: negative, 0 or positive.
+// Compares two rows by their keys: negative, 0 or positive.
 int RunMerger::State::Compare(uint32_t a, uint32_t b) const {
   return CompareRows(*descriptor->get(), steps, {words[0] + a, num_places, TupleAt(a)},
                      {words[0] + b, num_places, TupleAt(b)});
@@ -313,23 +311,22 @@ void RunMerger::State::BuildTree() {
   first_has_moved = false;
 }
 
-// Finds the first of all when the one that was it has another row, or none.
+// Finds the new winner when the previous one has another row, or none.
 void RunMerger::State::Climb(uint32_t run) {
   for (uint32_t node = (num_runs + run) / 2; node >= 1; node /= 2)
     if (Before(losers[node], run)) std::swap(losers[node], run);
   first_run = run;
 }
 
-// ---- picking
-// ----------------------------------------------------------------------------------------------------------
+// ---- picking --------------------------------------------------------------------------------------------------------
 
 uint32_t RunMerger::State::NextOpen(uint32_t run) const {
   while (runs[run].has_ended) ++run;
   return run;
 }
 
-// Picks up to `most` rows, until a window is used up. Runs only ever end, so that no way of picking comes after a
-// faster one.
+// Picks up to `most` rows, until a window is used up. The number of open runs only falls, so a slower way of picking
+// never follows a faster one.
 void RunMerger::State::Pick(uint32_t most) {
   num_picked = num_written = 0;
   if (num_open == 1) return PickOne(most);
@@ -378,10 +375,9 @@ void RunMerger::State::PickOfMany(uint32_t most) {
   }
 }
 
-// ---- writing
-// ----------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------
 
-// The picked rows that are not out yet, as far as they fit.
+// Writes the picked rows that are not written yet, as far as they fit.
 absl::Status RunMerger::State::Write(OutputBatch* out) {
   if (num_written == num_picked) return absl::OkStatus();
   if (out->num_columns() == 0) {
@@ -406,7 +402,7 @@ absl::Status RunMerger::State::Write(OutputBatch* out) {
   return absl::OkStatus();
 }
 
-// A run that must be heard of before anything can be picked, or kNoRun.
+// A run that needs input or an end before any row can be picked, or kNoRun.
 uint32_t RunMerger::State::NeededRun() {
   if (waiting != kNoRun) return waiting;
   while (first_unfed < num_runs && (runs[first_unfed].has_ended || runs[first_unfed].begin < runs[first_unfed].end))
@@ -433,8 +429,7 @@ absl::StatusOr<MergeState> RunMerger::State::Next(OutputBatch* out, uint32_t* ne
   }
 }
 
-// ---- what callers see
-// ----------------------------------------------------------------------------------------------------------
+// ---- what callers see -----------------------------------------------------------------------------------------------
 
 absl::Status RunMerger::State::Check() const {
   if (num_runs == 0 || num_runs > kMaxRuns) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges sorted runs into one sorted stream, batch by batch: what comes out of several sorts (of threads, machines,
-// files) of the same spec.
+// Merges sorted runs of one spec, such as the results of several threads, machines or files, into one sorted stream,
+// batch by batch.
 //
 //     RunMerger merger(descriptor, entry points, code, budget, num_runs);
 //     for (;;) {
-//       next = merger.Next(&out);                 // rows that are certain by now are in `out`
+//       next = merger.Next(&out);                 // rows whose order is certain by now are in `out`
 //       if (next == kDone) break;
 //       if (next == kNeedsInput) merger.Input(merger.needed_run(), batch) or merger.End(merger.needed_run());
 //     }
@@ -28,31 +28,33 @@ namespace quern {
 
 enum class MergeState : uint8_t {
   kRows,        // `out` has rows; call again
-  kNeedsInput,  // run needed_run() wants its next batch, or its end; `out` may have rows
+  kNeedsInput,  // run needed_run() needs its next batch or its end; `out` may have rows
   kDone,        // `out` may have the last rows
 };
 
-// Rows are compared by the steps of key_comparison.h: where a key's strings are longer than its words, the words of
-// later keys do not count yet. *Threads*: one at a time.
+// Rows are compared by the comparison keys of key_comparison.h: where a key's strings are longer than its words, the
+// words of later keys are compared after the strings' tails. *Threads*: one at a time.
 class RunMerger {
  public:
-  // The spec's limit counts for the merged rows; rows with equal keys come in the order of their runs. Specs with
-  // window functions are refused by the first call of Next. num_runs: 1 to 65536.
+  // The spec's limit applies to the merged rows; rows with equal keys come in the order of their runs. The first call
+  // of Next rejects specs with window functions. num_runs: 1 to 65536.
   RunMerger(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points,
             std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, uint32_t num_runs);
   ~RunMerger();
 
-  // The next batch of a run, columns as for RowSort::Append; its rows, and the rows of all batches of the run, must be
-  // in order. Its vectors must stay until the run needs input again (`owner` keeps them). *Errors*: InvalidArgument for
-  // a run that there is not, a batch without the spec's columns, or rows that are not in order (found when they meet,
-  // row number named); FailedPrecondition for a run that has ended or has rows left; ResourceExhausted.
+  // Adds the next batch of a run, with columns as for RowSort::Append. All rows of a run must be in order. The batch's
+  // vectors must stay until the run needs input again (`owner` keeps them alive).
+  // *Errors*: InvalidArgument for a run out of range, a batch without the spec's columns, or rows that are not in order
+  // (found when they are compared; the message names the row's number); FailedPrecondition for a run that has ended or
+  // has rows left; ResourceExhausted.
   absl::Status Input(uint32_t run, const BatchView& batch);
   absl::Status End(uint32_t run);
 
-  // Fills `out` (emptied first; columns SortOutputTypes(spec)); without output columns it counts. *Cost*:
-  // log2(num_runs) comparisons of words a row. *Errors*: InvalidArgument for a number of runs out of range, a spec with
-  // window functions, an output batch of other columns or of no rows, or rows that are not in order; ResourceExhausted.
-  // After rows out of order or missing memory, here or in Input, all calls answer FailedPrecondition.
+  // Fills `out` (emptied first; columns SortOutputTypes(spec)); without output columns it counts.
+  // *Cost*: log2(num_runs) comparisons of words a row.
+  // *Errors*: InvalidArgument for a number of runs out of range, a spec with window functions, an output batch with
+  // other columns or without rows, or rows that are not in order; ResourceExhausted. After rows out of order or lack of
+  // memory, here or in Input, all calls return FailedPrecondition.
   absl::StatusOr<MergeState> Next(OutputBatch* out);
   // *Threads*: any, at any time.
   Counters counters() const;

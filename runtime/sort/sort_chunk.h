@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a sort keeps rows until they are sorted, and after.
+// The chunks in which a sort keeps its rows, before and after sorting.
 #ifndef QUERN_RUNTIME_SORT_SORT_CHUNK_H_
 #define QUERN_RUNTIME_SORT_SORT_CHUNK_H_
 
@@ -8,8 +8,8 @@
 
 namespace quern {
 
-// Rows are kept in chunks of 2^kChunkShift of them, only the last one of a side being shorter, so that a row's number
-// says where it lies: chunk number << kChunkShift | place in the chunk.
+// A chunk has 2^kChunkShift rows; only the last chunk of a thread may be shorter. A row's number therefore locates it:
+// chunk number << kChunkShift | position in the chunk.
 constexpr uint32_t kChunkShift = 17;
 constexpr uint32_t kChunkRows = 1u << kChunkShift;
 
@@ -19,8 +19,8 @@ struct SortChunk {
   uint32_t num_rows = 0;
   uint32_t capacity = 0;
   uint64_t* words = nullptr;    // word w of row i: words[w * capacity + i]
-  uint8_t* tuples = nullptr;    // of tuple_bytes each; null where the descriptor has none, or words say all fields
-  uint64_t* row_ids = nullptr;  // of each row; null where ids follow each other within each 1024 rows
+  uint8_t* tuples = nullptr;    // of tuple_bytes each; null if the descriptor has none, or words hold all fields
+  uint64_t* row_ids = nullptr;  // of each row; null where ids are consecutive within each 1024 rows
   uint64_t block_ids[kChunkRows >> kIdShift];  // of the first of each 1024 rows, where row_ids is null
 
   uint64_t RowId(uint64_t i) const {
@@ -28,7 +28,7 @@ struct SortChunk {
   }
 };
 
-// The chunks of all sides, numbered.
+// The chunks of all threads, numbered.
 class SortChunks {
  public:
   SortChunks() = default;
@@ -47,7 +47,7 @@ class SortChunks {
     return chunks_[row >> kChunkShift]->tuples + (row & (kChunkRows - 1)) * tuple_bytes_;
   }
   uint64_t RowId(uint64_t row) const { return chunks_[row >> kChunkShift]->RowId(row & (kChunkRows - 1)); }
-  // What is to be asked for before RowId; null where it is near by anyway.
+  // The address to prefetch before RowId; null where the id is nearby anyway.
   const uint64_t* RowIdAt(uint64_t row) const {
     const SortChunk& chunk = *chunks_[row >> kChunkShift];
     return chunk.row_ids == nullptr ? nullptr : chunk.row_ids + (row & (kChunkRows - 1));

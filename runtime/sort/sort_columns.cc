@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of a sort's result comes out of one of three places. For `sort keys=i32:desc:out,utf8:out payload=i64
+// A column of a sort's result comes from one of three places. For `sort keys=i32:desc:out,utf8:out payload=i64
 // window=row_number`:
 //
-//     i32          its bits of a word, since that is all that there is of it: no field of a tuple holds a number that a
-//     word has utf8, i64    a field of the tuple; the kernel's emit writes all fields of a block of rows at once. Of
-//     rows without tuples (here none,
-//                  as the i64 is payload) strings are looked up by their ranks, and floats come out of their words as
-//                  numbers do
+//     i32          decoded from its bits of a word; numbers that are in words are not in fields of tuples
+//     utf8, i64    a field of the tuple; the kernel's emit writes all fields of a block of rows at once. In rows
+//                  without tuples (not here, as the i64 is payload) strings are looked up by their ranks, and
+//                  floats are decoded from their words as numbers are
 //     row_number   an array of the caller's
 //
-// Decoding a number undoes its encoding (sort_abi.h). The i32 key 5, descending, has the upper half of word 0, sign and
-// all bits turned:
+// Decoding a number reverses its encoding (sort_abi.h). The i32 key 5, descending, is the upper half of word 0, with
+// the sign and then all bits flipped:
 //
 //     word 0       0x7ffffffa'........
 //     >> shift     0x7ffffffa
-//     ^ flip       0x00000005               flip = 0x7fffffff: all bits turned, and the sign bit once more
+//     ^ flip       0x00000005               flip = 0x7fffffff: all bits flipped, and the sign bit once more
 //
-// which is a shift and an xor for every row of a block, so that one loop a key and storage is all code there is, and a
-// vector's worth of rows goes through it at a time.
+// This is a shift and an xor for every row of a block. The code is therefore one loop for each key and storage, and it
+// processes a vector of rows at a time.
 #include "runtime/sort/sort_columns.h"
 
 #include <algorithm>
@@ -37,8 +36,8 @@ namespace {
 
 using blocks::uint128_t;
 
-// Sets bits row, row+1, .. of a zeroed bitmap to bit(0), bit(1), .., a byte at a time where it can; answers how many of
-// them are 1.
+// Sets bits row, row+1, .. of a zeroed bitmap to bit(0), bit(1), .., a byte at a time where possible; returns how many
+// of them are 1.
 template <class Bit>
 uint32_t WriteBits(Bit&& bit, uint32_t n, uint8_t* bitmap, uint64_t row) {
   uint32_t num_set = 0, i = 0;
@@ -58,10 +57,10 @@ uint32_t WriteBits(Bit&& bit, uint32_t n, uint8_t* bitmap, uint64_t row) {
   return num_set;
 }
 
-// Numbers of a fixed width. Nulls are written as zeros, so that no byte of a result is left over from before.
+// Writes numbers of a fixed width. Nulls are written as zeros, so that no byte of a result is left from before.
 template <class T, bool kIsFloat>
 void WriteNumbers(const RowParts& rows, uint32_t n, T* to) {
-  const RowParts r = rows;  // a copy, which no store of a number can be taken for a change of
+  const RowParts r = rows;  // a copy, which cannot alias a stored number
   const auto read = [&r](uint32_t i) {
     if constexpr (kIsFloat) return r.Float<T>(i);
     else return r.Value<T>(i);
@@ -76,7 +75,7 @@ void WriteNumbers(const RowParts& rows, uint32_t n, T* to) {
   }
 }
 
-// Strings by their ranks.
+// Writes strings by their ranks.
 struct RankedSource {
   RowParts rows;
   RowCodes ranks;
@@ -134,7 +133,7 @@ void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint3
   }
 }
 
-// Fields of rows that have no tuples: strings by their ranks, floats out of their words.
+// Writes fields of rows that have no tuples: strings by their ranks, floats from their words.
 absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block, uint32_t n, OutputBatch* out) {
   const QuernSortDescriptor& descriptor = *descriptor_->get();
   const auto for_strings = [&](auto visit) {
@@ -174,7 +173,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block
 
 absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block, uint32_t n, OutputBatch* out) {
   const size_t num_fields = fields_.size();
-  // Where all columns are fields they lie side by side already.
+  // If all columns are fields, they are already contiguous.
   const bool in_place =
       num_fields == out->num_columns() && std::is_sorted(field_columns_.begin(), field_columns_.end());
   QuernJoinProbeArgs args = {};
@@ -186,7 +185,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block
   const QuernSortEntryPoints& kernel = entry_points_.Now();
   const int64_t fit = kernel.reserve_output != nullptr ? kernel.reserve_output(&args, block.tuples, n) : n;
   if (fit > 0 && kernel.emit != nullptr) kernel.emit(&args, block.tuples, static_cast<uint32_t>(fit));
-  // Even where nothing fits: room that was made has moved bytes.
+  // Also if nothing fits: making room has moved bytes.
   for (size_t f = 0; f < num_fields && !in_place; ++f) out->columns()[field_columns_[f]] = fields_[f];
   if (fit < 0) return StatusOfCode(fit);
   return static_cast<uint32_t>(fit);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorted rows to columns of a result.
+// Writes sorted rows to the columns of a result.
 #ifndef QUERN_RUNTIME_SORT_SORT_COLUMNS_H_
 #define QUERN_RUNTIME_SORT_SORT_COLUMNS_H_
 
@@ -16,18 +16,17 @@
 
 namespace quern {
 
-// Rows in the order in which they come out; what no column of the descriptor is made of may be null.
+// Rows in result order. Members that no column of the descriptor needs may be null.
 struct SortedBlock {
   uint32_t n = 0;  // up to kMaxBatchRows
   const uint64_t* const* words =
-      nullptr;  // words[w][i]: word w of row i; only the words of keys that come out of them are read
+      nullptr;  // words[w][i]: word w of row i; only words of keys that are decoded from them are read
   const uint64_t* tuples = nullptr;  // addresses
   const uint64_t* row_ids = nullptr;
   const uint64_t* row_numbers = nullptr;
   const uint64_t* ranks = nullptr;
   const uint64_t* dense_ranks = nullptr;
-  // Where rows have no tuples, but words say all fields: the strings of each key by their ranks, which are in the
-  // words.
+  // Where rows have no tuples because words hold all fields: each key's strings by rank; the ranks are in the words.
   const blocks::Bytes* const* ranked = nullptr;
 };
 
@@ -37,8 +36,9 @@ class SortColumnWriter {
   SortColumnWriter(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points);
 
   // Appends the block's rows to `out`, whose columns are SortOutputTypes(spec), from row out->num_rows() on, and counts
-  // them there; answers how many fit: fewer than n where the batch is full, or a string column's offsets end. A batch
-  // without columns counts. *Cost*: a random line a row where tuples have fields; who prefetched them has them.
+  // them there. Returns how many fit: fewer than n if the batch is full or a string column's offsets end. A batch
+  // without columns counts.
+  // *Cost*: a random line a row where tuples have fields, unless the caller has prefetched it.
   // *Errors*: ResourceExhausted, also where one value does not fit.
   absl::StatusOr<uint32_t> Append(const SortedBlock& block, OutputBatch* out);
 
@@ -49,8 +49,8 @@ class SortColumnWriter {
 
   std::shared_ptr<const SortDescriptor> descriptor_;
   SortEntrySource entry_points_;
-  std::vector<QuernOutColumn> fields_;  // those of the result that are fields, side by side as kernels want them
-  std::vector<size_t> field_columns_;   // and their place in the result
+  std::vector<QuernOutColumn> fields_;  // result columns that are fields, contiguous as kernels expect them
+  std::vector<size_t> field_columns_;   // their positions in the result
 };
 
 }  // namespace quern

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding makes 0 of -0 and one NaN of all, so that words order them as equal. A float that came as neither comes out
-// of its word bit by bit; whether all do is known by looking at each once, while it is in the cache for being encoded:
+// Encoding maps -0 to 0 and all NaNs to one, so that words order them as equal. Any other float can be decoded from its
+// word bit by bit. Whether all can is found by testing each float once, while it is in the cache for encoding:
 //
-//     2.5, 0, inf, 0x7ff8000000000000     come out of their words
-//     -0, 0xfff8000000000000              "odd": what came is kept in tuples
+//     2.5, 0, inf, 0x7ff8000000000000     are decoded from their words
+//     -0, 0xfff8000000000000              are "odd": tuples keep the original
 #include "runtime/sort/sort_decode.h"
 
 #include "runtime/base/cpu.h"
@@ -17,7 +17,7 @@ inline constexpr T kInfinity = sizeof(T) == 4 ? T{0x7f800000u} : static_cast<T>(
 template <class T>
 inline constexpr T kOneNan = sizeof(T) == 4 ? T{0x7fc00000u} : static_cast<T>(0x7ff8000000000000u);
 
-// All ones, or zero. No branch, so that a vector's worth of values goes through it at a time.
+// All ones, or zero. There is no branch, so that it processes a vector of values at a time.
 template <class T>
 inline __attribute__((always_inline)) T IsOdd(T v) {
   const T magnitude = static_cast<T>(v << 1);

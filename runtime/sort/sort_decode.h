@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of a sort out of their words.
+// Decodes the keys of a sort from their words.
 #ifndef QUERN_RUNTIME_SORT_SORT_DECODE_H_
 #define QUERN_RUNTIME_SORT_SORT_DECODE_H_
 
@@ -9,7 +9,7 @@
 
 namespace quern {
 
-// The bits of one part in rows of one word.
+// The bits of one part, for rows given by their words.
 struct PartRows {
   const uint64_t* words;
   uint32_t shift;
@@ -20,11 +20,11 @@ struct PartRows {
         shift(part->shift),
         flip(part->kind == kNullPart ? uint64_t{key->nulls_first} : SortFlip(key, part)) {}
 
-  // The lowest bits of the answer, as many as the part has. The null part: 1 for null.
+  // The part's bits are the lowest ones of the result. The null part: 1 for null.
   uint64_t operator[](uint32_t i) const { return words[i] >> shift ^ flip; }
 };
 
-// The number of an ordered one (blocks::OrderedNumber), of a float's width.
+// The bits of a float from its ordered number (blocks::OrderedNumber) of the same width.
 template <class T>
 T FloatBits(T ordered) {
   constexpr T kSign = T{1} << (sizeof(T) * 8 - 1);
@@ -32,7 +32,7 @@ T FloatBits(T ordered) {
   return static_cast<T>(ordered ^ ((is_negative & (kSign - 1)) | kSign));
 }
 
-// A key's parts: its null bit first, the upper half before the lower. words: of rows, by word.
+// A key's parts: its null bit first, the upper half before the lower. words: the rows' words, by word.
 struct RowParts {
   bool nullable;
   const QuernSortPart* parts;  // of its value
@@ -50,7 +50,7 @@ struct RowParts {
     if constexpr (sizeof(T) == 16) return static_cast<T>(high[i]) << 64 | low[i];
     else return static_cast<T>(low[i]);
   }
-  // Of a float: the bits of the value that came, where it was not odd.
+  // The bits of the original float, unless that was odd (HasOddFloat).
   template <class T>
   T Float(uint32_t i) const {
     return FloatBits(static_cast<T>(low[i]));
@@ -58,7 +58,7 @@ struct RowParts {
   bool Valid(uint32_t i) const { return !nullable || (nulls[i] & 1) == 0; }
 };
 
-// Codes or ranks in the place of a string's bytes.
+// Dictionary codes or ranks in place of a string's bytes.
 struct RowCodes {
   const uint64_t* words;
   uint32_t shift;
@@ -73,9 +73,9 @@ struct RowCodes {
   uint32_t operator[](uint32_t i) const { return static_cast<uint32_t>(words[i] >> shift & mask); }
 };
 
-// Whether one of n values, rows as in kernel_abi.h, is a float that its word does not give back: -0, or a NaN that is
-// not the one NaN of words. Nulls do not count, but their values may, where rows are neighbours. *Cost*: about 0.1 ns a
-// row.
+// Whether one of n values, rows as in kernel_abi.h, is a float that cannot be decoded from its word: -0, or a NaN other
+// than the one NaN of words. Nulls are ignored, except that their values may count where rows are consecutive.
+// *Cost*: about 0.1 ns a row.
 bool HasOddFloat(const QuernSortKey& key, const QuernColumn& column, uint64_t first, const uint32_t* rows, uint32_t n);
 
 }  // namespace quern

@@ -14,15 +14,15 @@
 //         24      1  null bits  of keys[1]
 //     tuple_bytes 32
 //
-// Bits that are the same in all rows cost nothing, since entries are made of those that vary (sort_prefixes.h); hence
-// parts are placed without care for gaps, but in order and never across two words. Bytes of a string begin in a word
-// that others began where four of them fit, so that the first word, which decides most comparisons, says as much as it
-// can.
+// Bits that are the same in all rows cost nothing, since prefixes are made of those that vary (sort_prefixes.h). Parts
+// may therefore leave gaps, but they are in order and none crosses a word. A string's bytes begin in a word that
+// earlier parts have begun if four of them fit, so that the first word, which decides most comparisons, holds as much
+// as it can.
 //
-// Integers come out of their words again. Floats may not, since -0 and NaNs lose their bits in them, nor do strings:
-// these are fields of the tuple, and so are, not coming out, keys whose words may not say all. Where all fields are
-// such keys, a sort may find that it needs no tuples (local_rows.cc). A comparison sort has all keys as fields and
-// reads no words.
+// Integers are decoded from their words. Floats may not be, since -0 and NaNs lose their bits there, nor can strings
+// be: these are fields of the tuple. Keys that may not fit their words are fields too, even if they are not in the
+// result. If all fields are keys of these kinds, a sort may find that it needs no tuples
+// (local_rows_dictionary.cc). A comparison sort has all keys as fields and reads no words.
 #include "runtime/sort/sort_descriptor.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ namespace {
 
 bool IsBytes(Storage storage) { return storage == kFixed || IsVariable(storage); }
 bool IsFloat(Storage storage) { return storage == kF32 || storage == kF64; }
-// Whether a key's value can be read back from its words.
+// Whether a key's value can be decoded from its words.
 bool IsDecodable(Storage key_storage) { return !IsBytes(key_storage) && !IsFloat(key_storage); }
 bool WordsMayNotSayAll(const QuernSortKey& key) {
   return IsVariable(key.storage) || (key.storage == kFixed && key.width_bytes > kSortPrefixBytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a sort's spec to the descriptor that kernels are specialised for: which bits of which word each key takes, and
-// what a tuple holds.
+// Makes from a sort's spec the descriptor for which kernels are specialised: which bits of which word each key takes,
+// and what a tuple holds.
 #ifndef QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
 #define QUERN_RUNTIME_SORT_SORT_DESCRIPTOR_H_
 
@@ -53,16 +53,17 @@ class SortDescriptor {
   SortMethod method() const { return method_; }
   // By column of SortOutputTypes(spec).
   const std::vector<SortColumn>& columns() const { return columns_; }
-  // By field: those of rows.build, then those of rows.build_residual.
+  // By field: first those of rows.build, then those of rows.build_residual.
   const std::vector<SortFieldSource>& fields() const { return fields_; }
   // Whether tuples have any field at all.
   bool has_tuples() const { return !fields_.empty(); }
-  // Of a number of fields().
+  // The field with this index in fields().
   const QuernField& field(uint32_t f) const { return f < build_.size() ? build_[f] : hidden_[f - build_.size()]; }
-  // Whether all fields are keys that words may say as they came: floats, and strings that have codes and no collation.
+  // Whether all fields are keys whose original values words may hold: floats, and strings that have dictionary codes
+  // and no collation.
   bool may_drop_tuples() const { return may_drop_tuples_; }
 
-  // The words and the tuple as tables. What `quern dump layout` prints.
+  // The words and the tuple as tables, as `quern dump layout` prints them.
   std::string Print() const;
 
  private:

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact widths. Bits that are the same in all rows order nothing, so that an entry leaves them out. Of keys=i32,i64 and
-// values
+// Exact widths. Bits that are the same in all rows do not affect the order, so a prefix leaves them out. For
+// keys=i32,i64 and values
 //
 //     1,000,000 rows; i32 from 0 to 999, i64 from -3 to 2^40
 //
-// the first varies in 10 bits and the second in 42 (and its sign), the row's number takes 20: 73 bits, two words of 64
-// instead of the three that the types would take. i32 alone: 30 bits, one word. Sorting one word is a matter of
-// vectors, and moving two costs less than moving three.
+// the first key varies in 10 bits and the second in 42 (and its sign), and the row's number takes 20: 73 bits, two
+// words of 64 instead of the three that the types would take. i32 alone: 30 bits, one word. One word can be sorted by
+// vectors, and two words move at less cost than three.
 //
-//     entry   63          54 53                              0
+//     prefix  63          54 53                              0
 //     word 0  | 10 bits     | upper 43 - 0 bits of i64 ..     |
 //     word 1  | .. the rest  |             row number, 20 bits |
 //
-// Which bits vary is known by or-ing and and-ing all words. Bits that do not vary between others are left out too
-// (PEXT): of lower case letters, 5 to 6 of 8 bits stay. Machines without it leave out what is above and below, by a
+// OR-ing and AND-ing all words finds which bits vary. Constant bits between varying ones are left out too (PEXT): of
+// lower case letters, 5 to 6 of 8 bits remain. Machines without PEXT only leave out the bits above and below, by a
 // shift.
 //
-// The order of arrival is the order of row numbers, and these are in the entry's lowest bits: no two entries are equal,
-// and whatever sorts them is stable. Keys that come out alone and are held whole have no row numbers at all, and so
-// need none of it.
+// Row numbers follow the order of arrival and are a prefix's lowest bits: no two prefixes are equal, and every sorting
+// method is stable. If only keys are returned and prefixes hold them whole, row numbers are left out, and stability
+// does not matter.
 #include "runtime/sort/sort_prefixes.h"
 
 #include <algorithm>
@@ -78,8 +78,8 @@ PrefixLayout::PrefixLayout(const std::vector<KeyComparison>& steps, const std::v
     exact += BitsOf(mask);
     ranges += BitsOf(Range(mask));
   }
-  // Picking bits also makes the highest ones, by which entries are partitioned, differ: text has three constant bits in
-  // each byte.
+  // Extracting bits also makes the highest ones, by which prefixes are partitioned, vary: text has three constant bits
+  // in each byte.
   const bool gathers = GathersBits() && exact < ranges;
   words_ = std::clamp(WordsFor(gathers ? exact : ranges), 1u, most_words);
   const uint32_t room = 64 * words_ - row_bits;
@@ -130,7 +130,7 @@ void PrefixLayout::PackPiece(const Piece& piece, const uint64_t* source, uint32_
   }
 }
 
-// Where all bits come from one word, side by side, that is a shift.
+// If all bits are contiguous in one word, this is a shift.
 bool PrefixLayout::PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* words) const {
   if (pieces_.size() != 1 || !pieces_[0].is_contiguous || pieces_[0].dropped != 0) return false;
   const Piece& piece = pieces_[0];
@@ -170,7 +170,7 @@ void PrefixLayout::PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n,
     if (piece.position < 64) PackPiece(piece, chunk.words + uint64_t{piece.word} * chunk.capacity + begin, n, lanes);
 }
 
-// The piece that has all bits of a word that vary; null where none has.
+// The piece that has all varying bits of a word; null if none has.
 const PrefixLayout::Piece* PrefixLayout::HolderOf(uint32_t w) const {
   for (const Piece& piece : pieces_)
     if (piece.word == w && piece.dropped == 0 && (bits_[w].varying() & ~piece.mask) == 0) return &piece;
@@ -179,7 +179,7 @@ const PrefixLayout::Piece* PrefixLayout::HolderOf(uint32_t w) const {
 
 namespace {
 
-// visit(the words of an entry), where it is known when it is compiled.
+// visit(number of words of a prefix), as a compile-time constant.
 template <class Visit>
 void WithWords(uint32_t words, Visit visit) {
   switch (words) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries: what is sorted. The bits of a row's words that vary, side by side, and below them its number.
+// Sort-key prefixes: the bits of a row's key words that vary, contiguous, and below them the row's number. Code calls a
+// prefix an entry.
 #ifndef QUERN_RUNTIME_SORT_SORT_PREFIXES_H_
 #define QUERN_RUNTIME_SORT_SORT_PREFIXES_H_
 
@@ -14,7 +15,7 @@ namespace quern {
 
 constexpr uint32_t kMaxEntryWords = 4;
 
-// What all rows of a sort are known by: which bits of each word are set in any of them, and in all.
+// What the rows of a sort have in common: which bits of a word are set in any row, and which in all.
 struct WordBits64 {
   uint64_t any = 0;
   uint64_t all = ~uint64_t{0};
@@ -23,7 +24,7 @@ struct WordBits64 {
 
 class PrefixLayout {
  public:
-  // bits: by word. row_bits: of a row's number; 0 where no entry needs one. most_words: 1 to kMaxEntryWords, where keys
+  // bits: by word. row_bits: of a row's number; 0 where prefixes need none. most_words: 1 to kMaxEntryWords, if keys
   // and row number do not fit fewer.
   PrefixLayout(const std::vector<KeyComparison>& steps, const std::vector<WordBits64>& bits, uint32_t row_bits,
                uint32_t most_words);
@@ -32,48 +33,49 @@ class PrefixLayout {
   uint32_t bytes() const { return words_ * 8; }
   uint32_t row_bits() const { return row_bits_; }
   uint64_t row_mask() const { return (uint64_t{1} << row_bits_) - 1; }
-  uint32_t key_bits() const { return key_bits_; }  // in the entry
-  // What the entry does not say: the steps left, the first of them perhaps with the rest of a word. Empty: entries say
-  // all.
+  uint32_t key_bits() const { return key_bits_; }  // in the prefix
+  // The comparison keys that the prefix does not hold; the first of them may be the rest of a word. Empty: prefixes
+  // hold the whole key.
   const std::vector<KeyComparison>& rest() const { return rest_; }
 
-  // Entries of rows begin .. begin+n-1 of a chunk, whose first row has this number; n up to kBlockRows.
+  // Makes the prefixes of rows begin .. begin+n-1 of a chunk whose first row has number first_number; n up to
+  // kBlockRows.
   static constexpr uint32_t kBlockRows = 512;
   void Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t first_number, uint64_t* entries) const;
-  // The first word of each entry alone, without the row's number.
+  // Makes the first word of each prefix alone, without the row's number.
   void PackFirst(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* first_words) const;
 
-  // Word w of the rows that n entries stand for. *Cost*: a random line a row where the entry does not hold it, asked
-  // for as the setting says; at kWholeBatch packed_keys_ahead rows ahead, since nothing waits for these lines but the
-  // copying of a word.
+  // Word w of the rows for which n prefixes stand.
+  // *Cost*: a random line a row where the prefix does not hold the word, prefetched by the setting; at kWholeBatch
+  // packed_keys_ahead rows ahead, since only copying a word waits for these lines.
   void Unpack(const SortChunks& chunks, const uint64_t* entries, uint32_t n, uint32_t w, const PrefetchSetting& setting,
               uint32_t packed_keys_ahead, uint64_t* out) const;
-  // The numbers of the rows that n entries stand for.
+  // The numbers of the rows for which n prefixes stand.
   void UnpackRows(const uint64_t* entries, uint32_t n, uint64_t* rows) const;
   uint64_t RowOf(const uint64_t* entry) const { return entry[words_ - 1] & row_mask(); }
-  // Whether an entry and the one behind it are equal but for their rows' numbers.
+  // Whether a prefix and the next one are equal except for their row numbers.
   bool Collides(const uint64_t* entry) const {
     for (uint32_t w = 0; w + 1 < words_; ++w)
       if (entry[w] != entry[words_ + w]) return false;
     return ((entry[words_ - 1] ^ entry[2 * words_ - 1]) & ~row_mask()) == 0;
   }
 
-  // Whether an entry says all of word w.
+  // Whether a prefix holds all of word w.
   bool Holds(uint32_t w) const { return bits_[w].varying() == 0 || HolderOf(w) != nullptr; }
 
-  // How many of an entry's highest bits say whether rows are equal by the first `num_keys` keys; UINT32_MAX where it
-  // does not say.
+  // How many of a prefix's highest bits decide whether rows are equal by the first `num_keys` keys; UINT32_MAX if the
+  // prefix does not hold these keys.
   uint32_t PrefixBits(const QuernSortDescriptor& descriptor, uint32_t num_keys) const;
 
  private:
   struct Piece {
     uint32_t word;
     uint64_t mask;   // of the word's bits
-    uint32_t shift;  // of its lowest bit, where the bits of the mask are side by side
+    uint32_t shift;  // of its lowest bit, if the mask is contiguous
     bool is_contiguous;
     uint32_t bits;      // of the mask
-    uint32_t dropped;   // lowest ones that did not fit
-    uint32_t position;  // of its highest bit in the entry, from the top
+    uint32_t dropped;   // lowest bits that did not fit
+    uint32_t position;  // of its highest bit in the prefix, from the top
   };
   const Piece* HolderOf(uint32_t w) const;
   bool PackOne(const SortChunk& chunk, uint32_t begin, uint32_t n, uint64_t* words) const;

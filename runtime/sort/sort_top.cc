@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under a limit of 100, a side keeps up to 1,224 rows. When they are there, it sorts them, keeps the first 100, and
-// remembers the words of the last of these, the bound: a row that comes after it can never come out. From then on a
-// batch is encoded by word 0 alone ("lead"), and looked at again only where that word is not above the bound's; of 10
-// million random rows about a thousand are. Sides tell each other their bounds. (Top-N with a threshold that is pushed
-// down: as DuckDB and DataFusion do.)
+// Under a limit of 100, a thread keeps up to 1,224 rows. Then it sorts them, keeps the first 100, and stores the words
+// of the last of these as the bound: a row after it can never be part of the result. From then on, encode_leading
+// encodes only the leading key word (word 0) of a batch, and only rows whose leading word is not above the bound's are
+// examined further; of 10 million random rows about a thousand are. Threads share their bounds. (Top-N with a threshold
+// that is pushed down, as in DuckDB and DataFusion.)
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kRowsBesideLimit = thresholds::kRowsBesideLimit;
 
-// The steps that words decide, before the first tail.
+// The comparison keys on words, before the first tail.
 std::vector<KeyComparison> WordSteps(const QuernSortDescriptor& descriptor, uint32_t incomplete) {
   std::vector<KeyComparison> steps = StepsOf(descriptor, incomplete);
   steps.erase(std::find_if(steps.begin(), steps.end(), [](const KeyComparison& step) { return step.is_tail(); }),
@@ -30,7 +30,7 @@ std::vector<KeyComparison> WordSteps(const QuernSortDescriptor& descriptor, uint
   return steps;
 }
 
-// As far as words say it.
+// Compares by words alone.
 int CompareWords(const std::vector<KeyComparison>& steps, const uint64_t* a, uint64_t stride,
                  const std::vector<uint64_t>& b) {
   for (const KeyComparison& step : steps) {
@@ -44,7 +44,7 @@ int CompareBounds(const QuernSortDescriptor& descriptor, const SortBound& a, con
   return CompareWords(WordSteps(descriptor, a.incomplete | b.incomplete), a.words.data(), 1, b.words);
 }
 
-// Adds the numbers of those of 64 leads from `first` on that are not above `most`.
+// Appends the numbers of those of 64 leading words, from `first` on, that are not above `most`.
 inline uint32_t PickSome(const uint64_t* leads, uint32_t first, uint32_t n, uint64_t most, uint32_t* picked) {
   uint32_t num_picked = 0;
   for (uint32_t i = first; i < first + n; ++i) {
@@ -54,7 +54,7 @@ inline uint32_t PickSome(const uint64_t* leads, uint32_t first, uint32_t n, uint
   return num_picked;
 }
 
-// The numbers of those of n leads that are not above `most`. 64 at a time, where none is.
+// The numbers of those of n leading words that are not above `most`. Skips 64 at a time if none is.
 uint32_t PickLeads(const uint64_t* leads, uint32_t n, uint64_t most, uint32_t* picked) {
   uint32_t num_picked = 0;
   for (uint32_t i = 0; i < n; i += 64) {
@@ -86,7 +86,7 @@ __attribute__((target("avx512f,avx512dq,avx512vl"))) uint32_t PickLeadsAvx512(co
 }
 #endif
 
-// The bits of word 0 from the first one on that `lead` leaves out.
+// The bits of word 0 from the first one that encode_leading leaves out.
 uint64_t UndecidedByLead(const QuernSortDescriptor& descriptor) {
   for (uint32_t p = 0; p < descriptor.num_parts && descriptor.parts[p].word == 0; ++p) {
     const QuernSortPart& part = descriptor.parts[p];
@@ -107,7 +107,7 @@ std::shared_ptr<const SortBound> SortThreshold::Get() const {
   return bound_;
 }
 
-// The rows of a block that may come out, by their numbers in the batch; answers how many.
+// Selects the rows of a block that may be part of the result, by their numbers in the batch; returns how many.
 uint32_t LocalRows::SelectTop(const Block& block, uint32_t* rows) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
@@ -164,7 +164,7 @@ absl::Status LocalRows::AppendTop(const Block& block) {
   return num_rows_ > 2 * context_.descriptor->spec().limit + kRowsBesideLimit ? KeepTop() : absl::OkStatus();
 }
 
-// A tuple's strings that it does not hold itself move to memory of this side: nothing of a batch is kept under a limit.
+// Copies the strings to which tuples point to this thread's memory: nothing of a batch is kept under a limit.
 absl::Status LocalRows::CopyStrings(uint8_t* tuples, uint32_t n) {
   const QuernJoinDescriptor& descriptor = context_.descriptor->get()->rows;
   for (uint32_t f = 0; f < descriptor.num_build + descriptor.num_residual; ++f) {
@@ -185,7 +185,7 @@ absl::Status LocalRows::CopyStrings(uint8_t* tuples, uint32_t n) {
   return absl::OkStatus();
 }
 
-// Copies one row of what was sorted to the next place.
+// Copies one sorted row to the next position.
 absl::Status LocalRows::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t num_left) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(num_left));
@@ -206,8 +206,8 @@ absl::Status LocalRows::KeepRow(const SortedRows& sorted, uint64_t row, uint64_t
   return absl::OkStatus();
 }
 
-// Sorts what is there and keeps the first `limit` rows, in order, in new memory. Of rows that are equal but for their
-// row ids, places say from now on which came first.
+// Sorts the rows and keeps the first `limit`, in order, in new memory. For rows that are equal except for their row
+// ids, positions from now on give the order of arrival.
 absl::Status LocalRows::KeepTop() {
   SortInput input;
   AddTo(&input);
@@ -223,7 +223,7 @@ absl::Status LocalRows::KeepTop() {
   return LowerBound();
 }
 
-// The last row is the bound from now on, of this side and of all others.
+// Makes the last row the bound, for this thread and all others.
 absl::Status LocalRows::LowerBound() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const SortChunk& chunk = chunks_.back();
@@ -240,7 +240,7 @@ absl::Status LocalRows::LowerBound() {
   }
   context_.threshold->Lower(bound);
   if (bound_ != nullptr && CompareBounds(descriptor, *bound, *bound_) > 0) return absl::OkStatus();
-  // Ties that come later have higher row ids, as long as rows arrive in order.
+  // Equal rows that come later have higher row ids, as long as rows arrive in order.
   drops_ties_ = bound->drops_ties || arrivals_grow_;
   bound_ = std::move(bound);
   return absl::OkStatus();

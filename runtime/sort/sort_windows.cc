@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two bits a row say all: whether it begins a partition, and whether its keys differ from those of the row before. Of
-// partition, key:
+// Two bits a row suffice: whether it begins a partition, and whether its keys differ from those of the row before. For
+// rows of partition and key:
 //
 //     a 1, a 1, a 3, b 1, b 2      partitions 1 0 0 1 0     peers 1 0 1 1 1
 //     row_number  1 2 3 1 2    rank  1 1 3 1 2    dense_rank  1 1 2 1 2
 //
-// Readers begin anywhere: every 512 rows it is noted where the partition and the peers of the row before began, and its
-// dense rank.
+// Readers begin anywhere. Every 512 rows we therefore store where the partition and the peers of the row before began,
+// and its dense rank.
 #include "runtime/sort/sort_windows.h"
 
 #include "runtime/base/status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Window functions over sorted rows: where partitions and rows with other keys begin, and what follows from it.
+// Window functions over sorted rows, from marks where partitions and groups of peers begin.
 #ifndef QUERN_RUNTIME_SORT_SORT_WINDOWS_H_
 #define QUERN_RUNTIME_SORT_SORT_WINDOWS_H_
 
@@ -12,25 +12,25 @@
 
 namespace quern {
 
-// *Threads*: different ranges of whole blocks may be marked at the same time; Finish when all are; then any number
-// read.
+// *Threads*: different ranges of whole blocks may be marked at the same time. Call Finish when all are marked; then any
+// number of threads may read.
 class SortWindows {
  public:
   static constexpr uint32_t kBlockRows = 512;
 
   // *Errors*: ResourceExhausted.
   absl::Status Begin(uint64_t num_rows, const std::shared_ptr<MemoryBudget>& budget);
-  // The row at a position is the first of its partition, or the first that has its keys.
+  // Marks the row at a position as the first of its partition, or as the first with its keys.
   void MarkPartition(uint64_t position) { Set(partitions_, position); }
   void MarkPeers(uint64_t position) { Set(peers_, position); }
   void Finish();
 
-  // Of rows position .. position+n-1: their numbers, ranks and dense ranks in their partitions, from 1; null where not
-  // wanted.
+  // For rows position .. position+n-1: row numbers, ranks and dense ranks within their partitions, from 1; null if not
+  // needed.
   void Fill(uint64_t position, uint32_t n, uint64_t* row_numbers, uint64_t* ranks, uint64_t* dense_ranks) const;
 
  private:
-  // Of the row before a block's first one.
+  // The state at the row before a block's first row.
   struct State {
     uint64_t partition = 0;  // where its partition begins
     uint64_t peers = 0;      // where the rows with its keys begin

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of 10,000,000 rows of keys=i64 payload=rowid, in phases whose tasks any thread may take:
+// How 10,000,000 rows of keys=i64 payload=rowid are sorted, in phases whose tasks any thread may run:
 //
-//     begin    which bits vary, of all words: 64; a row's number takes 24: entries of two words, 160 MB
-//     scan     task = chunk of 131,072 rows: counts entries by bucket (bucket_map.h), and how often the first word
-//     rises and falls place    task = chunk: makes entries and deals them out to 1024 buckets, of 156 KB each sort task
-//     = some buckets: each is sorted in the L2 cache (prefix_sort.h), then rows that tie (collision_sort.h) windows
-//     task = 64 Ki positions: where partitions and peers begin
+//     begin    all 64 bits of the words vary; a row's number takes 24: prefixes of two words, 160 MB
+//     scan     task = chunk of 131,072 rows: counts prefixes by bucket (bucket_map.h), and how often the first word
+//              rises and falls
+//     place    task = chunk: makes prefixes and radix-partitions them into 1024 buckets of 156 KB each
+//     sort     task = some buckets: each is sorted in the L2 cache (prefix_sort.h), then its collided rows
+//              (collision_sort.h)
+//     windows  task = 64 Ki positions: where partitions and peers begin
 //
-// An entry is made where it is partitioned, never stored before; scanning makes its first word alone. Where words never
-// fall (or never rise, and are all different), entries are placed in order (or back to front), and sorting looks only
-// at those whose first words are equal. Where they fall seldom, what is out of place is taken out and merged back; if
-// that is too much, entries are partitioned after all. What fits a part of the L2 cache is one task without a scan.
-// Where all columns come out of words (of strings: ranks), an entry has no row's number, and nothing of the row it was
-// made of is read again. A comparison sort has but one task: it sorts the addresses of tuples.
+// A prefix is made when it is partitioned and not stored before; the scan makes only its first word. If words never
+// fall (or never rise, and are all different), prefixes are placed in order (or in reverse), and only those with equal
+// first words are sorted. If words rarely fall, prefixes that are out of place are removed, sorted and merged back; if
+// there are too many, prefixes are partitioned after all. Input that fits a part of the L2 cache is one task without a
+// scan. If all columns are decoded from words (strings: from ranks), a prefix has no row number, and no row is read
+// again. A comparison sort has only one task: it sorts the addresses of tuples.
 #include "runtime/sort/sorted_rows.h"
 
 #include <algorithm>
@@ -29,7 +31,7 @@ namespace quern {
 namespace {
 
 constexpr uint64_t kTaskRows = uint64_t{1} << 16;
-// Where words fall less often than once in so many rows, it is tried to put those few right.
+// If words fall less often than once in so many rows, we try to repair the order.
 constexpr uint64_t kFewFalls = thresholds::kNearlySortedRows;
 constexpr uint64_t kSampleWords = 16384;
 
@@ -76,7 +78,7 @@ void SortedRows::FindWordsRead() {
         descriptor.keys[is_field ? context_.descriptor->fields()[column.index].index : column.index];
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
       const bool is_rest =
-          descriptor.parts[p].kind == kBytesPart && descriptor.parts[p].first_byte != 0;  // ranks are in the first
+          descriptor.parts[p].kind == kBytesPart && descriptor.parts[p].first_byte != 0;  // ranks are in the first part
       if (!is_rest) words_read_.push_back(descriptor.parts[p].word);
     }
   }
@@ -114,7 +116,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::NextPhase() {
       if (order_ != Order::kNone) CutRanges();
       CutTasks();
       return PhaseOver(task_bounds_.size() - 1, &SortedRows::SortBuckets);
-    case Stage::kTry:  // which made it sorted or found that it is too far from it
+    case Stage::kTry:  // the input is now sorted, or was found to be too far from it
       stage_ = Stage::kPlace;
       if (order_ == Order::kSorted) return NextPhase();
       SetOrder(Order::kNone);
@@ -153,10 +155,10 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   const auto row_bits = static_cast<uint32_t>(std::bit_width(last_number));
   layout_.emplace(steps, input_.bits, needs_rows_ ? row_bits : 0,
                   needs_rows_ ? context_.options.prefix_words : kMaxEntryWords);
-  // Keys that no entry holds whole take rows to be looked up.
+  // Keys that no prefix holds whole are read from rows.
   if (!needs_rows_ && !layout_->rest().empty())
     layout_.emplace(steps, input_.bits, row_bits, context_.options.prefix_words);
-  // A number that comes out of an entry which does not hold it whole is a random line a row; one word more costs less.
+  // A number that must be decoded but is not whole in the prefix costs a random line a row; one more word costs less.
   const auto is_cut = [this](uint32_t word) { return !layout_->Holds(word); };
   if (needs_rows_ && context_.options.prefix_words < kMaxEntryWords &&
       std::any_of(words_read_.begin(), words_read_.end(), is_cut)) {
@@ -169,7 +171,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
     while (prefix.num_parts > 0 && prefix.parts[prefix.num_parts - 1].key >= context_.descriptor->spec().partition)
       --prefix.num_parts;
     partition_steps_ = StepsOf(prefix, input_.incomplete);
-    for (KeyComparison& step : partition_steps_)  // the bytes of strings that have codes are anything
+    for (KeyComparison& step : partition_steps_)  // strings with codes have undefined bytes
       if (!step.is_tail()) step.mask &= input_.bits[step.word].varying();
   }
   QUERN_ASSIGN_OR_RETURN(entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(),
@@ -187,7 +189,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   return PhaseOver(chunks_.size(), &SortedRows::ScanChunk);
 }
 
-// Not so many buckets that their ends fall out of the caches.
+// Limits the number of buckets so that their ends stay in the caches.
 uint32_t SortedRows::BucketBits() const {
   constexpr uint32_t kMostBits = thresholds::kMostBucketBits;
   const uint64_t bytes = num_rows_ * layout_->bytes(), bucket_bytes = context_.options.bucket_bytes;
@@ -195,7 +197,7 @@ uint32_t SortedRows::BucketBits() const {
   return std::min(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), kMostBits);
 }
 
-// First words of about kSampleWords rows, 16 side by side at a time.
+// First words of about kSampleWords rows, 16 neighbours at a time.
 std::vector<uint64_t> SortedRows::SampleFirstWords() const {
   constexpr uint32_t kSideBySide = 16;
   std::vector<uint64_t> sample;
@@ -213,10 +215,9 @@ std::vector<uint64_t> SortedRows::SampleFirstWords() const {
   return sample;
 }
 
-// ---- ranks
-// ------------------------------------------------------------------------------------------------------------
+// ---- ranks ----------------------------------------------------------------------------------------------------------
 
-// Finds the ranks of coded keys' strings, and how many bits they vary in.
+// Finds the ranks of strings with dictionary codes, and how many bits the ranks vary in.
 absl::Status SortedRows::RankDictionary() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   for (const DictionaryKey& coded : input_.coded) {
@@ -239,8 +240,8 @@ absl::Status SortedRows::RankDictionary() {
   return absl::OkStatus();
 }
 
-// The strings of a key by their ranks, of which no two strings share one. Short ones lie in that order too: those that
-// come out one after the other are often neighbours.
+// Orders the strings of a key by rank, when no two strings share one. Short strings are also stored in that order, as
+// strings that are read one after the other are often neighbours.
 absl::Status SortedRows::OrderStrings(const DictionaryKey& coded, const std::vector<std::vector<uint32_t>>& ranks,
                                       uint32_t num_ranks) {
   constexpr uint32_t kMoved = 256;
@@ -263,7 +264,7 @@ absl::Status SortedRows::OrderStrings(const DictionaryKey& coded, const std::vec
   return absl::OkStatus();
 }
 
-// Makes the codes of a chunk ranks.
+// Replaces the codes of a chunk by ranks.
 void SortedRows::MakeRanks(uint64_t c) {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const SortChunk& chunk = chunks_[c];
@@ -277,8 +278,7 @@ void SortedRows::MakeRanks(uint64_t c) {
   }
 }
 
-// ---- scan
-// ------------------------------------------------------------------------------------------------------------
+// ---- scan -----------------------------------------------------------------------------------------------------------
 
 absl::Status SortedRows::ScanChunk(uint64_t c) {
   MakeRanks(c);
@@ -317,7 +317,7 @@ void SortedRows::FindOrder() {
     num_rises += scans_[c].num_rises + (c > 0 && scans_[c].first > scans_[c - 1].last ? 1 : 0);
     num_falls += scans_[c].num_falls + (c > 0 && scans_[c].first < scans_[c - 1].last ? 1 : 0);
   }
-  // Back to front, the numbers of rows that tie would fall.
+  // In reverse order, the numbers of equal rows would fall.
   const bool reverses_ties = layout_->words() == 1 && layout_->row_bits() != 0 && num_falls + 1 != num_rows_;
   SetOrder(num_falls == 0                       ? Order::kSorted
            : num_rises == 0 && !reverses_ties   ? Order::kReversed
@@ -338,10 +338,9 @@ void SortedRows::SetOrder(Order order) {
   }
 }
 
-// ---- place
-// -----------------------------------------------------------------------------------------------------------
+// ---- place ----------------------------------------------------------------------------------------------------------
 
-// Where each chunk's entries of each bucket go, instead of how many they are.
+// Turns each chunk's counts by bucket into the positions where its prefixes go.
 void SortedRows::CutBuckets() {
   uint64_t position = 0;
   for (uint32_t b = 0; b < buckets_->num_buckets(); ++b) {
@@ -364,7 +363,7 @@ void SortedRows::CutRanges() {
   bounds_.push_back(num_rows_);
 }
 
-// Tasks of some buckets each.
+// Makes tasks of some buckets each.
 void SortedRows::CutTasks() {
   task_bounds_.push_back(0);
   for (uint64_t b = 1; b < bounds_.size(); ++b) {
@@ -412,7 +411,7 @@ void Partition(const uint64_t* from, uint32_t n, const BucketMap& buckets, uint6
   if (buckets.is_plain()) {
     PartitionInto<kWords>(from, n, ends, to, [shift = buckets.shift()](uint64_t word) { return word >> shift; });
   } else {
-    // An entry of one word has the row's number in it, which a sample of first words has not.
+    // A prefix of one word contains the row's number, which a sample of first words lacks.
     const uint64_t mask = ~row_mask;
     PartitionInto<kWords>(from, n, ends, to, [ranges = buckets.ranges(), mask](uint64_t word) {
       return BucketMap::BucketOf(ranges, word & mask);
@@ -437,8 +436,7 @@ void SortedRows::PlaceByBucket(uint64_t c) {
   }
 }
 
-// ---- sort
-// ------------------------------------------------------------------------------------------------------------
+// ---- sort -----------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<SortedRows::Worker> SortedRows::TakeWorker() {
   {
@@ -514,8 +512,7 @@ absl::Status SortedRows::SortTuples(uint64_t) {
   return absl::OkStatus();
 }
 
-// ---- windows
-// ---------------------------------------------------------------------------------------------------------
+// ---- windows --------------------------------------------------------------------------------------------------------
 
 SortRow SortedRows::WordsOf(uint64_t row) const {
   return {chunks_.WordAt(0, row), chunks_[row >> kChunkShift].capacity,
@@ -553,8 +550,7 @@ absl::Status SortedRows::MarkWindows(uint64_t task) {
   return absl::OkStatus();
 }
 
-// ---- reading
-// -----------------------------------------------------------------------------------------------------------
+// ---- reading --------------------------------------------------------------------------------------------------------
 
 PrefetchSetting SortedRows::SettingOf(PrefetchLoop loop) const {
   return context_.options.prefetches ? context_.options.prefetch.For(loop, stored_bytes_) : PrefetchSetting();
@@ -578,14 +574,14 @@ void PrefetchString(const uint8_t* field) {
   if (length <= kInlineStringBytes) return;
   const uint8_t* const bytes = blocks::Load<const uint8_t*>(field + 8);
   Prefetch::For(bytes);
-  Prefetch::For(bytes + (length < 64 ? length - 1 : 63));  // after which the machine sees a stream
+  Prefetch::For(bytes + (length < 64 ? length - 1 : 63));  // the hardware prefetcher fetches the rest
 }
 
 }  // namespace
 
-// A block is used a column at a time, so that the distance counts from its end; the bytes of strings that tuples only
-// point to are asked for half as far ahead, when the tuples are there. What was found with the block before stays,
-// unless another reader took the rows between.
+// A block is read a column at a time, so the prefetch distance counts from its end. The bytes of strings to which
+// tuples only point are prefetched half as far ahead, once the tuples have arrived. Tuples found with the previous
+// block are kept, unless another reader took the rows between.
 template <class Prefetch>
 void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting& setting,
                             BlockBuffers* buffers) const {
@@ -613,8 +609,8 @@ void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting
   buffers->num_asked = std::max(buffers->num_asked, strings_end);
 }
 
-// Where ids follow each other within each 1024 rows, a row's is its number and what those rows have in common; often
-// that is one number for all of them.
+// If ids are consecutive within each 1024 rows, a row's id is its number plus a base of those rows; often one base
+// serves all rows.
 void SortedRows::FindIdBases() {
   const auto keeps_ids = [](const SortChunk* chunk) { return chunk->row_ids != nullptr; };
   if (!reads_row_ids_ || std::any_of(input_.chunks.begin(), input_.chunks.end(), keeps_ids)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts the rows of all sides, by any number of threads, and gives them out by position.
+// Sorts the rows of all thread-local states with any number of threads, and reads them by position.
 #ifndef QUERN_RUNTIME_SORT_SORTED_ROWS_H_
 #define QUERN_RUNTIME_SORT_SORTED_ROWS_H_
 
@@ -25,51 +25,52 @@ namespace quern {
 
 class SortedRows {
  public:
-  // needs_rows: entries must lead back to rows, whatever the descriptor says.
+  // needs_rows: prefixes must contain row numbers, whatever the descriptor says.
   SortedRows(const SortContext& context, SortInput input, bool needs_rows);
   ~SortedRows();
 
-  // Takes part until all is sorted. *Threads*: any number. *Errors*: ResourceExhausted, for all of them.
+  // Runs tasks until all rows are sorted. *Threads*: any number. *Errors*: ResourceExhausted, for all of them.
   absl::Status RunTasks() { return work_.RunTasks(); }
 
   uint64_t num_rows() const { return num_rows_; }
   const char* method() const { return method_; }
-  uint64_t collided_rows() const { return collided_rows_; }  // whose order their entries did not say
+  uint64_t collided_rows() const { return collided_rows_; }  // whose prefixes collided
   uint32_t entry_bytes() const;
   uint32_t key_bits() const;
   const SortChunks& chunks() const { return chunks_; }
   uint64_t stored_bytes() const { return stored_bytes_; }  // of the rows, without the bytes of long strings
-  // For blocks read from now on, and for what is sorted later.
+  // Applies to blocks read from now on, and to sorting that begins later.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) { context_.options.prefetch.Set(loop, setting); }
-  // The number of the row at a position; entries must lead back to rows.
+  // The number of the row at a position; prefixes must contain row numbers.
   uint64_t RowAt(uint64_t position) const;
 
-  // Buffers that a block of rows is put into.
+  // Buffers for a block of rows.
   struct BlockBuffers {
     std::vector<uint64_t> words;  // by word, of kBlockRows each
     std::vector<const uint64_t*> word_columns;
     std::vector<uint64_t> tuples, row_ids, row_numbers, ranks, dense_ranks;
     uint64_t begin = 0, end = 0;  // of the block
-    uint64_t num_tuples = 0;      // from its begin on: of the block, and of blocks to come
-    uint64_t num_asked = 0;       // those whose strings were asked for
+    uint64_t num_tuples = 0;      // tuples found from `begin` on, of this block and of later ones
+    uint64_t num_asked = 0;       // tuples whose strings were prefetched
   };
   static constexpr uint32_t kBlockRows = PrefixLayout::kBlockRows;
-  // Rows of a block, up to kBlockRows.
+  // The number of rows of a block, up to kBlockRows.
   uint32_t block_rows() const;
-  // Rows position .. position+n-1, n up to kBlockRows. *Cost*: a random line a row where the descriptor has tuples;
-  // they are asked for as the setting says: those of the block, and of so many rows behind it as the distance has.
+  // Reads rows position .. position+n-1, n up to kBlockRows.
+  // *Cost*: a random line a row where the descriptor has tuples. The tuples of the block, and of as many rows after it
+  // as the prefetch distance, are prefetched by the setting.
   SortedBlock Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const;
 
  private:
   enum class Stage : uint8_t { kBegin, kScan, kPlace, kTry, kSort, kWindows, kDone };
   enum class Order : uint8_t { kNone, kSorted, kReversed, kNearly };
-  // What one thread sorts with.
+  // The sorters and buffers of one thread.
   struct Worker;
-  // What a look at one chunk found: how many entries go to each bucket (then: where the next one goes), and how its
-  // rows stand.
+  // The result of scanning one chunk: how many prefixes go to each bucket (later: where the next one goes), and how far
+  // its rows are in order.
   struct ChunkScan {
     std::vector<uint64_t> buckets;
-    uint64_t first = 0, last = 0;  // first words of its entries
+    uint64_t first = 0, last = 0;  // first words of its first and last prefix
     uint64_t num_rises = 0, num_falls = 0;
   };
 
@@ -117,10 +118,10 @@ class SortedRows {
   SortInput input_;
   bool needs_rows_;
   bool reads_row_ids_ = false;
-  bool decodes_ = false;  // all fields come out of words: rows have no tuples
+  bool decodes_ = false;  // all fields are decoded from words: rows have no tuples
   std::vector<uint64_t>
-      id_bases_;  // by 1024 rows, or one for all: a row's id less its number; empty where each row has its own
-  bool by_row_id_ = false;  // ties must be put in the order of row ids, which is not theirs
+      id_bases_;            // by 1024 rows, or one for all: a row's id less its number; empty if each row has its own
+  bool by_row_id_ = false;  // equal rows must be sorted by row id, which differs from row number
   SortChunks chunks_;
   std::vector<uint64_t> bases_;  // by chunk: rows before it
   uint64_t num_rows_ = 0;
@@ -129,8 +130,8 @@ class SortedRows {
   std::optional<PrefixLayout> layout_;
   HugeBuffer entries_;
   HugeBuffer pointers_;                                    // of tuples: comparison sorts
-  std::vector<uint32_t> words_read_;                       // words of keys that come out of them
-  std::vector<std::vector<std::vector<uint32_t>>> ranks_;  // by coded key, side and code; in the order of the key
+  std::vector<uint32_t> words_read_;                       // words from which keys are decoded
+  std::vector<std::vector<std::vector<uint32_t>>> ranks_;  // by coded key, thread-local state and code; in key order
   struct RankedStrings {
     std::vector<blocks::Bytes> strings;  // by rank
     HugeBuffer bytes;
@@ -143,7 +144,7 @@ class SortedRows {
   std::optional<BucketMap> buckets_;
   std::vector<ChunkScan> scans_;  // by chunk
   std::vector<uint64_t>
-      bounds_;  // of buckets, or of ranges whose entries are in order by their first words; one more than there are
+      bounds_;  // of buckets, or of ranges of prefixes already sorted by their first words; one more than there are
   std::vector<uint64_t> task_bounds_;  // of tasks, in buckets
   std::mutex workers_mutex_;
   std::vector<std::unique_ptr<Worker>> workers_;

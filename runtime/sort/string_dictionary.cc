@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key column of 10 million strings often has 20,000 different ones. Sorted by their ranks, which take 15 bits, 10
-// million rows are one word each, whatever the strings' lengths; 20,000 strings are sorted once. ("Order-preserving
-// dictionary"; here it is made while rows arrive.)
+// A key column of 10 million strings often has 20,000 distinct ones. Sorted by their ranks, which take 15 bits, 10
+// million rows are one word each, whatever the strings' lengths; only 20,000 strings are sorted, once.
+// ("Order-preserving dictionary"; here it is made while rows arrive.)
 //
 //     rows       "rail" "ship" "air" "rail"
 //     codes        0      1      2     0         in the order of arrival
 //     ranks      1 of 3   2      0     1         when all strings are known
 //
-// Codes are of strings as they are, so that each keeps its own bytes; ranks are by the collation: of
-// utf8mb4_general_ci, "Rail" has the rank of "rail". However dear a collation's order keys are, they are made once for
-// each of these strings.
+// Codes stand for the original strings, so that each keeps its own bytes. Ranks follow the collation: with
+// utf8mb4_general_ci, "Rail" has the rank of "rail". However expensive a collation's order keys are, they are made once
+// for each distinct string.
 //
-// A string is looked up in two places, both of which 20,000 strings leave in an L2 cache of 1 MB, that one of 64 bytes
-// a string would not:
+// A string is looked up in two arrays. With 20,000 strings both stay in an L2 cache of 1 MB; a single array with 64
+// bytes a string would not:
 //
-//     bucket   16 tags of 16 bits, 16 codes     found by the hash's low bits; the tag is its high bits; half full at
-//     most on average front    32 bytes by code                 the string itself, or what of it says that there is
-//     more
+//     bucket   16 tags of 16 bits, 16 codes     found by the hash's low bits; the tag is its high bits; at most half
+//                                               full on average
+//     front    32 bytes by code                 the whole string, or its beginning and a sign that it is longer
 //
-// One comparison of vectors finds the place in a bucket, another one whether the front is the string; no branch depends
-// on where a string lies or how long it is. 128 strings go through this together: buckets are asked for when hashes are
-// known, fronts when codes are.
+// One vector comparison finds the position in a bucket, and another compares the front with the string; no branch
+// depends on where a string lies or how long it is. 128 strings are processed together: buckets are prefetched when
+// hashes are known, fronts when codes are.
 #include "runtime/sort/string_dictionary.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ bool IsStream(const blocks::Bytes* strings, uint32_t n) {
 
 }  // namespace
 
-// Written word by word to where it stays: read back at once as a vector, it would wait for these stores.
+// Written word by word to its final place: reading it back at once as a vector would wait for these stores.
 inline __attribute__((always_inline)) void StringDictionary::Seek(blocks::Bytes string, Sought* sought) {
   const blocks::ShortWords words = blocks::ReadShort(string.data, std::min(string.length, kLongestFront));
   const uint64_t mark = string.length <= kLongestFront ? string.length + 1 : 255;
@@ -68,7 +68,7 @@ inline __attribute__((always_inline)) void StringDictionary::Seek(blocks::Bytes 
   sought->hash = hash;
 }
 
-// A bit for each place that has the tag.
+// A bit for each position that has the tag.
 uint32_t StringDictionary::LanesOf(const Bucket& bucket, uint16_t tag) {
 #if defined(__x86_64__)
   const __m128i wanted = _mm_set1_epi16(static_cast<int16_t>(tag));
@@ -104,7 +104,7 @@ void StringDictionary::Place(uint64_t hash, uint32_t code) {
   bucket.codes[place] = static_cast<uint16_t>(code);
 }
 
-// Twice as many buckets, and room for fronts that fill half of their places.
+// Doubles the buckets, and makes room for fronts that fill half of their positions.
 absl::Status StringDictionary::Grow() {
   const uint64_t num = num_buckets() == 0 ? kFirstBuckets : num_buckets() * 2;
   QUERN_ASSIGN_OR_RETURN(HugeBuffer grown, HugeBuffer::Allocate(budget_, num * sizeof(Bucket), true));
@@ -121,7 +121,7 @@ absl::Status StringDictionary::Grow() {
   return absl::OkStatus();
 }
 
-// kNone: there would be too many.
+// Returns kNone if there would be too many strings.
 absl::StatusOr<uint32_t> StringDictionary::FindOrAdd(const Sought& sought, blocks::Bytes string) {
   for (uint64_t at = sought.hash & mask_;; at = (at + 1) & mask_) {
     const Bucket& bucket = buckets()[at];
@@ -151,7 +151,7 @@ template <class Prefetch>
 absl::StatusOr<bool> StringDictionary::AddAs(const blocks::Bytes* strings, uint32_t n, uint32_t* codes,
                                              const uint8_t** copies) {
   Sought sought[kBlock];
-  // Looking strings up keeps the machine from seeing that they lie one behind the other.
+  // Lookups between the reads hide from the hardware prefetcher that the strings are contiguous.
   const uint64_t ahead_bytes = distances_.string_bytes;
   const bool is_stream = ahead_bytes != 0 && n > 0 && IsStream(strings, n);
   const uint32_t block_rows = Prefetch::kPrefetches ? std::min(kBlock, distances_.dictionary_rows) : kBlock;
@@ -169,7 +169,7 @@ absl::StatusOr<bool> StringDictionary::AddAs(const blocks::Bytes* strings, uint3
     }
     for (uint32_t i = 0; i < size_of_block; ++i) {
       const Bucket& bucket = table[sought[i].hash & mask_];
-      // Where no place has the tag, the last one is as good: its front will not be the string, or is it.
+      // If no position has the tag, the last one will do: the comparison with its front decides.
       const uint32_t lanes = LanesOf(bucket, static_cast<uint16_t>(TagOf(sought[i].hash))) | 1u << (kPlaces - 1);
       codes[begin + i] = bucket.codes[std::countr_zero(lanes)];
       Prefetch::For(&fronts_of_codes[codes[begin + i]]);
@@ -187,14 +187,14 @@ absl::StatusOr<bool> StringDictionary::AddAs(const blocks::Bytes* strings, uint3
 
 namespace {
 
-// Strings of several numberings, in order.
+// Orders the strings of several dictionaries.
 class StringOrder {
  public:
   StringOrder(const std::vector<const StringDictionary*>& codes, CollationRule rule,
               const std::shared_ptr<MemoryBudget>& budget)
       : codes_(codes), rule_(rule), budget_(budget), keys_(budget, false) {}
 
-  // By their first eight bytes as numbers, then, where these are equal, by comparing.
+  // Sorts by the first eight bytes as numbers and then, where these are equal, by comparing.
   absl::Status Sort() {
     for (uint32_t i = 0; i < codes_.size(); ++i) QUERN_RETURN_IF_ERROR(AddNumbering(i));
     PrefixSorter sorter(2, budget_);
@@ -207,7 +207,7 @@ class StringOrder {
     return absl::OkStatus();
   }
 
-  // After that.
+  // Compares the bytes after the first eight.
   uint32_t GiveRanks(std::vector<std::vector<uint32_t>>* ranks) const {
     uint32_t rank = 0;
     for (size_t p = 0; p < places_.size(); ++p) {
@@ -233,7 +233,7 @@ class StringOrder {
     return weighs() ? AddKeys(strings) : absl::OkStatus();
   }
 
-  // Order keys are made once a string: sorting compares each of them some times.
+  // Makes order keys once a string, since sorting compares each several times.
   absl::Status AddKeys(const std::vector<blocks::Bytes>& strings) {
     std::vector<blocks::Bytes>& keys = keys_of_.emplace_back();
     std::string key;
@@ -270,7 +270,7 @@ class StringOrder {
   const CollationRule rule_;
   const std::shared_ptr<MemoryBudget>& budget_;
   Arena keys_;
-  std::vector<std::vector<blocks::Bytes>> keys_of_;  // by numbering and code
+  std::vector<std::vector<blocks::Bytes>> keys_of_;  // by dictionary and code
   std::vector<Place> places_;
 };
 
@@ -278,8 +278,8 @@ class StringOrder {
 
 namespace {
 
-// Numbers the strings of all numberings as one, which threads that see the same strings have nearly the same of:
-// looking one up costs less than ordering it. False: there are too many for that.
+// Unifies the dictionaries, which are nearly the same for threads that see the same strings: looking a string up costs
+// less than ordering it. Returns false if there are too many strings for that.
 absl::StatusOr<bool> NumberAsOne(const std::vector<const StringDictionary*>& codes, StringDictionary* all,
                                  std::vector<std::vector<uint32_t>>* numbers) {
   for (const StringDictionary* numbering : codes) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The different strings of a sort's key, while they are few: rows are sorted by their ranks instead of their bytes.
+// Dictionary codes for the strings of a sort key, while few are distinct: rows are sorted by their ranks instead of
+// their bytes.
 #ifndef QUERN_RUNTIME_SORT_STRING_DICTIONARY_H_
 #define QUERN_RUNTIME_SORT_STRING_DICTIONARY_H_
 
@@ -16,19 +17,20 @@
 
 namespace quern {
 
-// Numbers strings in the order in which they are first seen. *Threads*: one.
+// Assigns codes to strings in the order in which they are first seen. *Threads*: one.
 class StringDictionary {
  public:
   static constexpr uint32_t kMostStrings = thresholds::kDictionaryStrings;
 
-  // Follows string_bytes and dictionary_rows of the distances.
+  // Prefetches by string_bytes and dictionary_rows of the distances.
   explicit StringDictionary(std::shared_ptr<MemoryBudget> budget, const PrefetchDistances& distances = {})
       : distances_(distances), budget_(budget), bytes_(std::move(budget), false) {}
 
-  // The codes of n strings, and the addresses of their copies, which stay as long as this does; copies: null where
-  // nobody wants them. Answers false once there would be more than kMostStrings different ones; what it has written by
-  // then is of no use.
-  // *Cost*: about 5 ns a string of up to 31 bytes that was seen before. *Errors*: ResourceExhausted.
+  // Finds the codes of n strings, and the addresses of their copies, which live as long as the dictionary; copies: null
+  // if not needed. Returns false once there would be more than kMostStrings distinct strings; what was written by then
+  // is undefined.
+  // *Cost*: about 5 ns a string of up to 31 bytes that was seen before.
+  // *Errors*: ResourceExhausted.
   absl::StatusOr<bool> Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies);
 
   uint32_t size() const { return static_cast<uint32_t>(strings_.size()); }
@@ -36,15 +38,15 @@ class StringDictionary {
   const PrefetchDistances& distances() const { return distances_; }
 
  private:
-  // Places of strings whose hashes share their low bits, filled one after the other; what does not fit goes to the next
-  // bucket.
+  // A bucket holds strings whose hashes share their low bits, filled from the front; strings that do not fit go to the
+  // next bucket.
   static constexpr uint32_t kPlaces = 16;
   struct alignas(64) Bucket {
     uint16_t tags[kPlaces];  // of the hash; 0: empty
     uint16_t codes[kPlaces];
   };
-  // A string of up to 31 bytes as a whole, zeros behind its end; the last byte is its length and one, or 255 where it
-  // is longer.
+  // A whole string of up to 31 bytes, padded with zeros, or the beginning of a longer one. The last byte is the length
+  // plus one, or 255 for a longer string.
   struct alignas(32) Front {
     uint64_t words[4];
   };
@@ -75,8 +77,8 @@ class StringDictionary {
   std::vector<blocks::Bytes> strings_;
 };
 
-// The ranks of the strings of several numberings among all of them: (*ranks)[i][code], strings that are equal by the
-// rule having equal ranks. Answers how many different ranks there are. Strings come trimmed, where the rule trims.
+// Ranks the strings of several dictionaries among all of them: (*ranks)[i][code]. Strings that are equal by the rule
+// have equal ranks. Returns the number of different ranks. Strings must be trimmed if the rule trims.
 // *Errors*: ResourceExhausted.
 absl::StatusOr<uint32_t> RankStrings(const std::vector<const StringDictionary*>& codes, CollationRule rule,
                                      const std::shared_ptr<MemoryBudget>& budget,
