@@ -113,7 +113,7 @@ uint32_t BucketBytes(const KernelPlan& plan) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(bytes, 4096, uint64_t{1} << 30));
 }
 
-// A schedule that has no effect is printed as 0, so that a plan shows what is done.
+// Sets all schedules and distances to 0, so that a printed plan shows what is done.
 void StopPrefetching(KernelPlan* plan) {
   ForEachParameter(*plan, kSkipParameter, kSkipParameter,
                    [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule, ScheduleOrigin& origin) {
