@@ -467,8 +467,7 @@ uint64_t FreeMemoryBytes() {
 void FindCaches(MachineFacts* facts) {
   const bool has_huge =
       std::any_of(facts->memory.begin(), facts->memory.end(), [](const MemoryFact& fact) { return fact.huge_pages; });
-  std::vector<std::pair<uint64_t, double>>
-      curve;  // on one kind of page; preferably huge ones, on which translations do not miss
+  std::vector<std::pair<uint64_t, double>> curve;  // on one kind of page; preferably huge: no translation misses
   for (const MemoryFact& fact : facts->memory)
     if (fact.huge_pages == has_huge) curve.emplace_back(fact.bytes, fact.latency_ns);
   std::sort(curve.begin(), curve.end());

@@ -9,7 +9,7 @@
 //
 // The first path that has a file counts, and is read once in a process, when the first plan is made. A file that cannot
 // be used causes one warning, and plans are made without a profile: a profile affects only the time of a job, which may
-// have run for hours.
+// run for hours.
 //
 // The numbers of a profile are checked when they are read and affect nothing but when cache lines are prefetched. So,
 // unlike kernels (private_folder.h), a profile may belong to any user: /etc/quern is the administrator's.
