@@ -22,7 +22,8 @@ namespace quern::tuning {
 namespace {
 
 constexpr double kDirectoryBytesPerGroup = 16;
-// The number of slots is the next power of two above a load of 60 %, or of 30 % in the L2 cache (packed_key_groups.cc).
+// Mean loads: the number of slots is the next power of two above a load of 60 %, or of 30 % in the L2 cache
+// (packed_key_groups.cc).
 constexpr double kOpenLoad = 0.45, kOpenLoadInL2 = 0.22;
 
 // The requested number of groups, or as many as leave room for the next block in an open table of so many bytes: with a

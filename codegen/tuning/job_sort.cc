@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kCollisionPrefixBytes = 24;  // more than a sort-key prefix holds
 constexpr uint64_t kReadRows = 4096;            // at a time
-// Sorts in a run at most, if a slice would take several: sorting takes ten times as long as reading.
+// Rows read in a run at least, even if that takes several sorts: sorting takes ten times as long as reading.
 constexpr uint64_t kFewestReadRows = 16384;
 
 // The rows of a sort, and the bytes stored for each, by which schedules are looked up.

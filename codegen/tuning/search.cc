@@ -88,7 +88,7 @@ EffortRow RowOf(TuningEffort effort) {
   return {};
 }
 
-// The loops with groups and batches: joins compare tuples in groups; builds and sorts take rows as they are stored.
+// Whether a loop has groups or batches: joins compare tuples in groups; builds and sorts take rows as they are stored.
 bool HasGroups(PrefetchLoop loop) {
   return loop == PrefetchLoop::kProbeDense || loop == PrefetchLoop::kProbeOpen || loop == PrefetchLoop::kProbeUnchained;
 }

@@ -215,8 +215,7 @@ class Tuner {
     QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<TuningJob> job, MakeTuningJob(cell_job.cell, data));
     SawSetUp(cell_job.cell, NowSeconds() - start);
     TuningCell cell = cell_job.cell;
-    cell.size_class =
-        SizeClassOf(job->table_bytes());  // the actual class, since some tables only come in powers of two
+    cell.size_class = SizeClassOf(job->table_bytes());  // as built: some tables only come in powers of two
     if (std::any_of(result_.cells.begin(), result_.cells.end(),
                     [&](const CellResult& result) { return result.cell == cell; }))
       return absl::OkStatus();
@@ -242,7 +241,7 @@ class Tuner {
     return with_threads;
   }
 
-  // Whether a loop of the job was measured, in its own cell or in one shared with a more expensive job.
+  // Counts the jobs of which a loop was measured, in its own cell or in one shared with a more expensive job.
   void CountReplayed() {
     double all_ns = 0, replayed_ns = 0;
     for (const CapturedJob& job : options_.replay) {
