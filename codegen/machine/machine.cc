@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What machine is this, and what do we know of another one by name?
+// Detects this machine, and describes another one by its name.
 //
-// For the host, CPU and features come from CPUID through LLVM, caches from sysfs. A virtual machine may report neither
-// well; the plan only needs the order of magnitude, and the tuner measures. For a machine that is only named, caches
-// are fixed numbers, so that `quern dump plan --machine znver4` prints the same wherever it runs.
+// For the host, CPU and features come from CPUID through LLVM, caches from sysfs. A virtual machine may report both
+// wrongly; the plan only needs the order of magnitude, and the tuner measures. For a machine given by name, caches are
+// fixed numbers, so that `quern dump plan --machine znver4` prints the same wherever it runs.
 #include "codegen/machine/machine.h"
 
 #include <fcntl.h>
@@ -38,8 +38,8 @@ void LLVMInitializeAArch64AsmPrinter();
 namespace quern {
 namespace {
 
-// All at once, before the first lookup: LLVM's registry of targets is a list without a lock, in which a target stands
-// before its functions are filled in, and another thread may be looking one up.
+// Registers all targets before the first lookup. LLVM's registry is a list without a lock that contains a target before
+// its functions are filled in, and another thread may be looking up a target.
 void InitialiseTargets() {
   static const bool done = [] {
     LLVMInitializeX86TargetInfo();
@@ -59,8 +59,7 @@ const char* TripleOf(const std::string& arch) {
   return arch == "aarch64" ? "aarch64-unknown-linux-gnu" : "x86_64-unknown-linux-gnu";
 }
 
-// Without a stream, which takes 12 us for each of these files of a few bytes; the machine is read before the first
-// kernel.
+// Avoids a stream, which takes 12 us for each of these files of a few bytes; detection precedes the first kernel.
 std::string FirstLine(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return "";
@@ -136,7 +135,7 @@ bool IsKnownCpu(const std::string& arch, const std::string& cpu) {
   return info && info->isCPUStringValid(cpu);
 }
 
-// Of a known x86-64 CPU.
+// The features of a known x86-64 CPU.
 bool HasFeatures(const std::string& cpu, const std::string& more, const char* features) {
   InitialiseTargets();
   std::string error;
@@ -147,7 +146,7 @@ bool HasFeatures(const std::string& cpu, const std::string& more, const char* fe
   return info && info->checkFeatures(features);
 }
 
-// 64-bit and at least x86-64-v2: what every kernel is allowed to assume.
+// 64-bit and at least x86-64-v2, which every kernel may assume.
 bool IsAtLeastV2(const std::string& cpu) { return HasFeatures(cpu, "", "+sse4.2,+popcnt,+cx16,+64bit"); }
 
 }  // namespace
@@ -179,7 +178,7 @@ bool HasVectorMasks(const Machine& machine) {
   constexpr const char* kFeatures[] = {"avx512f", "avx512dq", "avx512vl"};
   if (machine.arch != "x86-64") return false;
   if (!machine.is_host) return HasFeatures(machine.cpu, machine.features, "+avx512f,+avx512dq,+avx512vl");
-  // Of the host all features are listed. LLVM is not asked: a process whose kernels are all on disk never starts it.
+  // Lists all features of the host. This does not use LLVM: a process whose kernels are all on disk never starts it.
   const std::string listed = "," + machine.features + ",";
   return std::all_of(std::begin(kFeatures), std::end(kFeatures), [&](const char* feature) {
     return listed.find(",+" + std::string(feature) + ",") != std::string::npos;
@@ -202,8 +201,8 @@ absl::StatusOr<std::unique_ptr<llvm::TargetMachine>> MakeTargetMachine(const Mac
   llvm::TargetOptions options;
   options.FunctionSections = false;  // objects with many sections load slowly in JITLink
   options.DataSections = false;
-  // Less: a tenth less time than Default for code of the same speed (join_bench within its noise at 1,000 to 10 M build
-  // rows).
+  // Less takes a tenth less time than Default for code of the same speed (join_bench at 1,000 to 10 M build rows is
+  // within its noise).
   std::unique_ptr<llvm::TargetMachine> result(
       target->createTargetMachine(triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_,
                                   llvm::CodeModel::Small, llvm::CodeGenOptLevel::Less,

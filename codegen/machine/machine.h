@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine that a kernel is made for: what LLVM has to know (architecture, CPU, features) and what the plan has to
-// know (caches).
+// The machine that a kernel is made for: architecture, CPU and features for LLVM, cache sizes for the plan.
 #ifndef QUERN_CODEGEN_MACHINE_MACHINE_H_
 #define QUERN_CODEGEN_MACHINE_MACHINE_H_
 
@@ -23,24 +22,24 @@ struct Machine {
   bool operator==(const Machine&) const = default;
 };
 
-// This machine: CPU and features from CPUID, caches from sysfs (documented defaults where it says nothing). Read once
+// This machine: CPU and features from CPUID, caches from sysfs (the defaults above where sysfs has none). Detected once
 // per process.
 // *Errors*: FailedPrecondition on a CPU below x86-64-v2.
 absl::StatusOr<Machine> HostMachine();
 
 // "native", a CPU name of the host's architecture ("znver4", "x86-64-v2"), or "aarch64:CPU". Caches of a named machine
-// are the defaults above, so that plans for it are the same wherever they are made. *Errors*: InvalidArgument that
-// names the CPU and what is accepted.
+// are the defaults above, so that plans for it are the same wherever they are made. *Errors*: InvalidArgument; the
+// message names the CPU and what is accepted.
 absl::StatusOr<Machine> MachineByName(std::string_view name);
 
-// Whether vectors of states of several kinds pay: masks and maxima of 64 bits (AVX-512).
+// Whether vectors of states of several kinds pay, which takes masks and 64-bit maxima (AVX-512).
 bool HasVectorMasks(const Machine& machine);
 
-// The target triple, as LLVM's programs take it: "x86_64-unknown-linux-gnu".
+// The target triple in LLVM's form: "x86_64-unknown-linux-gnu".
 std::string TargetTriple(const Machine& machine);
 
 // One line: "machine x86-64 cpu=znver4 l2_bytes=... l3_bytes=... features=...". Machines that differ in more than
-// is_host differ in it: it is part of the keys that compiled code is cached under.
+// is_host have different lines, since the line is part of the kernel key.
 std::string PrintMachine(const Machine& machine);
 
 }  // namespace quern

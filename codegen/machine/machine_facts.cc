@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// What does this machine's memory do? For tables of 32 KiB, 64 KiB, .. 2 GiB, on small pages and on huge ones:
+// Measures this machine's memory, for tables of 32 KiB, 64 KiB, .. 2 GiB, on small pages and on huge ones:
 //
-//   latency   of a load whose address needs what the load before it found: nothing is overlapped
-//   floor F   a line, where many are under way: no loop over random lines can be faster. For writes it holds the way
-//   back to memory too
+//   latency   ns a load whose address depends on the load before it: nothing overlaps
+//   floor F   ns a line with many loads outstanding: no loop over random lines can be faster. For writes it includes
+//             the write back to memory
 //
-// Both walk over the same random lines, truly random ones: a stride, however large, is something that hardware guesses.
-// The floor's loop asks for a line some lines ahead of the one that it uses, so that the number under way is known, and
-// takes turns over those numbers:
+// Both loops visit the same truly random lines, since hardware prefetchers predict any stride. The floor's loop
+// prefetches a fixed number of lines ahead of the one that it uses, so that the number of outstanding lines is known.
+// It tries several such numbers by turns:
 //
 //     lines ahead        0     4     8    16    32    64   128
 //     ns a line       14.1  24.0  12.3   6.7   5.4   5.3   5.6      256 MiB: 64 are best, F = 5.3 ns
 //
-// (4 are worse than none: a core that looks 500 instructions ahead sees more lines than that by itself.) Candidates
-// take turns, in slices of below a millisecond, so that a neighbour's noise hits all of them; the median of a
-// candidate's slices counts, and one that is far behind after its first slice gets no more.
+// (4 are worse than none, since a core with a window of 500 instructions finds more lines than that by itself.) The
+// candidates take turns, in slices of less than a millisecond, so that a neighbour's noise affects all of them alike. A
+// candidate's result is the median of its slices; one that is far behind after its first slice gets no more.
 //
-// Where latency begins to rise, a cache ends. The rise from one cache to the next takes some doublings, since of a
-// table twice as large as the cache half of the lines still hit; so a cache ends where a flat stretch does:
+// A cache ends where latency begins to rise. The rise to the next cache takes some doublings, since half of the lines
+// still hit in a table twice as large as the cache; so a cache ends where a flat stretch ends:
 //
 //     size       32K  64K  128K  256K  512K   1M   2M   4M   8M   16M   32M   64M  128M
 //     ns           1    2     3     3     3    4    7   11   13    14    28    69    95
 //                 L1                            L2                 L3
 //
-// Stores of zeros: on some Intel cores a line of zeros that is overwritten with zeros is not written back, which makes
-// "fill with 0" up to 40 % faster than "fill with 1" ("Hardware Store Elimination", Travis Downs, 2020). A benchmark
-// that fills its memory with zeros would measure that and not memory. The experiment is his: the same stores with other
-// values, zeros over zeros, ones over ones, a line of zeros and a line of ones in turn, ones over zeros; and a line of
-// ones and a line of twos in turn, to tell "two values" from "a zero".
+// Stores of zeros: some Intel cores do not write back a line of zeros that is overwritten with zeros, which makes "fill
+// with 0" up to 40 % faster than "fill with 1". A benchmark that fills its memory with zeros would measure this effect
+// and not memory. The experiment repeats the same stores with several values: zeros over zeros, ones over ones, lines
+// of zeros and of ones in turn, ones over zeros; and lines of ones and of twos in turn, to distinguish the effect of
+// two values from that of zeros. *Source*: "Hardware Store Elimination", Travis Downs, 2020.
 #include "codegen/machine/machine_facts.h"
 
 #include <sys/mman.h>
@@ -61,16 +61,16 @@ constexpr uint64_t kLargestBytes = uint64_t{1} << kLargestSizeClass;
 constexpr uint64_t kSmallPageBytes = 4096;
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
-// Shares of the time that is given: all slices of random lines of a kind of page, and stores.
+// Shares of the time limit: all slices of random lines on one kind of page, and stores.
 constexpr double kLinesShare = 0.3;
 constexpr double kStoresShare = 0.12;
-// When huge pages, stores and small pages have to be done. Larger tables are left out then: memory that a hypervisor
-// gives for the first time may come at less than 1 GB/s.
+// Deadlines of huge pages, stores and small pages, as shares. Past one, larger tables are left out: a hypervisor may
+// hand out new memory at less than 1 GB/s.
 constexpr double kHugePagesEnd = 0.5;
 constexpr double kSmallPagesEnd = 0.92;
 constexpr uint32_t kRounds = 3;
 constexpr uint32_t kAhead[] = {0, 4, 8, 16, 24, 32, 64, 96, 128, 256};
-// More than a candidate of this many times the best one's time can gain in later slices.
+// A candidate that takes this many times the best one's time cannot catch up in later slices.
 constexpr double kHopeless = 1.3;
 constexpr double kSlicesASize = 2 * kRounds * std::size(kAhead) + 2 * kRounds;
 
@@ -85,8 +85,8 @@ double Median(const std::vector<double>& values) { return Quantile(values, 0.5);
 
 // ---- random lines ----------------------------------------------------------------------------------------------
 
-// A walk over random lines of a table. What the table's lines hold are multiples of 64 below its size: an address that
-// is one of them xor the next random one is still a line of the table.
+// A walk over random lines of a table. The table's lines contain multiples of 64 below its size, so that the xor of one
+// of them and the next random offset is again the offset of a line of the table.
 class Walk {
  public:
   Walk(uint8_t* data, uint64_t bytes) : data_(data), mask_((bytes - 1) & ~(kLineBytes - 1)) {}
@@ -98,7 +98,7 @@ class Walk {
     next_ += steps;
   }
 
-  // Asks for the first lines: Use goes on from there.
+  // Prefetches the first lines; Use continues from there.
   template <bool kWrite>
   void Begin(uint32_t ahead) {
     ahead_ = ahead;
@@ -119,7 +119,7 @@ class Walk {
   }
 
  private:
-  static constexpr uint64_t kRing = 512;  // more than any number ahead
+  static constexpr uint64_t kRing = 512;  // more than any prefetch distance
 
   uint64_t Line(uint64_t i) const { return blocks::Mix(i + 1) & mask_; }
   template <bool kWrite>
@@ -137,7 +137,7 @@ class Walk {
   std::array<uint64_t, kRing> ring_ = {};
 };
 
-// ns a step of about `seconds` of steps.
+// ns per iteration, over about `seconds`.
 template <class Steps>
 double Slice(double seconds, const Steps& steps) {
   constexpr uint64_t kUpdateFunctions = 1024;
@@ -170,7 +170,7 @@ Floor FindFloor(Walk* walk, double slice_seconds) {
       best_slice = best_slice == 0 ? ns : std::min(best_slice, ns);
     }
   }
-  constexpr double kSame = 1.02;  // of two that are as good the one with fewer lines under way
+  constexpr double kSame = 1.02;  // of two equally good candidates, the one with fewer outstanding lines wins
   Floor best;
   for (size_t i = 0; i < slices.size(); ++i) {
     const double ns = Median(slices[i]);
@@ -179,7 +179,7 @@ Floor FindFloor(Walk* walk, double slice_seconds) {
   return best;
 }
 
-// Into the caches, as far as it fits.
+// Loads the table into the caches, as far as it fits.
 void Warm(const uint8_t* data, uint64_t bytes) {
   constexpr uint64_t kLargestWarm = uint64_t{64} << 20;
   uint64_t sum = 0;
@@ -201,7 +201,7 @@ MemoryFact MeasureSize(uint8_t* data, uint64_t bytes, double slice_seconds) {
   const Floor read = FindFloor<false>(&walk, slice_seconds);
   const Floor write = FindFloor<true>(&walk, slice_seconds);
   chase();
-  fact.latency_ns = Quantile(latencies, 0.25);  // a neighbour can only add
+  fact.latency_ns = Quantile(latencies, 0.25);  // noise can only add time
   fact.read_ns = read.ns;
   fact.read_misses = read.ahead;
   fact.write_ns = write.ns;
@@ -230,7 +230,7 @@ bool IsRange(std::string_view line, uint64_t* begin, uint64_t* end) {
   return second.ec == std::errc() && second.ptr != last && *second.ptr == ' ';
 }
 
-// Memory whose pages are taken from the front as they are needed.
+// Memory whose pages are touched from the front as they are needed.
 class Pages {
  public:
   static absl::StatusOr<Pages> Reserve(uint64_t bytes, bool huge) {
@@ -243,7 +243,7 @@ class Pages {
   uint8_t* data() const { return buffer_.data(); }
   uint64_t taken_bytes() const { return taken_bytes_; }
 
-  // False where the deadline is over, or is going to be, before all are taken.
+  // False if the deadline has passed, or would pass before all pages are touched.
   bool Take(uint64_t bytes, double deadline) {
     constexpr uint64_t kPiece = uint64_t{32} << 20;
     while (taken_bytes_ < std::max(bytes, kHugePageBytes)) {
@@ -260,7 +260,7 @@ class Pages {
     return true;
   }
 
-  // Whether what was taken is on huge pages indeed: the mapping's own word in /proc/self/smaps.
+  // Whether the touched memory really has huge pages, according to the mapping's entry in /proc/self/smaps.
   bool AreHuge() const {
     std::ifstream file("/proc/self/smaps");
     const auto address = reinterpret_cast<uint64_t>(buffer_.data());
@@ -276,7 +276,7 @@ class Pages {
  private:
   HugeBuffer buffer_;
   uint64_t taken_bytes_ = 0;
-  double seconds_a_byte_ = 0;  // that the last piece took
+  double seconds_a_byte_ = 0;  // of the last piece
 };
 
 uint64_t NumberIn(const std::string& path) {
@@ -285,7 +285,7 @@ uint64_t NumberIn(const std::string& path) {
   return file >> number ? number : UINT64_MAX;  // "max"
 }
 
-// What a control group and those above it leave. `root`: where the hierarchy is mounted.
+// Memory that the limits of a control group and its ancestors leave. `root`: the hierarchy's mount point.
 uint64_t FreeInGroups(const std::string& root, std::string path, const char* limit, const char* usage) {
   uint64_t free = UINT64_MAX;
   while (true) {
@@ -308,8 +308,8 @@ using Line = uint64_t __attribute__((vector_size(64), aligned(64), may_alias));
 
 Line LineOf(uint64_t word) { return Line{word, word, word, word, word, word, word, word}; }
 
-// Lines of `even` and of `odd` in turn. The compiler must not see what they are: it would call memset for zeros, which
-// has instructions of its own.
+// Stores lines of `even` and of `odd` in turn. The values are hidden from the compiler, which would call memset for
+// zeros, and memset uses other instructions.
 void Fill(uint8_t* data, uint64_t bytes, uint64_t even, uint64_t odd) {
   asm volatile("" : "+r"(even), "+r"(odd));
   const Line lines[2] = {LineOf(even), LineOf(odd)};
@@ -339,13 +339,13 @@ double GbPerSecond(uint64_t bytes, const Work& work) {
   return static_cast<double>(bytes) / std::max(Now() - start, 1e-9) * 1e-9;
 }
 
-// One of the values that lines are filled with, and over what.
+// The values that lines are filled with, and those that they had before.
 struct StoreTest {
   double MachineFacts::* target;
-  uint64_t even, odd, over;  // over: what the lines held; both lines' own where it is kLike
+  uint64_t even, odd, over;  // over: the lines' previous value; kLike: the same value as the new one
 };
 constexpr uint64_t kLike = ~uint64_t{0};
-constexpr uint64_t kOnes = 0x0000'0001'0000'0001;  // as an array of int that is filled with 1
+constexpr uint64_t kOnes = 0x0000'0001'0000'0001;  // an array of int filled with 1
 constexpr StoreTest kStoreTests[] = {{&MachineFacts::zero_fill_gb_s, 0, 0, kLike},
                                      {&MachineFacts::one_fill_gb_s, kOnes, kOnes, kLike},
                                      {&MachineFacts::alternating_fill_gb_s, 0, kOnes, kLike},
@@ -353,7 +353,7 @@ constexpr StoreTest kStoreTests[] = {{&MachineFacts::zero_fill_gb_s, 0, 0, kLike
                                      {&MachineFacts::ones_over_zeros_gb_s, kOnes, kOnes, 0}};
 enum : uint8_t { kZeros, kOnesOverOnes, kAlternating, kControl, kOnesOverZeros };
 
-// Beyond the noise: most passes with zeros are faster than nearly all with other values.
+// Zeros are cheaper beyond the noise if most passes with zeros are faster than nearly all with other values.
 bool AreCheaper(const std::vector<double>& zeros, const std::vector<double>& others) {
   constexpr double kLeastGain = 1.05;
   return zeros.size() >= kRounds && Quantile(zeros, 0.25) > Quantile(others, 0.75) * kLeastGain;
@@ -398,11 +398,11 @@ absl::Status CheckNotStopped(const MachineFactsOptions& options) {
   return absl::CancelledError("measuring the machine: ended early; accepted: to its end");
 }
 
-// All sizes on one kind of page. Leaves the pages to who goes on with them.
+// Measures all sizes on one kind of page. The caller may go on using the pages.
 absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t largest, bool huge, double deadline,
                                    MachineFacts* facts) {
   absl::StatusOr<Pages> pages = Pages::Reserve(largest, huge);
-  while (!pages.ok() && largest > kSmallestBytes) {  // as much as the limits of this process allow
+  while (!pages.ok() && largest > kSmallestBytes) {  // until the limits of this process allow it
     largest /= 2;
     facts->is_cut = true;
     pages = Pages::Reserve(largest, huge);
@@ -414,7 +414,7 @@ absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t 
     if (options.progress)
       options.progress("random lines of " + SizeText(bytes) + (huge ? " on huge pages" : " on small pages"));
     QUERN_RETURN_IF_ERROR(CheckNotStopped(options));
-    // At least the caches are measured, however little time there is.
+    // Measures at least the caches, however little time there is.
     if (!pages->Take(bytes, deadline) || (Now() > deadline && bytes > kHugePageBytes)) {
       facts->is_cut = true;
       break;
@@ -426,7 +426,7 @@ absl::StatusOr<Pages> MeasurePages(const MachineFactsOptions& options, uint64_t 
   return pages;
 }
 
-// What was measured of both kinds of page stands together, by size.
+// Interleaves the facts of both kinds of page, by size.
 void SortMemory(MachineFacts* facts) {
   std::sort(facts->memory.begin(), facts->memory.end(), [](const MemoryFact& a, const MemoryFact& b) {
     return std::pair(a.bytes, a.huge_pages) < std::pair(b.bytes, b.huge_pages);
@@ -467,11 +467,11 @@ uint64_t FreeMemoryBytes() {
 void FindCaches(MachineFacts* facts) {
   const bool has_huge =
       std::any_of(facts->memory.begin(), facts->memory.end(), [](const MemoryFact& fact) { return fact.huge_pages; });
-  std::vector<std::pair<uint64_t, double>> curve;  // on one kind of page: huge ones, where translations do not miss
+  std::vector<std::pair<uint64_t, double>> curve;  // on one kind of page; preferably huge: no translation misses
   for (const MemoryFact& fact : facts->memory)
     if (fact.huge_pages == has_huge) curve.emplace_back(fact.bytes, fact.latency_ns);
   std::sort(curve.begin(), curve.end());
-  // A smaller table is not slower: what was more is noise.
+  // A smaller table is never slower; the excess is noise.
   for (size_t i = curve.size(); i-- > 1;) curve[i - 1].second = std::min(curve[i - 1].second, curve[i].second);
   constexpr double kRise = 1.3;  // from one size to the next
   std::array<uint64_t, 3> ends = {};
@@ -496,7 +496,7 @@ absl::StatusOr<MachineFacts> MeasureMachine(const MachineFactsOptions& options) 
   {
     QUERN_ASSIGN_OR_RETURN(const Pages pages,
                            MeasurePages(options, largest, true, start + kHugePagesEnd * options.seconds, &facts));
-    // Beyond the caches, if the pages that there are go so far; more would take too long.
+    // A size beyond the caches if there are enough pages; a larger one would take too long.
     const uint64_t wanted =
         std::clamp(2 * std::bit_ceil(facts.signature.l3_bytes), uint64_t{64} << 20, uint64_t{256} << 20);
     const uint64_t bytes = std::min(wanted, pages.taken_bytes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine's memory does, measured: virtual machines report caches that they do not have.
+// Measurements of this machine's caches and memory, since virtual machines report caches that they do not have.
 #ifndef QUERN_CODEGEN_MACHINE_MACHINE_FACTS_H_
 #define QUERN_CODEGEN_MACHINE_MACHINE_FACTS_H_
 
@@ -16,14 +16,14 @@
 
 namespace quern {
 
-// Which machine it is: what a profile was measured on, and whether it fits this one. One line of text: "name=value"
-// words.
+// Identifies a machine: the one that a profile was measured on, or this one, to decide whether the profile fits. As
+// text, one line of "name=value" words.
 struct MachineSignature {
-  std::string cpu_name;                 // "AMD EPYC 9R45": as the system says it; "" where it does not
+  std::string cpu_name;                 // "AMD EPYC 9R45": as the system reports it; "": not reported
   std::string cpu;                      // LLVM's name
-  std::string microcode;                // "0xb10101f"; "" unknown
-  std::string hypervisor;               // "kvm"; "" none seen
-  uint32_t cores = 0;                   // logical ones that this process may use
+  std::string microcode;                // "0xb10101f"; "": unknown
+  std::string hypervisor;               // "kvm"; "": none detected
+  uint32_t cores = 0;                   // logical cores that this process may use
   uint64_t l2_bytes = 0, l3_bytes = 0;  // as reported
   std::string huge_pages;               // "always", "madvise", "never": /sys/kernel/mm/transparent_hugepage/enabled
 
@@ -32,51 +32,51 @@ struct MachineSignature {
 MachineSignature HostSignature();
 std::string PrintSignature(const MachineSignature& signature);
 absl::StatusOr<MachineSignature> ParseSignature(std::string_view text);
-// What differs, for people: "cpu znver4 here, znver5 in the profile; l3_bytes .."; "" where all that matters to tuning
-// is the same: microcode comes with every update and cores with every taskset, and neither moves the distances.
+// The differences, for people: "cpu znver4 here, znver5 in the profile; l3_bytes .."; "" if all that matters to tuning
+// is the same. Microcode changes with updates and cores with every taskset; neither changes the best distances.
 std::string SignatureDifference(const MachineSignature& here, const MachineSignature& there);
 
-// Random lines of one size of memory.
+// Accesses to random cache lines of a table of one size.
 struct MemoryFact {
   uint64_t bytes = 0;
-  bool huge_pages = false;   // asked for, and given
-  double latency_ns = 0;     // of a load that the next one waits for
-  double read_ns = 0;        // a line, at the best number of misses under way: the floor F
+  bool huge_pages = false;   // requested and granted
+  double latency_ns = 0;     // of a load whose result is the next load's address
+  double read_ns = 0;        // a line, with the best number of outstanding misses: the floor F
   uint32_t read_misses = 0;  // that number
-  double write_ns = 0;       // the same of lines that are written
+  double write_ns = 0;       // a line that is also written
   uint32_t write_misses = 0;
 };
 
 struct MachineFacts {
   MachineSignature signature;
-  std::string features;  // of the CPU, as LLVM names those that are there: "avx2 bmi2 ..."; not kept in profiles
+  std::string features;            // that the CPU has, by LLVM's names: "avx2 bmi2 ..."; not kept in profiles
   std::vector<MemoryFact> memory;  // by size, with and without huge pages
   uint64_t l1_bytes = 0, l2_bytes = 0,
-           l3_bytes = 0;  // effective: where latency begins to rise; 0: no such step was seen
+           l3_bytes = 0;  // effective sizes: where latency begins to rise; 0: no rise was found
   double sequential_read_gb_s = 0, sequential_write_gb_s = 0, sequential_copy_gb_s = 0;
-  // Stores of zeros over zeros beside stores of ones over ones and others, GB/s; "Hardware Store Elimination" (Downs,
-  // 2020). Alternating: a line of zeros, a line of ones, each over its like; its control: a line of ones, a line of
-  // twos.
+  // Fills of memory, GB/s: zeros over zeros compared with ones over ones and others. Alternating: lines of zeros and of
+  // ones in turn, each over its like; its control: lines of ones and of twos. *Source*: "Hardware Store Elimination"
+  // (Downs, 2020).
   double zero_fill_gb_s = 0, one_fill_gb_s = 0, alternating_fill_gb_s = 0, alternating_control_gb_s = 0,
          ones_over_zeros_gb_s = 0;
   bool zero_stores_are_cheaper = false;  // beyond the noise
-  double seconds = 0;                    // that measuring took
-  bool is_cut = false;                   // larger tables were left out for want of time or memory; not kept in profiles
+  double seconds = 0;                    // that the measurements took
+  bool is_cut = false;                   // lack of time or memory left out larger tables; not kept in profiles
 };
 
 struct MachineFactsOptions {
-  double seconds = 3;                                // at most, about
-  uint64_t max_bytes = 0;                            // largest table; 0: 2 GiB or half of the memory that is free
-  std::function<void(const std::string&)> progress;  // what is measured now; may be empty
+  double seconds = 3;                                // approximate limit
+  uint64_t max_bytes = 0;                            // largest table; 0: 2 GiB, or half of the free memory
+  std::function<void(const std::string&)> progress;  // called with the current measurement; may be empty
   const std::atomic<bool>* stop = nullptr;           // set: ends with Cancelled before the next table
 };
 
-// *Cost*: options.seconds. *Threads*: one at a time; nothing else should run. *Errors*: ResourceExhausted where no
-// memory can be had; Cancelled.
+// *Cost*: options.seconds. *Threads*: one at a time; nothing else should run. *Errors*: ResourceExhausted without
+// memory; Cancelled.
 absl::StatusOr<MachineFacts> MeasureMachine(const MachineFactsOptions& options = {});
 
-// Bytes that this process may still take: what the system has available, or what its control groups leave of their
-// limits.
+// Bytes that this process may still allocate: the system's available memory, or what remains below the limits of its
+// control groups.
 uint64_t FreeMemoryBytes();
 // Sets l1_bytes, l2_bytes and l3_bytes from the latencies of `memory`.
 void FindCaches(MachineFacts* facts);
@@ -88,7 +88,7 @@ std::string FactsJson(const MachineFacts& facts);
 std::vector<std::string> FactLines(const MachineFacts& facts);
 absl::Status ParseFactLine(std::string_view line, MachineFacts* facts);
 
-// What estimates of prefetch distances go by.
+// The model that estimates of prefetch distances are made from.
 MemoryModel ModelOf(const MachineFacts& facts, const Machine& machine);
 
 }  // namespace quern

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of a machine as text: lines of a profile, a table for people, JSON; and what estimates of prefetch distances
-// take from them.
+// Facts of a machine as text: lines of a profile, a table for people, JSON; and the memory model that is made from
+// them.
 //
-//     fact memory bytes=268435456 huge_pages=1 latency_ns=98.120 read_ns=5.310 read_misses=32 write_ns=9.870
-//     write_misses=16 fact caches l1_bytes=32768 l2_bytes=1048576 l3_bytes=16777216
+//     fact memory bytes=268435456 huge_pages=1 latency_ns=98.120 read_ns=5.310 read_misses=32 write_ns=9.870 ..
+//     fact caches l1_bytes=32768 l2_bytes=1048576 l3_bytes=16777216
 //
-// A fact is a list of fields, the same list for printing and parsing; numbers have three decimals, whatever the locale
-// of the host process says a decimal point is.
+// One list of a fact's fields serves printing and parsing. Numbers have three decimals and a decimal point in every
+// locale.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -20,7 +20,7 @@ namespace {
 constexpr double kLargestNumber = 1e9;
 constexpr uint32_t kNumClasses = kLargestSizeClass - kSmallestSizeClass + 1;
 
-// One of the pointers is set.
+// Exactly one of the pointers is set.
 struct Field {
   const char* name;
   double* number = nullptr;
@@ -45,7 +45,7 @@ Fields FieldsOf(MemoryFact* fact) {
           Count("write_misses", &fact->write_misses)};
 }
 
-// What a machine has one of.
+// Facts that a machine has once.
 struct Group {
   const char* name;
   Fields fields;
@@ -230,7 +230,7 @@ std::string SignatureJson(const MachineSignature& of) {
 
 // ---- model -----------------------------------------------------------------------------------------------------
 
-// Of that size class on the pages that tables lie on where the system gives them; null: not measured.
+// The fact of a size class, on huge pages if there are any, since tables use them; null: not measured.
 const MemoryFact* FactOfClass(const MachineFacts& facts, uint32_t size_class) {
   const MemoryFact* found = nullptr;
   for (const MemoryFact& fact : facts.memory)
@@ -299,7 +299,7 @@ MemoryModel ModelOf(const MachineFacts& facts, const Machine& machine) {
   const MemoryFact* last = nullptr;
   for (uint32_t i = 0; i < kNumClasses; ++i) {
     const MemoryFact* fact = FactOfClass(facts, kSmallestSizeClass + i);
-    // Beyond the largest size that was measured memory is what it was there, if that was beyond the caches.
+    // Beyond the largest measured size, memory is as fast as there, provided that size was beyond the caches.
     if (fact == nullptr && last != nullptr && last->bytes > measured.l3_bytes) fact = last;
     if (fact == nullptr) continue;
     model.latency_ns[i] = fact->latency_ns;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which machine is this? A profile carries the answer, so that distances which were measured on one machine are not
-// used on another:
+// The signature that identifies a machine. A profile contains it, so that distances measured on one machine are not
+// used on another. It is one line, here in two:
 //
 //     cpu_name="AMD EPYC 9R45" cpu=znver5 microcode=0xb10101f hypervisor=kvm l2_bytes=1048576 l3_bytes=33554432
-//     huge_pages=madvise cores=2
+//         huge_pages=madvise cores=2
 //
-// Every fact is what the system says and may be wrong; that does no harm, since it is only compared with what the same
-// system said before. A value stands in quotes where it is empty or has characters other than letters, digits and
-// ._+-/:, and there \ goes before " and \.
+// Every field is what the system reports and may be wrong. That does no harm, since it is only compared with earlier
+// reports of the same system. A value is quoted if it is empty or has characters other than letters, digits and
+// ._+-/:. In quotes, \ precedes " and \.
 //
-// The hypervisor says its name itself: CPUID's leaf 0x40000000, which processors leave to it, holds twelve characters
-// in three registers. "KVMKVMKVM" is KVM. Elsewhere the firmware's maker stands in for it, which a hypervisor fills in
-// too.
+// CPUID's leaf 0x40000000, which processors reserve for hypervisors, has the hypervisor's name: twelve characters in
+// three registers. "KVMKVMKVM" is KVM. Other architectures use the firmware's vendor, which a hypervisor sets too.
 #include <sched.h>
 
 #include <algorithm>
@@ -52,7 +51,7 @@ std::string CpuInfo(std::string_view name) {
   return "";
 }
 
-// Of "always [madvise] never" the word in brackets.
+// The word in brackets in "always [madvise] never".
 std::string HugePagePolicy() {
   const std::string line = FirstLine(kHugePagesFile);
   const size_t open = line.find('['), close = line.find(']');
@@ -62,7 +61,7 @@ std::string HugePagePolicy() {
 
 #if defined(__x86_64__)
 std::string Hypervisor() {
-  constexpr uint32_t kIsGuest = 1u << 31;  // of ECX of leaf 1
+  constexpr uint32_t kIsGuest = 1u << 31;  // a bit of ECX in leaf 1
   constexpr uint32_t kHypervisorLeaf = 0x40000000;
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kIsGuest) == 0) return "";
@@ -91,7 +90,7 @@ uint32_t UsableCores() {
   return static_cast<uint32_t>(CPU_COUNT(&cores));
 }
 
-// What a text form can hold: one line.
+// Reduces text to what the text form can hold: one line.
 std::string Printable(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
@@ -100,15 +99,15 @@ std::string Printable(std::string text) {
 
 // ---- text ------------------------------------------------------------------------------------------------------
 
-// One field: text or number, the other is null.
+// One field: a text or a number; the other pointer is null.
 struct Field {
   const char* name;
   std::string MachineSignature::* text;
   uint64_t MachineSignature::* bytes;
-  bool matters;  // to tuning
+  bool matters;  // whether a difference matters to tuning
 };
 
-// `cores`, of another type, stands behind the texts.
+// `cores`, which has another type, follows the texts.
 constexpr Field kFields[] = {
     {"cpu_name", &MachineSignature::cpu_name, nullptr, true},
     {"cpu", &MachineSignature::cpu, nullptr, true},
@@ -138,7 +137,7 @@ std::string Quote(const std::string& text) {
   return quoted + "\"";
 }
 
-// Takes "name=value" off the front of *rest.
+// Removes "name=value" from the front of *rest.
 bool TakeWord(std::string_view* rest, std::string* name, std::string* value) {
   const size_t equals = rest->find('=');
   if (equals == std::string_view::npos) return false;
@@ -169,7 +168,7 @@ bool ParseWhole(const std::string& text, Number* number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// Answers the index of the field, or -1.
+// Returns the index of the field, or -1.
 int SetField(const std::string& name, const std::string& value, MachineSignature* signature) {
   if (name == "cores") return ParseWhole(value, &signature->cores) ? static_cast<int>(std::size(kFields)) : -1;
   for (const Field& field : kFields) {

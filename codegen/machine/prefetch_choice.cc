@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formula. While one line is under way others can be: 130 ns of latency and 3 ns a line, where many are, make 44
-// lines that cover it. Rows do not come evenly, so twice as many are prefetched, and the next power of two is taken:
-// 88, 128. By size class:
+// The formula. Several lines can be loaded at the same time: with 130 ns of latency and 3 ns a line when many are
+// outstanding, 44 lines cover the latency. Rows come unevenly, so the distance is twice as much, rounded up to a power
+// of two: 88, 128. By size class:
 //
-//     2^20 bytes     5 ns, a hit in L2             0    less than asking costs
+//     2^20 bytes     5 ns, a hit in L2             0    less than a prefetch costs
 //     2^25 bytes    20 ns, 1.2 ns a line    34 -> 64    in L3
 //     2^27 bytes   130 ns, 3 ns a line      87 -> 128   in memory
 //
-// which for caches of 1 MiB and 32 MiB is the schedule "0@1M,64@32M,128". Latencies are the machine's where a profile
-// has measured them, and these three numbers elsewhere. What a profile says of the loop itself comes first (profile.h).
+// For caches of 1 MiB and 32 MiB this gives the schedule "0@1M,64@32M,128". The latencies are those that a profile has
+// measured, otherwise these three numbers. A profile's entries for the loop itself take precedence (profile.h).
 #include "codegen/machine/prefetch_choice.h"
 
 #include <algorithm>
@@ -28,22 +28,22 @@ bool HasVariable(const ColumnType& type) { return !type.is_dictionary && IsVaria
 
 uint64_t BytesOf(uint32_t size_class) { return uint64_t{1} << size_class; }
 
-// A load that is there sooner is not asked for: the instructions to ask take as long.
+// A load with a smaller latency is not prefetched: the instructions for the prefetch take as long.
 constexpr double kPrefetchNs = 6;
-// Lines in flight beyond those that cover the latency (of 37 cells that `quern tune` found better ones for, most wanted
-// fewer than four times as many: 6 MiB, 13 ns and 1.2 ns a line: 16 rows ahead 3.5 ns a probe, 128 ahead 3.8).
+// Outstanding lines per line that covers the latency (of 37 cells for which `quern tune` found better settings, most
+// needed fewer than four: with 6 MiB, 13 ns and 1.2 ns a line, distance 16 takes 3.5 ns a probe, distance 128 3.8).
 constexpr double kBursts = 2;
 constexpr uint32_t kLeastDistance = 8;
-constexpr uint32_t kMostDistance = 128;  // what is further ahead begins to push out what was asked for before
+constexpr uint32_t kMostDistance = 128;  // a larger distance begins to evict lines that were prefetched before
 constexpr uint32_t kCollisionDistance =
-    24;  // rows whose next bytes are asked for, where strings tie (collision_sort.cc)
+    24;  // rows, among collided strings, whose next bytes are prefetched (collision_sort.cc)
 
-// Where asking begins to pay, whatever the latencies. Words of groups are looked for eight at a time, none of which
-// waits for another: that gains by prefetching only from a quarter of the L3 cache on (100,000 groups of 32 bytes: 6.7
-// ns a row without, 7.1 with; 300,000: 13.5 and 9.9; `agg_bench --benchmark_filter=groups`).
+// The table size from which prefetch pays, whatever the latencies. Packed keys of groups are looked up eight at a time,
+// independently, so prefetch gains only above a quarter of the L3 cache (100,000 groups of 32 bytes: 6.7 ns a row
+// without, 7.1 with; 300,000: 13.5 and 9.9; `agg_bench --benchmark_filter=groups`).
 uint64_t GateBytes(PrefetchLoop loop, const MemoryModel& model) {
-  // Sorted rows are read one after another and none waits for another (four columns, 1.5 MiB: 2.4 ns a row without, 5.7
-  // with; 3 MiB: 8.4 and 5.9).
+  // Sorted rows are read one after another, independently (four columns, 1.5 MiB: 2.4 ns a row without, 5.7 with; 3
+  // MiB: 8.4 and 5.9).
   if (loop == PrefetchLoop::kGather) return 2 * model.l2_bytes;
   if (loop == PrefetchLoop::kCollision) return model.l2_bytes / 2;
   const bool is_packed_key_groups = loop == PrefetchLoop::kUpdateDense || loop == PrefetchLoop::kUpdateOpen;
@@ -57,7 +57,7 @@ uint32_t DistanceOf(const MemoryModel& model, uint32_t class_number) {
   return std::clamp(std::bit_ceil(static_cast<uint32_t>(rows)), kLeastDistance, kMostDistance);
 }
 
-// Up to where a class goes: that of a cache ends with the cache, also where its size is no power of two.
+// The end of a class. A cache's class ends with the cache, even if the cache's size is not a power of two.
 uint64_t EndOfClass(const MemoryModel& model, uint32_t class_number) {
   const uint64_t end = BytesOf(kSmallestSizeClass + class_number);
   for (const uint64_t cache : {model.l2_bytes, model.l3_bytes})
@@ -121,14 +121,14 @@ MemoryModel BelievedModel(const Machine& machine) {
 PrefetchSchedule EstimateSchedule(PrefetchLoop loop, KeyClass, const MemoryModel& model) {
   PrefetchSchedule schedule;
   schedule.entries.clear();
-  // Sorts read rows in blocks, which are short enough to be asked for as a whole, and in ties.
+  // Sorts read rows in blocks, which are short enough to be prefetched whole, and in prefix collisions.
   if (loop == PrefetchLoop::kGather || loop == PrefetchLoop::kCollision) {
     if (const uint64_t gate = GateBytes(loop, model); gate != 0) AddEntry(gate, SettingOf(loop, 0), &schedule);
     AddEntry(UINT64_MAX, SettingOf(loop, loop == PrefetchLoop::kGather ? kWholeBatch : kCollisionDistance), &schedule);
     return schedule;
   }
-  // Blocks of a build are short, and nothing but the place of a tuple is needed to ask for it (100,000 tuples into
-  // slots: 10 % less than 64 rows ahead; 3 M: 4 %).
+  // A build prefetches whole blocks, since they are short and a tuple's position suffices for its prefetch (100,000
+  // tuples into slots: 10 % less time than with distance 64; 3 M: 4 %).
   const bool builds_packed_keys = loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kBuildDense;
   const uint64_t gate = GateBytes(loop, model);
   for (uint32_t i = 0; i < kNumClasses; ++i) {

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profile says of a loop. Nobody measures all of loops x key classes x sizes x pipelines x threads, so a look-up
-// goes from near to far. Of a profile with these two entries
+// Looks up a loop's setting in a profile. Nobody measures all combinations of loops, key classes, sizes, pipelines and
+// threads, so a look-up accepts near entries if there is no exact one. Example, a profile with these two entries:
 //
-//     entry probe_open word 2^22 pipeline=1 threads=1 setting=48 ..
-//     entry probe_open word 2^27 pipeline=1 threads=1 setting=96 ..
+//     entry probe_open packed 2^22 pipeline=1 threads=1 setting=48 ..
+//     entry probe_open packed 2^27 pipeline=1 threads=1 setting=96 ..
 //
-// a join of i64 keys whose table has 3 MiB takes 48 (exact), one of 10 MiB too (2^24: nearest size, a factor of 4), one
-// of 100 MiB takes 96. Between equally near sizes the larger one counts, since to ask in vain costs less than to wait.
-// A table of 16 KiB is 7 classes from anything that was measured: default, which is the estimate of prefetch_choice.h.
-// Two probes in one pipeline, or strings as keys, take the same entries (same family) as long as nothing was measured
-// of them.
+// A join of i64 keys whose table has 3 MiB takes 48 (exact); so does one of 10 MiB (2^24: nearest size, a factor of 4);
+// one of 100 MiB takes 96. Between equally near sizes the larger one counts, since a useless prefetch costs less than a
+// wait. A table of 16 KiB is 7 classes from any measured size and takes the default, the estimate of prefetch_choice.h.
+// Two probes in one pipeline, or string keys, take the same entries (same family) until they are measured themselves.
 //
-// "Measured, and the default is best" is an answer too: the entry has no setting, and what is estimated here and now
-// counts.
+// An entry may also record that the default is best. It has no setting, and the present estimate counts.
 #include "codegen/machine/profile.h"
 
 #include <algorithm>
@@ -27,7 +25,7 @@ constexpr uint32_t kNearClasses = 2;  // a factor of 4
 
 uint32_t Distance(uint32_t a, uint32_t b) { return a < b ? b - a : a - b; }
 
-// How much of a cell an entry shares: whose measurements stand in for those of the cell, the lowest first.
+// How much an entry's cell differs from a cell; the entries with the lowest value replace missing measurements.
 uint32_t FamilyRank(const TuningCell& cell, const TuningCell& entry) {
   return (entry.keys != cell.keys ? 4u : 0u) + (entry.pipeline != cell.pipeline ? 2u : 0u) +
          (entry.threads != cell.threads ? 1u : 0u);
@@ -38,14 +36,14 @@ struct FoundEntry {
   ProfileMatch match = ProfileMatch::kDefault;
 };
 
-// Of two sizes, the one that says more of a cell's.
+// Whether one size is a better substitute for a cell's size than another.
 bool IsNearer(uint32_t size_class, uint32_t than, uint32_t wanted) {
   const uint32_t a = Distance(size_class, wanted), b = Distance(than, wanted);
   return a != b ? a < b : size_class > than;
 }
 
-// The nearest family that anything was measured of, and of that the nearest size. *Cost*: one look at each entry, since
-// plans are made for jobs of milliseconds.
+// The nearest measured family, and its nearest size. *Cost*: one pass over the entries, since plans are made for jobs
+// of milliseconds.
 FoundEntry FindEntry(const std::vector<ProfileEntry>& entries, const TuningCell& cell) {
   const ProfileEntry* best = nullptr;
   uint32_t best_rank = UINT32_MAX;
@@ -62,8 +60,8 @@ FoundEntry FindEntry(const std::vector<ProfileEntry>& entries, const TuningCell&
   return {best, best->cell == cell ? ProfileMatch::kExact : ProfileMatch::kNearestSize};
 }
 
-// Whether a setting counts: a plan does not know how many threads will run it, so one that wins at one thread must win
-// at as many as were tried, or the default stays. Entries of a cell lie side by side, by threads.
+// Whether a setting counts. The number of threads is unknown when a plan is made, so a setting must win at one thread
+// and at every other number that was measured, or the default stays. A cell's entries are adjacent, ordered by threads.
 bool Counts(const std::vector<ProfileEntry>& entries, const ProfileEntry& entry) {
   if (entry.is_default) return false;
   for (const ProfileEntry* other = &entry + 1; other != entries.data() + entries.size(); ++other) {
@@ -81,7 +79,7 @@ void AddEntry(uint64_t max_bytes, const PrefetchSetting& setting, PrefetchSchedu
   else schedule->entries.push_back({max_bytes, setting});
 }
 
-// The rungs of a schedule for tables of more than `begin` and up to `end` bytes.
+// The entries of a schedule for tables of more than `begin` and up to `end` bytes.
 void CopyEntries(const PrefetchSchedule& from, uint64_t begin, uint64_t end, PrefetchSchedule* schedule) {
   for (const ScheduleEntry& entry : from.entries) {
     if (entry.max_bytes <= begin) continue;
@@ -90,7 +88,7 @@ void CopyEntries(const PrefetchSchedule& from, uint64_t begin, uint64_t end, Pre
   }
 }
 
-// "profile: 9 sizes exact, 3 nearest size": the ways that were taken, in the order of their worth.
+// "profile: 9 sizes exact, 3 nearest size": how many sizes matched in each way, best match first.
 std::string OriginOf(const uint32_t (&counts)[4], const std::string& estimate_origin) {
   std::string text;
   for (const ProfileMatch match :
@@ -108,7 +106,7 @@ std::string EntryText(const ProfileEntry& entry) {
   return entry.is_default ? "default" : PrintSetting(entry.setting, DefaultHint(entry.cell.loop));
 }
 
-// What counts of an entry; times are never twice the same.
+// The parts of an entry that are compared; measured times always differ.
 bool SayTheSame(const ProfileEntry& first, const ProfileEntry& second) { return EntryText(first) == EntryText(second); }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tuning profile: what was measured of this machine's best prefetch settings, kept as text (FFTW's wisdom is the
-// model). A profile never changes results, only speed.
+// A tuning profile: the best prefetch settings measured on a machine, kept as text. A profile changes speed, never
+// results. *Source*: FFTW's wisdom is the model.
 #ifndef QUERN_CODEGEN_MACHINE_PROFILE_H_
 #define QUERN_CODEGEN_MACHINE_PROFILE_H_
 
@@ -18,11 +18,11 @@
 
 namespace quern {
 
-// What is tuned at a time.
+// The unit of tuning: one loop with one class of keys and one size of table.
 struct TuningCell {
   PrefetchLoop loop = PrefetchLoop::kProbeOpen;
   KeyClass keys = KeyClass::kPacked;
-  uint32_t pipeline = 1;  // such loops that take turns batch by batch, each over a table of this size
+  uint32_t pipeline = 1;  // number of such loops that take turns batch by batch, each over a table of this size
   uint32_t size_class = kSmallestSizeClass;
   uint32_t threads = 1;
 
@@ -36,10 +36,10 @@ std::string PrintCell(const TuningCell& cell);
 struct ProfileEntry {
   TuningCell cell;
   PrefetchSetting setting;
-  bool is_default = false;  // measured, and nothing beat the default beyond the noise: `setting` is not used
-  double ns = 0;            // a row, with `setting`; with the default; without prefetch
+  bool is_default = false;  // nothing beat the default beyond the noise; `setting` is not used
+  double ns = 0;            // ns a row: with `setting`; with the default; without prefetch
   double default_ns = 0, off_ns = 0;
-  double noise = 0;  // share of ns by which two runs of the same differ
+  double noise = 0;  // share of ns by which two measurements of one setting differ
 };
 
 enum class ProfileMatch : uint8_t { kExact, kNearestSize, kSameFamily, kDefault };
@@ -54,52 +54,52 @@ class Profile {
  public:
   MachineSignature machine;
   std::optional<MachineFacts> facts;
-  std::vector<ProfileEntry> entries;  // sorted by cell, each once
-  std::string path;                   // where it was read from; "" nowhere
+  std::vector<ProfileEntry> entries;  // sorted by cell; one entry a cell
+  std::string path;                   // the file it was read from; "": none
 
-  // All or nothing. *Errors*: InvalidArgument "NAME:LINE: ..." that names the word and what is accepted.
+  // Parses the whole text or fails. *Errors*: InvalidArgument "NAME:LINE: ..."; names the word and what is accepted.
   static absl::StatusOr<Profile> Parse(std::string_view text, std::string_view name);
   std::string Print() const;
 
-  // What a cell asks for. A size that was not measured takes the nearest one's within a factor of 4; other key classes
-  // and pipelines stand in for one that was not measured at all. `estimate` where nothing fits.
+  // The setting for a cell. An unmeasured size takes the setting of the nearest size within a factor of 4; an
+  // unmeasured key class or pipeline takes that of another. `estimate` if no entry fits.
   ProfileLookUp Find(const TuningCell& cell, const PrefetchSetting& estimate) const;
-  // The same for all sizes. *origin: where the estimate comes from, "estimate"; then, if entries say anything,
+  // The same for all sizes. *origin: on entry the origin of the estimate, "estimate"; on return, if entries were used,
   // "profile: 9 sizes exact, 3 nearest size, 5 default (estimate)".
   PrefetchSchedule Schedule(PrefetchLoop loop, KeyClass keys, uint32_t pipeline, const PrefetchSchedule& estimate,
                             std::string* origin) const;
 
-  // Puts entries in the place of those of the same cell.
+  // Adds entries; each replaces the entry of the same cell.
   void Put(const std::vector<ProfileEntry>& news);
 };
 
-// What makes a profile one of another machine; "" where it is of this one.
+// Why a profile belongs to another machine; "" if it belongs to this one.
 std::string ForeignMachine(const Profile& profile);
 
-// Of two profiles of one machine, the second one's entries winning. *Errors*: FailedPrecondition where the machines
-// differ.
+// Merges two profiles of one machine; entries of the second take precedence. *Errors*: FailedPrecondition if the
+// machines differ.
 absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& second);
-// A line for each cell that differs: "- .." in the first alone, "+ .." in the second, "~ .." in both.
+// A line for each cell that differs: "- .." in the first only, "+ .." in the second only, "~ .." in both.
 std::string DiffProfiles(const Profile& first, const Profile& second);
 
-// Where profiles are looked for: $QUERN_PROFILE alone if that is set ("off": nowhere), else
-// $XDG_CONFIG_HOME/quern/NAME, then /etc/quern/NAME; NAME goes by the signature.
+// The paths that are searched for a profile: only $QUERN_PROFILE if that is set ("off": none), otherwise
+// $XDG_CONFIG_HOME/quern/NAME, then /etc/quern/NAME; NAME is derived from the signature.
 std::vector<std::string> ProfilePlaces(const MachineSignature& machine);
-// The place that `quern tune` writes to. *Errors*: FailedPrecondition where there is none.
+// The path that `quern tune` writes to. *Errors*: FailedPrecondition if there is none.
 absl::StatusOr<std::string> ProfileHome(const MachineSignature& machine);
 
 absl::StatusOr<Profile> ReadProfile(const std::string& path);
-// Under a temporary name and renamed; makes the folder.
+// Writes a temporary file and renames it; creates the folder.
 absl::Status WriteProfile(const Profile& profile, const std::string& path);
 
-// What Compile goes by; null: none. Read at the first call from the first place that has one; a bad or foreign one is
-// one warning, and none. *Threads*: any.
+// The profile that Compile uses; null: none. The first call reads it from the first path that has a file; a file that
+// is malformed or belongs to another machine causes one warning and counts as none. *Threads*: any.
 std::shared_ptr<const Profile> ProfileOfProcess();
-// What it finds at first. *Errors*: none; a warning that was said is not said again.
+// The profile that ProfileOfProcess finds at its first call. *Errors*: none; no warning is repeated.
 std::shared_ptr<const Profile> FindProfile();
-// Takes its place; kernels that are compiled from now on go by it. Code is kept.
+// Replaces the profile of the process for kernels that are compiled from now on. Compiled code is kept.
 void SetProfileOfProcess(std::shared_ptr<const Profile> profile);
-// Another one after each change: what was planned under one number is not looked for under another. *Cost*: one load.
+// A number that changes with the profile, so that plans cached under an older number are not found. *Cost*: one load.
 uint64_t ProfileNumber();
 
 }  // namespace quern

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where profiles lie, and which one a process goes by. A profile is found by what it was measured on, so that a home
-// that several machines share holds one for each:
+// The files of profiles, and the profile that a process uses. A profile's name depends on the machine that it was
+// measured on, so that a home directory shared by several machines has one for each:
 //
-//     $QUERN_PROFILE                                             alone, where it is set; "off": none
-//     ~/.config/quern/znver5-1f0c9a3e.profile                    what `quern tune` writes: LLVM's name of the CPU, and
-//     a hash of the model /etc/quern/znver5-1f0c9a3e.profile                         and cache sizes
+//     $QUERN_PROFILE                             if set, the only path; "off": none
+//     ~/.config/quern/znver5-1f0c9a3e.profile    `quern tune` writes it; the name is LLVM's name of the CPU and a hash
+//                                                of the CPU's model and cache sizes
+//     /etc/quern/znver5-1f0c9a3e.profile
 //
-// The first place that has a file counts, and is read once in a process, when the first plan is made. A file that
-// cannot be used is one warning, and plans are made as if there were none: of a job that may run for hours nothing
-// depends on it but time.
+// The first path that has a file counts, and is read once in a process, when the first plan is made. A file that cannot
+// be used causes one warning, and plans are made without a profile: a profile affects only the time of a job, which may
+// run for hours.
 //
-// A profile holds numbers that are checked when they are read and that change nothing but when cache lines are asked
-// for, so unlike kernels (private_folder.h) it may be anybody's: /etc/quern is the administrator's.
+// The numbers of a profile are checked when they are read and affect nothing but when cache lines are prefetched. So,
+// unlike kernels (private_folder.h), a profile may belong to any user: /etc/quern is the administrator's.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/auxv.h>
@@ -43,14 +44,14 @@ absl::Status Failed(const char* what, const std::string& path, const std::string
   return absl::FailedPreconditionError(std::string(what) + ": " + Show(path) + " (" + why + "); accepted: " + accepted);
 }
 
-// FNV-1a; the name of a file, not its protection.
+// FNV-1a, for a file's name; it is not a protection.
 uint32_t HashOf(std::string_view text) {
   uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
 }
 
-// Of what stays as long as the machine is the same: no number of cores, which every container has its own of, and no
+// A hash of what stays the same on one machine. It excludes the number of cores, which differs by container, and the
 // microcode.
 std::string FileNameOf(const MachineSignature& machine) {
   std::string name = machine.cpu.empty() ? "cpu" : machine.cpu;
@@ -112,7 +113,7 @@ struct ProfileState {
   std::shared_ptr<const Profile> profile;
   std::atomic<uint64_t> number = 0;
 
-  // A child is born with the lock free, whatever other threads were doing.
+  // A forked child starts with the lock free, whatever other threads were doing.
   static ProfileState& OfProcess() {
     static auto* state = [] {
       auto* made = new ProfileState;
@@ -174,7 +175,7 @@ absl::Status WriteProfile(const Profile& profile, const std::string& path) {
 }
 
 std::shared_ptr<const Profile> FindProfile() {
-  // Of a program that has more rights than its user, the environment is the user's, and must not choose what it reads.
+  // In a program with more rights than its user, the user's environment must not choose which files it reads.
   if (getauxval(AT_SECURE) != 0) return nullptr;
   const bool is_asked_for = ReadVariable(Variable::kProfile).from_environment;
   for (const std::string& path : ProfilePlaces(HostSignature())) {
@@ -196,7 +197,7 @@ std::shared_ptr<const Profile> ProfileOfProcess() {
     std::lock_guard<std::mutex> lock(state.mutex);
     if (state.is_known) return state.profile;
   }
-  std::shared_ptr<const Profile> found = FindProfile();  // beside the lock, since it reads files and warns
+  std::shared_ptr<const Profile> found = FindProfile();  // without the lock, since it reads files and warns
   std::lock_guard<std::mutex> lock(state.mutex);
   if (!state.is_known) state.profile = std::move(found);
   state.is_known = true;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a profile: one thing a line, so that `grep`, `sort` and a text editor are tools for it.
+// The text of a profile: one item a line, so that `grep`, `sort` and a text editor work on it.
 //
 //     quern-profile 1
 //     machine cpu_name="AMD EPYC 9R45" cpu=znver5 ..                   the signature (machine_facts.h)
-//     fact ..                                                          what was measured of the machine, if it was
-//     entry probe_open word 2^24 pipeline=1 threads=1 setting=64 ns=3.1 default_ns=3.9 off_ns=9.2 noise=0.01
-//     entry probe_open word 2^15 pipeline=1 threads=1 setting=default ns=0.9 default_ns=0.9 off_ns=0.9 noise=0.02
+//     fact ..                                                          the machine's facts, if they were measured
+//     entry probe_open packed 2^24 pipeline=1 threads=1 setting=64 ns=3.1 default_ns=3.9 off_ns=9.2 noise=0.01
+//     entry probe_open packed 2^15 pipeline=1 threads=1 setting=default ns=0.9 default_ns=0.9 off_ns=0.9 noise=0.02
 //     end 2
 //
-// Empty lines and lines that begin with '#' say nothing. The last line counts the entries, so that a file that was cut
-// is not taken for a whole one; a wrong line anywhere, and nothing of the file is used. A number is written with six
-// digits and reads back as what was written, whatever the language of the process.
+// Empty lines and lines that begin with '#' are ignored. The last line has the number of entries, so that a truncated
+// file is detected; one wrong line rejects the whole file. A number is written with six digits and reads back as
+// written, in every locale.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -66,7 +66,7 @@ absl::Status ReadSizeClass(std::string_view word, uint32_t* size_class) {
   return absl::OkStatus();
 }
 
-// The fields of an entry behind its cell's three words.
+// The fields of an entry after its cell's three words.
 class EntryFields {
  public:
   explicit EntryFields(ProfileEntry* entry) : entry_(entry) {}
@@ -131,7 +131,7 @@ std::string PrintEntry(const ProfileEntry& entry) {
          " off_ns=" + PrintReal(entry.off_ns) + " noise=" + PrintReal(entry.noise) + "\n";
 }
 
-// Reads lines one by one; what they say is in `profile` when the last one has been read.
+// Reads lines one by one; `profile` is complete after the last one.
 class Reader {
  public:
   explicit Reader(Profile* profile) : profile_(profile) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM's view of a machine. Internal to codegen: LLVM types from here on.
+// LLVM's view of a machine. Internal to codegen, since it exposes LLVM's types.
 #ifndef QUERN_CODEGEN_MACHINE_TARGET_MACHINE_H_
 #define QUERN_CODEGEN_MACHINE_TARGET_MACHINE_H_
 

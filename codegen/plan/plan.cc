@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every choice about a kernel is made here, once, and printed. Example:
+// Makes and prints every choice about a kernel. Example:
 //
 //     plan join.inner keys=i64 build=f64
 //     layout = auto                       # table layout; auto: by the keys, ..; accepted: auto, unchained, dense, open
@@ -8,7 +8,7 @@
 //     ..
 //     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
 //
-// What stands before a '#' are overrides that make the same plan; what follows is for people.
+// The text before each '#' is an override; together they make the same plan. The text after it is for people.
 #include "codegen/plan/plan.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ bool ReadNumber(std::string_view text, uint64_t* value) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// Begins the messages about a value.
+// The beginning of messages about a value.
 std::string BadValue(std::string_view name) { return "bad value of plan parameter " + std::string(name) + ": "; }
 
 absl::Status Set(const NumberParameter& parameter, std::string_view value, uint32_t* target) {
@@ -51,7 +51,7 @@ absl::Status Set(const ChoiceParameter<Choice>& parameter, std::string_view valu
   return absl::OkStatus();
 }
 
-// applies: a schedule of a loop that the spec's kernel has; otherwise it is read and dropped.
+// applies: whether the spec's kernel has the schedule's loop; if not, the schedule is parsed and dropped.
 absl::Status Set(const ScheduleParameter& parameter, std::string_view value, bool applies, PrefetchSchedule* target,
                  ScheduleOrigin* origin) {
   absl::StatusOr<PrefetchSchedule> schedule = ParseSchedule(value, DefaultHint(parameter.loop));
@@ -68,7 +68,7 @@ bool HasPackedKeys(const KernelSpec& spec) {
   return WordBits(kernel_keys) != 0;
 }
 
-// Schedules of loops over words are taken for all keys, so that one list of parameters serves many specs.
+// Schedules of loops over packed keys are accepted for all keys, so that one list of parameters serves many specs.
 Scope OperatorsOf(Scope scope) {
   return scope == Scope::kPackedJoin ? Scope::kJoin : scope == Scope::kPackedAggregate ? Scope::kAggregate : scope;
 }
@@ -106,14 +106,14 @@ absl::Status PackedLayout(std::string_view layout, const char* accepted) {
                          "; accepted: " + accepted);
 }
 
-// By default a quarter of the L2 cache, since sorting wants as much again beside them (10 M prefixes of two words: 512
-// buckets 13 ns a prefix for all, 1024 of 156 KB 11, 2048 15; `sort_bench --benchmark_filter=keys`).
+// The default is a quarter of the L2 cache, since sorting needs as much memory again (10 M prefixes of two words take
+// 13 ns a prefix with 512 buckets, 11 with 1024 of 156 KB, 15 with 2048; `sort_bench --benchmark_filter=keys`).
 uint32_t BucketBytes(const KernelPlan& plan) {
   const uint64_t bytes = plan.bucket_bytes != 0 ? plan.bucket_bytes : plan.l2_bytes / thresholds::kBucketCacheShare;
   return static_cast<uint32_t>(std::clamp<uint64_t>(bytes, 4096, uint64_t{1} << 30));
 }
 
-// Printed as 0, so that a plan shows what is done.
+// Sets all schedules and distances to 0, so that a printed plan shows what is done.
 void StopPrefetching(KernelPlan* plan) {
   ForEachParameter(*plan, kSkipParameter, kSkipParameter,
                    [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule, ScheduleOrigin& origin) {
@@ -125,7 +125,7 @@ void StopPrefetching(KernelPlan* plan) {
 #include "runtime/rows/prefetch_distances.def"
 }
 
-// What parameters say about each other.
+// Constraints between parameters.
 absl::Status FinalisePlan(KernelPlan* plan) {
   std::vector<KeySpec> kernel_keys;
   for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
@@ -136,9 +136,9 @@ absl::Status FinalisePlan(KernelPlan* plan) {
   if (wants_word_table && WordBits(plan->spec) == 0) return PackedLayout(WordOf(plan->layout), "auto, unchained");
   if (plan->prefetch == PrefetchScheme::kOff) StopPrefetching(plan);
   if (plan->spec.op == Operator::kSort) plan->bucket_bytes = BucketBytes(*plan);
-  // A group cannot be longer than the batch that it is a part of.
+  // A group is part of a batch and cannot be longer.
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
-  // A string's field ends at a multiple of 8, so that the next field lies where it would have to anyway.
+  // A string's field ends at a multiple of 8, where the next field has to begin anyway.
   plan->inline_key_bytes = (plan->inline_key_bytes + 3) / 8 * 8 + 4;
   plan->inline_group_bytes = (plan->inline_group_bytes + 3) / 8 * 8 + 4;
   return absl::OkStatus();
@@ -152,7 +152,7 @@ std::string Line(std::string_view name, std::string_view value, const std::strin
   return setting + std::string(setting.size() < column ? column - setting.size() : 1, ' ') + "# " + meaning + "\n";
 }
 
-// Whether a plan of the spec prints it.
+// Whether a plan of the spec prints the parameter.
 template <class Parameter, class Value>
 bool IsShown(const Parameter& parameter, const Value& value, const KernelSpec& spec) {
   return IsIn(parameter.scope, spec) && !(parameter.is_for_tests && value == parameter.default_value);
@@ -192,7 +192,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
   plan.l2_bytes = machine.l2_bytes;
   plan.l3_bytes = machine.l3_bytes;
   const KeyClass keys = KeyClassOf(spec);
-  // Schedules are chosen by it, and may be given beside it.
+  // The choice of schedules depends on `pipeline`, and overrides may set both.
   for (const auto& [name, value] : overrides)
     if (name == "pipeline") QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   ForEachParameter(plan, kSkipParameter, kSkipParameter,
@@ -292,7 +292,7 @@ std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& pl
 
 namespace {
 
-// Operators follow those of their own loops alone.
+// An operator uses only the schedules of its own loops.
 void SetPrefetch(const KernelPlan& plan, PrefetchSchedules* schedules, PrefetchDistances* distances) {
   if (plan.prefetch == PrefetchScheme::kOff) return StopPrefetching(schedules, distances);
   ForEachParameter(plan, kSkipParameter, kSkipParameter,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel plan: every choice that is made for a spec on a machine. The only place where choices are made.
+// The kernel plan: every choice about how a kernel computes a spec on a machine. No other code makes such choices.
 #ifndef QUERN_CODEGEN_PLAN_PLAN_H_
 #define QUERN_CODEGEN_PLAN_PLAN_H_
 
@@ -26,17 +26,17 @@ namespace quern {
 
 class Profile;
 
-// --param NAME=VALUE, in the order given; the last of a name counts.
+// --param NAME=VALUE, in the order given; the last value of a name counts.
 using PlanOverrides = std::vector<std::pair<std::string, std::string>>;
 
 // Where a schedule comes from, for people: "given", "estimate", "profile: 9 sizes exact, 3 nearest".
 struct ScheduleOrigin {
   std::string text;
 
-  bool operator==(const ScheduleOrigin&) const { return true; }  // no part of what the plan is
+  bool operator==(const ScheduleOrigin&) const { return true; }  // not part of a plan's identity
 };
 
-// What tests and benches alone set: "test.hash" and so on.
+// Parameters that only tests and benches set: "test.hash" and so on.
 struct TestParameters {
 #define QUERN_TEST_NUMBER(scope, name, default_value, min, max, unit, meaning) uint32_t name = default_value;
 #define QUERN_TEST_CHOICE(scope, name, Type, default_value, meaning) Type name = Type::default_value;
@@ -54,32 +54,32 @@ struct KernelPlan {
   ScheduleOrigin name##_origin;
 #include "codegen/plan/plan_parameters.def"
   TestParameters test;
-  // Where the classes of table size begin and end; from the machine.
+  // The machine's cache sizes, which delimit the classes of table size.
   uint64_t l2_bytes = 0;
   uint64_t l3_bytes = 0;
 
   bool operator==(const KernelPlan&) const = default;
 };
 
-// Makes the plan. `profile`: of the machine that the plan is for; null: none. *Errors*: InvalidArgument for an unknown
-// parameter or a value out of range, with the accepted ones.
+// Makes the plan. `profile`: a profile of `machine`, or null. *Errors*: InvalidArgument for an unknown parameter or a
+// value out of range; the message lists what is accepted.
 absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
                                     const Profile* profile = nullptr);
 
-// First line "plan <spec>", then one "name = value  # meaning" a line. The values are as --param takes them.
+// The first line is "plan <spec>"; each further line is "name = value  # meaning", with the value as --param takes it.
 std::string PrintPlan(const KernelPlan& plan);
-// All numbers and choices, without prefetch settings: overrides that make this plan of another of the same spec.
+// All numbers and choices, without prefetch settings: the overrides that turn another plan of this spec into this one.
 PlanOverrides ParametersOf(const KernelPlan& plan);
-// The parameters that the code of a kernel depends on, as a JSON object; the others are data of its jobs. What is kept
-// on disk goes by them, so that another profile finds the same code.
+// The parameters that a kernel's code depends on, as a JSON object; the others are data of its jobs. The cache on
+// disk uses these as its key, so that a plan made with another profile finds the same code.
 std::string CodeParameters(const KernelPlan& plan);
 // The parameters as JSON object members, for --stats: {"layout":"unchained",...}.
 std::string PlanJson(const KernelPlan& plan);
 
-// What the plan means for the runtime: the descriptor with its tuning fields set, and the operator's options.
+// The plan in the runtime's terms: the descriptor with its tuning fields set, and the operator's options.
 std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& plan);
 JoinOptions MakeJoinOptions(const KernelPlan& plan);
-// *Errors*: NotFound for a host's function that is not registered.
+// *Errors*: NotFound for an aggregate function of the host that is not registered.
 absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan);
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan);

@@ -21,7 +21,7 @@ namespace quern {
 #define QUERN_CHOICE_END };
 #include "codegen/plan/plan_choices.def"
 
-// The word of a choice. The compiler warns of an enumerator that the table lacks.
+// The word for a choice. The compiler warns about an enumerator that is missing from the table.
 #define QUERN_CHOICE_BEGIN(Type)                  \
   constexpr std::string_view WordOf(Type choice) { \
     using enum Type;                              \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of plan_parameters.def, one after the other, with what a plan has for each.
+// Iterates the rows of plan_parameters.def, with a plan's value for each.
 #ifndef QUERN_CODEGEN_PLAN_PLAN_PARAMETERS_H_
 #define QUERN_CODEGEN_PLAN_PLAN_PARAMETERS_H_
 
@@ -55,7 +55,7 @@ void ForEachParameter(Plan& plan, const OnNumber& on_number, const OnChoice& on_
 #include "codegen/plan/plan_parameters.def"
 }
 
-// For the kinds of rows that a caller has no use for.
+// The callback for kinds of rows that a caller ignores.
 inline constexpr auto kSkipParameter = [](const auto&...) {};
 
 }  // namespace quern

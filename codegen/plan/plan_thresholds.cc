@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan's parameters say how a kernel is made and run; what its operator decides once it sees the data goes by
-// thresholds. Example:
+// A plan's parameters decide how a kernel is made and run; thresholds decide what its operator does once it sees the
+// data. Example:
 //
 //     # thresholds, which no parameter sets
-//     partitioned_build_rows = 131072 rows     # from which a build side is radix-partitioned, ..; figure
+//     partitioned_build_rows = 131072 rows     # from which a build side is radix-partitioned, ..; the table of ..
 //     small_key_range = 16384 keys             # range that is dense however few rows there are; guess
-//
-//     # adaptive gates, all open with adapt=off
-//     probe_prefetch = 1 of 8                  # prefetch of probes, table in a cache: the tag hits
 #include "codegen/plan/plan_thresholds.h"
 
 #include <cstdint>
@@ -16,7 +13,7 @@
 namespace quern {
 namespace {
 
-// The column of thresholds.def that says which operators have a threshold: a bit each.
+// The `operators` column of thresholds.def: one bit for each operator that has a threshold.
 enum Operators : uint8_t { kJoins = 1, kAggregations = 2, kSorts = 4, kFilters = 8, kStored = 7, kAll = 15 };
 
 Operators BitOf(Operator op) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `quern dump plan` says of the choices that no parameter sets (runtime/base/thresholds.def).
+// The part of `quern dump plan` about thresholds, which no parameter sets (runtime/base/thresholds.def).
 #ifndef QUERN_CODEGEN_PLAN_PLAN_THRESHOLDS_H_
 #define QUERN_CODEGEN_PLAN_PLAN_THRESHOLDS_H_
 

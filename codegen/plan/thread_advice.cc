@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread pays where it gets rows enough. Aggregations are another matter: two threads that meet the same groups make
-// each of them twice and merge them afterwards. That is nothing where groups are few, but with many it is three to six
-// times the work of one thread, which only more threads than that make up for. So one thread appends the first 65,536
-// rows to a table, whose number of groups tells which it is, and where there are many, as many three times over, to see
-// whether there are ever more:
+// A thread pays if it gets enough rows. Aggregations have a further cost: threads that meet the same groups each make
+// them, and the groups are merged afterwards. This costs next to nothing for few groups, but with many it is three to
+// six times the work of one thread, and only more threads than that make up for it. So one thread appends the first
+// 65,536 rows and counts the groups. If they are many, it appends three times as many rows again, to see whether their
+// number keeps growing:
 //
-//     600,000 rows,       4 groups         4 after 65,536 rows                       the others by all threads
-//     600,000 rows,  20,000 groups    19,200 after 65,536, 20,000 after 262,144      the others by all threads
-//     600,000 rows, 150,000 groups    16,384 after 65,536, 65,536 after 262,144      the others by one, of fewer than
-//     eight threads
+//     600,000 rows,       4 groups         4 after 65,536 rows                       all threads append the rest
+//     600,000 rows,  20,000 groups    19,200 after 65,536, 20,000 after 262,144      all threads append the rest
+//     600,000 rows, 150,000 groups    16,384 after 65,536, 65,536 after 262,144      one appends the rest, if fewer
+//                                                                                    than eight are available
 #include "codegen/plan/thread_advice.h"
 
 #include <algorithm>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job is an operator as hosts run it: a spec, a compiled kernel, a table of real rows, and batches that go through
-// it. Nothing is a model of a loop, so what is measured is what the loop costs with all that is around it. Example, the
-// cell "probe_open word 2^24":
+// it. It runs the real loop and not a model of it, so the measured cost includes everything around the loop. Example,
+// the cell "probe_open packed 2^24":
 //
 //     spec    join.inner keys=i64 build=i64          layout=open
 //     table   0.75 * 2^24 bytes: 310,000 tuples of 16 bytes in slots of which 40 % are taken
 //     run     120,000 probe rows, 2 ms, from where the last run ended; then the setting changes, and nothing else
 //
-// A table of a class lies in the middle of it, at three quarters of its upper end; where tables come in powers of two,
-// at what there is.
+// The table of a class has three quarters of the class's upper bound, the middle of the class; a table whose size is
+// always a power of two has that size.
 #include "codegen/tuning/job.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace tuning {
 namespace {
 
 constexpr double kPlaceInClass = 0.75;
-constexpr double kMostBatches = 1e9;  // of a run
+constexpr double kMostBatches = 1e9;  // in a run
 
 PrefetchSchedule* ScheduleOf(KernelPlan* plan, PrefetchLoop loop) {
   switch (loop) {
@@ -58,7 +58,7 @@ bool IsBuild(PrefetchLoop loop) {
   return loop == PrefetchLoop::kBuildDense || loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kBuildUnchained;
 }
 
-// Dense and open tables are for words, ties for strings, and what words alone say is not gathered.
+// Dense and open tables need packed keys, collisions need strings, and rows that key words give back are not gathered.
 bool HasJob(const TuningCell& cell) {
   const bool is_word = cell.keys == KeyClass::kPacked;
   switch (cell.loop) {
@@ -96,7 +96,7 @@ std::string SpecOf(const TuningCell& cell) {
   return "";
 }
 
-// The layout whose loop it is.
+// The layout that has the loop.
 PlanOverrides OverridesOf(PrefetchLoop loop) {
   switch (loop) {
     case PrefetchLoop::kBuildDense:
@@ -143,7 +143,7 @@ absl::StatusOr<JobKernel> MakeKernel(const TuningCell& cell, const TuningData& d
   job.kernel = compiled.kernel;
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
   QUERN_ASSIGN_OR_RETURN(job.plan, MakePlan(spec, host, options.overrides, data.facts));
-  job.data.facts = nullptr;  // the caller's, who may go
+  job.data.facts = nullptr;  // the caller's, which may not outlive the job
   return job;
 }
 
@@ -199,19 +199,18 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeTuningJob(const TuningCell& cell,
 
 namespace {
 
-// Loops by how often engines spend their time in them.
+// Loops in descending order of the time that engines spend in them.
 constexpr std::array<PrefetchLoop, kNumPrefetchLoops> kMostUsefulFirst = {
     PrefetchLoop::kProbeOpen,       PrefetchLoop::kUpdateOpen, PrefetchLoop::kProbeUnchained, PrefetchLoop::kProbeDense,
     PrefetchLoop::kUpdateDirectory, PrefetchLoop::kGather,     PrefetchLoop::kBuildUnchained, PrefetchLoop::kBuildOpen,
     PrefetchLoop::kUpdateDense,     PrefetchLoop::kCollision,  PrefetchLoop::kBuildDense,
 };
 
-// Larger than that, a table is built for longer than a race over its settings takes; what the classes below say stands
-// for them.
+// Building a larger table takes longer than the race over its settings; settings of the classes below stand in.
 constexpr uint32_t kLargestBuildClass = 27;
 
-// Of a measure: inside the L2 cache, between L2 and L3, near the end of L3, and in memory; sizes between take the
-// nearest one's.
+// The sizes for kMeasure: inside the L2 cache, between L2 and L3, near the end of L3, and in memory; sizes between them
+// take the nearest one's settings.
 std::vector<uint32_t> SizeClasses(TuningEffort effort, const MachineFacts& facts, uint64_t max_bytes) {
   const uint64_t l2_bytes = facts.l2_bytes != 0 ? facts.l2_bytes : facts.signature.l2_bytes;
   const uint64_t l3_bytes = facts.l3_bytes != 0 ? facts.l3_bytes : facts.signature.l3_bytes;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations. All groups are put in first; then a run appends rows of keys that are there, so that it finds groups
-// and changes them, and the table stays as large as it is:
+// Aggregations. All groups are inserted first; then a run appends rows with existing keys, so that it finds and updates
+// groups and the table keeps its size:
 //
 //     begin    numbers 0 .. n-1, each once             the table grows to its size
 //     run      a slice of a pool of random numbers     count and sum of each one's group
 //
-// The aggregation is told how many there will be, or tables would come in the sizes that they grow by.
+// The aggregation gets the number of groups in advance; otherwise tables would only have the sizes that growth
+// produces.
 //
-// Each thread has an aggregation of its own, as each appender of a shared one has a table of its own.
+// Each thread has its own aggregation, as each appender of a shared one has its own table.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -21,12 +22,12 @@ namespace quern::tuning {
 namespace {
 
 constexpr double kDirectoryBytesPerGroup = 16;
-// Of slots, which are the power of two above what 60 % would take; in the L2 cache above what 30 % would
+// Mean loads: the number of slots is the next power of two above a load of 60 %, or of 30 % in the L2 cache
 // (packed_key_groups.cc).
 constexpr double kOpenLoad = 0.45, kOpenLoadInL2 = 0.22;
 
-// As many groups as are asked for, or those for which the next block finds room in an open table of so many bytes: a
-// table that was about to grow is the same with a few groups less.
+// The requested number of groups, or as many as leave room for the next block in an open table of so many bytes: with a
+// few groups fewer, a table that was about to grow stays the same.
 uint64_t GivenGroups(const JobKernel& job) {
   const uint64_t groups = std::max<uint64_t>(job.data.build_rows / std::max(job.data.rows_per_key, 1u), 1);
   const uint64_t slots = std::bit_floor(job.data.group_bytes / job.kernel->groups->group()->tuple_bytes);
@@ -36,14 +37,14 @@ uint64_t GivenGroups(const JobKernel& job) {
   return is_near ? std::max<uint64_t>(groups - std::min<uint64_t>(groups / 2, job.plan.batch_size), 1) : groups;
 }
 
-// Groups that make a table of the cell's class.
+// The number of groups for a table of the cell's size class.
 uint64_t GroupsFor(const JobKernel& job) {
   if (job.data.build_rows != 0) return GivenGroups(job);
   const uint64_t tuple_bytes = job.kernel->groups->group()->tuple_bytes;
   if (job.cell.loop == PrefetchLoop::kUpdateDense) return job.RowsFor(static_cast<double>(tuple_bytes) + 1);
   if (job.cell.loop == PrefetchLoop::kUpdateDirectory)
     return job.RowsFor(static_cast<double>(tuple_bytes) + kDirectoryBytesPerGroup);
-  // Slots come in powers of two, and there is one more.
+  // The number of slots is a power of two plus one.
   const uint64_t slots = std::bit_floor((uint64_t{1} << job.cell.size_class) / tuple_bytes - 1);
   const double load = slots * tuple_bytes <= job.plan.l2_bytes ? kOpenLoadInL2 : kOpenLoad;
   return std::max<uint64_t>(static_cast<uint64_t>(static_cast<double>(slots) * load), 16);
@@ -61,7 +62,7 @@ class UpdateJob final : public TuningJob {
     QUERN_ASSIGN_OR_RETURN(const uint64_t row_bytes, BytesOfRow(maker));
     const uint64_t tables = uint64_t{job_.cell.threads} * job_.cell.pipeline;
     const uint64_t pool_rows = std::clamp(groups, kLeastPoolRows, kMostPoolRows);
-    // A table that grows is there twice.
+    // A growing table exists twice.
     QUERN_RETURN_IF_ERROR(CheckMemory((uint64_t{2} << job_.cell.size_class) * tables + pool_rows * (row_bytes + 8)));
     QUERN_ASSIGN_OR_RETURN(pool_, JobRows::Make(maker, NumbersOfPool(groups, job_.data)));
     for (uint32_t t = 0; t < job_.cell.threads; ++t) {
@@ -87,7 +88,7 @@ class UpdateJob final : public TuningJob {
   uint64_t table_bytes() const override { return workers_[0]->aggregates[0]->table_bytes(); }
 
  private:
-  // One thread's.
+  // The state of one thread.
   struct Worker {
     const UpdateJob& job;
     std::shared_ptr<MemoryBudget> budget = std::make_shared<MemoryBudget>();
@@ -112,7 +113,7 @@ class UpdateJob final : public TuningJob {
                                JobRows::Make(maker, NumbersInNoOrder(first, rows, groups)));
         for (const auto& aggregate : aggregates) QUERN_RETURN_IF_ERROR(aggregate->Append(made->View(0, rows)));
       }
-      // A table grows before a batch that might be all new.
+      // A table grows before a batch whose rows might all make new groups.
       return Update(kLeastPoolRows);
     }
 

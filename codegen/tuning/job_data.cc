@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key is a function of its number, and the functions are bijections where the type is wide enough: numbers 0 .. n-1
-// are the keys that a table holds, n and more are none of them. So a side is made in one pass, and a probe row hits or
-// misses as it is asked to:
+// A key is a function of its number, a bijection if the type is wide enough: a table holds the keys of the numbers
+// 0 .. n-1, and keys of n and more miss. So rows are made in one pass, and each probe row hits or misses as requested:
 //
 //     table of 4 keys      numbers 0 1 2 3, put in the order 2 0 3 1
 //     probe, 50 % hits     numbers 2 6 0 5                              2 hits
 //
 //     i64, spread          number 2 -> 0x975835de1c9756ce               SplitMix64
 //     i64, dense           number 2 -> 2
-//     utf8 of 16           number 2 -> "h2qtkpmfx0zc9ebw"               8 characters are a bijection of 40 bits, the
-//     rest are random
+//     utf8 of 16           number 2 -> "h2qtkpmfx0zc9ebw"               8 characters are a bijection
+//                                                                       of 40 bits, the rest are random
 //
-// Keys that are not alike follow Zipf's law: the k-th of n is chosen in proportion to k^-s. Rejection-inversion
-// (Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996) needs no
-// table and takes any s above 0.
+// Skewed keys follow Zipf's law: the k-th of n is chosen in proportion to k^-s. Rejection-inversion needs no table and
+// takes any s above 0. *Source*: Hörmann, Derflinger, "Rejection-inversion to generate variates from monotone discrete
+// distributions", 1996.
 #include "codegen/tuning/job_data.h"
 
 #include <algorithm>
@@ -72,7 +71,7 @@ uint64_t SplitMix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// A bijection of the next power of two, gone round until it comes out below n: twice on average at most.
+// Applies a bijection of the next power of two until the result is below n: at most twice on average.
 uint64_t Permute(uint64_t i, uint64_t n) {
   if (n < 2) return 0;
   const int bits = std::bit_width(n - 1);
@@ -114,7 +113,7 @@ void NumberColumn::PutText(uint64_t row, uint64_t number) {
   static constexpr char kCharacters[] = "0123456789abcdefghijklmnopqrstuv";
   uint8_t* const to = bytes_.data() + row * width_bytes_;
   std::memset(to, 'p', prefix_bytes_);
-  // Which of the beginnings, so that rows that tie are found in no order, a few together.
+  // Selects the shared prefix, so that rows with prefix collisions are scattered, a few to each prefix.
   if (prefix_bytes_ >= 8)
     for (uint32_t i = 0; i < 8; ++i)
       to[i] = static_cast<uint8_t>(kCharacters[(Scatter40(number / kRowsPerPrefix) >> (5 * i)) & 31]);
@@ -144,7 +143,7 @@ void NumberColumn::PutFixed(uint64_t row, uint64_t number) {
     return;
   }
   uint8_t* const to = bytes_.data() + row * width_bytes_;
-  // Of numbers, since random bits of a float may be no number.
+  // Converts from a number, since random bits may be a NaN.
   const auto float_number = values_ == Values::kZero ? 0.0 : static_cast<double>(number);
   const auto short_number = static_cast<float>(float_number);
   if (type_.id == TypeId::kF64) std::memcpy(to, &float_number, sizeof(float_number));
@@ -252,8 +251,7 @@ uint64_t KeyChooser::Next() {
   return hits_percent_ < 100 && Random() % 100 >= hits_percent_ ? number + n_ : number;
 }
 
-// ---- the machine
-// -----------------------------------------------------------------------------------------------------
+// ---- the machine ---------------------------------------------------------------------------------------------------
 
 uint64_t FreeMemoryBytes() {
   std::ifstream file("/proc/meminfo");
@@ -287,7 +285,7 @@ absl::Status OnThreads(uint32_t threads, const std::function<absl::Status(uint32
   std::vector<std::thread> others;
   try {
     for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(loop, thread);
-  } catch (const std::system_error&) {  // the limit of threads
+  } catch (const std::system_error&) {  // the system's limit of threads
     gives_up = true;
   }
   loop(0);

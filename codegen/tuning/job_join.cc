@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins. A probe job builds its table once and asks it with a pool of rows, a slice at a time; several joins of a
-// pipeline take turns batch by batch, so that the lines of one push out those of the other as they would in a query:
+// Joins. A probe job builds its table once and probes it with a pool of rows, a slice at a time. The joins of a
+// pipeline take turns batch by batch, so that they evict each other's cache lines as they would in a query:
 //
 //     pipeline=2     batch 0 -> join A, join B     batch 1 -> join A, join B     ..
 //
-// A build job builds the table again for each run, as often as a slice takes; only finalising is timed, since rows
-// arrive in order and wait for no line.
+// A build job rebuilds the table for each run, as often as fits a slice. Only finalising is timed, since rows arrive in
+// order and do not wait for cache lines.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -37,7 +37,7 @@ std::vector<ColumnType> WithResiduals(std::vector<ColumnType> columns, const Ker
   return columns;
 }
 
-// The build side of a job: its size, and its rows as they are asked for.
+// The build side of a job: its size, and its rows, made on demand.
 struct BuildRows {
   uint64_t num_rows = 0, num_keys = 0;
   RowMaker maker;
@@ -64,7 +64,7 @@ struct BuildRows {
     return absl::OkStatus();
   }
 
-  // Each of `threads` sides takes every so many-th batch.
+  // Batches go to the threads by turns.
   template <class Side>
   absl::Status AppendTo(Side* side, uint32_t thread, uint32_t threads) const {
     for (uint64_t batch = thread; batch < num_batches(); batch += threads) {
@@ -82,7 +82,7 @@ struct BuildRows {
 
 uint64_t BytesOf(const JoinStats& stats) { return stats.directory_bytes + stats.tuple_bytes; }
 
-// The source, the tuples as they are appended, the table.
+// Checks that the source, the appended tuples and the table fit in memory.
 absl::Status CheckFits(const JobKernel& job, const BuildRows& build, uint64_t pool_rows) {
   QUERN_ASSIGN_OR_RETURN(const uint64_t row_bytes, BytesOfRow(build.maker));
   const auto table = static_cast<uint64_t>(static_cast<double>(build.num_rows) * BytesPerRow(job));
@@ -100,8 +100,7 @@ absl::Status CheckLayout(const JobKernel& job, const JoinStats& stats) {
                                   "; accepted: that of the loop");
 }
 
-// ---- probing
-// ---------------------------------------------------------------------------------------------------------
+// ---- probing -------------------------------------------------------------------------------------------------------
 
 class ProbeJob final : public TuningJob {
  public:
@@ -139,7 +138,7 @@ class ProbeJob final : public TuningJob {
   uint64_t table_bytes() const override { return BytesOf(joins_[0]->stats()); }
 
  private:
-  // One thread's.
+  // The state of one thread.
   struct Worker {
     const ProbeJob& job;
     std::vector<std::unique_ptr<JoinProber>> probers;
@@ -180,8 +179,7 @@ class ProbeJob final : public TuningJob {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
-// ---- building
-// --------------------------------------------------------------------------------------------------------
+// ---- building ------------------------------------------------------------------------------------------------------
 
 class BuildJob final : public TuningJob {
  public:
@@ -213,7 +211,7 @@ class BuildJob final : public TuningJob {
   uint64_t table_bytes() const override { return table_bytes_; }
 
  private:
-  // Seconds of all threads.
+  // The seconds of all threads together.
   absl::StatusOr<double> BuildOnce(const std::shared_ptr<const Kernel>& kernel) {
     const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, std::make_shared<MemoryBudget>());
     const uint32_t threads = job_.cell.threads;

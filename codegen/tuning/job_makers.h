@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the jobs of all operators share.
+// Declarations that the jobs of all operators share.
 #ifndef QUERN_CODEGEN_TUNING_JOB_MAKERS_H_
 #define QUERN_CODEGEN_TUNING_JOB_MAKERS_H_
 
@@ -14,32 +14,32 @@
 
 namespace quern::tuning {
 
-// Rows that an operator takes at a time: of a pipeline a vector as engines pass on, so that the loops of one take turns
-// in the caches.
+// Rows that an operator takes at a time. A pipeline takes batches of the size that engines pass on, so that its loops
+// take turns in the caches.
 constexpr uint64_t kBatchRows = uint64_t{1} << 14;
 constexpr uint64_t kPipelineBatchRows = uint64_t{1} << 11;
-// Rows that a job asks a table with, over and over: more than a last-level cache has lines.
+// Rows that a job looks up in a table, over and over: more than a last-level cache has lines.
 constexpr uint64_t kLeastPoolRows = uint64_t{1} << 16;
 constexpr uint64_t kMostPoolRows = uint64_t{1} << 23;
 
-// A kernel with what is measured of it.
+// A kernel and the cell and data that it is measured for.
 struct JobKernel {
   TuningCell cell;
   TuningData data;
   std::shared_ptr<const Kernel> kernel;
-  KernelPlan plan;  // where nothing has been tuned
+  KernelPlan plan;  // untuned
 
-  // Rows of a side that make a table of the cell's class, if `bytes_per_row` is what each takes of it.
+  // Rows that make a table of the cell's size class if each takes `bytes_per_row` of it.
   uint64_t RowsFor(double bytes_per_row) const;
-  // The kernel as a plan with this setting, at all sizes, would have it.
+  // The kernel under a plan that has this setting at all sizes.
   std::shared_ptr<const Kernel> With(const PrefetchSetting& setting) const;
-  // What the plan says for a table of so many bytes.
+  // The plan's setting for a table of so many bytes.
   PrefetchSetting Planned(uint64_t table_bytes) const;
   uint64_t batch_rows() const { return cell.pipeline > 1 ? kPipelineBatchRows : kBatchRows; }
   uint32_t text_bytes() const { return data.key_bytes == 0 ? 16 : data.key_bytes; }
 };
 
-// How many rows a run takes: about slice_ms of them, by the last run.
+// The number of rows of a run: about slice_ms worth, judged by the last run.
 class SliceSize {
  public:
   SliceSize(double slice_ms, uint64_t batch_rows) : slice_ns_(slice_ms * 1e6), batch_rows_(batch_rows) {}
@@ -59,9 +59,9 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeUpdateJob(const JobKernel& kernel
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeGatherJob(const JobKernel& kernel);
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeCollisionJob(const JobKernel& kernel);
 
-// The numbers of rows [first, first + rows) of a side of n keys, in no order.
+// The numbers of rows [first, first + rows) of a table of num_keys keys, in pseudorandom order.
 std::vector<uint64_t> NumbersInNoOrder(uint64_t first, uint64_t rows, uint64_t num_keys);
-// Rows that ask for keys as the data says.
+// The numbers of probe rows, chosen by the data's hit rate and skew.
 std::vector<uint64_t> NumbersOfPool(uint64_t num_keys, const TuningData& data);
 
 }  // namespace quern::tuning

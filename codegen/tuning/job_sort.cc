@@ -5,8 +5,8 @@
 //     1,000,000 rows, slices of 200,000     sort, 5 runs, sort, 5 runs, ..
 //     1,000 rows                            sort and read, 17 times a run
 //
-// A tie job sorts strings of which sixteen each begin with the same bytes, so that rows that lie anywhere tie until the
-// sort has looked at bytes that entries do not hold; a run is a whole sort, or as many as fill a slice.
+// A collision job sorts strings that share their first bytes in groups of sixteen, so that scattered rows collide until
+// the sort reads bytes beyond the sort-key prefix. A run is a whole sort, or as many as fill a slice.
 #include <algorithm>
 #include <utility>
 
@@ -18,12 +18,12 @@
 namespace quern::tuning {
 namespace {
 
-constexpr uint32_t kCollisionPrefixBytes = 24;  // more than an entry's words hold
+constexpr uint32_t kCollisionPrefixBytes = 24;  // more than a sort-key prefix holds
 constexpr uint64_t kReadRows = 4096;            // at a time
-// Of a run, where a slice would take several sorts: sorting takes ten times as long as reading.
+// Rows read in a run at least, even if that takes several sorts: sorting takes ten times as long as reading.
 constexpr uint64_t kFewestReadRows = 16384;
 
-// The rows of a sort, and what is stored of each, by which schedules are looked up.
+// The rows of a sort, and the bytes stored for each, by which schedules are looked up.
 struct SortInputRows {
   uint64_t num_rows = 0;
   uint64_t bytes_per_row = 0;
@@ -40,7 +40,7 @@ struct SortInputRows {
                                          [](const ColumnType& t) { return t.id == TypeId::kRowId; });
     bytes_per_row = uint64_t{8} * (descriptor.num_words + (has_row_ids ? 1 : 0)) + descriptor.rows.tuple_bytes;
     num_rows = job.RowsFor(static_cast<double>(bytes_per_row));
-    constexpr uint64_t kEntryBytes = uint64_t{3} * 24;  // as placed, as sorted, and what sorting wants beside
+    constexpr uint64_t kEntryBytes = uint64_t{3} * 24;  // as placed, as sorted, and the sort's scratch space
     QUERN_RETURN_IF_ERROR(CheckMemory(num_rows * (source_bytes + 8 + bytes_per_row + kEntryBytes)));
     QUERN_ASSIGN_OR_RETURN(rows, JobRows::Make(maker, NumbersInNoOrder(0, num_rows, num_rows)));
     return absl::OkStatus();
@@ -58,8 +58,7 @@ struct SortInputRows {
   }
 };
 
-// ---- gathering
-// -------------------------------------------------------------------------------------------------------
+// ---- gathering -----------------------------------------------------------------------------------------------------
 
 class GatherJob final : public TuningJob {
  public:
@@ -94,7 +93,7 @@ class GatherJob final : public TuningJob {
   uint64_t table_bytes() const override { return input_.num_rows * input_.bytes_per_row; }
 
  private:
-  // One thread's.
+  // The state of one thread.
   struct Reader {
     SortReader reader;
     OutputBatch out;
@@ -131,11 +130,10 @@ class GatherJob final : public TuningJob {
   SortInputRows input_;
   std::shared_ptr<RowSort> sort_;
   std::vector<std::unique_ptr<Reader>> readers_;
-  uint64_t num_read_ = 0;  // of the present sort
+  uint64_t num_read_ = 0;  // in the present sort
 };
 
-// ---- ties
-// ------------------------------------------------------------------------------------------------------------
+// ---- collisions ----------------------------------------------------------------------------------------------------
 
 class CollisionJob final : public TuningJob {
  public:

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A captured job names a spec and a layout, and so the loops that it ran; each is a cell, with the job's own sizes
-// instead of the middle of a class. What the job took is shared out over its loops by their rows:
+// The spec and layout of a captured job determine the loops that it ran. Each loop is a cell, with the job's own sizes
+// instead of the middle of a class. The job's time is divided among its loops by their rows. Example, a captured line
+// (here in two) and its cells:
 //
-//     jobs=12 layout=open build_rows=1000000 probe_rows=59986052 hits=97.5 zipf=0.74 ns=512000000 spec=join.inner
-//     keys=i64 build=i64
+//     jobs=12 layout=open build_rows=1000000 probe_rows=59986052 hits=97.5 zipf=0.74 ns=512000000
+//         spec=join.inner keys=i64 build=i64
 //
-//     probe_open word 2^26    1,000,000 rows, 98 % hits, exponent 0.74     weight 12 * 512 ms * 60 / 61
-//     build_open word 2^26    1,000,000 rows                               weight 12 * 512 ms * 1 / 61
+//     probe_open packed 2^26    1,000,000 rows, 98 % hits, exponent 0.74     weight 12 * 512 ms * 60 / 61
+//     build_open packed 2^26    1,000,000 rows                               weight 12 * 512 ms * 1 / 61
 //
-// A profile has one setting for a cell, so of jobs that share one the dearest decides.
+// A profile has one setting for a cell, so the most expensive of the jobs that share a cell decides.
 #include "codegen/tuning/replay.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 namespace quern {
 namespace {
 
-// A loop of a job, and the rows that go through it.
+// A loop of a job and the number of its rows.
 struct LoopRows {
   PrefetchLoop loop;
   double rows;
@@ -66,7 +67,7 @@ TuningData DataOf(const KernelSpec& spec, const CapturedJob& job) {
     data.rows_per_key =
         static_cast<uint32_t>(std::max<int64_t>(std::llround(job.build_rows / std::max(job.keys, 1.0)), 1));
   }
-  // Rows that come out are what is gathered.
+  // The rows of the result are gathered.
   if (spec.op == Operator::kSort && spec.limit != 0) data.build_rows = std::min(data.build_rows, spec.limit);
   data.group_bytes = is_aggregate ? static_cast<uint64_t>(job.table_bytes) : 0;
   data.zipf = job.zipf;
@@ -81,7 +82,7 @@ bool Prefetches(const CapturedJob& job) {
                       [](const auto& param) { return param.first == "prefetch"; });
 }
 
-// Joins that took turns with this one's probes, as the host said when it compiled.
+// The number of joins that take turns with this one's probes, as the host gave it at compilation.
 uint32_t PipelineOf(PrefetchLoop loop, const CapturedJob& job) {
   const bool probes =
       loop == PrefetchLoop::kProbeDense || loop == PrefetchLoop::kProbeOpen || loop == PrefetchLoop::kProbeUnchained;

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // A race over settings, then a duel.
 //
-// A run of a setting takes about two milliseconds, and two runs of the same setting differ by some percent: a neighbour
-// on the machine, a clock that changes, a page that is mapped. What would measure one setting after the other blames
-// all of that on whichever was running. So candidates take turns, and each is judged by the median of its runs:
+// A run of a setting takes about two milliseconds, and two runs of the same setting differ by some percent, because of
+// a neighbour on the machine, a change of the clock rate, or a page fault. Measuring one setting after the other would
+// blame all of that on the setting that was running. So the candidates take turns, and the median of its runs counts
+// for each:
 //
 //     round 1   default  off   4    8    16   32   64   128  all
-//     round 2   all  128  64   32   16   8    4    off  default        backwards, so that a slow drift falls on all
-//     alike round 3   32   64   128  all  default                            2 runs were enough to see that the others
-//     lose
+//     round 2   all  128  64   32   16   8    4    off  default        backwards, so that slow drift affects all alike
+//     round 3   32   64   128  all  default                            two runs have shown that the others lose
 //     ..
 //
-// A candidate leaves after two runs when the faster of them is 30 % behind the leader's median, and after three when
-// its lower quartile is behind the leader's upper one. The default never leaves, nor does what won the race before: the
+// A candidate leaves after two runs if the faster of them is 30 % behind the leader's median, and after three if its
+// lower quartile is behind the leader's upper one. The default and the winner of the race before never leave, since the
 // others are compared to them.
 //
-// The first race is over distances. The distance that won then races against the same with other hints, stages, rows of
-// a group and of a batch, one of them at a time; a variant whose median is 1 % below the other's lower quartile takes
-// over if it wins a duel such as the one below, of two standard errors.
+// The first race is over distances. The winning distance then races against variants with another hint, other stages,
+// other rows of a group or of a batch, one change at a time. A variant whose median is 1 % below the other's lower
+// quartile replaces it if it wins a duel as described below, with two standard errors.
 //
-// Whoever is fastest of twenty has had luck as well. So the winner has to do it again: in pairs of runs, default and
-// winner by turns in front, none of which has been looked at before. The median m of the pairs' ratios has a standard
-// error of 1.2533 * 1.4826 * MAD / sqrt(pairs); three times that, and 1 % at least, is the noise, and the winner is
-// taken where m < 1 - noise. Example: 15 pairs whose ratios lie around 0.93 with a MAD of 0.02 have a noise of 2.9 %,
-// and 7 % are beyond it; around 0.98 they are not, and the default stays. Pairs in which a run was interrupted, 25 %
-// above its setting's lower quartile, are run again: what a busy machine does to a median of few runs is no noise of
-// the loop.
+// The fastest of twenty candidates was also lucky. So the winner has to win again, in new pairs of runs of default and
+// winner, either of which goes first by turns. The median m of the pairs' ratios has a standard error of
+// 1.2533 * 1.4826 * MAD / sqrt(pairs); the noise is three times that, but at least 1 %, and the winner is accepted if
+// m < 1 - noise. Example: 15 pairs with ratios around 0.93 and a MAD of 0.02 have a noise of 2.9 %, so a gain of 7 % is
+// accepted; around 0.98 the default stays. A pair in which a run was interrupted (25 % above its setting's lower
+// quartile) is repeated, since the effect of a busy machine on a median of few runs is not the loop's noise.
 //
-// Time is asked for before each run: one that would not end before the limit, if it took as long as the longest so far,
-// is not begun.
+// A run is not begun if it would end after the time limit, assuming that it takes as long as the longest so far.
 #include "codegen/tuning/search.h"
 
 #include <algorithm>
@@ -47,22 +45,23 @@ constexpr double kHopeless = 1.3;     // times the leader's median: out after tw
 constexpr double kLeastNoise = 0.01;  // less than that is not worth an entry
 constexpr double kStandardErrors = 3;
 constexpr double kVariantErrors =
-    2;  // between variants of what may win: a wrong choice costs no more than what was not seen
-// Standard error of a median in units of the MAD, times the root of how many values there are: 1.2533 for the median,
-// 1.4826 from MAD to standard deviation, both of a normal distribution.
+    2;  // between variants of a leader: a wrong choice costs no more than the difference that was missed
+// The standard error of a median in units of the MAD, times the square root of the number of values: 1.2533 for the
+// median, 1.4826 from MAD to standard deviation, both for a normal distribution.
 constexpr double kMedianError = 1.2533 * 1.4826;
-constexpr size_t kLeastPairs = 5;  // of a duel that decides anything
-// Times the lower quartile of the same setting's runs: a run above was interrupted. Pairs with such a run do not count,
-// and up to three times as many are run until there are enough.
+constexpr size_t kLeastPairs = 5;  // in a duel that counts
+// A run above this many times the lower quartile of its setting's runs was interrupted. A pair with such a run does not
+// count; up to three times as many pairs are run until there are enough.
 constexpr double kInterrupted = 1.25;
 
-// What an effort tries. Of a distance 0 = off and the default are always there; of the others, what the plan says.
+// The values that an effort tries. Distances always include 0 (off) and the default; the others include the plan's
+// value.
 struct EffortRow {
   std::vector<uint16_t> distances, group_rows, batch_rows;
   std::vector<PrefetchHint> hints;
-  uint32_t rounds;  // of a race at most
-  size_t pairs;     // of a duel
-  bool refines;     // the distance again, with what else was found
+  uint32_t rounds;  // in a race at most
+  size_t pairs;     // in a duel
+  bool refines;     // repeats the distances with the other values that won
 };
 
 EffortRow RowOf(TuningEffort effort) {
@@ -89,7 +88,7 @@ EffortRow RowOf(TuningEffort effort) {
   return {};
 }
 
-// Joins look at tuples in groups of their own; builds and sorts take their rows as they are stored.
+// Whether a loop has groups or batches: joins compare tuples in groups; builds and sorts take rows as they are stored.
 bool HasGroups(PrefetchLoop loop) {
   return loop == PrefetchLoop::kProbeDense || loop == PrefetchLoop::kProbeOpen || loop == PrefetchLoop::kProbeUnchained;
 }
@@ -98,7 +97,7 @@ bool HasBatches(PrefetchLoop loop) {
          loop == PrefetchLoop::kUpdateDirectory;
 }
 
-// The part of sorted values below which `share` of them lie.
+// The quantile of sorted values: `share` of them lie below it.
 double Quantile(const std::vector<double>& sorted, double share) {
   const double place = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(place);
@@ -111,7 +110,7 @@ double Median(std::vector<double> values) {
   return Quantile(values, 0.5);
 }
 
-// Share of the median by which another median of as many such values may differ.
+// The share by which another median of as many such values may differ from this one.
 double NoiseOf(const std::vector<double>& values, double standard_errors) {
   if (values.size() < 2) return 1;
   const double median = Median(values);
@@ -143,11 +142,11 @@ class Search {
   CandidateResult& At(size_t place) { return result_.candidates[place]; }
   PrefetchLoop loop() const { return result_.cell.loop; }
   double Now() const { return options_.clock() - begin_; }
-  // From the beginning on.
+  // Seconds since the beginning.
   double Share(double share) const { return options_.seconds * share; }
   bool HasTime(double until) const { return Now() + longest_run_ <= until; }
 
-  // The same for all settings that make a loop do the same.
+  // One setting for all that make a loop do the same.
   PrefetchSetting Plain(PrefetchSetting setting) const {
     if (setting.stages >= NumStages(loop())) setting.stages = PrefetchSetting().stages;
     if (setting.distance != 0) return setting;
@@ -157,7 +156,7 @@ class Search {
     return off;
   }
 
-  // Its place among the candidates, with which it is one from now on.
+  // Adds the setting to the candidates if it is not among them, and returns its index.
   size_t Enter(const PrefetchSetting& setting) {
     for (size_t i = 0; i < result_.candidates.size(); ++i)
       if (Plain(At(i).setting) == Plain(setting)) return i;
@@ -187,7 +186,7 @@ class Search {
     return ns;
   }
 
-  // The two that are reported whatever happens. A run before them takes what only a first one pays: pages, cold caches.
+  // Runs the two settings that are always reported, after one run that pays for page faults and cold caches.
   absl::Status RunBaselines() {
     PrefetchSetting off;
     off.hint = DefaultHint(loop());
@@ -266,8 +265,8 @@ class Search {
     return variants;
   }
 
-  // The place of the fastest of `first`, the default and others; the first where it is not clear that another is
-  // faster, unless that is the default, for which the last duel speaks.
+  // The index of the fastest of `first`, the default and `others`. `first` wins unless another is clearly faster; if it
+  // is the default, the fastest wins, since the last duel decides.
   absl::StatusOr<size_t> Race(size_t first, const Settings& others, double until) {
     std::vector<size_t> places = {first};
     for (const PrefetchSetting& setting : others) {
@@ -291,7 +290,7 @@ class Search {
     return Winner(first, places);
   }
 
-  // Is anything left to be decided? The default is only there to be compared to.
+  // Whether the race is still open. The default does not count, since it only serves for comparison.
   bool HasRivals(const std::vector<size_t>& places) {
     const size_t leader = Leader(places);
     return std::any_of(places.begin(), places.end(),
@@ -320,7 +319,7 @@ class Search {
     return At(leader).runs >= 2 && is_clear ? leader : first;
   }
 
-  // By what one takes longer than a rival in runs of their own, from pair to pair.
+  // The ratio of a candidate's time to a rival's, from pairs of new runs.
   absl::StatusOr<std::vector<double>> Pairs(size_t rival, size_t one, double until) {
     std::vector<double> ratios;
     for (size_t tried = 0; ratios.size() < row_.pairs && tried < 3 * row_.pairs && HasTime(until - longest_run_);
@@ -340,7 +339,7 @@ class Search {
     return ratios.size() >= kLeastPairs && Median(ratios) < 1 - noise;
   }
 
-  // Against the default. A winner whose median over all of its runs says something else is none.
+  // The duel against the default. A winner must also be faster by the median of all of its runs.
   absl::Status Duel(size_t best) {
     const size_t rival = result_.by_default;
     std::vector<double> runs = samples_[rival];

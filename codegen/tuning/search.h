@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the best prefetch setting of one cell: candidates take turns, losers leave early, and what does not beat the
-// default by more than the noise is not taken.
+// Finds the best prefetch setting of one cell: candidates take turns, losers leave early, and a setting must beat the
+// default by more than the noise.
 #ifndef QUERN_CODEGEN_TUNING_SEARCH_H_
 #define QUERN_CODEGEN_TUNING_SEARCH_H_
 
@@ -13,7 +13,7 @@
 
 namespace quern {
 
-// Seconds; a test has one that no real time passes on.
+// Seconds; tests substitute a clock on which no real time passes.
 using TuningClock = std::function<double()>;
 TuningClock SteadyClock();
 
@@ -29,9 +29,9 @@ struct CellResult {
   TuningCell cell;
   uint64_t table_bytes = 0;
   std::vector<CandidateResult> candidates;   // in the order tried; the default and "off" are among them
-  size_t best = 0, by_default = 0, off = 0;  // places in candidates
+  size_t best = 0, by_default = 0, off = 0;  // indices in candidates
   double noise = 0;            // share of ns by which two measurements (medians) of the same setting may differ
-  bool beats_default = false;  // beyond the noise: the only ones that go to a profile as settings
+  bool beats_default = false;  // beyond the noise; otherwise the profile keeps the default
   double seconds = 0;
 
   ProfileEntry Entry() const;
@@ -43,8 +43,8 @@ struct SearchOptions {
   TuningClock clock = SteadyClock();
 };
 
-// Sweeps distances first, then (what the loop has of) stages, hints, group, batch at the best distance; kPatient tries
-// more of each.
+// Sweeps distances first; then, at the best distance, those of stages, hints, group and batch that the loop has.
+// kPatient tries more of each.
 // *Errors*: the job's.
 absl::StatusOr<CellResult> SearchCell(const TuningCell& cell, TuningJob* job, const SearchOptions& options);
 

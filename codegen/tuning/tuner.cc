@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A budget is spent from the most useful cell on: what is left is partitioned evenly over the cells that are left, so
-// that a cell which is done early leaves its time to the others, and a budget that is too small for all ends with the
-// useful ones measured well. Example, 60 s and 60 cells:
+// The most useful cells come first. Each gets an even share of the budget that is left, so that a cell which ends early
+// leaves its time to the others, and a budget that is too small still measures the useful cells well. Example, 60 s and
+// 60 cells:
 //
-//     0 s    machine facts, 3 s (none where the profile that it starts from has them)
-//     3 s    probe_open word 2^27: 57 s / 60 = 0.95 s for its table and its race; 0.8 s used
-//     3.8 s  update_open word 2^27: 56.2 s / 59
+//     0 s    machine facts, 3 s (skipped if the starting profile has them)
+//     3 s    probe_open packed 2^27: 57 s / 60 = 0.95 s for its table and its race; 0.8 s used
+//     3.8 s  update_open packed 2^27: 56.2 s / 59
 //     ..
 //
-// With several threads a third of the budget is kept for the second pass: cells whose setting beat the default at one
-// thread race again with all of them, and both entries are kept.
+// With several threads a third of the budget is reserved for a second pass: cells whose setting beat the default at one
+// thread race again with all threads, and both entries are kept.
 //
-// A table that would not be there before the end is not begun; how long one takes is known from smaller ones of the
-// same loop.
+// A table that could not be built in time is not begun; smaller tables of the same loop give an estimate.
 //
-// Errors of one cell do not end a tuning: a table that finds no memory, or a layout that its keys do not get, is left
-// out.
+// An error in one cell does not end the tuning: a table without enough memory, or a layout that its keys do not get, is
+// left out.
 #include "codegen/tuning/tuner.h"
 
 #include <algorithm>
@@ -35,8 +34,8 @@ using tuning::NowSeconds;
 
 constexpr double kFactsShare = 0.1;  // of the budget, at most 3 s
 constexpr double kThreadsShare = 1. / 3;
-constexpr double kLeastCellSeconds = 0.1;  // a race in less says nothing
-constexpr double kMostCellSeconds = 3;     // a patient one needs no more
+constexpr double kLeastCellSeconds = 0.1;  // a shorter race is inconclusive
+constexpr double kMostCellSeconds = 3;     // enough for kPatient too
 constexpr uint64_t kMostTableBytes = uint64_t{2} << 30;
 constexpr double kGuessedSetUpPerByte = 2e-9;
 constexpr uint32_t kSetUpClass = 24;
@@ -82,7 +81,7 @@ absl::StatusOr<KernelSpec> ParseTunedSpec(const std::string& text) {
                          "; accepted: joins, aggregations and sorts, which touch tables at random");
 }
 
-// Of all cells those whose loops a spec has, with its keys.
+// The cells whose loops the spec's kernel has, with the spec's keys.
 absl::Status AddCellsOf(const std::string& text, const std::vector<TuningCell>& all, std::vector<CellJob>* jobs) {
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseTunedSpec(text));
   for (const TuningCell& cell : all) {
@@ -135,7 +134,7 @@ class Tuner {
     return options_.max_bytes != 0 ? options_.max_bytes : std::min(kMostTableBytes, tuning::FreeMemoryBytes() / 2);
   }
 
-  // Whether the start has facts of this machine, up to about the largest table.
+  // Whether the starting profile has facts of this machine, up to about the largest table.
   bool Knows(const MachineSignature& here) const {
     if (options_.start == nullptr || !options_.start->facts ||
         !SignatureDifference(here, options_.start->machine).empty())
@@ -165,7 +164,7 @@ class Tuner {
 
   absl::StatusOr<std::vector<CellJob>> Jobs() const {
     if (!options_.replay.empty()) return CellsToReplay(options_.replay, MostTableBytes());
-    // Few loops have time for all sizes.
+    // With few loops there is time for all sizes.
     const bool all_sizes = !options_.specs.empty() && options_.effort == TuningEffort::kMeasure;
     const TuningEffort effort = all_sizes ? TuningEffort::kPatient : options_.effort;
     const std::vector<TuningCell> cells = CellsToTune(effort, result_.facts, MostTableBytes());
@@ -176,7 +175,7 @@ class Tuner {
     return jobs;
   }
 
-  // From jobs[*next] on, until `until` seconds from the beginning.
+  // Tunes jobs from jobs[*next] on, until `until` seconds after the beginning.
   absl::Status TuneAll(const std::vector<CellJob>& jobs, double until, size_t* next) {
     for (size_t& i = *next; i < jobs.size(); ++i) {
       const double left = until - Now();
@@ -187,20 +186,20 @@ class Tuner {
       const double share = left * jobs[i].weight / weight_left;
       const absl::Status status = TuneOne(
           jobs[i], std::min(std::clamp(share, kLeastCellSeconds, kMostCellSeconds + SetUpSeconds(jobs[i].cell)), left));
-      // Of a host's jobs some cannot run here: those that call its own functions, say.
+      // Some jobs of a host cannot run here, such as those that call the host's own functions.
       if (!status.ok() && !IsSkipped(status) && options_.replay.empty()) return status;
     }
     return absl::OkStatus();
   }
 
-  // About how long it takes to make a cell's table and rows: by the bytes, as others of the loop took, or a guess.
+  // An estimate of the time to make a cell's table and rows: from the time per byte of others of the loop, or a guess.
   double SetUpSeconds(const TuningCell& cell) const {
     const double per_byte = set_up_per_byte_[static_cast<size_t>(cell.loop)];
     const double bytes = static_cast<double>(uint64_t{cell.pipeline} * cell.threads << cell.size_class);
     return bytes * (per_byte != 0 ? per_byte : kGuessedSetUpPerByte);
   }
   void SawSetUp(const TuningCell& cell, double seconds) {
-    // Of small tables the time is the pool's and the compiler's.
+    // For small tables, the pool and the compiler take the time.
     if (cell.size_class < kSetUpClass) return;
     double& per_byte = set_up_per_byte_[static_cast<size_t>(cell.loop)];
     per_byte =
@@ -209,14 +208,14 @@ class Tuner {
 
   absl::Status TuneOne(const CellJob& cell_job, double seconds) {
     Say(Doing(cell_job.cell));
-    if (Stops()) return absl::OkStatus();  // who hears it may have said so
+    if (Stops()) return absl::OkStatus();  // the progress callback may have set `stop`
     const double start = NowSeconds();
     TuningData data = cell_job.data;
     data.facts = &untuned_;
     QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<TuningJob> job, MakeTuningJob(cell_job.cell, data));
     SawSetUp(cell_job.cell, NowSeconds() - start);
     TuningCell cell = cell_job.cell;
-    cell.size_class = SizeClassOf(job->table_bytes());  // what is measured, where tables come in powers of two
+    cell.size_class = SizeClassOf(job->table_bytes());  // as built: some tables only come in powers of two
     if (std::any_of(result_.cells.begin(), result_.cells.end(),
                     [&](const CellResult& result) { return result.cell == cell; }))
       return absl::OkStatus();
@@ -229,7 +228,7 @@ class Tuner {
     return absl::OkStatus();
   }
 
-  // What beat the default at one thread, with all of them.
+  // Tunes the cells that beat the default at one thread again, with all threads.
   std::vector<CellJob> WithThreads() const {
     std::vector<CellJob> with_threads;
     for (size_t i = 0; i < result_.cells.size(); ++i) {
@@ -242,7 +241,7 @@ class Tuner {
     return with_threads;
   }
 
-  // A job shares a cell with dearer ones, or has one of its own.
+  // Counts the jobs of which a loop was measured, in its own cell or in one shared with a more expensive job.
   void CountReplayed() {
     double all_ns = 0, replayed_ns = 0;
     for (const CapturedJob& job : options_.replay) {
@@ -277,10 +276,10 @@ class Tuner {
   std::array<double, kNumPrefetchLoops> set_up_per_byte_ = {};
   Profile untuned_;  // the machine's facts, and no entries
   TuningResult result_;
-  std::vector<CellJob> measured_;  // of the result's cells
+  std::vector<CellJob> measured_;  // the jobs of the result's cells
 };
 
-// The process's only one, while it lives.
+// Makes its holder the only tuner of the process while it lives.
 class OnlyTuning {
  public:
   OnlyTuning() : is_only_(!running.exchange(true)) {}
@@ -296,7 +295,7 @@ class OnlyTuning {
   const bool is_only_;
 };
 
-// Those that promise most are those that drift costs most.
+// The entries with the largest gain, since drift costs most there.
 std::vector<ProfileEntry> Sample(const Profile& profile) {
   std::vector<ProfileEntry> entries;
   for (const ProfileEntry& entry : profile.entries)
@@ -313,7 +312,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// The setting and the default by turns; the first run of each warms up.
+// Runs the setting and the default by turns; the first run of each is a warm-up.
 absl::StatusOr<DriftRow> CheckEntry(const ProfileEntry& entry, const Profile& untuned, double seconds) {
   constexpr size_t kLeastRuns = 4;
   TuningData data;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tuner: machine facts, then cell after cell until the budget is spent; gives a profile and all that was measured
-// on the way.
+// The tuner: measures machine facts, then cell after cell until the budget is spent. It returns a profile and all of
+// its measurements.
 #ifndef QUERN_CODEGEN_TUNING_TUNER_H_
 #define QUERN_CODEGEN_TUNING_TUNER_H_
 
@@ -19,26 +19,26 @@ namespace quern {
 
 struct TuningProgress {
   double share = 0;   // 0 .. 1 of the budget
-  std::string doing;  // "probe_open word 16 MiB"
+  std::string doing;  // "probe_open packed 16 MiB"
 };
 
 struct TuningOptions {
   TuningEffort effort = TuningEffort::kMeasure;
   double budget_seconds = 60;
-  uint32_t threads = 1;             // what holds at 1 is checked at so many
-  uint64_t max_bytes = 0;           // largest table; 0: half of the memory that is free, at most 2 GiB
-  std::vector<std::string> specs;   // tune what these kernels run, at all sizes; empty: every loop
-  std::vector<CapturedJob> replay;  // tune what these jobs ran, at their sizes; empty: as above
+  uint32_t threads = 1;             // settings that win at 1 are checked at so many
+  uint64_t max_bytes = 0;           // largest table; 0: half of the free memory, at most 2 GiB
+  std::vector<std::string> specs;   // tune the loops of these kernels, at all sizes; empty: every loop
+  std::vector<CapturedJob> replay;  // tune the loops of these jobs, at their sizes; empty: as above
   const Profile* start =
-      nullptr;  // what is known already: its facts are taken, its entries kept where nothing better is found
+      nullptr;  // supplies known facts, which are not measured again; its entries stay where nothing better is found
   std::function<void(const TuningProgress&)> progress;
-  const std::atomic<bool>* stop = nullptr;  // set: ends early with what there is
+  const std::atomic<bool>* stop = nullptr;  // set: ends early with the results so far
 };
 
 struct TuningResult {
   MachineFacts facts;
   std::vector<CellResult> cells;
-  size_t replayed = 0;        // of the jobs to replay, those of which a loop was measured
+  size_t replayed = 0;        // number of jobs to replay of which a loop was measured
   double replayed_share = 0;  // of the time that all of them took
   Profile profile;            // ready to be written
   TuningEffort effort = TuningEffort::kMeasure;
@@ -46,15 +46,15 @@ struct TuningResult {
   bool stopped = false;
 };
 
-// *Cost*: the budget. *Threads*: one at a time in a process, and nothing else should run. *Errors*: InvalidArgument for
-// a bad spec; FailedPrecondition while another one runs; those of the operators.
+// *Cost*: the budget. *Threads*: one call at a time in a process, and nothing else should run. *Errors*:
+// InvalidArgument for a malformed spec; FailedPrecondition while another call runs; those of the operators.
 absl::StatusOr<TuningResult> Tune(const TuningOptions& options);
 
-// Re-measures a sample of a profile's entries: what each said and what is now.
+// Re-measures a sample of a profile's entries: each entry with its present times.
 struct DriftRow {
   ProfileEntry entry;
   double ns = 0, default_ns = 0;
-  bool drifted = false;  // the setting does not beat the default any more, beyond the noise
+  bool drifted = false;  // the setting no longer beats the default beyond the noise
 };
 struct DriftReport {
   std::vector<DriftRow> rows;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging takes two multiplications, so that a share is compared without a division; windows are at most some batches
-// long, which no product of 64 bits overflows.
+// Two multiplications compare the shares without a division. A window is at most a few batches long, so the 64-bit
+// products cannot overflow.
 #include "runtime/base/adaptive_gate.h"
 
 #include <algorithm>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accelerators that pay for some data and cost for other data are tried, and left alone while they do not pay. A gate
-// decides, by the share of trials that succeeded. Example, of a rule that wants 7 of 8 rows found and then waits for 15
-// blocks:
+// An adaptive gate stops an accelerator that pays for some data and costs for other data while too few of its trials
+// succeed. Example: a rule requires that 7 of 8 rows are found, and otherwise closes the gate for 15 blocks:
 //
 //     block         1      2      3 .. 17     18
-//     TakeTurn      true   true   false       true: another try
+//     TakeTurn      true   true   false       true          another try
 //     rows found    98 %   80 %                             Count closes the gate after block 2
 //
-// What each accelerator's rule is stands in one table, adaptive_gates.def. A plan's `adapt=off` keeps all gates open:
-// accelerators and prefetch stay as chosen, whatever the data.
+// The rules are in one table, adaptive_gates.def. A plan's `adapt=off` keeps all gates open, so that accelerators and
+// prefetches stay as chosen, whatever the data.
 #ifndef QUERN_RUNTIME_BASE_ADAPTIVE_GATE_H_
 #define QUERN_RUNTIME_BASE_ADAPTIVE_GATE_H_
 
@@ -26,7 +25,7 @@ struct GateRule {
 
   const char* name;
   uint64_t window;  // trials
-  uint64_t least;   // of `of` trials have to succeed
+  uint64_t least;   // of `of` trials must succeed
   uint64_t of;
   uint32_t closed_for;  // turns
 };
@@ -40,17 +39,16 @@ class AdaptiveGate {
   bool is_open() const { return turns_closed_ == 0; }
   const GateRule& rule() const { return *rule_; }
 
-  // Whether the accelerator is to be used this time; where not, that is one of the turns for which the gate stays
-  // closed.
+  // Whether to use the accelerator this time. If not, the call counts as one of the turns for which the gate is closed.
   bool TakeTurn() {
     if (turns_closed_ == 0) return true;
     if (turns_closed_ != GateRule::kForGood) --turns_closed_;
     return false;
   }
 
-  // Adds trials; where the window is full the gate closes, or opens, by those in it.
+  // Adds trials; once the window is full, the share of successes in it closes or opens the gate.
   void Count(uint64_t trials, uint64_t successes);
-  // For what no share says: data that the accelerator cannot be used for.
+  // Closes the gate regardless of any share, for data that the accelerator cannot handle.
   void Close();
 
  private:

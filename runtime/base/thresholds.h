@@ -3,7 +3,7 @@
 #ifndef QUERN_RUNTIME_BASE_THRESHOLDS_H_
 #define QUERN_RUNTIME_BASE_THRESHOLDS_H_
 
-#include <stdint.h>  // templates, which include this, have no C++ library
+#include <stdint.h>  // templates include this header and have no C++ library
 
 namespace quern::thresholds {
 

@@ -3,8 +3,8 @@
 // page's style sheet has one set of them for light and one for dark. Text behind the pointer is the <title> of an
 // element; there is no script.
 //
-// The scale of distances has one step for each distance that was tried, so that 0, 4, 8 .. 256 and `all`, which is no
-// number, stand in a row:
+// The scale of distances has one tick for each distance that was tried, so that 0, 4, 8 .. 256 and `all`, which is no
+// number, are evenly spaced:
 //
 //     20 |o                           o  off and all: left the race early
 //        |                         .
@@ -13,8 +13,8 @@
 //      0 +--------------------------
 //        off 4   8   16  32  64 .. all
 //
-// Scales of bytes are logarithmic, and so are nanoseconds over bytes: a loop is twenty times as slow in DRAM as in L2,
-// and what is compared at each size are ratios.
+// Scales of bytes are logarithmic, and so are scales of nanoseconds over bytes: a loop is twenty times as slow in DRAM
+// as in L2, and readers compare ratios at each size.
 #include "tools/report/charts.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ class Svg {
   std::string text_;
 };
 
-// Where values lie in a box.
+// Maps values to positions in a box.
 struct Scale {
   double from, to;  // values
   double begin, end;
@@ -95,7 +95,7 @@ double RoundUp(double value) {
 
 std::string TickText(double value) { return FixedText(value, value < 1 && value > 0 ? (value < 0.1 ? 2 : 1) : 0); }
 
-// Of a linear scale that begins at 0, or of a logarithmic one.
+// The ticks of a linear scale that begins at 0, or of a logarithmic one.
 std::vector<double> TicksOf(const Scale& y) {
   std::vector<double> ticks;
   const double step = RoundUp(y.to / 5);
@@ -116,7 +116,7 @@ void DrawTicks(Svg* svg, const Scale& y, double right) {
 // ---- over distance ---------------------------------------------------------------------------------------------
 
 constexpr double kWide =
-    4;  // slowest by fastest candidate, from which on the scale is logarithmic: the fast ones would be one line
+    4;  // ratio of slowest to fastest candidate above which the scale is logarithmic, to keep the fast ones apart
 constexpr double kPanelWidth = 300, kPanelHeight = 180, kPanelRight = 290, kPanelBottom = 140;
 
 bool IsPlain(const PrefetchSetting& setting, PrefetchHint hint) {
@@ -232,7 +232,7 @@ struct Series {
   std::vector<std::pair<uint64_t, double>> values;  // by bytes
 };
 
-// Names at the ends of lines must not lie on each other.
+// Names at the ends of lines must not overlap.
 std::vector<double> Spread(const std::vector<double>& wished) {
   constexpr double kRowHeight = 12;
   std::vector<size_t> order(wished.size());
@@ -255,7 +255,7 @@ class SizePlot {
         low = std::min(low, ns), high = std::max(high, ns);
         least = std::min(least, static_cast<double>(bytes)), most = std::max(most, static_cast<double>(bytes));
       }
-    // Never empty, so that one point stands in the middle.
+    // The range is never empty, so that a single point is in the middle.
     x_ = {least / 1.5, most * 1.5, kLeft, kWideRight, true};
     y_ = {low / 1.3, high * 1.3, kWideBottom, kTop, true};
   }

@@ -22,14 +22,14 @@ std::string BytesText(uint64_t bytes);
 // The lower bound of a cell's nanoseconds a row: one random line, at the best number of outstanding misses, for each
 // table that is looked up. 0 if unknown: without facts, or with several threads, for which nothing was measured.
 double FloorNs(const MachineFacts& facts, const CellResult& cell);
-// Bytes of the largest table up to which prefetch is off in all cells, which are one loop's by size; 0 where it is on
-// in the first.
+// The largest table size up to which prefetch is off in all cells. `cells`: of one loop, by size. 0 if it is on in the
+// first.
 uint64_t GateBytes(const std::vector<const CellResult*>& cells);
 
-// ns/row over distance: the curve of what differs in distance alone, the others as points, with quartiles, the band of
-// noise around the default, the floor, the losers and the chosen one.
+// ns/row over distance: a curve of the candidates that differ only in distance, the others as points, with quartiles,
+// the band of noise around the default, the floor, the losers and the chosen candidate.
 std::string DistanceChart(const CellResult& cell, double floor_ns);
-// ns/row over table size: off, default, chosen, floor; the gate. `cells`: of one loop by size.
+// ns/row over table size: off, default, chosen, floor; the gate. `cells`: of one loop, by size.
 std::string SizeChart(const std::vector<const CellResult*>& cells, const MachineFacts& facts);
 // Latency and floor over table size, for both kinds of page.
 std::string MemoryChart(const MachineFacts& facts);

@@ -3,15 +3,15 @@
 // hundred times, and reports the cycles of an iteration and what it waits for. In that model caches always hit and
 // branches are always predicted, so the figure is a bound for rows that are in the cache, not a promise.
 //
-// LLVM writes comments with the beginnings and ends of loops behind labels when comments are requested:
+// On request, LLVM writes comments after labels that say which loop each block belongs to:
 //
 //     .LBB0_3:                # =>This Inner Loop Header: Depth=1           the loop BB0_3 begins
 //             movl  %ecx, %edx
 //     ..
 //     # %bb.5:                #   in Loop: Header=BB0_3 Depth=1             a block of it, wherever it stands
 //
-// A loop's region is all its blocks in the order of the assembly, without those of loops inside it, which are regions
-// of their own: that counts both sides of a branch, and a slow path that is seldom taken as if it always were.
+// A loop's region is all its blocks in the order of the assembly, without those of inner loops, which are regions of
+// their own. This counts both sides of a branch, and counts a slow path that is seldom taken as if it always were.
 // `join.inner keys=i64` on znver5:
 //
 //     loop                   depth  instructions  cycles  uops/cycle
@@ -38,7 +38,7 @@
 namespace quern {
 namespace {
 
-// The text behind `mark` up to a blank; nothing where the line has no such mark.
+// The text after `mark` up to a blank; nothing if the line has no such mark.
 std::optional<std::string> WordAfter(const std::string& line, std::string_view mark) {
   const size_t at = line.find(mark);
   if (at == std::string::npos) return std::nullopt;
@@ -111,7 +111,7 @@ std::string ReadWhole(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// A file of the system's temporary folder that goes with this object.
+// A file in the system's temporary folder, deleted with this object.
 class TemporaryFile {
  public:
   static absl::StatusOr<TemporaryFile> Create(const std::string& text) {
@@ -158,14 +158,14 @@ absl::StatusOr<std::string> RunLlvmMca(const std::string& regions, const Machine
       "; accepted: a CPU that LLVM 22 has a model of");
 }
 
-// The number behind "\nNAME: " in one region's report.
+// The number after "\nNAME: " in one region's report.
 double NumberIn(const std::string& report, const std::string& name) {
   const std::string mark = "\n" + name + ":";
   const size_t at = report.find(mark);
   return at == std::string::npos ? 0 : std::strtod(report.c_str() + at + mark.size(), nullptr);
 }
 
-// A row a loop, from the reports that follow one another as "[2] Code Region - NAME ..".
+// One row a loop, from consecutive reports that begin with "[2] Code Region - NAME ..".
 std::string TableOf(const std::vector<AssemblyLoop>& loops, const std::string& reports) {
   size_t width = 4;
   for (const AssemblyLoop& loop : loops) width = std::max(width, loop.name.size());

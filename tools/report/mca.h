@@ -15,7 +15,7 @@ namespace quern {
 
 // One loop of a kernel's assembly without the loops inside it.
 struct AssemblyLoop {
-  std::string name;  // "quern_join_compare.BB4_1": function, and header as the assembly labels it
+  std::string name;  // "quern_join_compare.BB4_1": function and the assembly's label of the header
   int depth = 1;     // 1: in no other loop
   std::vector<std::string> instructions;
 };
@@ -26,12 +26,12 @@ std::vector<AssemblyLoop> FindLoops(std::string_view assembly);
 // The path of llvm-mca from PATH: that of LLVM 22 if there is one; otherwise empty.
 std::string FindLlvmMca();
 
-// A table of the loops, then the report of llvm-mca on each. `triple`: LLVM's, of the machine. *Errors*:
-// FailedPrecondition if there is no llvm-mca, or if it fails.
+// A table of the loops, then the report of llvm-mca on each. `triple`: the machine's target triple. *Errors*:
+// FailedPrecondition if llvm-mca is missing or fails.
 absl::StatusOr<std::string> McaView(std::string_view assembly, const Machine& machine, const std::string& triple);
 
-// The stages of Dump (codegen/inspect/dump.h), and `mca`: the loops of the kernel as llvm-mca sees them. *Errors*:
-// InvalidArgument with the accepted stages; as McaView.
+// Dump (codegen/inspect/dump.h) with one more stage, `mca`: llvm-mca's view of the kernel's loops. *Errors*:
+// InvalidArgument with the accepted stages; those of McaView.
 absl::StatusOr<std::string> DumpWithMca(std::string_view stage, const KernelSpec& spec, const Machine& machine,
                                         const CompileOptions& options, const Profile* profile = nullptr);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proof of a profile. For each job of the grid, all distances take turns for some rounds, and the fastest is the
-// exhaustive best. Then tuned, none, 16 rows and that best take turns again, and only these runs count, since the
-// fastest of ten was lucky in the runs that chose it.
+// exhaustive best. Then tuned, none, 16 rows and that best take turns again. Only these runs count, since the fastest
+// of ten was lucky in the runs that chose it.
 //
 //     probe of 2^20 rows, 100 % hits     first rounds: 0 4 8 16 32 64 128 256 all -> 32
 //                                        then:         tuned 64, off 0, fixed 16, best 32
@@ -40,8 +40,8 @@ struct JobKind {
   const char* text;
   PrefetchLoop loop;
   KeyClass keys;
-  bool probes;            // hit rates and skew mean something
-  uint32_t rows_per_key;  // that are tried: 1, and this
+  bool probes;            // hit rates and skew apply
+  uint32_t rows_per_key;  // the values 1 and this are tried
 };
 constexpr JobKind kJobs[] = {
     {"join i64, open", PrefetchLoop::kProbeOpen, KeyClass::kPacked, true, 1},
@@ -62,7 +62,7 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Settings that take turns; each is there once.
+// Settings that take turns, without duplicates.
 class Race {
  public:
   size_t Add(const PrefetchSetting& setting) {
@@ -71,7 +71,7 @@ class Race {
     runs_.resize(settings_.size());
     return place;
   }
-  // Forwards and backwards by turns, so that what the machine does meanwhile falls on all alike.
+  // Runs forwards and backwards by turns, so that changes of the machine affect all alike.
   absl::Status Round(TuningJob* job) {
     for (size_t i = 0; i < settings_.size(); ++i) {
       const size_t place = forwards_ ? i : settings_.size() - 1 - i;
@@ -112,7 +112,7 @@ absl::StatusOr<ProofResult> ProveCell(const ProofCell& cell, const Profile& prof
   result.tuned = profile.Find(looked_up, job->Default()).setting;
   const double end = NowSeconds() + seconds;
   QUERN_RETURN_IF_ERROR(
-      job->Run(untuned.Find(looked_up, job->Default()).setting).status());  // touches all for the first time
+      job->Run(untuned.Find(looked_up, job->Default()).setting).status());  // touches all memory for the first time
   Race choosing;
   choosing.Add(result.tuned);
   for (const uint16_t distance : kDistances) choosing.Add(AtDistance(cell.loop, distance));
@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const Pro
   const std::vector<ProofCell> grid = ProofGrid();
   std::vector<ProofResult> results;
   const double begin = NowSeconds(), end = begin + options.budget_seconds;
-  double set_up_per_row = 3e-7;  // s, of the slowest so far
+  double set_up_per_row = 3e-7;  // seconds a row of the slowest set-up so far
   for (size_t i = 0; i < grid.size() && NowSeconds() < end; ++i) {
     if (options.stop != nullptr && *options.stop) break;
     const ProofCell& cell = grid[i];

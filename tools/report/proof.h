@@ -39,9 +39,9 @@ struct ProofResult {
 
 struct ProofOptions {
   double budget_seconds = 120;
-  uint64_t max_bytes = 0;  // largest table; 0: whatever fits the memory
+  uint64_t max_bytes = 0;  // largest table; 0: whatever fits in memory
   std::function<void(const TuningProgress&)> progress;
-  const std::atomic<bool>* stop = nullptr;  // set: ends early with what there is
+  const std::atomic<bool>* stop = nullptr;  // set: ends early with the results so far
 };
 
 // All cells, in an order in which any part of them is spread over the grid.
@@ -51,10 +51,10 @@ std::vector<ProofCell> ProofGrid();
 // is left out.
 absl::StatusOr<std::vector<ProofResult>> Prove(const Profile& profile, const ProofOptions& options);
 
-// A line for each cell, for other programs: what it is, the settings, ns a row.
+// A line for each cell, for other programs: the cell, the settings, ns a row.
 std::string ProofCsv(const std::vector<ProofResult>& results);
 
-// A line for each job and size; then the targets, each with what was measured and whether it is met.
+// A line for each job and size; then each target with its measurement and whether it is met.
 std::string ProofTable(const std::vector<ProofResult>& results, const MachineSignature& machine);
 
 }  // namespace quern

@@ -5,9 +5,9 @@
 //
 // Example, two lines of the table for a terminal:
 //
-//     loop        keys  pipeline  threads    table  default              chosen                   off    gain  noise
-//     probe_open  word         1        1   64 KiB   0  2.00 ns         default   2.00 ns   2.00 ns       -  1.0 %
-//     probe_open  word         1        1  192 MiB  128  20.00 ns  64/group=16/..  16.00 ns  50.00 ns  20.0 %  2.5 %
+//     loop        keys    pipeline  threads    table  default              chosen                   off    gain  noise
+//     probe_open  packed         1        1   64 KiB   0  2.00 ns         default   2.00 ns   2.00 ns       -  1.0 %
+//     probe_open  packed         1        1  192 MiB  128  20.00 ns  64/group=16/..  16.00 ns  50.00 ns  20.0 %  2.5 %
 #include "tools/report/report.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@
 namespace quern {
 namespace {
 
-// Cells that make one chart over size.
+// The cells of one chart over size.
 using Family = std::vector<const CellResult*>;
 
 auto FamilyOf(const TuningCell& cell) { return std::tuple(cell.loop, cell.keys, cell.pipeline, cell.threads); }
@@ -60,7 +60,7 @@ std::string GainText(const CellResult& cell) {
 
 // A line for each cell, in columns; the first line names them.
 using Row = std::vector<std::string>;
-constexpr size_t kNumLeftColumns = 2;  // names; numbers go to the right
+constexpr size_t kNumLeftColumns = 2;  // names, left-aligned; numbers are right-aligned
 
 std::vector<Row> RowsOf(const std::vector<Family>& families) {
   std::vector<Row> rows = {
@@ -140,7 +140,7 @@ th:nth-child(-n+2),td:nth-child(-n+2){text-align:left}th{font-weight:600;color:v
 summary{cursor:pointer;color:var(--quiet);font-size:13px}
 )";
 
-// What the marks of the charts mean.
+// The legend of the charts.
 constexpr std::string_view kKey = R"(<div class="key">
 <span><svg viewBox="0 0 22 18"><line x1="1" y1="9" x2="21" y2="9" class="curve"/>
 <circle cx="11" cy="9" r="3" class="plain"/></svg>distance alone</span>
