@@ -165,7 +165,7 @@ def aggregate(
     text += " keys=" + ",".join(spec.key_texts) if keys else ""
     text += " aggs=" + ",".join(spec.call_texts) if calls else ""
     kernel = run.compile(text)
-    shape = _quern.Shape(list(range(len(names))), names)
+    shape = _quern.Descriptor(list(range(len(names))), names)
     source = data.kernel_input(spec.keys, spec.payload)
 
     def compute() -> _quern.Table:

@@ -343,7 +343,7 @@ def join(
     sides = [Input(probe, "probe", stream), Input(build, "build")]
     resolved = _Columns(how, sides)
     columns = resolved.all() if select is None else [resolved.selected(*text) for text in _name_texts("select", select)]
-    shape = _quern.Shape(_order(columns), resolved.names(columns))
+    shape = _quern.Descriptor(_order(columns), resolved.names(columns))
     spec = _JoinSpec(how, sides)
     _prepare(spec, pairs, columns, residual, null_equal)
     apply_where(sides[0], probe_where, engine, "probe_where")

@@ -180,7 +180,7 @@ def sort(
     apply_where(data, where, engine)
     order = [spec.comes_out.index(name) for name in selected] + [len(spec.comes_out) + i for i in range(len(windows))]
     kernel = run.compile(_sort_text(spec, limit, stable, len(partition), windows))
-    shape = _quern.Shape(order, selected + [name for _, name in windows])
+    shape = _quern.Descriptor(order, selected + [name for _, name in windows])
     source = data.kernel_input(spec.keys, spec.payload)
 
     def compute() -> _quern.Table:
