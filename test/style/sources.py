@@ -111,6 +111,14 @@ def size(root):
                 yield f"{path.relative_to(root)}:{number}: line too long: {len(line)}; at most {MAX_COLUMNS} columns"
 
 
+def comments_that_go_on(root):
+    """No // comment ends with a backslash: it would take in the next line, and GCC warns of it."""
+    for path in code_files(root):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.endswith("\\") and "//" in line.split('"')[0]:
+                yield f"{path.relative_to(root)}:{number}: // comment that ends with a backslash"
+
+
 # The file that may name the instruction, and those that may call PrefetchLine without a test of their own, because they
 # are called only where the plan prefetches.
 PREFETCH_INSTRUCTION = "runtime/base/prefetch_line.h"
@@ -141,8 +149,8 @@ def prefetches(root):
 
 
 RULES = {rule.__name__: rule
-         for rule in (includes_from_the_root, includes_of_templates, includes_of_public_headers, prefetches, spdx,
-                      size)}
+         for rule in (comments_that_go_on, includes_from_the_root, includes_of_templates, includes_of_public_headers,
+                      prefetches, spdx, size)}
 
 
 def main():

@@ -99,6 +99,7 @@ absl::Status AggregateOperator::Read() {
 absl::StatusOr<OperatorResult> AggregateOperator::Run(const CompiledKernel& compiled,
                                                       const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   const RunOptions& options = command_.options;
+  result_ = {};  // that of an earlier run, before this one takes memory
   QUERN_ASSIGN_OR_RETURN(result_,
                          RunPreparedAggregate(prepared_, compiled, options.count, budget, options.threads, progress));
   return result_.result;

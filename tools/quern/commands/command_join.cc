@@ -128,6 +128,7 @@ uint64_t JoinOperator::rows_in() const {
 
 absl::StatusOr<OperatorResult> JoinOperator::Run(const CompiledKernel& compiled,
                                                  const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
+  result_ = {};  // that of an earlier run, before this one takes memory
   QUERN_ASSIGN_OR_RETURN(result_, RunPreparedJoin(join_, compiled, budget, command_.options.threads, progress));
   return result_.result;
 }

@@ -124,6 +124,7 @@ absl::Status SortOperator::Read() {
 absl::StatusOr<OperatorResult> SortOperator::Run(const CompiledKernel& compiled,
                                                  const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   const RunOptions& options = command_.options;
+  result_ = {};  // that of an earlier run, before this one takes memory
   QUERN_ASSIGN_OR_RETURN(result_,
                          RunPreparedSort(prepared_, compiled, options.count, budget, options.threads, progress));
   return result_.result;

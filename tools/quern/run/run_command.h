@@ -47,6 +47,7 @@ class FileOperator {
   virtual absl::Status Read() = 0;
   virtual const KernelSpec& spec() const = 0;
   virtual uint64_t rows_in() const = 0;
+  // May be called again, for the same result.
   virtual absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled,
                                              const std::shared_ptr<MemoryBudget>& budget, Progress* progress) = 0;
   // The fields of --stats that only this operator has.

@@ -37,6 +37,8 @@ void RunOptions::AddTo(Arguments* arguments) {
   arguments->Flag("--count", &count, "print only the number of result rows");
   arguments->Value("--threads", &threads_text, "N",
                    "threads, 1 to 1024 (default: QUERN_THREADS, else the number of cores)");
+  arguments->Value("--repeat", &repeat_text, "N",
+                   "run N times, 1 to 1000, on the rows in memory; run_ms of --stats is the median (default: 1)");
   arguments->Value("--engine", &engine_text, "ENGINE",
                    "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
   arguments->Value("--memory-limit", &memory_limit_text, "SIZE",
@@ -61,6 +63,10 @@ absl::Status RunOptions::Check() {
     threads = static_cast<uint32_t>(number);
   } else {
     QUERN_ASSIGN_OR_RETURN(threads, ThreadsOfEnvironment());
+  }
+  if (repeat_text.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(const uint64_t number, ParseNumber("--repeat", *repeat_text, 1, 1000));
+    repeat = static_cast<uint32_t>(number);
   }
   if (memory_limit_text.has_value()) {
     QUERN_ASSIGN_OR_RETURN(memory_limit_bytes, ParseBytes("--memory-limit", *memory_limit_text));

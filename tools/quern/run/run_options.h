@@ -22,6 +22,7 @@ struct RunOptions {
   std::optional<std::string> output;
   bool count = false;
   std::optional<std::string> threads_text;
+  std::optional<std::string> repeat_text;
   std::optional<std::string> engine_text;
   std::optional<std::string> memory_limit_text;
   std::vector<std::string> param_texts;
@@ -33,6 +34,7 @@ struct RunOptions {
   // Values of the texts above and of the environment, set by Check.
   FileFormat output_format = FileFormat::kParquet;
   uint32_t threads = 1;
+  uint32_t repeat = 1;
   uint64_t memory_limit_bytes = 0;  // 0: none
   bool verbose = false;
   CompileOptions compile;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names are checked before columns are read; then the columns say what the spec is. For
 //
-//     quern sort --partition-by shop --by 'price desc, name collate utf8mb4_bin' --window rank \
-//         --select name,id,price sales.parquet
+//     quern sort --partition-by shop --by 'price desc, name collate utf8mb4_bin' --window rank --select name,id,price
 //
 // with shop an i32, price a decimal(15, 2) in which nulls were read, name a string and id an i64, the spec is
 //
