@@ -131,7 +131,7 @@ absl::Status TakeTurn(const JoinWorkload& workload, Contender* contender) {
     QUERN_RETURN_IF_ERROR(Time(&JoinRun::Finalise, run.get(), &best.finalise_s));
   }
   QUERN_RETURN_IF_ERROR(Time(&JoinRun::Probe, run.get(), &best.probe_s));
-  QUERN_RETURN_IF_ERROR(Time(&JoinRun::ScanUnmatched, run.get(), &best.drain_s));
+  QUERN_RETURN_IF_ERROR(Time(&JoinRun::ScanUnmatched, run.get(), &best.scan_s));
   best.stats = run->stats();
   best.rows_out = run->rows_out();
   const KernelSpec& spec = contender->kernel->plan.spec;

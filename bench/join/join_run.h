@@ -17,12 +17,12 @@ namespace quern::bench {
 
 // Seconds of each phase; the best of all turns.
 struct JoinTimes {
-  double append_s = 1e9, finalise_s = 1e9, probe_s = 1e9, drain_s = 1e9;
+  double append_s = 1e9, finalise_s = 1e9, probe_s = 1e9, scan_s = 1e9;
   uint64_t rows_out = 0;
   JoinStats stats;
 
   double build_s() const { return append_s + finalise_s; }
-  double all_s() const { return build_s() + probe_s + drain_s; }
+  double all_s() const { return build_s() + probe_s + scan_s; }
 };
 
 struct Contender {
@@ -37,7 +37,7 @@ struct Contender {
     return best.build_s() / static_cast<double>(workload.spec().build_rows) * 1e9;
   }
   double ProbeNs(const JoinWorkload& workload) const {
-    return (best.probe_s + best.drain_s) / static_cast<double>(ProbeRows(workload)) * 1e9;
+    return (best.probe_s + best.scan_s) / static_cast<double>(ProbeRows(workload)) * 1e9;
   }
 };
 

@@ -62,23 +62,23 @@ template <class Prefetch>
 __attribute__((noinline)) uint64_t Run(DescriptorLoop loop, uint32_t distance, const Descriptor* all, uint32_t n) {
   uint64_t sum = 0;
   const uint32_t ahead = std::min(distance, n);
-  const auto ask_payload = [&](uint32_t i) { Prefetch::For(all[i].payload); };
+  const auto prefetch_payload = [&](uint32_t i) { Prefetch::For(all[i].payload); };
   switch (loop) {
     case DescriptorLoop::kDescriptors:
       ForEachRow<Prefetch>(
           n, ahead, [&](uint32_t i) { Prefetch::For(&all[i]); }, [&](uint32_t i) { sum += all[i].number; });
       break;
     case DescriptorLoop::kPayload:
-      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += all[i].payload->words[0]; });
+      ForEachRow<Prefetch>(n, ahead, prefetch_payload, [&](uint32_t i) { sum += all[i].payload->words[0]; });
       break;
     case DescriptorLoop::kBranch:
-      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { Branch(*all[i].payload, &sum); });
+      ForEachRow<Prefetch>(n, ahead, prefetch_payload, [&](uint32_t i) { Branch(*all[i].payload, &sum); });
       break;
     case DescriptorLoop::kWork:
-      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) { sum += Work(*all[i].payload); });
+      ForEachRow<Prefetch>(n, ahead, prefetch_payload, [&](uint32_t i) { sum += Work(*all[i].payload); });
       break;
     case DescriptorLoop::kUpdate:
-      ForEachRow<Prefetch>(n, ahead, ask_payload, [&](uint32_t i) {
+      ForEachRow<Prefetch>(n, ahead, prefetch_payload, [&](uint32_t i) {
         all[i].payload->words[7] += all[i].number;
         sum += all[i].number;
       });

@@ -178,7 +178,7 @@ struct PartitionCase {
 // One table and 256, each without prefetching, with 16 rows as engines hard-code it, and with the plan's setting.
 struct Rival {
   const char* asks;
-  bool is_dealt;
+  bool is_partitioned;
   std::shared_ptr<const Kernel> kernel = nullptr;
   PhaseTimes best = {};
 };
@@ -187,12 +187,12 @@ absl::StatusOr<std::vector<Rival>> MakeRivals(const PartitionCase& which) {
   const std::string spec = std::string("join.inner keys=i64") + (which.columns == 0 ? "" : " build=i64");
   const std::string layout = std::string("layout=") + which.layout;
   std::vector<Rival> rivals;
-  for (const bool is_dealt : {false, true}) {
+  for (const bool is_partitioned : {false, true}) {
     const std::pair<const char*, std::string> settings[] = {
         {"0", " prefetch=off"}, {"16", EachLoop("16")}, {"as planned", ""}};
     for (const auto& [asks, params] : settings) {
       QUERN_ASSIGN_OR_RETURN(const Contender contender, Compete(spec, layout + params));
-      rivals.push_back({asks, is_dealt, contender.kernel});
+      rivals.push_back({asks, is_partitioned, contender.kernel});
     }
   }
   return rivals;
@@ -200,18 +200,18 @@ absl::StatusOr<std::vector<Rival>> MakeRivals(const PartitionCase& which) {
 
 // Times are those of whole joins: the best turn of one partition plus that of another would be no join that ever ran.
 absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Side& probe,
-                       PartitionedGroups* dealt_build, PartitionedGroups* dealt_probe, std::vector<Rival>* rivals,
-                       double* deal_s) {
-  *deal_s = 1e9;
+                       PartitionedGroups* partitioned_build, PartitionedGroups* partitioned_probe,
+                       std::vector<Rival>* rivals, double* partition_s) {
+  *partition_s = 1e9;
   for (int turn = 0; turn < turns; ++turn) {
     const double start = Now();
-    dealt_build->Partition();
-    dealt_probe->Partition();
-    *deal_s = std::min(*deal_s, Now() - start);
+    partitioned_build->Partition();
+    partitioned_probe->Partition();
+    *partition_s = std::min(*partition_s, Now() - start);
     for (Rival& rival : *rivals) {
       QUERN_ASSIGN_OR_RETURN(const PhaseTimes times,
-                             JoinParts(rival.kernel, rival.is_dealt ? dealt_build->side() : build,
-                                       rival.is_dealt ? dealt_probe->side() : probe));
+                             JoinParts(rival.kernel, rival.is_partitioned ? partitioned_build->side() : build,
+                                       rival.is_partitioned ? partitioned_probe->side() : probe));
       if (times.rows_out != expected)
         return Internal("wrong number of result rows: " + std::to_string(times.rows_out) +
                         "; accepted: " + std::to_string(expected));
@@ -221,17 +221,18 @@ absl::Status TakeTurns(int turns, uint64_t expected, const Side& build, const Si
   return absl::OkStatus();
 }
 
-const Rival& BestOf(const std::vector<Rival>& rivals, bool is_dealt) {
+const Rival& BestOf(const std::vector<Rival>& rivals, bool is_partitioned) {
   const Rival* best = nullptr;
   for (const Rival& rival : rivals)
-    if (rival.is_dealt == is_dealt && (best == nullptr || rival.best.all_s() < best->best.all_s())) best = &rival;
+    if (rival.is_partitioned == is_partitioned && (best == nullptr || rival.best.all_s() < best->best.all_s()))
+      best = &rival;
   return *best;
 }
 
-void PrintReading(const char* layout, const std::vector<Rival>& rivals, double deal_s) {
+void PrintReading(const char* layout, const std::vector<Rival>& rivals, double partition_s) {
   const double none_s = rivals[0].best.all_s();
   const Rival &one = BestOf(rivals, false), &parts = BestOf(rivals, true);
-  const double one_s = one.best.all_s(), parts_s = parts.best.all_s(), with_s = parts_s + deal_s;
+  const double one_s = one.best.all_s(), parts_s = parts.best.all_s(), with_s = parts_s + partition_s;
   std::printf(
       "\n%s: prefetching (%s) makes one table %s times as fast, partitions (%s) %s times, partitioning included %s "
       "times; ",
@@ -250,24 +251,24 @@ absl::Status PartitionedCell(const Settings& settings, const PartitionCase& whic
                                .probe_rows = rows,
                                .payload_columns = static_cast<uint32_t>(which.columns)});
   const Side build = WholeSide(workload.Build(0, rows, which.columns)), probe = WholeSide(workload.Probe(0, rows, 0));
-  PartitionedGroups dealt_build(build), dealt_probe(probe);
+  PartitionedGroups partitioned_build(build), partitioned_probe(probe);
   QUERN_ASSIGN_OR_RETURN(std::vector<Rival> rivals, MakeRivals(which));
-  double deal_s = 0;
-  QUERN_RETURN_IF_ERROR(TakeTurns(settings.Turns(3), workload.ResultRows(JoinKind::kInner), build, probe, &dealt_build,
-                                  &dealt_probe, &rivals, &deal_s));
+  double partition_s = 0;
+  QUERN_RETURN_IF_ERROR(TakeTurns(settings.Turns(3), workload.ResultRows(JoinKind::kInner), build, probe,
+                                  &partitioned_build, &partitioned_probe, &rivals, &partition_s));
   const double per_row = 1e9 / static_cast<double>(rows), none_s = rivals[0].best.all_s();
   for (const Rival& rival : rivals) {
     const PhaseTimes& best = rival.best;
-    const double with_s = best.all_s() + (rival.is_dealt ? deal_s : 0);
-    section->BreakAt(std::string(which.layout) + (rival.is_dealt ? " parts" : ""));
+    const double with_s = best.all_s() + (rival.is_partitioned ? partition_s : 0);
+    section->BreakAt(std::string(which.layout) + (rival.is_partitioned ? " parts" : ""));
     section->Row(
-        {which.layout, std::to_string(which.columns), Grouped(rows), rival.is_dealt ? std::to_string(kParts) : "1",
-         Bytes(best.table_bytes), rival.asks, rival.is_dealt ? Fixed(deal_s * per_row) : "-",
-         Fixed(best.build_s * per_row), Fixed(best.probe_s * per_row),
-         Fixed(static_cast<double>(best.faults) * 1e3 / static_cast<double>(rows), 1), Fixed(best.all_s() * 1e3, 1),
-         Fixed(none_s / best.all_s()), Fixed(with_s * 1e3, 1), Fixed(none_s / with_s)});
+        {which.layout, std::to_string(which.columns), Grouped(rows),
+         rival.is_partitioned ? std::to_string(kParts) : "1", Bytes(best.table_bytes), rival.asks,
+         rival.is_partitioned ? Fixed(partition_s * per_row) : "-", Fixed(best.build_s * per_row),
+         Fixed(best.probe_s * per_row), Fixed(static_cast<double>(best.faults) * 1e3 / static_cast<double>(rows), 1),
+         Fixed(best.all_s() * 1e3, 1), Fixed(none_s / best.all_s()), Fixed(with_s * 1e3, 1), Fixed(none_s / with_s)});
   }
-  PrintReading(which.layout, rivals, deal_s);
+  PrintReading(which.layout, rivals, partition_s);
   return absl::OkStatus();
 }
 

@@ -179,8 +179,8 @@ class UpdateEmitter {
     CopyColumns();
     if (choices_.input_rows == 0) return true;
     AddKeyStreams();
-    ask_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, ask_first), "ask_first");
-    ask_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, ask_rows), "ask_rows");
+    prefetch_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, prefetch_first), "prefetch_first");
+    prefetch_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, prefetch_rows), "prefetch_rows");
     return true;
   }
 
@@ -195,17 +195,17 @@ class UpdateEmitter {
   // Prefetches one element of each column that is read, prefetch_input_rows rows ahead: one cache line of eight-byte
   // values for every kRowsPerPrefetch rows. Gathered rows are prefetched in the order in which they lie in memory.
   //
-  //     uint64_t row = ask_first + ask_rows[i];   prefetch(&values0[row + 2048]);
-  //     if (asks_keys) prefetch(&key_values0[row + 2048]);
+  //     uint64_t row = prefetch_first + prefetch_rows[i];   prefetch(&values0[row + 2048]);
+  //     if (prefetches_keys) prefetch(&key_values0[row + 2048]);
   void PrefetchInput(Value* i) {
     if (streams_.empty() && key_streams_.empty()) return;
-    Value* picked = e_.ir().CreateZExt(LoadElement(ask_rows_, i, "ask_picked"), e_.ir().getInt64Ty());
-    Value* row = e_.ir().CreateAdd(ask_first_, picked, "ask_row");
+    Value* picked = e_.ir().CreateZExt(LoadElement(prefetch_rows_, i, "prefetch_picked"), e_.ir().getInt64Ty());
+    Value* row = e_.ir().CreateAdd(prefetch_first_, picked, "prefetch_row");
     PrefetchFor(streams_, row);
     if (key_streams_.empty()) return;
-    BasicBlock *ask_keys = e_.NewBlock("ask_keys"), *asked = e_.NewBlock("asked");
-    e_.ir().CreateCondBr(asks_keys_, ask_keys, asked);
-    e_.ir().SetInsertPoint(ask_keys);
+    BasicBlock *prefetch_keys = e_.NewBlock("prefetch_keys"), *asked = e_.NewBlock("asked");
+    e_.ir().CreateCondBr(prefetches_keys_, prefetch_keys, asked);
+    e_.ir().SetInsertPoint(prefetch_keys);
     PrefetchFor(key_streams_, row);
     e_.ir().CreateBr(asked);
     e_.ir().SetInsertPoint(asked);
@@ -219,10 +219,10 @@ class UpdateEmitter {
   void PrefetchFor(const std::vector<Stream>& streams, Value* row) {
     for (const Stream& stream : streams) {
       for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerPrefetch / kLineBytes); ++line) {
-        Value* offset =
-            e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
-                              e_.I64(uint64_t{choices_.input_rows} * stream.bytes + line * kLineBytes), "ask_offset");
-        Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "ask_at");
+        Value* offset = e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
+                                          e_.I64(uint64_t{choices_.input_rows} * stream.bytes + line * kLineBytes),
+                                          "prefetch_offset");
+        Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "prefetch_at");
         e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
                                 {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
       }
@@ -242,8 +242,9 @@ class UpdateEmitter {
       const QuernField& key = descriptor_.group.keys[k];
       AddStream(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage, &key_streams_);
     }
-    Value* asks_keys = e_.Element(args_, offsetof(QuernUpdateArgs, asks_keys), 1, "asks_keys_at");
-    asks_keys_ = e_.ir().CreateICmpNE(e_.ir().CreateLoad(e_.ir().getInt32Ty(), asks_keys), e_.I32(0), "asks_keys");
+    Value* prefetches_keys = e_.Element(args_, offsetof(QuernUpdateArgs, prefetches_keys), 1, "prefetches_keys_at");
+    prefetches_keys_ =
+        e_.ir().CreateICmpNE(e_.ir().CreateLoad(e_.ir().getInt32Ty(), prefetches_keys), e_.I32(0), "prefetches_keys");
   }
 
   Value* Local(llvm::Type* type, const llvm::Twine& name) {
@@ -591,10 +592,11 @@ class UpdateEmitter {
   Emitter& e_;
   const bool tests_nulls_;
   Value *args_ = nullptr, *n_ = nullptr, *rows_ = nullptr, *first_ = nullptr, *first_row_id_ = nullptr;
-  Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr, *ask_first_ = nullptr, *ask_rows_ = nullptr;
+  Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr, *prefetch_first_ = nullptr,
+        *prefetch_rows_ = nullptr;
   std::map<uint32_t, Value*> locals_;      // by column of the batch
   std::map<uint32_t, Value*> translated_;  // likewise
-  Value* asks_keys_ = nullptr;
+  Value* prefetches_keys_ = nullptr;
   std::vector<Stream> streams_, key_streams_;
   std::vector<VectorStates> vectors_;
 };

@@ -4,9 +4,9 @@
 //     plan join.inner keys=i64 build=f64
 //     layout = auto                       # table layout; auto: by the keys, ..; accepted: auto, unchained, dense, open
 //     batch_size = 1024                   # rows hashed, encoded or tested at a time (rows)
-//     prefetch_probe_open = 0@1M,64@32M,128   # settings by table size; estimate
+//     prefetch_probe_open = 0@1M,64@32M,128   # looking up keys in slots; estimate
 //     ..
-//     l2_bytes = 1048576                  # the machine's: where the classes of table size begin
+//     l2_bytes = 1048576                  # the machine's L2 cache; tables up to this size ..
 //
 // The text before each '#' is an override; together they make the same plan. The text after it is for people.
 #include "codegen/plan/plan.h"
@@ -92,11 +92,12 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
   const auto set = [&](const auto& parameter, auto& target) {
     if (parameter.name == name && IsIn(parameter.scope, plan->spec)) status = Set(parameter, value, &target);
   };
-  const auto set_ladder = [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule, ScheduleOrigin& origin) {
+  const auto set_schedule = [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule,
+                                ScheduleOrigin& origin) {
     if (parameter.name == name && IsIn(OperatorsOf(parameter.scope), plan->spec))
       status = Set(parameter, value, IsIn(parameter.scope, plan->spec), &schedule, &origin);
   };
-  ForEachParameter(*plan, set, set, set_ladder);
+  ForEachParameter(*plan, set, set, set_schedule);
   if (status) return *std::move(status);
   return InvalidArgument("unknown plan parameter: " + Show(name) + "; accepted: " + ParameterNames(plan->spec));
 }
@@ -129,11 +130,12 @@ void StopPrefetching(KernelPlan* plan) {
 absl::Status FinalisePlan(KernelPlan* plan) {
   std::vector<KeySpec> kernel_keys;
   for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
-  const bool wants_word_groups = plan->group_layout == GroupLayout::kDense || plan->group_layout == GroupLayout::kOpen;
-  if (wants_word_groups && WordBits(kernel_keys) == 0)
+  const bool wants_packed_groups =
+      plan->group_layout == GroupLayout::kDense || plan->group_layout == GroupLayout::kOpen;
+  if (wants_packed_groups && WordBits(kernel_keys) == 0)
     return PackedLayout(WordOf(plan->group_layout), "auto, directory");
-  const bool wants_word_table = plan->layout == LayoutChoice::kDense || plan->layout == LayoutChoice::kOpen;
-  if (wants_word_table && WordBits(plan->spec) == 0) return PackedLayout(WordOf(plan->layout), "auto, unchained");
+  const bool wants_packed_table = plan->layout == LayoutChoice::kDense || plan->layout == LayoutChoice::kOpen;
+  if (wants_packed_table && WordBits(plan->spec) == 0) return PackedLayout(WordOf(plan->layout), "auto, unchained");
   if (plan->prefetch == PrefetchScheme::kOff) StopPrefetching(plan);
   if (plan->spec.op == Operator::kSort) plan->bucket_bytes = BucketBytes(*plan);
   // A group is part of a batch and cannot be longer.
@@ -217,16 +219,17 @@ std::string PrintPlan(const KernelPlan& plan) {
     if (IsShown(parameter, value, plan.spec))
       text += Line(parameter.name, WordOf(value), parameter.meaning + ("; accepted: " + ChoiceWords<Choice>()));
   };
-  const auto add_ladder = [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule,
-                              const ScheduleOrigin& origin) {
+  const auto add_schedule = [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule,
+                                const ScheduleOrigin& origin) {
     if (IsIn(parameter.scope, plan.spec))
       text += Line(parameter.name, PrintSchedule(schedule, DefaultHint(parameter.loop)),
                    parameter.meaning + OriginText(origin));
   };
-  ForEachParameter(plan, add_number, add_choice, add_ladder);
-  text += Line("l2_bytes", std::to_string(plan.l2_bytes), "the machine's: tables up to it are of class l2");
+  ForEachParameter(plan, add_number, add_choice, add_schedule);
+  text +=
+      Line("l2_bytes", std::to_string(plan.l2_bytes), "the machine's L2 cache; tables up to this size are of class l2");
   text += Line("l3_bytes", std::to_string(plan.l3_bytes),
-               "the machine's: tables up to it are of class l3, beyond of class dram");
+               "the machine's L3 cache; tables up to this size are of class l3, larger ones of class dram");
   return text;
 }
 
@@ -250,11 +253,11 @@ std::string PlanJson(const KernelPlan& plan) {
   const auto add_choice = [&](const auto& parameter, auto value) {
     if (IsShown(parameter, value, plan.spec)) text += Member(parameter.name, Quoted(value));
   };
-  const auto add_ladder = [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule, const auto&) {
+  const auto add_schedule = [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule, const auto&) {
     if (IsIn(parameter.scope, plan.spec))
       text += Member(parameter.name, "\"" + PrintSchedule(schedule, DefaultHint(parameter.loop)) + "\"");
   };
-  ForEachParameter(plan, add_number, add_choice, add_ladder);
+  ForEachParameter(plan, add_number, add_choice, add_schedule);
   return text + "\"l2_bytes\":" + std::to_string(plan.l2_bytes) + ",\"l3_bytes\":" + std::to_string(plan.l3_bytes) +
          "}";
 }

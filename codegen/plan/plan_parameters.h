@@ -38,16 +38,16 @@ struct ScheduleParameter {
   const char* meaning;
 };
 
-// Calls on_number(parameter, value), on_choice(parameter, value) or on_ladder(parameter, schedule, origin) for each
+// Calls on_number(parameter, value), on_choice(parameter, value) or on_schedule(parameter, schedule, origin) for each
 // row, whatever the spec. `plan` may be const.
 template <class Plan, class OnNumber, class OnChoice, class OnSchedule>
-void ForEachParameter(Plan& plan, const OnNumber& on_number, const OnChoice& on_choice, const OnSchedule& on_ladder) {
+void ForEachParameter(Plan& plan, const OnNumber& on_number, const OnChoice& on_choice, const OnSchedule& on_schedule) {
 #define QUERN_PLAN_NUMBER(scope, name, default_value, min, max, unit, meaning) \
   on_number(NumberParameter{Scope::scope, #name, false, default_value, min, max, unit, meaning}, plan.name);
 #define QUERN_PLAN_CHOICE(scope, name, Type, default_value, meaning) \
   on_choice(ChoiceParameter<Type>{Scope::scope, #name, false, Type::default_value, meaning}, plan.name);
 #define QUERN_PLAN_SCHEDULE(scope, Loop, name, meaning) \
-  on_ladder(ScheduleParameter{Scope::scope, #name, PrefetchLoop::Loop, meaning}, plan.name, plan.name##_origin);
+  on_schedule(ScheduleParameter{Scope::scope, #name, PrefetchLoop::Loop, meaning}, plan.name, plan.name##_origin);
 #define QUERN_TEST_NUMBER(scope, name, default_value, min, max, unit, meaning) \
   on_number(NumberParameter{Scope::scope, "test." #name, true, default_value, min, max, unit, meaning}, plan.test.name);
 #define QUERN_TEST_CHOICE(scope, name, Type, default_value, meaning) \

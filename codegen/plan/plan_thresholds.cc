@@ -3,8 +3,8 @@
 // data. Example:
 //
 //     # thresholds, which no parameter sets
-//     partitioned_build_rows = 131072 rows     # from which a build side is radix-partitioned, ..; the table of ..
-//     small_key_range = 16384 keys             # range that is dense however few rows there are; guess
+//     partitioned_build_rows = 131072 rows     # smallest build side that is radix-partitioned, .. (a smaller ..
+//     small_key_range = 16384 keys             # key range that counts as dense whatever the number of rows (guess)
 #include "codegen/plan/plan_thresholds.h"
 
 #include <cstdint>
@@ -48,11 +48,12 @@ std::string PrintThresholds(const KernelSpec& spec) {
   std::string text = "\n# thresholds, which no parameter sets\n";
   const Operators ours = BitOf(spec.op);
 #define QUERN_THRESHOLD(kName, name, operators, value, unit, meaning, figure) \
-  if (((operators) & ours) != 0) text += Line(#name " = " + Text(value) + " " unit, meaning "; " figure);
+  if (((operators) & ours) != 0) text += Line(#name " = " + Text(value) + " " unit, meaning " (" figure ")");
 #include "runtime/base/thresholds.def"
   std::string gates;
 #define QUERN_ADAPTIVE_GATE(Id, name, operators, window, unit, least, of, closed_for, meaning) \
-  if (((operators) & ours) != 0) gates += Line(#name " = " #least " of " #of, meaning "; judged by " #window " " unit);
+  if (((operators) & ours) != 0)                                                               \
+    gates += Line(#name " = " #least " of " #of, meaning " (judged by " #window " " unit ")");
 #include "runtime/base/adaptive_gates.def"
   if (!gates.empty()) text += "\n# adaptive gates, all open with adapt=off\n" + gates;
   return text;

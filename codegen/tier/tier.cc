@@ -41,9 +41,9 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
        const Kernel& generic)
       : maker_(std::move(maker)),
         costs_(EstimateCosts(generic.plan.spec)),
-        asked_rows_(compile_after_rows),
+        given_rows_(compile_after_rows),
         swap_waits_(swap_waits),
-        first_rows_(asked_rows_.has_value() ? *asked_rows_ : TierPolicy::OfProcess().RowsBeforeLooking(costs_)) {}
+        first_rows_(given_rows_.has_value() ? *given_rows_ : TierPolicy::OfProcess().RowsBeforeLooking(costs_)) {}
 
   // What a constructor cannot do: slots and meter refer back to this tier.
   void Open(const Kernel& generic);
@@ -86,7 +86,7 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
 
   const std::unique_ptr<KernelMaker> maker_;
   const KernelCosts costs_;
-  const std::optional<uint64_t> asked_rows_;
+  const std::optional<uint64_t> given_rows_;
   const bool swap_waits_;
   const uint64_t first_rows_;
   std::atomic<bool> has_looked_{false};
@@ -136,7 +136,7 @@ std::string Tier::Failure() const {
 }
 
 void Tier::Expect(uint64_t num_rows) {
-  if (asked_rows_.has_value() || num_rows < TierPolicy::OfProcess().RowsBeforeLooking(costs_)) return;
+  if (given_rows_.has_value() || num_rows < TierPolicy::OfProcess().RowsBeforeLooking(costs_)) return;
   if (stage_.load(std::memory_order_relaxed) != Stage::kCounting) return;
   if (auto kernel = maker_->FindInMemory()) {
     if (Advance(Stage::kCounting, Stage::kWaiting)) Publish({std::move(kernel), CacheOutcome::kMemory, ""});
@@ -146,7 +146,7 @@ void Tier::Expect(uint64_t num_rows) {
 }
 
 void Tier::RowsHaveCome() {
-  if (asked_rows_.has_value()) return Begin();
+  if (given_rows_.has_value()) return Begin();
   if (auto kernel = maker_->FindInMemory()) {
     if (Advance(Stage::kCounting, Stage::kWaiting)) Publish({std::move(kernel), CacheOutcome::kMemory, ""});
     return;

@@ -72,16 +72,17 @@ struct QuernUpdateArgs {
   uint64_t first;
   const uint32_t* rows;       // never null
   const uint32_t* selection;  // the batch's, or null
-  // The same rows in the order in which their values lie in the columns: what is prefetched. ask_rows is never null.
-  uint64_t ask_first;
-  const uint32_t* ask_rows;
+  // The same rows in the order in which their values lie in the columns: what is prefetched. prefetch_rows is never
+  // null.
+  uint64_t prefetch_first;
+  const uint32_t* prefetch_rows;
   uint64_t first_row_id;     // number of the batch's row 0
   uint8_t* const* tuples;    // of each row; update_runs: of each run
   const uint32_t* run_ends;  // update_runs: i after the run's last row
   uint32_t n;                // rows; update_runs: runs
   uint32_t num_rows;
-  uint32_t asks_keys;   // whether to prefetch the keys too; 0: they have been prefetched
-  uint8_t* overflowed;  // of each accumulator: set to 1 where a checked sum overflows
+  uint32_t prefetches_keys;  // whether to prefetch the keys too; 0: they have been prefetched
+  uint8_t* overflowed;       // of each accumulator: set to 1 where a checked sum overflows
 };
 
 struct QuernAggregateEntryPoints {

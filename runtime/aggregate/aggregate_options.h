@@ -26,7 +26,7 @@ struct AggregateOptions {
   CacheSizes caches;
   uint32_t l2_batch_rows = 512;  // the most rows in a block, as long as the table is no larger than the L2 cache
   bool huge_pages = true;
-  bool adapts = true;  // gates (adaptive_gate.h) close where an accelerator does not pay
+  bool adapts = true;  // gates (adaptive_gate.h) close where an optimisation does not pay
   GroupLayout layout = GroupLayout::kAuto;
   uint32_t load_percent = 60;   // of an open table or directory; beyond, it grows
   uint32_t partition_bits = 6;  // log2 of the partitions into which several threads divide many groups

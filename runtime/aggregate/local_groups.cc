@@ -205,12 +205,12 @@ absl::Status LocalGroups::Update(const Batch& batch, const KeyRows& rows, uint8_
   args.first = rows.first;
   args.rows = rows.rows != nullptr ? rows.rows : FirstRows();
   args.selection = rows.rows;
-  args.ask_first = args.first;
-  args.ask_rows = args.rows;
+  args.prefetch_first = args.first;
+  args.prefetch_rows = args.rows;
   args.first_row_id = batch.first_row_id;
   args.tuples = tuples;
   args.n = args.num_rows = rows.n;
-  args.asks_keys = table_->has_asked_for_keys() ? 0 : 1;
+  args.prefetches_keys = table_->has_prefetched_keys() ? 0 : 1;
   args.overflowed = overflowed_.data();
   const QuernAggregateEntryPoints& kernel = context_.entry_points.Now();
   if (kernel.update != nullptr) {

@@ -74,7 +74,7 @@ absl::Status MemoryBudget::Reserve(uint64_t bytes) {
   uint64_t used = used_.load(std::memory_order_relaxed);
   do {
     if (used > limit || bytes > limit - used) {
-      return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes asked, " +
+      return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes requested, " +
                                           std::to_string(used) + " in use; limit " + std::to_string(limit));
     }
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
@@ -111,7 +111,7 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   if (data == nullptr) {
     if (budget) budget->Release(bytes);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
-                                        " bytes asked; accepted: what the system has free");
+                                        " bytes requested; accepted: what the system has free");
   }
   // Only a request: where the system has switched large pages off, small ones work too.
   if (huge && is_new) madvise(data, mapping_bytes, MADV_HUGEPAGE);
@@ -154,7 +154,7 @@ absl::StatusOr<GrowingBuffer> GrowingBuffer::Reserve(std::shared_ptr<MemoryBudge
   buffer.data_ = bytes < kAddressSpaceBytes ? MapAligned(bytes, kHugePageBytes, PROT_NONE, MAP_NORESERVE) : nullptr;
   if (buffer.data_ == nullptr) {
     return absl::ResourceExhaustedError("out of addresses: " + std::to_string(most_bytes) +
-                                        " bytes asked; accepted: what the system gives");
+                                        " bytes requested; accepted: what the system gives");
   }
   buffer.budget_ = std::move(budget);
   buffer.most_bytes_ = bytes;
@@ -166,7 +166,7 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   if (bytes <= bytes_) return absl::OkStatus();
   if (bytes > most_bytes_) {
     return absl::ResourceExhaustedError("out of addresses: " + std::to_string(bytes) +
-                                        " bytes asked; accepted: " + std::to_string(most_bytes_));
+                                        " bytes requested; accepted: " + std::to_string(most_bytes_));
   }
   if (budget_) {
     if (absl::Status status = budget_->Reserve(bytes - bytes_); !status.ok()) return status;
@@ -181,7 +181,7 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   if (end > fresh && mprotect(data_ + fresh, end - fresh, PROT_READ | PROT_WRITE) != 0) {
     if (budget_) budget_->Release(bytes - bytes_);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
-                                        " bytes asked; accepted: what the system has free");
+                                        " bytes requested; accepted: what the system has free");
   }
   if (huge_pages_ && end > fresh) madvise(data_ + fresh, end - fresh, MADV_HUGEPAGE);
 #if defined(MADV_POPULATE_WRITE)

@@ -163,8 +163,8 @@ class Prober {
 
   uint32_t TestGroup(uint32_t begin, uint32_t end) {
     const PrefetchSetting& setting = p_.table->probe;
-    const bool asks_here = setting.distance != 0 && !TestPrefetches(setting);
-    if (!asks_here) return kernel_->check_tags(a_, begin, end);
+    const bool prefetches_here = setting.distance != 0 && !TestPrefetches(setting);
+    if (!prefetches_here) return kernel_->check_tags(a_, begin, end);
     PrefetchEntries(*p_.table, *s_, begin == 0 ? 0 : PrefetchedUpTo(begin), PrefetchedUpTo(end));
     s_->num_candidates = kernel_->check_tags(a_, begin, end);
     if (setting.stages >= 2) PrefetchTuples(*p_.table, *s_);
@@ -308,36 +308,36 @@ int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args) { return Pro
 namespace {
 
 // Takes the next morsel; returns false if there is none.
-bool TakeMorsel(const JoinProbe& probe, ScanUnmatched* drain) {
+bool TakeMorsel(const JoinProbe& probe, ScanUnmatched* scan) {
   const uint64_t positions = NumPositions(*probe.table);
   const uint64_t of_table = (positions + kScanPositions - 1) / kScanPositions;
-  const uint64_t morsel = drain->next_morsel->fetch_add(1, std::memory_order_relaxed);
-  drain->is_table = morsel < of_table;
-  if (drain->is_table) {
-    drain->tuples = probe.table->tuples;
-    drain->position = morsel * kScanPositions;
-    drain->end = std::min(drain->position + kScanPositions, positions);
+  const uint64_t morsel = scan->next_morsel->fetch_add(1, std::memory_order_relaxed);
+  scan->is_table = morsel < of_table;
+  if (scan->is_table) {
+    scan->tuples = probe.table->tuples;
+    scan->position = morsel * kScanPositions;
+    scan->end = std::min(scan->position + kScanPositions, positions);
     return true;
   }
-  if (morsel - of_table >= drain->null_rows->size()) return false;
-  const TupleSpan& span = (*drain->null_rows)[morsel - of_table];
-  drain->tuples = span.tuples;
-  drain->position = 0;
-  drain->end = span.num_tuples;
+  if (morsel - of_table >= scan->null_rows->size()) return false;
+  const TupleSpan& span = (*scan->null_rows)[morsel - of_table];
+  scan->tuples = span.tuples;
+  scan->position = 0;
+  scan->end = span.num_tuples;
   return true;
 }
 
 // Collects the tuples of the morsel that are output, as matches without a probe row.
-void CollectTuples(const JoinProbe& probe, ScanUnmatched* drain, const QuernJoinDescriptor& descriptor,
+void CollectTuples(const JoinProbe& probe, ScanUnmatched* scan, const QuernJoinDescriptor& descriptor,
                    QuernProbeScratch* s) {
   const bool wants_matched = probe.kind->build_row == RowsOut::kMatched;
   const uint64_t stride =
-      drain->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
+      scan->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
   uint32_t n = 0;
-  for (; drain->position < drain->end && n < descriptor.batch_rows; ++drain->position) {
-    if (drain->is_table && !HasTuple(*probe.table, drain->position)) continue;
-    const uint64_t tuple = drain->position * stride;
-    const bool is_matched = __atomic_load_n(drain->tuples + tuple + descriptor.matched_offset, __ATOMIC_RELAXED) != 0;
+  for (; scan->position < scan->end && n < descriptor.batch_rows; ++scan->position) {
+    if (scan->is_table && !HasTuple(*probe.table, scan->position)) continue;
+    const uint64_t tuple = scan->position * stride;
+    const bool is_matched = __atomic_load_n(scan->tuples + tuple + descriptor.matched_offset, __ATOMIC_RELAXED) != 0;
     s->match_rows[n] = kNullRow;
     s->match_tuples[n] = tuple;
     n += is_matched == wants_matched;
@@ -348,14 +348,14 @@ void CollectTuples(const JoinProbe& probe, ScanUnmatched* drain, const QuernJoin
 
 }  // namespace
 
-int32_t ScanUnmatchedRows(const JoinProbe& probe, ScanUnmatched* drain, QuernJoinProbeArgs* args) {
+int32_t ScanUnmatchedRows(const JoinProbe& probe, ScanUnmatched* scan, QuernJoinProbeArgs* args) {
   for (;;) {
     if (args->scratch->num_matches > 0) {
-      args->tuples = drain->tuples;
+      args->tuples = scan->tuples;
       if (const int32_t code = Prober(probe, args).Emit(); code != kQuernDone) return code;
     }
-    if (drain->position == drain->end && !TakeMorsel(probe, drain)) return kQuernDone;
-    CollectTuples(probe, drain, *args->descriptor, args->scratch);
+    if (scan->position == scan->end && !TakeMorsel(probe, scan)) return kQuernDone;
+    CollectTuples(probe, scan, *args->descriptor, args->scratch);
   }
 }
 

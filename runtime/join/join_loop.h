@@ -53,7 +53,7 @@ struct ScanUnmatched {
   uint64_t position = 0;
   uint64_t end = 0;
 };
-int32_t ScanUnmatchedRows(const JoinProbe& probe, ScanUnmatched* drain, QuernJoinProbeArgs* args);
+int32_t ScanUnmatchedRows(const JoinProbe& probe, ScanUnmatched* scan, QuernJoinProbeArgs* args);
 
 }  // namespace quern
 

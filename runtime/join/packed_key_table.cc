@@ -165,20 +165,20 @@ void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_
 template <class Prefetch>
 void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs,
                 const uint8_t* tuple, uint64_t bytes, uint8_t* tuples) {
-  const bool asks_places = setting.stages >= 2;
-  const uint32_t runs_ahead = asks_places ? RowsAheadTwice(setting, n) : RowsAhead(setting, n);
-  const uint32_t places_ahead = asks_places ? RowsAhead(setting, n) : n;
-  const auto ask_run = [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); };
-  const auto ask_place = [&](uint32_t i) { Prefetch::For(tuples + runs[numbers[i]] * bytes); };
+  const bool prefetches_places = setting.stages >= 2;
+  const uint32_t runs_ahead = prefetches_places ? RowsAheadTwice(setting, n) : RowsAhead(setting, n);
+  const uint32_t places_ahead = prefetches_places ? RowsAhead(setting, n) : n;
+  const auto prefetch_run = [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); };
+  const auto prefetch_place = [&](uint32_t i) { Prefetch::For(tuples + runs[numbers[i]] * bytes); };
   if constexpr (Prefetch::kPrefetches) {
-    for (uint32_t i = 0; i < runs_ahead; ++i) ask_run(i);
-    for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
+    for (uint32_t i = 0; i < runs_ahead; ++i) prefetch_run(i);
+    for (uint32_t i = 0; i < places_ahead && prefetches_places; ++i) prefetch_place(i);
   }
   uint32_t i = 0;
   const auto place = [&] { std::memcpy(tuples + runs[numbers[i]]++ * bytes, tuple + i * bytes, bytes); };
   for (; Prefetch::kPrefetches && i + std::min(runs_ahead, places_ahead) < n; ++i) {
-    if (i + runs_ahead < n) ask_run(i + runs_ahead);
-    if (i + places_ahead < n) ask_place(i + places_ahead);
+    if (i + runs_ahead < n) prefetch_run(i + runs_ahead);
+    if (i + places_ahead < n) prefetch_place(i + places_ahead);
     place();
   }
   for (; i < n; ++i) place();
@@ -303,15 +303,16 @@ template <class Word, uint32_t kBytes, bool kCounts, class Prefetch>
   Inserted result = Inserted::kAll;
   ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
     Pending pending;
-    const bool asks_all = Prefetch::kPrefetches && RowsAhead(table.build, n) == n;
+    const bool prefetches_all = Prefetch::kPrefetches && RowsAhead(table.build, n) == n;
     HashPackedKeys(words, n, table.zero_hashes, pending.slots);
     for (uint32_t i = 0; i < n; ++i) {
       pending.rows[i] = i;
       pending.slots[i] = SlotOf(pending.slots[i], table.num_slots);
-      if (asks_all) Prefetch::For(slots + pending.slots[i] * slot_bytes);
+      if (prefetches_all) Prefetch::For(slots + pending.slots[i] * slot_bytes);
     }
     pending.n = n;
-    if (asks_all) UpdateAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, 1, &pending, outcome);
+    if (prefetches_all)
+      UpdateAll<Word, kBytes, kCounts, NoPrefetch>(table, format, words, tuples, 1, &pending, outcome);
     else UpdateAll<Word, kBytes, kCounts, Prefetch>(table, format, words, tuples, 1, &pending, outcome);
     for (uint32_t walk = 1; pending.n > 0; ++walk) {
       if (walk > kLongestWalk) {
@@ -410,7 +411,7 @@ template <bool kCount, class Prefetch>
   const uint32_t n = s->batch_rows;
   const uint32_t* runs = table.runs;
   const uint8_t* tuples = table.tuples;
-  const bool asks_tuples = !kCount && table.probe.stages >= 2;
+  const bool prefetches_tuples = !kCount && table.probe.stages >= 2;
   uint64_t total = 0;
   uint32_t found = 0;
   const auto place_of = [&](uint64_t word) {
@@ -426,8 +427,8 @@ template <bool kCount, class Prefetch>
       total += end - begin;
     } else {
       s->candidates[found] = {begin * bytes, end * bytes, i};
-      if (asks_tuples) Prefetch::For(tuples + begin * bytes);
-      if (asks_tuples) Prefetch::For(tuples + end * bytes - 1);
+      if (prefetches_tuples) Prefetch::For(tuples + begin * bytes);
+      if (prefetches_tuples) Prefetch::For(tuples + end * bytes - 1);
       found += begin != end;
     }
   };
@@ -570,7 +571,7 @@ uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin
   const uint8_t* tuples = table.tuples;
   const uint16_t* tags = DirectoryTags();
   const uint32_t shift = table.shift;
-  const bool is_ring = table.probe.distance != kWholeBatch, asks_tuples = table.probe.stages >= 2;
+  const bool is_ring = table.probe.distance != kWholeBatch, prefetches_tuples = table.probe.stages >= 2;
   const uint32_t ahead = is_ring ? RingDistance(table.probe) : s.batch_rows;
   if constexpr (Prefetch::kPrefetches)
     for (uint32_t i = 0; i < ahead && begin == 0; ++i) Prefetch::For(&directory[hashes[i] >> shift]);
@@ -584,7 +585,7 @@ uint32_t Test(const JoinTable& table, const QuernProbeScratch& s, uint32_t begin
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
     if constexpr (Prefetch::kPrefetches) {
-      if (asks_tuples) {
+      if (prefetches_tuples) {
         Prefetch::For(passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
         Prefetch::For(passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
       }

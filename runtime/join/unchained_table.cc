@@ -57,14 +57,14 @@ template <uint32_t kBytes, class Prefetch>
   const uint8_t* tuples = block.tuples;
   uint8_t* target = build.target;
   // A place that was read ahead may have moved by a tuple or two before it is used: to the same line or its neighbour.
-  const bool asks_places = build.prefetch.stages >= 2;
-  const uint32_t entries_ahead = asks_places ? RowsAheadTwice(build.prefetch, n) : RowsAhead(build.prefetch, n);
-  const uint32_t places_ahead = asks_places ? RowsAhead(build.prefetch, n) : n;
-  const auto ask_entry = [&](uint32_t i) { Prefetch::For(&directory[hashes[i] >> shift]); };
-  const auto ask_place = [&](uint32_t i) { Prefetch::For(target + (directory[hashes[i] >> shift] >> kTagBits)); };
+  const bool prefetches_places = build.prefetch.stages >= 2;
+  const uint32_t entries_ahead = prefetches_places ? RowsAheadTwice(build.prefetch, n) : RowsAhead(build.prefetch, n);
+  const uint32_t places_ahead = prefetches_places ? RowsAhead(build.prefetch, n) : n;
+  const auto prefetch_entry = [&](uint32_t i) { Prefetch::For(&directory[hashes[i] >> shift]); };
+  const auto prefetch_place = [&](uint32_t i) { Prefetch::For(target + (directory[hashes[i] >> shift] >> kTagBits)); };
   if constexpr (Prefetch::kPrefetches) {
-    for (uint32_t i = 0; i < entries_ahead; ++i) ask_entry(i);
-    for (uint32_t i = 0; i < places_ahead && asks_places; ++i) ask_place(i);
+    for (uint32_t i = 0; i < entries_ahead; ++i) prefetch_entry(i);
+    for (uint32_t i = 0; i < places_ahead && prefetches_places; ++i) prefetch_place(i);
   }
   uint32_t i = 0;
   const auto place = [&] {
@@ -73,8 +73,8 @@ template <uint32_t kBytes, class Prefetch>
     *entry += static_cast<uint64_t>(bytes) << kTagBits;
   };
   for (; Prefetch::kPrefetches && i + std::min(entries_ahead, places_ahead) < n; ++i) {
-    if (i + entries_ahead < n) ask_entry(i + entries_ahead);
-    if (i + places_ahead < n) ask_place(i + places_ahead);
+    if (i + entries_ahead < n) prefetch_entry(i + entries_ahead);
+    if (i + places_ahead < n) prefetch_place(i + places_ahead);
     place();
   }
   for (; i < n; ++i) place();

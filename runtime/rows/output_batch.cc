@@ -77,7 +77,7 @@ absl::Status OutputBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64
   if (data == nullptr) {
     if (budget) budget->Release(total);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(total) +
-                                        " bytes asked; accepted: what the system has free");
+                                        " bytes requested; accepted: what the system has free");
   }
   budget_ = std::move(budget);
   data_ = static_cast<uint8_t*>(data);

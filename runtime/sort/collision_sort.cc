@@ -125,8 +125,8 @@ inline __attribute__((always_inline)) void CollisionSorter::PrefetchInside(const
   if constexpr (Prefetch::kPrefetches) {
     const uint64_t ahead = i + std::min<uint32_t>(setting_.distance, kBatchRows);
     const uint64_t twice = ahead + (ahead - i);
-    if (twice < group.ask_rows) PrefetchFar<Prefetch>(group, twice);
-    if (ahead < group.ask_rows && setting_.stages >= 2) PrefetchNear<Prefetch>(group, ahead);
+    if (twice < group.prefetch_rows) PrefetchFar<Prefetch>(group, twice);
+    if (ahead < group.prefetch_rows && setting_.stages >= 2) PrefetchNear<Prefetch>(group, ahead);
   }
 }
 
@@ -186,7 +186,7 @@ absl::Status CollisionSorter::TakeRound() {
   uint64_t done = 0;
   for (Group& group : groups_) {
     if constexpr (Prefetch::kPrefetches) {
-      group.ask_rows = RowsToPrefetchInside(group);
+      group.prefetch_rows = RowsToPrefetchInside(group);
       if (group.n <= kBatchRows) {
         done += group.n;
         PrefetchAhead<Prefetch>(done, &far, &near);

@@ -43,7 +43,7 @@ class CollisionSorter {
     uint64_t n;
     uint32_t step;
     uint32_t from_byte;
-    uint64_t ask_rows = 0;  // n if the group prefetches its own rows
+    uint64_t prefetch_rows = 0;  // n if the group prefetches its own rows
   };
   struct Cursor;
   absl::Status FindCollisions(const uint64_t* entries, uint64_t n);

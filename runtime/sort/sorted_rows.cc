@@ -591,7 +591,7 @@ void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting
   uint64_t* const tuples = buffers->tuples.data();
   std::copy(tuples + gone, tuples + buffers->num_tuples, tuples);
   buffers->num_tuples -= gone;
-  buffers->num_asked -= std::min(gone, buffers->num_asked);
+  buffers->num_prefetched -= std::min(gone, buffers->num_prefetched);
   buffers->begin = position;
   buffers->end = position + n;
   const uint64_t most = num_rows_ - position, end = std::min(n + ahead, most),
@@ -604,9 +604,9 @@ void SortedRows::FindTuples(uint64_t position, uint32_t n, const PrefetchSetting
   }
   if (!Prefetch::kPrefetches || setting.stages < 2) return;
   for (const uint32_t offset : string_offsets_)
-    for (uint64_t i = buffers->num_asked; i < strings_end; ++i)
+    for (uint64_t i = buffers->num_prefetched; i < strings_end; ++i)
       PrefetchString<Prefetch>(reinterpret_cast<const uint8_t*>(tuples[i]) + offset);
-  buffers->num_asked = std::max(buffers->num_asked, strings_end);
+  buffers->num_prefetched = std::max(buffers->num_prefetched, strings_end);
 }
 
 // If ids are consecutive within each 1024 rows, a row's id is its number plus a base of those rows; often one base

@@ -51,7 +51,7 @@ class SortedRows {
     std::vector<uint64_t> tuples, row_ids, row_numbers, ranks, dense_ranks;
     uint64_t begin = 0, end = 0;  // of the block
     uint64_t num_tuples = 0;      // tuples found from `begin` on, of this block and of later ones
-    uint64_t num_asked = 0;       // tuples whose strings were prefetched
+    uint64_t num_prefetched = 0;  // tuples whose strings were prefetched
   };
   static constexpr uint32_t kBlockRows = PrefixLayout::kBlockRows;
   // The number of rows of a block, up to kBlockRows.

@@ -28,7 +28,7 @@ class Kind:
         return self.pairs and self.alone("build" if side == "probe" else "probe") != NEVER
 
     @property
-    def drains(self):
+    def scans_unmatched(self):
         """Build rows come out after all probing."""
         return self.build_row != NEVER
 

@@ -20,7 +20,7 @@ def fitted_case(library, case):
         return case if case.kind.name == "inner" and not case.residuals else case.reduced(
             {**case.reduction, "kind": "inner", "residual": []}), None
     missing = "quern_prober_input_unmatched"
-    return case, missing if case.kind.drains and not library.has(missing) else None
+    return case, missing if case.kind.scans_unmatched and not library.has(missing) else None
 
 
 def fitted_variant(library, variant):

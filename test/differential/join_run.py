@@ -137,7 +137,7 @@ def _probe(prober, feeder, batches, reader):
         del owners
 
 
-def _drain(prober, reader):
+def _scan_unmatched(prober, reader):
     prober.input_unmatched()
     reader.read(prober)
 
@@ -154,8 +154,8 @@ def _probe_all(join, case, feeder, variant, readers):
             for number, batch in enumerate(feeder.batches()):
                 _probe(probers[number % len(probers)], feeder, [batch], readers[number % len(probers)])
                 del batch
-        drains = [lambda work=work: _drain(*work) for work in zip(probers, readers)] if case.kind.drains else []
-        run_each(drains, variant.threaded_probe)
+        scans = [lambda work=work: _scan_unmatched(*work) for work in zip(probers, readers)] if case.kind.scans_unmatched else []
+        run_each(scans, variant.threaded_probe)
     finally:
         for prober in probers:
             prober.close()

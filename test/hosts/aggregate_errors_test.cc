@@ -210,8 +210,8 @@ TEST_F(AggregateErrors, MemoryLimitWhileAppending) {
   ASSERT_EQ(quern_aggregate_create(some_kernel, 10, &aggregate, nullptr), QUERN_OK);
   quern_error error = {};
   EXPECT_EQ(quern_aggregate_append(aggregate, &some_batch, &error), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(
-      std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 10")))
+  EXPECT_TRUE(std::regex_match(error.text,
+                               std::regex("memory limit exceeded: [0-9]+ bytes requested, [0-9]+ in use; limit 10")))
       << error.text;
   const std::string text = " after a failed append: rows are missing from the groups; accepted: a new aggregation";
   EXPECT_EQ(Failed(quern_aggregate_append, aggregate, &some_batch), "append" + text);

@@ -253,7 +253,7 @@ TEST_F(CAbiErrors, MemoryLimitWhileBuilding) {
   quern_error error = {};
   EXPECT_EQ(quern_join_append(join, &some_batch, false, &error), QUERN_RESOURCE_EXHAUSTED);
   EXPECT_TRUE(
-      std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, 0 in use; limit 1000")))
+      std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes requested, 0 in use; limit 1000")))
       << error.text;
   EXPECT_EQ(ErrorOf(QUERN_FAILED_PRECONDITION, quern_join_append, join, &some_batch, false),
             "append after a failed append: a batch is missing from the table; accepted: a new join");
@@ -268,7 +268,7 @@ TEST_F(CAbiErrors, MemoryLimitOfCopiedBytes) {
   const StringVector<int32_t> strings({std::string(6000, 'a')});
   const quern::Status status = join->Append(Table{{strings.column()}, {}, 1}.batch(), quern::StringBytes::kCopied);
   EXPECT_EQ(status.code(), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_EQ(status.text(), "memory limit exceeded: 6000 bytes asked, 0 in use; limit 5000");
+  EXPECT_EQ(status.text(), "memory limit exceeded: 6000 bytes requested, 0 in use; limit 5000");
   EXPECT_EQ(join->Stats().build_rows, 0u);
 }
 
@@ -284,8 +284,8 @@ TEST_F(CAbiErrors, MemoryLimitOfResults) {
   bool more = true;
   quern_error error = {};
   EXPECT_EQ(quern_prober_next(prober, &result, &more, &error), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(std::regex_match(error.text,
-                               std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 4194304")))
+  EXPECT_TRUE(std::regex_match(
+      error.text, std::regex("memory limit exceeded: [0-9]+ bytes requested, [0-9]+ in use; limit 4194304")))
       << error.text;
   EXPECT_FALSE(more);
   EXPECT_EQ(result.num_rows, 0u);

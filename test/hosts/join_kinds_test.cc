@@ -25,7 +25,7 @@ Lines RowsOfTwoProbers(const char* spec, const Variant& variant, const Table& bu
   EXPECT_EQ(join->Finalise().text(), "");
   std::vector<quern::Prober> probers;
   Lines lines;
-  const auto drain = [&](quern::Prober* prober, uint64_t batch_rows) {
+  const auto read_all = [&](quern::Prober* prober, uint64_t batch_rows) {
     for (const std::string& line : ScanUnmatched(prober, kinds, batch_rows)) lines.push_back(line);
   };
   for (uint32_t turn = 0; turn < 2; ++turn) {
@@ -34,11 +34,11 @@ Lines RowsOfTwoProbers(const char* spec, const Variant& variant, const Table& bu
     half.num_rows = 0;  // should no row be selected
     probers.push_back(*quern::Prober::Create(*join, variant.batch_rows));
     EXPECT_EQ(probers.back().Input(half.batch()).text(), "");
-    drain(&probers.back(), variant.batch_rows);
+    read_all(&probers.back(), variant.batch_rows);
   }
   for (quern::Prober& prober : probers) {
     EXPECT_EQ(prober.InputUnmatched().text(), "");
-    drain(&prober, 0);
+    read_all(&prober, 0);
   }
   std::sort(lines.begin(), lines.end());
   return lines;

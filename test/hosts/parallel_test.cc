@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the host's own and of the library: whoever builds, probes and drains a join, the rows are those of one
+// Threads of the host's own and of the library: whoever builds, probes and scans a join, the rows are those of one
 // thread.
 //
 // Results of 300,000 rows are compared by their number and by a sum over rows that does not see their order.

@@ -204,8 +204,8 @@ TEST_F(SortErrors, MemoryLimitWhileAppending) {
   ASSERT_EQ(quern_sort_create(some_kernel, 10, &sort, nullptr), QUERN_OK);
   quern_error error = {};
   EXPECT_EQ(quern_sort_append(sort, &some_batch, false, &error), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(
-      std::regex_match(error.text, std::regex("memory limit exceeded: [0-9]+ bytes asked, [0-9]+ in use; limit 10")))
+  EXPECT_TRUE(std::regex_match(error.text,
+                               std::regex("memory limit exceeded: [0-9]+ bytes requested, [0-9]+ in use; limit 10")))
       << error.text;
   const std::string text = " after a failed append: rows are missing from the sort; accepted: a new sort";
   EXPECT_EQ(Failed(quern_sort_append, sort, &some_batch, false), "append" + text);

@@ -188,13 +188,13 @@ class TemplateJoin {
     args.scratch = scratch_.as<QuernProbeScratch>();
     Result result;
     std::atomic<uint64_t> next_morsel{0};
-    ScanUnmatched drain;
-    drain.next_morsel = &next_morsel;
-    drain.null_rows = &null_rows_;
+    ScanUnmatched scan;
+    scan.next_morsel = &next_morsel;
+    scan.null_rows = &null_rows_;
     Run(&args, capacity, &result, [](const JoinProbe& p, QuernJoinProbeArgs* a) { return ProbeRows(p, a); });
     if (kind_.flags_matched_rows() && result.code == kQuernDone) {
       Run(&args, capacity, &result,
-          [&](const JoinProbe& p, QuernJoinProbeArgs* a) { return ScanUnmatchedRows(p, &drain, a); });
+          [&](const JoinProbe& p, QuernJoinProbeArgs* a) { return ScanUnmatchedRows(p, &scan, a); });
     }
     if (result.code < 0) result.rows.clear();
     std::sort(result.rows.begin(), result.rows.end());

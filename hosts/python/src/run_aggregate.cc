@@ -34,7 +34,7 @@ void AppendSome(quern_aggregate* aggregate, const View& view, Feed* feed, uint64
       quern_error error;
       Check(quern_aggregate_append_arrow_rows(aggregate, &batch.array, &batch.rows, &error), error);
     };
-    while (!stop && feed->rows_dealt() < rows && TakeMorsel(feed, view, &room, append)) {
+    while (!stop && feed->rows_taken() < rows && TakeMorsel(feed, view, &room, append)) {
     }
   });
 }

@@ -74,7 +74,7 @@ class Feed {
   };
   std::optional<Morsel> Next();
   // *Threads*: none while another calls Next.
-  uint64_t rows_dealt() const { return rows_dealt_; }
+  uint64_t rows_taken() const { return rows_dealt_; }
 
  private:
   std::optional<Batch> NextBatch();

@@ -42,7 +42,7 @@ uint64_t AccumulatorMemory::PieceBytes(uint64_t bytes) {
 absl::StatusOr<uint8_t*> AccumulatorMemory::Take(uint64_t bytes) {
   if (bytes > kLargestPieceBytes) {
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
-                                        " bytes asked; accepted: what the system has free");
+                                        " bytes requested; accepted: what the system has free");
   }
   const uint64_t piece_bytes = PieceBytes(bytes);
   uint8_t*& free = free_[std::countr_zero(piece_bytes)];

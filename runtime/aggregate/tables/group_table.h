@@ -83,7 +83,7 @@ class GroupTable {
   virtual void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) = 0;
   virtual const char* layout() const = 0;
   // Whether the last Find prefetched the key columns, so that the caller need not.
-  virtual bool has_asked_for_keys() const { return false; }
+  virtual bool has_prefetched_keys() const { return false; }
 
   // The counts since the last call.
   TableTally TakeTally() {

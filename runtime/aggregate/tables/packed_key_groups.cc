@@ -347,7 +347,7 @@ absl::Status PackedKeyGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   const uint32_t sample = std::min(rows.n, kSampleRows);
   for (uint32_t i = 1; i < sample; ++i) changes += words[i] != words[i - 1];
   const bool has_runs = changes * kRowsPerRun < sample && table_ != Table::kSorted;
-  has_asked_for_keys_ = packed_keys_ahead != 0 && !has_runs && table_ != Table::kSorted;
+  has_prefetched_keys_ = packed_keys_ahead != 0 && !has_runs && table_ != Table::kSorted;
   return has_runs ? FindRuns(words, rows.n, tuples) : FindPackedKeys(words, rows.n, tuples, packed_keys_ahead);
 }
 

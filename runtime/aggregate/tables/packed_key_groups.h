@@ -36,7 +36,7 @@ class PackedKeyGroups : public GroupTable {
     context_.options.prefetch.Set(loop, setting);
   }
   const char* layout() const override;
-  bool has_asked_for_keys() const override { return has_asked_for_keys_; }
+  bool has_prefetched_keys() const override { return has_prefetched_keys_; }
 
  private:
   absl::Status FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples);
@@ -61,7 +61,7 @@ class PackedKeyGroups : public GroupTable {
   enum class Table : uint8_t { kNone, kDense, kOpen, kSorted };
   Table table_ = Table::kNone;
   uint64_t rows_seen_ = 0;
-  bool has_asked_for_keys_ = false;
+  bool has_prefetched_keys_ = false;
   uint64_t num_growths_ = 0;
   DenseGroups dense_;
   OpenGroups open_;

@@ -174,11 +174,11 @@ absl::Status WriteText(const std::optional<std::string>& path, const std::string
 
 // ---- tuning ----
 
-std::atomic<bool> stop_asked{false};
+std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 extern "C" void AskToStop(int signal) {
-  stop_asked = true;
+  stop_requested = true;
   std::signal(signal, SIG_DFL);
 }
 
@@ -216,7 +216,7 @@ auto UnderProgress(Options options, Run&& run) {
     progress.Begin(at.doing, budget, "s");
     progress.Add(static_cast<uint64_t>(at.share * static_cast<double>(budget)));
   };
-  options.stop = &stop_asked;
+  options.stop = &stop_requested;
   std::signal(SIGINT, AskToStop);
   auto result = run(options);
   std::signal(SIGINT, SIG_DFL);

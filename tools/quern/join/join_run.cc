@@ -155,20 +155,20 @@ absl::Status ScanUnmatchedRows(size_t number, ProbeWork* work) {
 }
 
 // Returns the most threads there were at one time.
-absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t drain_threads, ProbeWork* work) {
+absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t scan_threads, ProbeWork* work) {
   work->progress->Begin("probe", static_cast<uint64_t>(work->join.inputs[kProbe].table->num_rows()));
   Phase probe;
   const size_t probers = std::min<size_t>(threads, work->batches.size());
   const uint32_t used = OnThreads(probers, &probe, [&](size_t) { return ProbeBatches(&probe, work); });
   QUERN_RETURN_IF_ERROR(probe.status);
   if (!RowOf(work->join.spec.join_kind).flags_matched_rows()) return used;
-  work->progress->Begin("drain", 0);
-  work->results.resize(work->batches.size() + drain_threads);
-  Phase drain;
-  const uint32_t drained =
-      OnThreads(drain_threads, &drain, [&](size_t number) { return ScanUnmatchedRows(number, work); });
-  QUERN_RETURN_IF_ERROR(drain.status);
-  return std::max(used, drained);
+  work->progress->Begin("scan", 0);
+  work->results.resize(work->batches.size() + scan_threads);
+  Phase scan;
+  const uint32_t scanned =
+      OnThreads(scan_threads, &scan, [&](size_t number) { return ScanUnmatchedRows(number, work); });
+  QUERN_RETURN_IF_ERROR(scan.status);
+  return std::max(used, scanned);
 }
 
 }  // namespace

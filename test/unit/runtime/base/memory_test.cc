@@ -27,7 +27,7 @@ TEST(MemoryBudget, RefusesWhatPassesTheLimitAndSaysSo) {
   ASSERT_TRUE(budget.Reserve(1000).ok());
   const absl::Status status = budget.Reserve(123456789);
   EXPECT_TRUE(absl::IsResourceExhausted(status));
-  EXPECT_EQ(Message(status), "memory limit exceeded: 123456789 bytes asked, 1000 in use; limit 1000000");
+  EXPECT_EQ(Message(status), "memory limit exceeded: 123456789 bytes requested, 1000 in use; limit 1000000");
   EXPECT_EQ(budget.used_bytes(), 1000u);
   EXPECT_TRUE(budget.Reserve(999000).ok());
   EXPECT_FALSE(budget.Reserve(1).ok());
@@ -208,10 +208,10 @@ TEST(GrowingBuffer, IsZeroedWhereverItsPagesComeFrom) {
 TEST(HugeBuffer, FailuresLeaveTheBudgetAlone) {
   auto budget = std::make_shared<MemoryBudget>(1000);
   EXPECT_EQ(Message(HugeBuffer::Allocate(budget, 1001, true).status()),
-            "memory limit exceeded: 1001 bytes asked, 0 in use; limit 1000");
+            "memory limit exceeded: 1001 bytes requested, 0 in use; limit 1000");
   auto unlimited = std::make_shared<MemoryBudget>();
   EXPECT_EQ(Message(HugeBuffer::Allocate(unlimited, uint64_t{1} << 60, true).status()),
-            "out of memory: 1152921504606846976 bytes asked; accepted: what the system has free");
+            "out of memory: 1152921504606846976 bytes requested; accepted: what the system has free");
   EXPECT_EQ(unlimited->used_bytes(), 0u);
 }
 

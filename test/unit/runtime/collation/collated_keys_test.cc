@@ -186,8 +186,8 @@ TEST(CollatedKeys, OtherKindsCountTheSameRows) {
       JoinProber prober(join);
       uint64_t num_rows = 0;
       const BatchView input = Rows(probe.size(), {StringColumn(kVar32, probe)});
-      for (const bool drains : {false, true}) {
-        ASSERT_EQ(drains ? prober.SetUnmatched() : prober.SetInput(input), absl::OkStatus());
+      for (const bool scans : {false, true}) {
+        ASSERT_EQ(scans ? prober.SetUnmatched() : prober.SetInput(input), absl::OkStatus());
         for (bool more = true; more; num_rows += out.num_rows()) {
           const auto next = prober.Next(&out);
           ASSERT_TRUE(next.ok()) << next.status();

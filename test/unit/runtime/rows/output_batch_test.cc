@@ -99,7 +99,7 @@ TEST(OutputBatch, WithoutColumnsOnlyCounts) {
 
 TEST(OutputBatch, Errors) {
   OutputBatch small({Type(TypeId::kI64), Type(TypeId::kI64)}, 1000, std::make_shared<MemoryBudget>(10000));
-  EXPECT_EQ(Message(small.Reset()), "memory limit exceeded: 8064 bytes asked, 8064 in use; limit 10000");
+  EXPECT_EQ(Message(small.Reset()), "memory limit exceeded: 8064 bytes requested, 8064 in use; limit 10000");
   EXPECT_FALSE(small.Reset().ok());
   OutputBatch large({Type(TypeId::kI64)}, uint64_t{1} << 31, nullptr);
   EXPECT_EQ(Message(large.Reset()), "output batch too large: 2147483648 rows; accepted: up to 2147483647");

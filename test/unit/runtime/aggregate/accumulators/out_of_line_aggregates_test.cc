@@ -257,7 +257,7 @@ TEST(AccumulatorMemory, RefusesWhatNoMachineHas) {
   AccumulatorMemory memory(nullptr);
   const absl::Status status = memory.Take(UINT64_MAX).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status));
-  EXPECT_EQ(Message(status), "out of memory: 18446744073709551615 bytes asked; accepted: what the system has free");
+  EXPECT_EQ(Message(status), "out of memory: 18446744073709551615 bytes requested; accepted: what the system has free");
 }
 
 }  // namespace
