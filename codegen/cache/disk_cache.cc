@@ -30,6 +30,7 @@
 #include "codegen/base/log.h"
 #include "codegen/base/private_folder.h"
 #include "codegen/cache/kernel_file.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -158,6 +159,7 @@ DiskCache::DiskCache(DiskCachePlace place)
     : place_(std::move(place)), until_collection_(static_cast<uint32_t>(RandomNumber() % kStoresPerCollection)) {}
 
 DiskCache& DiskCache::OfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static auto* cache = [] {
     const DiskCachePlace nowhere = {DiskCacheMode::kOff, ""};
     // The environment of a program with more rights than its user belongs to the user, and must not decide where the

@@ -45,6 +45,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/xxhash.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -66,6 +67,7 @@ Value ValueOrWarning(absl::StatusOr<Value> value) {
 
 // Never destroyed: a compile thread may use it while the process ends.
 const StageFiles& FilesOfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static const StageFiles* files = [] {
     return new StageFiles{ValueOrWarning(StageDumpOfEnvironment()),
                           ValueOrWarning(FolderOfEnvironment(Variable::kOverride))};
