@@ -19,7 +19,6 @@
 // sake of processes that compile one kernel and end.
 #include "codegen/cache/disk_cache.h"
 
-#include <sys/auxv.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -162,9 +161,6 @@ DiskCache& DiskCache::OfProcess() {
   const NoFork no_fork;  // the first call makes it
   static auto* cache = [] {
     const DiskCachePlace nowhere = {DiskCacheMode::kOff, ""};
-    // The environment of a program with more rights than its user belongs to the user, and must not decide where the
-    // program writes.
-    if (getauxval(AT_SECURE) != 0) return new DiskCache(nowhere);
     const absl::StatusOr<DiskCachePlace> place = DiskCachePlaceOfEnvironment();
     WarnOf(place.status());
     return new DiskCache(place.ok() ? *place : nowhere);

@@ -9,14 +9,13 @@
 // killed process loses the jobs since the last write: those of 2 s, or of a burst before a pause. The file is written
 // whole under another name and renamed, so that a reader finds the old or the new file, never a part.
 //
-// A forked process starts a file of its own, without its parent's jobs. The environment is ignored in a program with
-// more rights than its user. If the folder cannot be written, one warning is logged, and jobs run as usual.
+// A forked process starts a file of its own, without its parent's jobs. If the folder cannot be written, one warning is
+// logged, and jobs run as usual.
 #include "codegen/inspect/capture.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/observe/key_sampler.h"
 
 #include <fcntl.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,7 +114,6 @@ class Capture {
 
  private:
   Capture() {
-    if (getauxval(AT_SECURE) != 0) return;
     const VariableRow row = ReadVariable(Variable::kCapture);
     if (!row.from_environment) return;
     std::error_code error;

@@ -17,6 +17,7 @@
 #include "runtime/base/status.h"
 
 #ifdef QUERN_HAS_ICU
+#include <unicode/putil.h>
 #include <unicode/ucol.h>
 #include <unicode/uloc.h>
 #include <unicode/ustring.h>
@@ -35,6 +36,7 @@ namespace quern {
 #ifndef QUERN_HAS_ICU
 
 std::string_view IcuVersion() { return {}; }
+void IgnoreIcuFolder(std::string_view /*folder*/) {}
 absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
   const std::string name = std::string(kIcuPrefix) + std::string(tag);
   return InvalidArgument("collation of ICU in a build without ICU: " + Show(name) +
@@ -158,6 +160,10 @@ absl::StatusOr<Collation> Register(const std::string& name, Collation id, UColla
 }  // namespace
 
 std::string_view IcuVersion() { return U_ICU_VERSION; }
+
+void IgnoreIcuFolder(std::string_view folder) {
+  if (u_getDataDirectory() == folder) u_setDataDirectory("");
+}
 
 absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
   const NoFork no_fork;  // ICU has locks and tables of its own, which it makes at their first use

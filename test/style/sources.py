@@ -198,8 +198,21 @@ def forks(root):
                 yield f"{where}:{number}: made by the first call; accepted: below a NoFork, at most three lines above"
 
 
+ENVIRONMENT = "codegen/base/environment.cc"
+
+
+def environment(root):
+    """One file reads the environment, and knows when it is not to be trusted."""
+    reads = re.compile(r"\b(secure_)?getenv\b|\b_*environ\b|\bAT_SECURE\b|\bissetugid\b")
+    for path in code_files(root, "runtime", "codegen", "hosts", "tools", "ir-templates"):
+        where = path.relative_to(root).as_posix()
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if where != ENVIRONMENT and reads.search(line.split("//")[0]):
+                yield f"{where}:{number}: reads the environment; accepted: the functions of codegen/base/environment.h"
+
+
 RULES = {rule.__name__: rule
-         for rule in (comments_that_go_on, forks, includes_from_the_root, includes_of_templates,
+         for rule in (comments_that_go_on, environment, forks, includes_from_the_root, includes_of_templates,
                       includes_of_public_headers, prefetches, spdx, size)}
 
 
