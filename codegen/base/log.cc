@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of two threads must not mix, so one lock is held while a line is said. It is not a ForkSafeMutex: the host's
-// function may wait for something that another thread holds while it forks, as Python's GIL, and the fork would wait for
-// the line. So a child makes the lock anew, and a line within a NoFork is said after it:
+// function may wait for something that another thread holds while it forks, as Python's GIL, and the fork would wait
+// for the line. So a child makes the lock anew, and a line within a NoFork is said after it:
 //
 //     Compile begins    [plan, optimise, "quern: warning: .." is kept, load] line is said    Compile returns
 #include "codegen/base/log.h"

@@ -17,8 +17,8 @@
 // registers later run before ours in the parent, and after them in the child; they may use the library. What a child
 // has to put right is a ForkReset. posix_spawn, vfork and _Fork do not get here.
 //
-// A callback of the host (a log line) may fork, or wait for a lock that another thread holds while it forks, as Python's
-// GIL. So callbacks are called outside of any NoFork (CallAfterwards).
+// A callback of the host (a log line) may fork, or wait for a lock that another thread holds while it forks, as
+// Python's GIL. So callbacks are called outside of any NoFork (CallAfterwards).
 //
 // Locks of a single job or operator are not handled: a child cannot continue a job that other threads were running.
 #include "runtime/base/fork_safety.h"

@@ -60,8 +60,9 @@ TEST(Environment, OfAProgramWithMoreRightsNamesNoFilesAndLoadsNoCode) {
 }
 
 TEST(Environment, OfAProgramWithMoreRightsSwitchesEverythingOff) {
-  const Setting dump("QUERN_DUMP", "ir:/tmp"), override_folder("QUERN_OVERRIDE", "/tmp"), profile("QUERN_PROFILE", "/p"),
-      cache("QUERN_CACHE", "rw"), folder("QUERN_CACHE_DIR", "/tmp/k"), home("HOME", "/tmp");
+  const Setting dump("QUERN_DUMP", "ir:/tmp"), override_folder("QUERN_OVERRIDE", "/tmp"),
+      profile("QUERN_PROFILE", "/p"), cache("QUERN_CACHE", "rw"), folder("QUERN_CACHE_DIR", "/tmp/k"),
+      home("HOME", "/tmp");
   EXPECT_FALSE(StageDumpOfEnvironment()->stages.empty());
   EXPECT_EQ(*FolderOfEnvironment(Variable::kOverride), "/tmp");
   const PretendPrivileged privileged;
