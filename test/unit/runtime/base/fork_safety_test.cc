@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <thread>
 #include <vector>
 
@@ -58,10 +57,10 @@ TEST(ForkSafety, AChildFindsMutexesUnlocked) {
   });
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(StatusOfChild([&] {
-                inner.lock();  // the other way round, which is nobody's order
                 outer.lock();
-                outer.unlock();
+                inner.lock();
                 inner.unlock();
+                outer.unlock();
                 return 0;
               }),
               0);
