@@ -5,6 +5,9 @@
 // Only this file computes the key of a kernel: canonical spec, plan, engine, and everything that is fixed for the
 // process (machine, templates, LLVM), which is computed once. Two callers that write one spec with its fields in
 // different orders share one kernel.
+//
+// A fork waits for compilations (fork_safety.h): LLVM has locks and tables of the process, which it makes at their
+// first use, and which nobody else can lock.
 #include "codegen/compiler.h"
 
 #include <sys/mman.h>
@@ -37,6 +40,7 @@
 #include "ir-templates/generic/generic_join.h"
 #include "ir-templates/generic/generic_sort.h"
 #include "llvm/Config/llvm-config.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/host_aggregates.h"
@@ -99,6 +103,8 @@ absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code,
   return std::shared_ptr<const Kernel>(std::move(kernel));
 }
 
+constinit ForkSafeMutex idle_mutex;  // for TargetLease::Idle
+
 // Lends the host's target machine for one compilation. Creating one takes a tenth of a compilation, because LLVM parses
 // a hundred CPU features. Idle ones are therefore kept, as many as threads have compiled at the same time; a target
 // machine never serves two threads at once.
@@ -106,7 +112,7 @@ class TargetLease {
  public:
   static absl::StatusOr<TargetLease> Take(const Machine& host) {
     {
-      std::lock_guard<std::mutex> lock(Mutex());
+      std::lock_guard<ForkSafeMutex> lock(idle_mutex);
       if (!Idle().empty()) {
         TargetLease lease(std::move(Idle().back()));
         Idle().pop_back();
@@ -120,7 +126,7 @@ class TargetLease {
   TargetLease& operator=(TargetLease&&) = delete;
   ~TargetLease() {
     if (target_ == nullptr) return;
-    std::lock_guard<std::mutex> lock(Mutex());
+    std::lock_guard<ForkSafeMutex> lock(idle_mutex);
     Idle().push_back(std::move(target_));
   }
   llvm::TargetMachine* get() const { return target_.get(); }
@@ -128,11 +134,8 @@ class TargetLease {
  private:
   using Targets = std::vector<std::unique_ptr<llvm::TargetMachine>>;
   explicit TargetLease(std::unique_ptr<llvm::TargetMachine> target) : target_(std::move(target)) {}
-  static std::mutex& Mutex() {
-    static auto* mutex = new std::mutex;
-    return *mutex;
-  }
   static Targets& Idle() {
+    const NoFork no_fork;  // the first call makes them
     static auto* idle = new Targets;
     return *idle;
   }
@@ -247,6 +250,7 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeCompiledKernel(KernelRequest r
 
 // The part of the key that callers cannot choose.
 const std::string& ProcessKey(const Machine& host) {
+  const NoFork no_fork;  // the first call makes it
   static const auto* key = new std::string(std::string(BuildIdentity()) + " llvm=" LLVM_VERSION_STRING +
                                            " abi=" + std::to_string(kKernelAbiVersion) +
                                            " templates=" + std::to_string(EmbeddedTemplatesHash()) +
@@ -293,6 +297,7 @@ std::string NameOf(std::string_view text, const PlanOverrides& overrides, uint64
 
 // HostMachine without a copy: its list of features has two thousand characters.
 const absl::StatusOr<Machine>& Host() {
+  const NoFork no_fork;  // the first call makes it
   static const auto* host = new absl::StatusOr<Machine>(HostMachine());
   return *host;
 }
@@ -418,6 +423,7 @@ absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::
 
 // Called before the first job of the process.
 void SetKeptMemoryLimit() {
+  const NoFork no_fork;  // the first call settles it
   static const bool settled = [] {
     const absl::StatusOr<uint64_t> bytes = KeptBytesOfEnvironment();
     if (bytes.ok()) KeptPages::OfProcess().SetMost(*bytes);
@@ -430,6 +436,7 @@ void SetKeptMemoryLimit() {
 }  // namespace
 
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
+  const NoFork no_fork;
   SetKeptMemoryLimit();
   std::string warning;
   const uint64_t profile_number = ProfileNumber();
@@ -506,6 +513,7 @@ std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& ke
 }
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
+  const NoFork no_fork;
   SetKeptMemoryLimit();
   const bool is_shared = options.engine != Engine::kGeneric && IsShared(options);
   const uint64_t profile_number = ProfileNumber();

@@ -66,6 +66,8 @@ if os.path.isdir(os.path.join(config.build_root, "python-site", "quern")):
     config.available_features.add("python-package")
 if os.path.isfile(os.path.join(config.build_root, "peers-venv", "bin", "python")):
     config.available_features.add("peers")
+if os.geteuid() == 0:
+    config.available_features.add("root")
 if lit_config.params.get("long"):
     config.available_features.add("long")
 config.available_features.add("host=" + config.host_arch)

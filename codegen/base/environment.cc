@@ -7,9 +7,17 @@
 //     QUERN_MACHINE  native  default      CPU that dump makes code for; --machine wins
 //
 // A bad value is an error of the environment (exit status 1), and only in commands that read the variable.
+//
+// The environment of a program with more rights than its user is the user's: read there, INTEL_JIT_PROFILER64 would run
+// any code with the program's rights, and QUERN_DUMP would write to any folder. This is the only place that knows of
+// this; everything else sees variables that are not set. LLVM is built without its own VTune listener and reads no
+// variable that matters here.
 #include "codegen/base/environment.h"
 
+#include <sys/auxv.h>
+
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +27,7 @@
 
 #include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
+#include "runtime/collation/icu_collation.h"
 
 namespace quern {
 namespace {
@@ -27,6 +36,7 @@ std::string CoresText() { return std::to_string(std::clamp(std::thread::hardware
 
 // A program's folder by the XDG base directory specification, which says to ignore paths that are not absolute.
 std::string UserFolder(const char* variable, const char* below_home) {
+  if (IsPrivileged()) return "";
   const char* folder = std::getenv(variable);
   if (folder != nullptr && *folder == '/') return std::string(folder) + "/quern";
   const char* home = std::getenv("HOME");
@@ -40,8 +50,12 @@ std::string FoundDefault(Variable id) {
   return id == Variable::kCacheDir ? UserFolder("XDG_CACHE_HOME", "/.cache") : "";
 }
 
-VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* accepted,
-                    const char* meaning) {
+// In the column `privileged`: the variable is always read.
+constexpr const char* kRead = nullptr;
+
+VariableRow MakeRow(Variable id, const char* name, const std::string& default_text, const char* privileged,
+                    const char* accepted, const char* meaning) {
+  if (privileged != kRead && IsPrivileged()) return {id, name, privileged, false, accepted, meaning};
   const char* value = std::getenv(name);
   const bool is_set = value != nullptr && *value != '\0';
   return {id, name, is_set ? value : default_text.empty() ? FoundDefault(id) : default_text, is_set, accepted, meaning};
@@ -57,12 +71,28 @@ std::string AbsolutePath(const std::string& folder) {
   return error ? folder : path.string();
 }
 
+std::atomic<int> num_pretences{0};
+
+// ICU reads its variable by itself, so it has to forget it, before any collation is opened: when the library is loaded.
+bool WithholdFromIcu() {
+  const char* folder = getauxval(AT_SECURE) != 0 ? std::getenv("ICU_DATA") : nullptr;
+  if (folder != nullptr) IgnoreIcuFolder(folder);
+  return folder != nullptr;
+}
+
+[[maybe_unused]] const bool is_withheld_from_icu = WithholdFromIcu();
+
 }  // namespace
+
+bool IsPrivileged() { return getauxval(AT_SECURE) != 0 || num_pretences.load(std::memory_order_relaxed) > 0; }
+
+PretendPrivileged::PretendPrivileged() { ++num_pretences; }
+PretendPrivileged::~PretendPrivileged() { --num_pretences; }
 
 std::vector<VariableRow> ReadEnvironment() {
   return {
-#define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, accepted, meaning) \
-  MakeRow(Variable::Id, #name, default_text, accepted, meaning),
+#define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, privileged, accepted, meaning) \
+  MakeRow(Variable::Id, #name, default_text, privileged, accepted, meaning),
 #include "codegen/base/environment_variables.def"
   };
 }

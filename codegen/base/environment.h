@@ -13,7 +13,7 @@
 namespace quern {
 
 enum class Variable : uint8_t {
-#define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, accepted, meaning) Id,
+#define QUERN_ENVIRONMENT_VARIABLE(Id, name, default_text, privileged, accepted, meaning) Id,
 #include "codegen/base/environment_variables.def"
 };
 
@@ -26,7 +26,21 @@ struct VariableRow {
   std::string meaning;
 };
 
-// All rows with their present values; a variable that is set to "" counts as unset.
+// Whether this program has more rights than the user who started it (set-user-ID, set-group-ID, capabilities): its
+// environment is that user's, and must not decide which files it reads or writes, or which code it loads.
+bool IsPrivileged();
+
+// For tests: while one exists, IsPrivileged is true.
+class PretendPrivileged {
+ public:
+  PretendPrivileged();
+  ~PretendPrivileged();
+  PretendPrivileged(const PretendPrivileged&) = delete;
+  PretendPrivileged& operator=(const PretendPrivileged&) = delete;
+};
+
+// All rows with their present values; a variable that is set to "" counts as unset. In a privileged program, a variable
+// that is not read there has the value of the table's column `privileged`.
 std::vector<VariableRow> ReadEnvironment();
 VariableRow ReadVariable(Variable id);
 
@@ -40,7 +54,8 @@ struct StageDump {
 // *Errors*: FailedPrecondition that names the stages.
 absl::StatusOr<StageDump> StageDumpOfEnvironment();
 
-// The user's folder for settings by the XDG base directory specification; "" where there is none.
+// The user's folder for settings by the XDG base directory specification; "" where there is none, and in a privileged
+// program.
 std::string UserConfigFolder();
 
 // The absolute path of the existing folder that a variable names; "" if it is unset. *Errors*: FailedPrecondition.

@@ -19,7 +19,8 @@ enum class LogLevel : uint8_t {
 // The text on one line: line ends become blanks, other control characters are escaped.
 std::string OneLine(std::string_view text);
 
-// Receives one line, without its end. Any thread may call it, one line at a time; it must not call the library.
+// Receives one line, without its end. Any thread may call it, one line at a time; it must not call the library. A line
+// of a compilation comes when the compilation ends.
 using LogCallback = std::function<void(LogLevel, std::string_view)>;
 
 // Sets the receiver of all later lines; null: stderr, as "quern: warning: .." and the bare line. *Threads*: any.

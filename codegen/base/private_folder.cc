@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Anyone who can write to the kernel cache folder can make the user run any code. The folder and its files are
-// therefore checked before anything in them is used:
+// Anyone who can write to the kernel cache folder can make the user run any code, and anyone who can write to a folder
+// in which the user makes files can have them written elsewhere, through links. Such folders and their files are
+// therefore checked before anything in them is used or made:
 //
 //     drwx------  ann  /home/ann/.cache/quern     accepted
 //     drwxrwx---  ann  /srv/quern                 refused: her group could put kernels there
 //     drwx------  bob  /tmp/quern                 refused: bob can, even where he has given her access
-//     lrwxrwxrwx  bob  /tmp/quern -> /home/ann    refused: whoever made a link controls it (links above are followed)
+//     lrwxrwxrwx  bob  /tmp/quern -> /home/ann    refused: whoever made a link controls it (links above are followed),
+//                                                 also as /tmp/quern/ and /tmp/quern/.
+//     /tmp/quern/..                               refused: it names no folder, but the one above whatever quern is
 //
 // What is checked is what is used: folder and file are opened first and checked through their descriptors, and files
 // are opened relative to the open folder, so that neither can be replaced in between. Files are read into memory, not
@@ -44,15 +47,11 @@ absl::Status Refused(const std::string& what, const std::string& path, const std
                                        "; accepted: " + accepted);
 }
 
-absl::Status CannotOpen(const std::string& path, int number) {
+absl::Status CannotOpen(const std::string& what, const std::string& path, int number) {
   if (number == ENOENT) return absl::NotFoundError("no folder: " + path + "; accepted: " + kOfYours);
   // With O_DIRECTORY and O_NOFOLLOW, a link is not a folder.
-  if (number == ENOTDIR || number == ELOOP) return Refused("kernel cache is not a folder", path, "");
-  return Refused("cannot open kernel cache", path, ErrorText(number));
-}
-
-absl::Status CannotWrite(const std::string& path, int number) {
-  return Refused("cannot write to kernel cache", path, ErrorText(number), "a folder that takes new files");
+  if (number == ENOTDIR || number == ELOOP) return Refused(what + " is not a folder", path, "");
+  return Refused("cannot open " + what, path, ErrorText(number));
 }
 
 std::string ModeText(mode_t mode) {
@@ -63,15 +62,23 @@ std::string ModeText(mode_t mode) {
 
 bool OthersCanWrite(const struct stat& about) { return (about.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
 
-absl::Status CheckFolder(const std::string& path, const struct stat& about) {
+absl::Status CheckFolder(const std::string& what, const std::string& path, const struct stat& about) {
   if (about.st_uid != geteuid())
-    return Refused("kernel cache of another user", path, "user " + std::to_string(about.st_uid));
+    return Refused(what + " of another user", path, "user " + std::to_string(about.st_uid));
   if (OthersCanWrite(about)) {
-    return Refused("kernel cache that others can write to", path, ModeText(about.st_mode),
+    return Refused(what + " that others can write to", path, ModeText(about.st_mode),
                    kOfYours + (", as after chmod go-w " + path));
   }
   return absl::OkStatus();
 }
+
+// Without slashes and dots at the end: through "folder/" and "folder/.", a link would be followed.
+std::string WithoutEnd(std::string path) {
+  while (path.size() > 1 && (path.ends_with('/') || path.ends_with("/."))) path.pop_back();
+  return path;
+}
+
+bool EndsAbove(const std::string& path) { return path == ".." || path.ends_with("/.."); }
 
 // True if the folder exists afterwards, whoever made it.
 bool MakeFolder(const std::string& path) {
@@ -132,21 +139,27 @@ int64_t FileTimeNow() {
   return Nanoseconds(now);
 }
 
-absl::StatusOr<PrivateFolder> PrivateFolder::Open(const std::string& path) {
+absl::StatusOr<PrivateFolder> PrivateFolder::Open(const std::string& given, const std::string& what) {
+  const std::string path = WithoutEnd(given);
+  if (EndsAbove(path)) return Refused(what + " that is named from below", path, "");
   Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (folder.get() < 0) return CannotOpen(path, errno);
+  if (folder.get() < 0) return CannotOpen(what, path, errno);
   struct stat about;
-  if (fstat(folder.get(), &about) != 0) return CannotOpen(path, errno);
-  QUERN_RETURN_IF_ERROR(CheckFolder(path, about));
-  return PrivateFolder(path, std::move(folder));
+  if (fstat(folder.get(), &about) != 0) return CannotOpen(what, path, errno);
+  QUERN_RETURN_IF_ERROR(CheckFolder(what, path, about));
+  return PrivateFolder(what, path, std::move(folder));
 }
 
-absl::StatusOr<PrivateFolder> PrivateFolder::OpenOrMake(const std::string& path) {
-  absl::StatusOr<PrivateFolder> folder = Open(path);
+absl::StatusOr<PrivateFolder> PrivateFolder::OpenOrMake(const std::string& given, const std::string& what) {
+  const std::string path = WithoutEnd(given);
+  absl::StatusOr<PrivateFolder> folder = Open(path, what);
   if (!absl::IsNotFound(folder.status())) return folder;
-  if (!MakeFolder(path))
-    return Refused("cannot make kernel cache", path, ErrorText(errno), "a folder that takes new files");
-  return Open(path);
+  if (!MakeFolder(path)) return Refused("cannot make " + what, path, ErrorText(errno), "a folder that takes new files");
+  return Open(path, what);
+}
+
+absl::Status PrivateFolder::CannotWrite(int number) const {
+  return Refused("cannot write to " + what_, path_, ErrorText(number), "a folder that takes new files");
 }
 
 absl::StatusOr<std::string> PrivateFolder::Read(const std::string& name, size_t max_bytes,
@@ -172,14 +185,14 @@ absl::StatusOr<std::string> PrivateFolder::Read(const std::string& name, size_t 
 }
 
 absl::Status PrivateFolder::WriteNew(const std::string& name, std::string_view content) const {
-  if (IsOverFileLimit(content.size())) return CannotWrite(path_, EFBIG);
+  if (IsOverFileLimit(content.size())) return CannotWrite(EFBIG);
   Descriptor file(openat(descriptor_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return CannotWrite(path_, errno);
+  if (file.get() < 0) return CannotWrite(errno);
   const int write_error = WriteBytes(file.get(), content);
   const int close_error = file.Close();
   if (write_error == 0 && close_error == 0) return absl::OkStatus();
   Remove(name);
-  return CannotWrite(path_, write_error != 0 ? write_error : close_error);
+  return CannotWrite(write_error != 0 ? write_error : close_error);
 }
 
 absl::Status PrivateFolder::Replace(const std::string& name, const std::string& temporary,
@@ -189,7 +202,7 @@ absl::Status PrivateFolder::Replace(const std::string& name, const std::string& 
   const int error = errno;
   if (error == ENOENT) return absl::OkStatus();  // the user has cleared the folder meanwhile
   Remove(temporary);
-  return CannotWrite(path_, error);
+  return CannotWrite(error);
 }
 
 absl::StatusOr<std::vector<FolderEntry>> PrivateFolder::Entries() const {
@@ -199,7 +212,7 @@ absl::StatusOr<std::vector<FolderEntry>> PrivateFolder::Entries() const {
   if (listing == nullptr) {
     const int error = errno;
     if (again >= 0) close(again);
-    return Refused("cannot list kernel cache", path_, ErrorText(error));
+    return Refused("cannot list " + what_, path_, ErrorText(error));
   }
   std::vector<FolderEntry> entries;
   while (const dirent* entry = readdir(listing.get())) {

@@ -41,10 +41,11 @@ struct FolderEntry {
 
 class PrivateFolder {
  public:
-  // *Errors*: NotFound if there is none; FailedPrecondition if it is not private or cannot be opened.
-  static absl::StatusOr<PrivateFolder> Open(const std::string& path);
+  // what: as messages name it, "kernel cache". *Errors*: NotFound if there is none; FailedPrecondition if it is not
+  // private or cannot be opened.
+  static absl::StatusOr<PrivateFolder> Open(const std::string& path, const std::string& what);
   // Creates the folder if it does not exist, and its parents, all accessible to the user only.
-  static absl::StatusOr<PrivateFolder> OpenOrMake(const std::string& path);
+  static absl::StatusOr<PrivateFolder> OpenOrMake(const std::string& path, const std::string& what);
 
   // Reads the whole file. Sets its time to now if that is older than `touch_after_ns` (0: never). *Errors*: NotFound;
   // FailedPrecondition, with a short text, if it is not a file, has another owner, is writable by others, has more than
@@ -61,10 +62,12 @@ class PrivateFolder {
   bool Remove(const std::string& name) const;
 
  private:
-  PrivateFolder(std::string path, Descriptor descriptor) : path_(std::move(path)), descriptor_(std::move(descriptor)) {}
+  PrivateFolder(std::string what, std::string path, Descriptor descriptor)
+      : what_(std::move(what)), path_(std::move(path)), descriptor_(std::move(descriptor)) {}
+  absl::Status CannotWrite(int number) const;
   absl::Status WriteNew(const std::string& name, std::string_view content) const;
 
-  std::string path_;
+  std::string what_, path_;
   Descriptor descriptor_;
 };
 

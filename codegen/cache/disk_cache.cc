@@ -19,7 +19,6 @@
 // sake of processes that compile one kernel and end.
 #include "codegen/cache/disk_cache.h"
 
-#include <sys/auxv.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -30,11 +29,13 @@
 #include "codegen/base/log.h"
 #include "codegen/base/private_folder.h"
 #include "codegen/cache/kernel_file.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
 namespace {
 
+constexpr const char* kWhat = "kernel cache";
 constexpr int64_t kHourNs = int64_t{3600} * 1'000'000'000;
 constexpr uint32_t kStoresPerCollection = 64;
 constexpr std::string_view kSuffix = ".kernel";
@@ -73,7 +74,7 @@ absl::StatusOr<DiskCacheMode> ModeOfEnvironment() {
                                        "; accepted: " + row.accepted);
 }
 
-// An absolute path without a slash at the end: through "folder/", a link would be followed.
+// An absolute path without a slash at the end.
 absl::StatusOr<std::string> AbsoluteFolder(const std::string& path) {
   std::error_code error;
   std::string absolute = std::filesystem::absolute(path, error).string();
@@ -132,7 +133,7 @@ uint64_t RemoveKernels(const PrivateFolder& folder, std::vector<FolderEntry> ent
 }
 
 absl::StatusOr<uint64_t> RemoveFrom(const std::string& directory, uint64_t max_bytes, int64_t min_age_ns) {
-  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::Open(directory);
+  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::Open(directory, kWhat);
   if (absl::IsNotFound(folder.status())) return 0;
   QUERN_RETURN_IF_ERROR(folder.status());
   QUERN_ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, folder->Entries());
@@ -158,11 +159,9 @@ DiskCache::DiskCache(DiskCachePlace place)
     : place_(std::move(place)), until_collection_(static_cast<uint32_t>(RandomNumber() % kStoresPerCollection)) {}
 
 DiskCache& DiskCache::OfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static auto* cache = [] {
     const DiskCachePlace nowhere = {DiskCacheMode::kOff, ""};
-    // The environment of a program with more rights than its user belongs to the user, and must not decide where the
-    // program writes.
-    if (getauxval(AT_SECURE) != 0) return new DiskCache(nowhere);
     const absl::StatusOr<DiskCachePlace> place = DiskCachePlaceOfEnvironment();
     WarnOf(place.status());
     return new DiskCache(place.ok() ? *place : nowhere);
@@ -172,7 +171,7 @@ DiskCache& DiskCache::OfProcess() {
 
 std::optional<std::string> DiskCache::Find(std::string_view key) const {
   if (place_.mode == DiskCacheMode::kOff) return std::nullopt;
-  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::Open(place_.directory);
+  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::Open(place_.directory, kWhat);
   if (!folder.ok()) {
     WarnOf(folder.status());
     return std::nullopt;
@@ -193,7 +192,7 @@ void DiskCache::Store(std::string_view key, std::string_view object) {
   if (place_.mode != DiskCacheMode::kReadWrite) return;
   const std::string content = EncodeKernelFile(key, object);
   if (content.size() > kMaxKernelFileBytes) return;
-  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::OpenOrMake(place_.directory);
+  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::OpenOrMake(place_.directory, kWhat);
   const absl::Status status =
       folder.ok() ? folder->Replace(FileNameOf(key), TemporaryName(), content) : folder.status();
   if (!status.ok()) return WarnOf(status);
@@ -205,7 +204,7 @@ void DiskCache::Store(std::string_view key, std::string_view object) {
 
 absl::StatusOr<DiskCacheContent> DiskCache::Read() const {
   DiskCacheContent content;
-  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::Open(place_.directory);
+  const absl::StatusOr<PrivateFolder> folder = PrivateFolder::Open(place_.directory, kWhat);
   if (absl::IsNotFound(folder.status())) return content;
   QUERN_RETURN_IF_ERROR(folder.status());
   QUERN_ASSIGN_OR_RETURN(const std::vector<FolderEntry> entries, folder->Entries());

@@ -5,9 +5,8 @@
 // ever.
 #include "codegen/cache/kernel_cache.h"
 
-#include <pthread.h>
-
 #include <exception>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -29,10 +28,10 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeOrStatus(const KernelCache::Ma
 }  // namespace
 
 KernelCache& KernelCache::OfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static KernelCache* cache = [] {
     auto* made = new KernelCache;
-    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); },
-                   [] { OfProcess().AfterForkInChild(); });
+    CallInForkedChild(ForkReset::kKernelCache, [] { OfProcess().AfterForkInChild(); });
     return made;
   }();
   return *cache;
@@ -41,13 +40,13 @@ KernelCache& KernelCache::OfProcess() {
 // Drops entries that other threads of the parent were compiling; in the child nobody finishes them.
 void KernelCache::AfterForkInChild() {
   std::erase_if(entries_, [](const auto& item) { return !item.second->done; });
-  mutex_.unlock();
+  new (&done_) std::condition_variable_any;  // the old one still waits for the threads that waited
 }
 
 absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, const Make& make) {
   std::shared_ptr<Entry> entry;
   {
-    std::unique_lock<std::mutex> lock(mutex_);
+    std::unique_lock<ForkSafeMutex> lock(mutex_);
     auto [at, inserted] = entries_.try_emplace(key);
     if (!inserted) {
       entry = at->second;
@@ -64,7 +63,7 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
   }
   absl::StatusOr<std::shared_ptr<const Kernel>> made = MakeOrStatus(make);
   std::vector<std::shared_ptr<Entry>> evicted;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   entry->done = true;
   done_.notify_all();
   if (!made.ok()) {
@@ -86,7 +85,7 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
 }
 
 std::shared_ptr<const Kernel> KernelCache::FindByName(const std::string& name) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   const auto at = names_.find(name);
   if (at == names_.end()) return nullptr;
   ++stats_.hits;
@@ -101,13 +100,13 @@ void KernelCache::Name(const std::string& name, const std::shared_ptr<Entry>& en
 }
 
 void KernelCache::AddName(const std::string& name, const std::string& key) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   const auto at = entries_.find(key);
   if (at != entries_.end() && at->second->done) Name(name, at->second);
 }
 
 void KernelCache::AddAlias(const std::string& alias, const std::string& name) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   const auto at = names_.find(name);
   if (at != names_.end()) Name(alias, std::shared_ptr<Entry>(at->second));
 }
@@ -129,19 +128,19 @@ std::vector<std::shared_ptr<KernelCache::Entry>> KernelCache::Evict() {
 
 void KernelCache::SetLimit(uint64_t code_bytes) {
   std::vector<std::shared_ptr<Entry>> evicted;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   stats_.limit_bytes = code_bytes;
   evicted = Evict();
 }
 
 KernelCacheStats KernelCache::Stats() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return stats_;
 }
 
 void KernelCache::Clear() {
   std::unordered_map<std::string, std::shared_ptr<Entry>> cleared;  // destroyed after the lock
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   // Unfinished entries complete for those that wait, and are not kept.
   names_.clear();
   cleared.swap(entries_);

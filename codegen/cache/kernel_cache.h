@@ -7,13 +7,13 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "codegen/kernel/kernel.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 
@@ -59,8 +59,8 @@ class KernelCache {
   // releases the lock, since unmapping code takes longer than a thousand hits.
   std::vector<std::shared_ptr<Entry>> Evict();
 
-  std::mutex mutex_;
-  std::condition_variable done_;  // of any entry
+  ForkSafeMutex mutex_;
+  std::condition_variable_any done_;  // of any entry
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> names_;  // of entries in `entries_` only
   std::list<std::string> order_;                                   // finished entries, most recently used first

@@ -9,15 +9,13 @@
 // killed process loses the jobs since the last write: those of 2 s, or of a burst before a pause. The file is written
 // whole under another name and renamed, so that a reader finds the old or the new file, never a part.
 //
-// A forked process starts a file of its own, without its parent's jobs. The environment is ignored in a program with
-// more rights than its user. If the folder cannot be written, one warning is logged, and jobs run as usual.
+// A forked process starts a file of its own, without its parent's jobs. If the folder cannot be written, one warning is
+// logged, and jobs run as usual.
 #include "codegen/inspect/capture.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/observe/key_sampler.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +34,7 @@
 #include "codegen/base/private_folder.h"
 #include "codegen/base/process_end.h"
 #include "codegen/machine/machine.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -79,6 +78,7 @@ std::string Replace(const std::string& path, std::string_view text) {
 class Capture {
  public:
   static Capture& OfProcess() {
+    const NoFork no_fork;  // the first call makes it
     static auto* capture = new Capture;
     return *capture;
   }
@@ -88,7 +88,7 @@ class Capture {
   void Add(const CapturedJob& job) {
     bool had_room = true, writes = false;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const std::lock_guard<ForkSafeMutex> lock(mutex_);
       had_room = log_.Add(job);
       has_news_ = true;
       writes = SteadyNs() - written_ns_ >= kWriteAfterNs;
@@ -99,10 +99,10 @@ class Capture {
   }
 
   void Write() {
-    const std::lock_guard<std::mutex> lock(write_mutex_);
+    const std::lock_guard<ForkSafeMutex> lock(write_mutex_);
     std::string text;
     {
-      const std::lock_guard<std::mutex> log_lock(mutex_);
+      const std::lock_guard<ForkSafeMutex> log_lock(mutex_);
       if (!has_news_) return;
       text = log_.Print();
       has_news_ = false;
@@ -114,7 +114,6 @@ class Capture {
 
  private:
   Capture() {
-    if (getauxval(AT_SECURE) != 0) return;
     const VariableRow row = ReadVariable(Variable::kCapture);
     if (!row.from_environment) return;
     std::error_code error;
@@ -127,7 +126,7 @@ class Capture {
     is_on_ = true;
     NameFile();
     AtProcessEnd([] { OfProcess().Write(); });
-    pthread_atfork([] { OfProcess().BeforeFork(); }, [] { OfProcess().AfterFork(); }, [] { OfProcess().InChild(); });
+    CallInForkedChild(ForkReset::kCapture, [] { OfProcess().InChild(); });
   }
 
   void NameFile() {
@@ -140,27 +139,17 @@ class Capture {
     WarnOnce("jobs are not captured: " + Show(folder_) + " (" + problem + "); accepted: a folder that takes new files");
   }
 
-  // Held during a fork, so that a child starts with the locks free, whatever other threads were doing.
-  void BeforeFork() {
-    write_mutex_.lock();
-    mutex_.lock();
-  }
-  void AfterFork() {
-    mutex_.unlock();
-    write_mutex_.unlock();
-  }
   void InChild() {
     log_ = CaptureLog();
     has_news_ = false;
     written_ns_ = -kWriteAfterNs;
     NameFile();
-    AfterFork();
   }
 
   bool is_on_ = false;
   std::string folder_, path_;
-  std::mutex write_mutex_;  // locked before mutex_
-  std::mutex mutex_;
+  ForkSafeMutex write_mutex_;  // locked before mutex_
+  ForkSafeMutex mutex_;
   CaptureLog log_;
   bool has_news_ = false;
   int64_t written_ns_ = -kWriteAfterNs;

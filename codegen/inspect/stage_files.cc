@@ -10,7 +10,9 @@
 //
 // A file name is the spec with unusual characters replaced by "_", cut to 60 characters, and the hash of the kernel's
 // whole key: spec, plan, machine, templates, LLVM. So two kernels of a process never share a file, and the same kernel
-// of two processes does; this is why a file is written under a temporary name and renamed. A change of templates or
+// of two processes does; this is why a file is written under a temporary name and renamed. Both folders must be the
+// user's own (private_folder.h): in one of somebody else's, a link of the right name would have any file of the user's
+// overwritten, and an edited kernel would run. A change of templates or
 // parameters changes the name, and an edited file of the old name would silently do nothing. Such a file is one
 // warning.
 //
@@ -24,11 +26,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -36,6 +36,7 @@
 
 #include "codegen/base/environment.h"
 #include "codegen/base/log.h"
+#include "codegen/base/private_folder.h"
 #include "codegen/kernel/kernel.h"
 #include "codegen/llvm/module.h"
 #include "codegen/plan/plan_thresholds.h"
@@ -45,6 +46,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/xxhash.h"
 #include "llvm/Transforms/Utils/Cloning.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -64,11 +66,21 @@ Value ValueOrWarning(absl::StatusOr<Value> value) {
   return Value();
 }
 
+// An edited file is code, so nobody else may be able to write to its folder.
+std::string OverrideFolder() {
+  std::string folder = ValueOrWarning(FolderOfEnvironment(Variable::kOverride));
+  if (folder.empty()) return folder;
+  const absl::Status status = PrivateFolder::Open(folder, "folder of QUERN_OVERRIDE").status();
+  if (status.ok()) return folder;
+  WarnOnce("edited kernels are not used: " + std::string(status.message()));
+  return "";
+}
+
 // Never destroyed: a compile thread may use it while the process ends.
 const StageFiles& FilesOfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static const StageFiles* files = [] {
-    return new StageFiles{ValueOrWarning(StageDumpOfEnvironment()),
-                          ValueOrWarning(FolderOfEnvironment(Variable::kOverride))};
+    return new StageFiles{ValueOrWarning(StageDumpOfEnvironment()), OverrideFolder()};
   }();
   return *files;
 }
@@ -105,30 +117,13 @@ bool IsOverride(const fs::path& path) {
   return !folder.empty() && fs::equivalent(folder, path.parent_path(), ignored) && fs::exists(path, ignored);
 }
 
-// Writes under a temporary name and renames.
-std::error_code WriteWhole(const fs::path& path, const std::string& text) {
-  std::error_code error;
-  static std::atomic<uint64_t> writes{0};  // threads may write the same kernel
-  const fs::path temporary = path.string() + "." + std::to_string(getpid()) + "." + std::to_string(++writes) + ".tmp";
-  errno = 0;
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) error.assign(errno != 0 ? errno : EIO, std::generic_category());
-  else fs::rename(temporary, path, error);
-  std::error_code ignored;
-  if (error) fs::remove(temporary, ignored);
-  return error;
-}
-
 void WriteStage(const std::string& name, const std::string& text) {
-  const std::string& folder = FilesOfProcess().dump.folder;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!error) error = WriteWhole(fs::path(folder) / name, text);
-  if (error)
-    WarnOnce("cannot write the stages of QUERN_DUMP: " + folder + ": " + error.message() +
-             "; accepted: a folder that takes files");
+  static std::atomic<uint64_t> writes{0};  // threads may write the same kernel
+  const std::string temporary = name + "." + std::to_string(getpid()) + "." + std::to_string(++writes) + ".tmp";
+  const absl::StatusOr<PrivateFolder> folder =
+      PrivateFolder::OpenOrMake(FilesOfProcess().dump.folder, "folder of QUERN_DUMP");
+  const absl::Status status = folder.ok() ? folder->Replace(name, temporary, text) : folder.status();
+  if (!status.ok()) WarnOnce("stages are not written: " + std::string(status.message()));
 }
 
 // ---- reading ----

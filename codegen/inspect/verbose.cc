@@ -12,6 +12,7 @@
 
 #include "codegen/base/environment.h"
 #include "codegen/base/log.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 namespace {
@@ -28,6 +29,7 @@ std::string ShellWord(const std::string& word) {
 }  // namespace
 
 bool IsVerbose() {
+  const NoFork no_fork;  // the first call reads it
   static const bool is_verbose = [] {
     const absl::StatusOr<bool> wanted = SwitchOfEnvironment(Variable::kVerbose);
     if (!wanted.ok()) WarnOnce(std::string(wanted.status().message()));

@@ -25,6 +25,7 @@
 #include "codegen/base/environment.h"
 #include "codegen/base/log.h"
 #include "codegen/listeners/code_listener.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -66,6 +67,7 @@ Listeners MakeListeners() {
 
 // Never destroyed: kernels in a host's static variables are destroyed last.
 const Listeners& ListenersOfProcess() {
+  const NoFork no_fork;  // the first call makes them
   static const auto* listeners = new Listeners(MakeListeners());
   return *listeners;
 }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "codegen/listeners/code_listener.h"
+#include "runtime/base/fork_safety.h"
 
 // GDB defines the layouts, the numbers and the names of both symbols.
 extern "C" {
@@ -49,10 +50,7 @@ namespace {
 
 enum : uint32_t { kNoAction = 0, kRegister = 1, kUnregister = 2 };
 
-std::mutex& ListMutex() {
-  static auto* mutex = new std::mutex;
-  return *mutex;
-}
+constinit ForkSafeMutex list_mutex;
 
 void TellDebugger(uint32_t action, JitCodeEntry* entry) {
   __jit_debug_descriptor.action_flag = action;
@@ -66,7 +64,7 @@ void TellDebugger(uint32_t action, JitCodeEntry* entry) {
 class Registered {
  public:
   explicit Registered(std::string object) : object_(std::move(object)) {
-    std::lock_guard<std::mutex> lock(ListMutex());
+    std::lock_guard<ForkSafeMutex> lock(list_mutex);
     JitCodeEntry*& first = __jit_debug_descriptor.first_entry;
     entry_ = {first, nullptr, object_.data(), object_.size()};
     if (first != nullptr) first->prev_entry = &entry_;
@@ -74,7 +72,7 @@ class Registered {
     TellDebugger(kRegister, &entry_);
   }
   ~Registered() {
-    std::lock_guard<std::mutex> lock(ListMutex());
+    std::lock_guard<ForkSafeMutex> lock(list_mutex);
     if (entry_.prev_entry != nullptr) entry_.prev_entry->next_entry = entry_.next_entry;
     else __jit_debug_descriptor.first_entry = entry_.next_entry;
     if (entry_.next_entry != nullptr) entry_.next_entry->prev_entry = entry_.prev_entry;

@@ -24,6 +24,7 @@
 
 #include "codegen/listeners/announcement_file.h"
 #include "codegen/listeners/code_listener.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 namespace {
@@ -102,7 +103,7 @@ class JitDump : public CodeListener {
   bool WantsLines() const override { return true; }
 
   std::shared_ptr<const void> Announce(const CodeLoaded&, const std::vector<NamedFunction>& functions) override {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     const AnnouncementFile::Opened opened = file_.Open(/*truncate=*/true);
     if (opened == AnnouncementFile::Opened::kFailed) return nullptr;
     if (opened == AnnouncementFile::Opened::kNow) Begin();
@@ -125,7 +126,7 @@ class JitDump : public CodeListener {
     if (marker == MAP_FAILED) file_.Fail(std::string("cannot be mapped executable: ") + std::strerror(errno));
   }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   AnnouncementFile file_;
   uint64_t next_index_ = 0;
 };

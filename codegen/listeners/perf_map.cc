@@ -14,6 +14,7 @@
 
 #include "codegen/listeners/announcement_file.h"
 #include "codegen/listeners/code_listener.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 namespace {
@@ -29,13 +30,13 @@ class PerfMap : public CodeListener {
       std::snprintf(range, sizeof range, "%" PRIx64 " %" PRIx64 " ", function.address, function.bytes);
       lines += range + function.name + "\n";
     }
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     if (file_.Open(/*truncate=*/false) != AnnouncementFile::Opened::kFailed) file_.Append(lines);
     return nullptr;
   }
 
  private:
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   AnnouncementFile file_;
 };
 

@@ -21,16 +21,16 @@
 // touched; everything cut out of it later inherits both. The memory is anonymous because perf looks up symbols of its
 // map file only for such addresses.
 //
-// A fork copies this memory like any other; the lock is held during the fork, so that it is free in the child.
+// A fork copies this memory like any other, while nobody writes code (fork_safety.h).
 #include "codegen/llvm/code_memory.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 namespace quern {
@@ -90,14 +90,14 @@ CodePages& CodePages::operator=(CodePages&& other) noexcept {
 }
 
 absl::Status CodePages::Commit(std::string_view code) {
-  std::lock_guard<std::mutex> lock(memory_->mutex_);
+  std::lock_guard<ForkSafeMutex> lock(memory_->mutex_);
   return memory_->Write(*this, code);
 }
 
 void CodePages::Free() {
   if (memory_ == nullptr) return;
   {
-    std::lock_guard<std::mutex> lock(memory_->mutex_);
+    std::lock_guard<ForkSafeMutex> lock(memory_->mutex_);
     memory_->TakeBack(*this);
   }
   memory_ = nullptr;
@@ -113,12 +113,8 @@ CodeMemory::~CodeMemory() {
 }
 
 CodeMemory& CodeMemory::OfProcess() {
-  static CodeMemory* memory = [] {
-    auto* made = new CodeMemory;
-    pthread_atfork([] { OfProcess().mutex_.lock(); }, [] { OfProcess().mutex_.unlock(); },
-                   [] { OfProcess().mutex_.unlock(); });
-    return made;
-  }();
+  const NoFork no_fork;  // the first call makes it
+  static auto* const memory = new CodeMemory;
   return *memory;
 }
 
@@ -126,7 +122,7 @@ absl::StatusOr<CodePages> CodeMemory::Reserve(uint64_t bytes) {
   if (bytes > std::min<uint64_t>(limit_bytes_, INT64_MAX)) return OutOfCodeMemory(bytes);  // else rounding could wrap
   const uint64_t whole = RoundToPages(bytes);
   const size_t count = whole / PageBytes();
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   CodeSlab* slab = nullptr;
   size_t first = 0;
   for (const auto& candidate : slabs_) {
@@ -217,7 +213,7 @@ void CodeMemory::TakeBack(const CodePages& pages) {
 }
 
 CodeMemoryStats CodeMemory::Stats() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   CodeMemoryStats stats = {.kernels = kernels_, .reserved_bytes = reserved_bytes_};
   for (const auto& slab : slabs_) {
     stats.used_bytes += (slab->pages.size() - slab->free_pages) * PageBytes();

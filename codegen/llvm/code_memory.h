@@ -5,13 +5,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 
@@ -85,7 +85,7 @@ class CodeMemory {
 
   const uint64_t slab_bytes_;
   const uint64_t limit_bytes_;
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::vector<std::unique_ptr<CodeSlab>> slabs_;  // oldest first
   uint64_t reserved_bytes_ = 0;
   uint64_t kernels_ = 0;

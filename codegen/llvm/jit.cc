@@ -27,6 +27,7 @@
 #include "llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h"
 #include "llvm/ExecutionEngine/Orc/SymbolStringPool.h"
 #include "llvm/Support/MemoryBufferRef.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/runtime_calls.h"
 
@@ -56,6 +57,7 @@ llvm::Error LinkError(const std::string& problem) {
 }
 
 const std::unordered_map<std::string_view, void*>& AllowedCalls() {
+  const NoFork no_fork;  // the first call makes it
   static const auto* calls = [] {
     auto* map = new std::unordered_map<std::string_view, void*>;
     for (const RuntimeCall& call : AllRuntimeCalls()) map->emplace(call.name, call.address);

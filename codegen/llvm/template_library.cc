@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "codegen/listeners/code_events.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 
@@ -45,6 +46,7 @@ absl::StatusOr<std::string_view> FindTemplate(std::string_view name, std::string
 }
 
 uint64_t EmbeddedTemplatesHash() {
+  const NoFork no_fork;  // the first call makes it
   static const uint64_t hash = [] {
     uint64_t h = kKernelAbiVersion;
     for (const EmbeddedTemplate& entry : EmbeddedTemplates())

@@ -22,6 +22,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetOptions.h"
 #include "llvm/TargetParser/Host.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 extern "C" {
@@ -41,6 +42,7 @@ namespace {
 // Registers all targets before the first lookup. LLVM's registry is a list without a lock that contains a target before
 // its functions are filled in, and another thread may be looking up a target.
 void InitialiseTargets() {
+  const NoFork no_fork;  // the first call does
   static const bool done = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -152,11 +154,13 @@ bool IsAtLeastV2(const std::string& cpu) { return HasFeatures(cpu, "", "+sse4.2,
 }  // namespace
 
 absl::StatusOr<Machine> HostMachine() {
+  const NoFork no_fork;  // the first call detects it
   static const absl::StatusOr<Machine>* machine = new absl::StatusOr<Machine>(ReadHost());
   return *machine;
 }
 
 absl::StatusOr<Machine> MachineByName(std::string_view name) {
+  const NoFork no_fork;  // LLVM has locks of its own
   if (name == "native") return HostMachine();
   constexpr const char* kAccepted =
       "; accepted: native, an x86-64 CPU from x86-64-v2 up (x86-64-v3, znver4, ..), aarch64:CPU (aarch64:neoverse-n1, "

@@ -14,8 +14,6 @@
 // The numbers of a profile are checked when they are read and affect nothing but when cache lines are prefetched. So,
 // unlike kernels (private_folder.h), a profile may belong to any user: /etc/quern is the administrator's.
 #include <fcntl.h>
-#include <pthread.h>
-#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +28,7 @@
 #include "codegen/base/log.h"
 #include "codegen/base/private_folder.h"
 #include "codegen/machine/profile.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -108,19 +107,14 @@ absl::Status WriteAll(const std::string& path, std::string_view text) {
 void WarnOf(const absl::Status& status) { WarnOnce("tuning profile is not used: " + std::string(status.message())); }
 
 struct ProfileState {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   bool is_known = false;
   std::shared_ptr<const Profile> profile;
   std::atomic<uint64_t> number = 0;
 
-  // A forked child starts with the lock free, whatever other threads were doing.
   static ProfileState& OfProcess() {
-    static auto* state = [] {
-      auto* made = new ProfileState;
-      pthread_atfork([] { OfProcess().mutex.lock(); }, [] { OfProcess().mutex.unlock(); },
-                     [] { OfProcess().mutex.unlock(); });
-      return made;
-    }();
+    const NoFork no_fork;  // the first call makes it
+    static auto* state = new ProfileState;
     return *state;
   }
 };
@@ -175,8 +169,6 @@ absl::Status WriteProfile(const Profile& profile, const std::string& path) {
 }
 
 std::shared_ptr<const Profile> FindProfile() {
-  // In a program with more rights than its user, the user's environment must not choose which files it reads.
-  if (getauxval(AT_SECURE) != 0) return nullptr;
   const bool is_asked_for = ReadVariable(Variable::kProfile).from_environment;
   for (const std::string& path : ProfilePlaces(HostSignature())) {
     absl::StatusOr<Profile> profile = ReadProfile(path);
@@ -194,11 +186,11 @@ std::shared_ptr<const Profile> FindProfile() {
 std::shared_ptr<const Profile> ProfileOfProcess() {
   ProfileState& state = ProfileState::OfProcess();
   {
-    std::lock_guard<std::mutex> lock(state.mutex);
+    std::lock_guard<ForkSafeMutex> lock(state.mutex);
     if (state.is_known) return state.profile;
   }
   std::shared_ptr<const Profile> found = FindProfile();  // without the lock, since it reads files and warns
-  std::lock_guard<std::mutex> lock(state.mutex);
+  std::lock_guard<ForkSafeMutex> lock(state.mutex);
   if (!state.is_known) state.profile = std::move(found);
   state.is_known = true;
   return state.profile;
@@ -206,7 +198,7 @@ std::shared_ptr<const Profile> ProfileOfProcess() {
 
 void SetProfileOfProcess(std::shared_ptr<const Profile> profile) {
   ProfileState& state = ProfileState::OfProcess();
-  std::lock_guard<std::mutex> lock(state.mutex);
+  std::lock_guard<ForkSafeMutex> lock(state.mutex);
   const bool is_same = state.is_known && IsSame(state.profile, profile);
   state.profile.swap(profile);
   state.is_known = true;

@@ -12,8 +12,7 @@
 // * exit: static objects are destroyed while threads still run. Stop therefore runs at exit before that and waits until
 //   the present job reaches its next stage, within a few milliseconds, where it sees that it should stop.
 // * fork: the child has only the thread that called fork, and locks that other threads held are locked for ever. So
-//   fork waits until no job runs and no lock of the queue is held. (posix_spawn, vfork and functions based on them do
-//   not get here.)
+//   fork waits until no job runs (fork_safety.h), and the child begins with a queue of its own.
 // * signals: a handler of the host would run on a thread that the host did not create. Our thread blocks all signals
 //   except those of a crash.
 #include "codegen/tier/compile_queue.h"
@@ -30,13 +29,13 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "codegen/base/process_end.h"
-#include "codegen/cache/kernel_cache.h"
-#include "codegen/llvm/code_memory.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 namespace {
@@ -44,7 +43,7 @@ namespace {
 constexpr int kNice = 10;
 constexpr int kNiceOnOneCpu = 19;
 
-// True while this thread runs a job: a fork, for example by a log callback, must not wait for its own thread.
+// True while this thread runs a job: exit, for example by a log callback, must not wait for its own thread.
 thread_local bool runs_job = false;
 
 void BePolite() {
@@ -57,8 +56,8 @@ void BePolite() {
 }  // namespace
 
 struct CompileQueue::State {
-  std::mutex mutex;
-  std::condition_variable changed;  // of any field below
+  ForkSafeMutex mutex;
+  std::condition_variable_any changed;  // of any field below
   std::deque<std::weak_ptr<CompileJob>> waiting;
   unsigned num_running = 0;
   CompileThread whose = CompileThread::kOwn;
@@ -76,13 +75,16 @@ struct CompileQueue::State {
     return nullptr;
   }
 
-  // Releases the lock while the job runs.
-  void Run(std::shared_ptr<CompileJob> job, std::unique_lock<std::mutex>* lock) {
+  // Releases the lock while the job runs. A job that was taken from the queue is done before the process forks, since a
+  // child would forget it.
+  void Run(std::shared_ptr<CompileJob> job, std::unique_lock<ForkSafeMutex>* lock) {
+    std::optional<NoFork> no_fork(std::in_place);
     ++num_running;
     lock->unlock();
     runs_job = true;
     job->Run(stop);
     job.reset();
+    no_fork.reset();  // calls back for what was logged
     runs_job = false;
     lock->lock();
     --num_running;
@@ -115,13 +117,10 @@ CompileQueue* CompileQueue::MakeForProcess() {
 }
 
 CompileQueue& CompileQueue::OfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static CompileQueue* queue = [] {
     CompileQueue* made = MakeForProcess();
-    // The handler registered first is called last: fork waits for the job before it takes the locks that the job still
-    // needs.
-    KernelCache::OfProcess();
-    CodeMemory::OfProcess();
-    pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
+    CallInForkedChild(ForkReset::kCompileQueue, &AfterForkInChild);
     return made;
   }();
   return *queue;
@@ -129,7 +128,7 @@ CompileQueue& CompileQueue::OfProcess() {
 
 void CompileQueue::Loop(State* state) {
   BePolite();
-  std::unique_lock<std::mutex> lock(state->mutex);
+  std::unique_lock<ForkSafeMutex> lock(state->mutex);
   while (true) {
     state->changed.wait(
         lock, [&] { return state->stop || (state->whose == CompileThread::kOwn && !state->waiting.empty()); });
@@ -140,7 +139,7 @@ void CompileQueue::Loop(State* state) {
 
 Added CompileQueue::Add(const std::shared_ptr<CompileJob>& job) {
   State* state = state_;
-  std::lock_guard<std::mutex> lock(state->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state->mutex);
   if (state->stop) return Added::kEnding;
   if (state->whose == CompileThread::kOwn && !state->has_thread) {
     if (!state->StartThread()) return Added::kNoThread;
@@ -153,7 +152,7 @@ Added CompileQueue::Add(const std::shared_ptr<CompileJob>& job) {
 bool CompileQueue::RunOne(std::chrono::milliseconds timeout) {
   State* state = state_;
   const auto until = std::chrono::steady_clock::now() + timeout;
-  std::unique_lock<std::mutex> lock(state->mutex);
+  std::unique_lock<ForkSafeMutex> lock(state->mutex);
   while (true) {
     state->changed.wait_until(lock, until, [&] { return state->stop || !state->waiting.empty(); });
     if (state->stop || state->waiting.empty()) return false;
@@ -166,7 +165,7 @@ bool CompileQueue::RunOne(std::chrono::milliseconds timeout) {
 
 bool CompileQueue::RunIfWaiting(const CompileJob& job) {
   State* state = state_;
-  std::unique_lock<std::mutex> lock(state->mutex);
+  std::unique_lock<ForkSafeMutex> lock(state->mutex);
   for (auto at = state->waiting.begin(); at != state->waiting.end(); ++at) {
     std::shared_ptr<CompileJob> found = at->lock();
     if (found.get() != &job) continue;
@@ -178,27 +177,27 @@ bool CompileQueue::RunIfWaiting(const CompileJob& job) {
 }
 
 bool CompileQueue::IsIdle() {
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state_->mutex);
   return state_->waiting.empty() && state_->num_running == 0;
 }
 
 void CompileQueue::SetThread(CompileThread thread) {
   State* state = state_;
-  std::lock_guard<std::mutex> lock(state->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state->mutex);
   state->whose = thread;
   if (thread == CompileThread::kOwn && !state->has_thread && !state->waiting.empty()) state->StartThread();
   state->changed.notify_all();
 }
 
 CompileThread CompileQueue::thread() {
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state_->mutex);
   return state_->whose;
 }
 
 void CompileQueue::Stop() {
   State* state = state_;
   {
-    std::unique_lock<std::mutex> lock(state->mutex);
+    std::unique_lock<ForkSafeMutex> lock(state->mutex);
     state->stop = true;
     state->waiting.clear();
     state->changed.notify_all();
@@ -210,17 +209,7 @@ void CompileQueue::Stop() {
     state->thread.join();
 }
 
-void CompileQueue::BeforeFork() {
-  State* state = OfProcess().state_;
-  std::unique_lock<std::mutex> lock(state->mutex);
-  const unsigned own = runs_job ? 1 : 0;
-  state->changed.wait(lock, [&] { return state->num_running <= own; });
-  lock.release();
-}
-
-void CompileQueue::AfterForkInParent() { OfProcess().state_->mutex.unlock(); }
-
-// The old state is left alone: its thread does not exist here, and its locks, on which others waited, are unusable.
+// The old state is left alone: its thread does not exist here, and its condition, for which others waited, is unusable.
 void CompileQueue::AfterForkInChild() {
   CompileQueue& queue = OfProcess();
   State* old = std::exchange(queue.state_, new State);

@@ -63,8 +63,6 @@ class CompileQueue {
   struct State;
   State* state_ = nullptr;
   static CompileQueue* MakeForProcess();
-  static void BeforeFork();
-  static void AfterForkInParent();
   static void AfterForkInChild();
   static void Loop(State* state);
 };

@@ -19,7 +19,6 @@
 #include "codegen/tier/tier.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <list>
@@ -31,6 +30,7 @@
 #include "codegen/base/log.h"
 #include "codegen/tier/compile_queue.h"
 #include "codegen/tier/tier_policy.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 namespace {
@@ -79,9 +79,8 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
   // Moves from one stage to another; false if another thread did so first.
   bool Advance(Stage from, Stage to) { return stage_.compare_exchange_strong(from, to); }
   void EndWaits() {
-    std::lock_guard<std::mutex> lock(mutex_);
     stage_ = Stage::kOver;
-    over_.notify_all();
+    stage_.notify_all();
   }
 
   const std::unique_ptr<KernelMaker> maker_;
@@ -98,8 +97,7 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
   std::shared_ptr<EntrySlot<QuernFilterEntryPoints>> filter_;
 
   std::atomic<Stage> stage_{Stage::kCounting};
-  mutable std::mutex mutex_;
-  std::condition_variable over_;
+  mutable ForkSafeMutex mutex_;  // for the members below
   std::shared_ptr<const Kernel> compiled_;
   CacheOutcome cache_ = CacheOutcome::kOff;
   std::string failure_;
@@ -121,21 +119,22 @@ void Tier::Open(const Kernel& generic) {
 }
 
 std::shared_ptr<const Kernel> Tier::Compiled() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return compiled_;
 }
 
 CacheOutcome Tier::cache() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return cache_;
 }
 
 std::string Tier::Failure() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkSafeMutex> lock(mutex_);
   return failure_;
 }
 
 void Tier::Expect(uint64_t num_rows) {
+  const NoFork no_fork;  // a child would not go on from Stage::kWaiting
   if (given_rows_.has_value() || num_rows < TierPolicy::OfProcess().RowsBeforeLooking(costs_)) return;
   if (stage_.load(std::memory_order_relaxed) != Stage::kCounting) return;
   if (auto kernel = maker_->FindInMemory()) {
@@ -146,6 +145,7 @@ void Tier::Expect(uint64_t num_rows) {
 }
 
 void Tier::RowsHaveCome() {
+  const NoFork no_fork;  // as in Expect
   if (given_rows_.has_value()) return Begin();
   if (auto kernel = maker_->FindInMemory()) {
     if (Advance(Stage::kCounting, Stage::kWaiting)) Publish({std::move(kernel), CacheOutcome::kMemory, ""});
@@ -167,8 +167,8 @@ void Tier::Begin() {
     case Added::kEnding: return EndWaits();
   }
   if (!swap_waits_ || CompileQueue::OfProcess().RunIfWaiting(*this)) return;
-  std::unique_lock<std::mutex> lock(mutex_);
-  over_.wait(lock, [&] { return stage_ == Stage::kOver; });
+  const ForkAllowed while_waiting;
+  for (Stage now = stage_; now != Stage::kOver; now = stage_) stage_.wait(now);
 }
 
 void Tier::Run(const std::atomic<bool>& stop) {
@@ -192,7 +192,7 @@ void Tier::Publish(const CompiledKernel& compiled) {
   if (sort_ != nullptr) sort_->Publish(kernel.sort, compiled.kernel);
   if (filter_ != nullptr) filter_->Publish(kernel.filter, compiled.kernel);
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     compiled_ = compiled.kernel;
     cache_ = compiled.cache;
   }
@@ -203,15 +203,14 @@ void Tier::Publish(const CompiledKernel& compiled) {
 void Tier::Fail(const absl::Status& status) {
   const std::string warning = "not compiled, running the generic kernel: " + std::string(status.message());
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkSafeMutex> lock(mutex_);
     failure_ = warning;
   }
   EndWaits();
   WarnOnce(warning);
 }
 
-// The next batch decides again as the last one did. Takes no lock: a thread of the parent may have held it during the
-// fork.
+// The next batch decides again as the last one did.
 void Tier::Forgotten() {
   has_looked_ = true;
   stage_ = Stage::kCounting;
@@ -234,12 +233,13 @@ struct TierTable::State {
     std::shared_ptr<const Kernel> kernel;
     std::list<const std::string*>::iterator used;
   };
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::unordered_map<std::string, Entry> entries;
   std::list<const std::string*> order;  // keys of `entries`, most recently used first
 };
 
 TierTable& TierTable::OfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static TierTable* table = [] {
     auto* made = new TierTable;
     made->state_ = new State;
@@ -249,7 +249,7 @@ TierTable& TierTable::OfProcess() {
 }
 
 std::shared_ptr<const Kernel> TierTable::Find(const std::string& name) {
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state_->mutex);
   const auto at = state_->entries.find(name);
   if (at == state_->entries.end()) return nullptr;
   state_->order.splice(state_->order.begin(), state_->order, at->second.used);
@@ -258,7 +258,7 @@ std::shared_ptr<const Kernel> TierTable::Find(const std::string& name) {
 
 std::shared_ptr<const Kernel> TierTable::Keep(const std::string& name, const std::shared_ptr<const Kernel>& kernel) {
   std::shared_ptr<const Kernel> oldest;  // destroyed after the lock
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state_->mutex);
   const auto [at, inserted] = state_->entries.try_emplace(name);
   if (!inserted) return at->second.kernel;
   state_->order.push_front(&at->first);
@@ -274,7 +274,7 @@ std::shared_ptr<const Kernel> TierTable::Keep(const std::string& name, const std
 
 void TierTable::Drop(const KernelTier& tier) {
   std::shared_ptr<const Kernel> dropped;  // as above
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state_->mutex);
   for (auto at = state_->entries.begin(); at != state_->entries.end();) {
     if (at->second.kernel->tier.get() != &tier) {
       ++at;
@@ -288,13 +288,13 @@ void TierTable::Drop(const KernelTier& tier) {
 
 void TierTable::Clear() {
   std::unordered_map<std::string, State::Entry> cleared;  // as above
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state_->mutex);
   state_->order.clear();
   cleared.swap(state_->entries);
 }
 
 size_t TierTable::size() {
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::lock_guard<ForkSafeMutex> lock(state_->mutex);
   return state_->entries.size();
 }
 

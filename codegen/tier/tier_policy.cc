@@ -25,6 +25,7 @@
 #include <cmath>
 
 #include "codegen/tier/compile_queue.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/spec/column_type.h"
 
@@ -130,6 +131,7 @@ KernelCosts EstimateCosts(const KernelSpec& spec) {
 }
 
 TierPolicy& TierPolicy::OfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static auto* policy = new TierPolicy(NumUsableCpus());
   return *policy;
 }

@@ -25,6 +25,7 @@
 #include "codegen/tuning/job.h"
 #include "codegen/tuning/job_data.h"
 #include "codegen/tuning/replay.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -282,7 +283,9 @@ class Tuner {
 // Makes its holder the only tuner of the process while it lives.
 class OnlyTuning {
  public:
-  OnlyTuning() : is_only_(!running.exchange(true)) {}
+  OnlyTuning() : is_only_(!running.exchange(true)) {
+    CallInForkedChild(ForkReset::kTuning, [] { running = false; });
+  }
   OnlyTuning(const OnlyTuning&) = delete;
   OnlyTuning& operator=(const OnlyTuning&) = delete;
   ~OnlyTuning() {

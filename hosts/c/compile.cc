@@ -23,6 +23,7 @@
 #include "codegen/tier/tier.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
+#include "runtime/base/fork_safety.h"
 #include "runtime/join/join_descriptor.h"
 
 namespace quern::c_abi {
@@ -148,6 +149,7 @@ const std::string* FindText(const KernelTexts& texts, std::string_view name) {
 const std::string* TextOf(const quern_kernel& handle, std::string_view name) {
   const KernelState state = StateOf(*handle.compiled.kernel);
   const auto at = static_cast<size_t>(state);
+  const NoFork no_fork;
   std::call_once(handle.texts_made[at], [&] { handle.texts[at] = MakeTexts(KernelIn(state, handle.compiled)); });
   return FindText(handle.texts[at], name);
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -69,12 +70,12 @@ void CallTimer::End() {
 // ---- sets ----
 
 void CounterSet::Enter(const CounterBlock* block) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
   blocks_.push_back(block);
 }
 
 void CounterSet::Leave(const CounterBlock* block) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
   block->AddTo(&gone_);
   blocks_.erase(std::find(blocks_.begin(), blocks_.end(), block));
 }
@@ -82,7 +83,7 @@ void CounterSet::Leave(const CounterBlock* block) {
 Counters CounterSet::Sum() const {
   Counters sum;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::lock_guard<ForkSafeMutex> lock(mutex_);
     AddAll(gone_, &sum);
     for (const CounterBlock* block : blocks_) block->AddTo(&sum);
   }
@@ -110,7 +111,7 @@ thread_local Remembered remembered[kRemembered];
 
 // A finished thread and a later one may have the same id: the later one then continues to count in the same block.
 struct ThreadCounters::Blocks {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::map<std::thread::id, std::unique_ptr<CounterBlock>> by_thread;
 };
 
@@ -125,7 +126,7 @@ CounterBlock* ThreadCounters::OfThread() const {
 }
 
 CounterBlock* ThreadCounters::Find() const {
-  const std::lock_guard<std::mutex> lock(blocks_->mutex);
+  const std::lock_guard<ForkSafeMutex> lock(blocks_->mutex);
   std::unique_ptr<CounterBlock>& block = blocks_->by_thread[std::this_thread::get_id()];
   if (block == nullptr) block = std::make_unique<CounterBlock>(set_);
   remembered[id_ % kRemembered] = {id_, block.get()};

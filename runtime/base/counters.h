@@ -15,8 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
+
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 
@@ -115,7 +116,7 @@ class CounterSet {
   void Leave(const CounterBlock* block);
 
   const std::shared_ptr<CounterSet> parent_;
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   std::vector<const CounterBlock*> blocks_;
   Counters gone_;
 };

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <mutex>
 
 namespace quern {
 namespace {
@@ -28,6 +29,7 @@ void* AddressOf(uint64_t at) { return reinterpret_cast<void*>(at); }
 
 // Never destroyed: buffers may outlive static objects.
 KeptPages& KeptPages::OfProcess() {
+  const NoFork no_fork;  // the first call makes it
   static auto* const pages = new KeptPages(DefaultBytes());
   return *pages;
 }
@@ -40,13 +42,13 @@ uint64_t KeptPages::DefaultBytes() {
 }
 
 void KeptPages::SetMost(uint64_t most_bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
   most_bytes_ = most_bytes;
   if (bytes_ > most_bytes) UnmapAll();
 }
 
 uint8_t* KeptPages::Take(uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
   auto best = ranges_.end();
   for (auto range = ranges_.begin(); range != ranges_.end(); ++range)
     if (range->second >= bytes && (best == ranges_.end() || range->second < best->second)) best = range;
@@ -59,7 +61,7 @@ uint8_t* KeptPages::Take(uint64_t bytes) {
 }
 
 uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
   uint64_t moved = 0;
   // Page by page: adjacent pages may come from several mappings, and one call moves only one mapping.
   while (moved < bytes && !ranges_.empty()) {
@@ -80,7 +82,7 @@ uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
 }
 
 void KeptPages::Give(uint8_t* pages, uint64_t bytes) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  std::unique_lock<ForkSafeMutex> lock(mutex_);
   bool is_kept = bytes <= most_bytes_ - bytes_;
 #if defined(MADV_FREE)
   is_kept = is_kept && madvise(pages, bytes, MADV_FREE) == 0;
@@ -107,7 +109,7 @@ void KeptPages::Give(uint8_t* pages, uint64_t bytes) {
 }
 
 void KeptPages::Clear() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
   UnmapAll();
 }
 
@@ -119,7 +121,7 @@ void KeptPages::UnmapAll() {
 }
 
 uint64_t KeptPages::bytes() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
   return bytes_;
 }
 

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
+
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 
@@ -40,7 +41,7 @@ class KeptPages {
  private:
   void UnmapAll();
 
-  mutable std::mutex mutex_;
+  mutable ForkSafeMutex mutex_;
   uint64_t most_bytes_;
   std::map<uint64_t, uint64_t> ranges_;  // sizes by address; no two ranges are adjacent
   uint64_t bytes_ = 0;

@@ -29,6 +29,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/base/fork_safety.h"
 #include "runtime/collation/packed_weights.h"
 
 namespace quern {
@@ -412,10 +413,13 @@ void KeyTable::AddPages() {
 
 std::atomic<const KeyTable*> KeyTable::tables_[2][static_cast<size_t>(Weights::kIcu) + 1];
 
+namespace {
+constinit ForkSafeMutex tables_mutex;
+}  // namespace
+
 // Never freed: other threads may still run when the process ends.
 const KeyTable& KeyTable::Made(Weights weights, bool is_order) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(tables_mutex);
   std::atomic<const KeyTable*>& table = tables_[is_order][static_cast<size_t>(weights)];
   if (table.load(std::memory_order_relaxed) == nullptr)
     table.store(new KeyTable(weights, is_order), std::memory_order_release);

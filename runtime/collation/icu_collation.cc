@@ -13,9 +13,11 @@
 // misspelt or requests rules that do not exist. Collators are only read, which any number of threads may do.
 #include "runtime/collation/icu_collation.h"
 
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 #ifdef QUERN_HAS_ICU
+#include <unicode/putil.h>
 #include <unicode/ucol.h>
 #include <unicode/uloc.h>
 #include <unicode/ustring.h>
@@ -24,6 +26,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <vector>
 #endif
@@ -33,6 +36,7 @@ namespace quern {
 #ifndef QUERN_HAS_ICU
 
 std::string_view IcuVersion() { return {}; }
+void IgnoreIcuFolder(std::string_view /*folder*/) {}
 absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
   const std::string name = std::string(kIcuPrefix) + std::string(tag);
   return InvalidArgument("collation of ICU in a build without ICU: " + Show(name) +
@@ -58,7 +62,7 @@ constexpr uint32_t kMaxBytes = 1u << 26;
 constexpr uint32_t kNumSlots = 4 * kMaxOpen;
 std::array<std::atomic<const OpenCollation*>, kNumSlots> open_collations;
 uint32_t num_open = 0;
-std::mutex open_mutex;  // for writers
+ForkSafeMutex open_mutex;  // for writers
 
 // Its slot, or the empty slot for it.
 std::atomic<const OpenCollation*>& SlotOf(Collation id) {
@@ -124,6 +128,15 @@ bool IsPlain(blocks::Bytes s) {
   return num_others == 0;
 }
 
+// Makes what ICU makes when a collator is first used, now and not in a job that a fork would not wait for.
+void UseOnce(const UCollator* collator) {
+  constexpr UChar kText[] = {'a', 'Z', '1', 0xe9, 'e', 0x301, 0x323, 0x4e00, 0xac00, 0xd83d, 0xde00};
+  uint8_t key[128];
+  ucol_getSortKey(collator, kText, static_cast<int32_t>(std::size(kText)), key, sizeof(key));
+  UErrorCode code = U_ZERO_ERROR;
+  ucol_strcollUTF8(collator, "a\u0301", -1, "\u00e1", -1, &code);
+}
+
 // Adds an opened collator, or finds the one that is there. Called with the mutex held.
 absl::StatusOr<Collation> Register(const std::string& name, Collation id, UCollator* collator) {
   std::atomic<const OpenCollation*>& slot = SlotOf(id);
@@ -148,7 +161,12 @@ absl::StatusOr<Collation> Register(const std::string& name, Collation id, UColla
 
 std::string_view IcuVersion() { return U_ICU_VERSION; }
 
+void IgnoreIcuFolder(std::string_view folder) {
+  if (u_getDataDirectory() == folder) u_setDataDirectory("");
+}
+
 absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
+  const NoFork no_fork;  // ICU has locks and tables of its own, which it makes at their first use
   Locale locale;
   if (!ReadTag(tag, &locale)) return UnknownTag(tag);
   const std::string name = std::string(kIcuPrefix) + locale.tag;
@@ -165,6 +183,7 @@ absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
     ucol_close(collator);
     return UnknownTag(tag);
   }
+  UseOnce(collator);
   return Register(name, id, collator);
 }
 

@@ -19,6 +19,10 @@ constexpr std::string_view kIcuForm = "icu:TAG";  // listed as accepted in messa
 // The version of ICU in this build: "72.1"; empty without ICU.
 std::string_view IcuVersion();
 
+// Makes ICU take its data from where it was built to find them, if it takes them from this folder. Called before any
+// other function.
+void IgnoreIcuFolder(std::string_view folder);
+
 // The collation of a tag, given without the prefix. Tags with the same meaning are one collation, whose name is ICU's
 // form of the tag. *Errors*: InvalidArgument: no ICU; no such tag; two tags with the same number by chance.
 absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag);

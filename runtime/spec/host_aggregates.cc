@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -20,12 +21,13 @@ constexpr size_t kLongestName = 64;
 constexpr uint32_t kMostStateBytes = 4096;
 
 struct Registry {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::map<std::string, HostAggregate, std::less<>> aggregates;
 };
 
 // Never destroyed: threads may aggregate while the process ends.
 Registry& TheRegistry() {
+  const NoFork no_fork;  // the first call makes it
   static auto* const registry = new Registry;
   return *registry;
 }

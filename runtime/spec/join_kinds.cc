@@ -8,6 +8,7 @@
 // among the keys it can be unknown whether a row has a match.
 #include <algorithm>
 
+#include "runtime/base/fork_safety.h"
 #include "runtime/spec/spec.h"
 
 namespace quern {
@@ -27,6 +28,7 @@ void AppendTypes(const std::vector<ColumnType>& types, bool nulls, std::vector<C
 }  // namespace
 
 const std::vector<JoinKindRow>& AllJoinKinds() {
+  const NoFork no_fork;  // the first call makes it
   static const std::vector<JoinKindRow> rows = {
 #define QUERN_JOIN_KIND(Id, text, pairs, probe_row, build_row) {JoinKind::Id, text, pairs, probe_row, build_row},
 #include "runtime/spec/join_kinds.def"

@@ -23,6 +23,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/spec_text.h"
 
@@ -197,6 +198,7 @@ absl::Status CheckFieldsGiven(const KernelSpec& spec) {
 
 // The kinds of join in the order of their enum, then the other operators.
 Names OperatorNames() {
+  const NoFork no_fork;  // the first call makes it
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> operators;
     for (const JoinKindRow& row : AllJoinKinds()) operators.push_back(std::string(kJoin) + std::string(row.text));

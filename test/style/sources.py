@@ -148,9 +148,72 @@ def prefetches(root):
                        "RowsToCome")
 
 
+# Files with plain locks in objects, and why a fork does no harm there.
+PLAIN_LOCKS = {
+    "runtime/base/fork_safety.h": "ForkSafeMutex itself",
+    "runtime/base/shared_work.h": "of one operator",
+    "runtime/base/shared_work.cc": "of one call",
+    "runtime/aggregate/hash_aggregate.h": "of one operator",
+    "runtime/aggregate/key_dictionaries.h": "of one operator",
+    "runtime/join/hash_join.h": "of one operator",
+    "runtime/observe/key_sampler.h": "of one operator",
+    "runtime/sort/local_rows.h": "of one operator",
+    "runtime/sort/row_sort.h": "of one operator",
+    "runtime/sort/sorted_rows.h": "of one operator",
+    "codegen/base/log.cc": "made anew in a child: ForkReset::kLog",
+    "codegen/cache/kernel_cache.h": "a condition that is made anew in a child: ForkReset::kKernelCache",
+    "codegen/tier/compile_queue.cc": "a condition that is made anew in a child: ForkReset::kCompileQueue",
+    "hosts/c/handles.h": "flags that are used within a NoFork",
+    "hosts/python/src/operator_parts.h": "of one call",
+    "hosts/python/src/source.h": "of one call",
+    "hosts/python/src/tuning.cc": "of one call",
+    "hosts/python/src/workers.cc": "of one call",
+}
+FORK_SAFETY = "runtime/base/fork_safety.cc"
+
+
+def forks(root):
+    """What several jobs share survives a fork: their mutexes are ForkSafeMutex, what a first call makes is made within
+    a NoFork, and one file has the handlers of fork."""
+    lock = re.compile(r"\b(std::(recursive_|timed_|shared_)?\w*mutex|std::condition_variable(_any)?|std::once_flag|"
+                      r"absl::Mutex|absl::once_flag|pthread_(mutex|rwlock|cond|spin)\w*_t)\b[^<*&(]*[;{=]")
+    of_process = re.compile(r"^(static |inline |constinit |thread_local )*(std|absl)::|^\s+static ")
+    made_once = re.compile(r"^\s+static (?!constexpr|thread_local)[^()\[\]]*(= new\b|= \[\]|= \{$)")
+    for path in code_files(root, "runtime", "codegen", "hosts"):
+        where = path.relative_to(root).as_posix()
+        lines = [line.split("//")[0] for line in path.read_text().splitlines()]
+        for number, line in enumerate(lines, 1):
+            if where == FORK_SAFETY:
+                continue
+            if "pthread_atfork" in line:
+                yield f"{where}:{number}: handler of fork; accepted: CallInForkedChild of runtime/base/fork_safety.h"
+            if "new (&" in line:
+                continue
+            if lock.search(line) and of_process.search(line):
+                yield f"{where}:{number}: lock of the process; accepted: ForkSafeMutex"
+            elif lock.search(line) and where not in PLAIN_LOCKS:
+                yield (f"{where}:{number}: lock in an object; accepted: ForkSafeMutex, or a reason in PLAIN_LOCKS of "
+                       "test/style/sources.py")
+            if made_once.search(line) and "NoFork no_fork" not in "".join(lines[max(number - 4, 0):number]):
+                yield f"{where}:{number}: made by the first call; accepted: below a NoFork, at most three lines above"
+
+
+ENVIRONMENT = "codegen/base/environment.cc"
+
+
+def environment(root):
+    """One file reads the environment, and knows when it is not to be trusted."""
+    reads = re.compile(r"\b(secure_)?getenv\b|\b_*environ\b|\bAT_SECURE\b|\bissetugid\b")
+    for path in code_files(root, "runtime", "codegen", "hosts", "tools", "ir-templates"):
+        where = path.relative_to(root).as_posix()
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if where != ENVIRONMENT and reads.search(line.split("//")[0]):
+                yield f"{where}:{number}: reads the environment; accepted: the functions of codegen/base/environment.h"
+
+
 RULES = {rule.__name__: rule
-         for rule in (comments_that_go_on, includes_from_the_root, includes_of_templates, includes_of_public_headers,
-                      prefetches, spdx, size)}
+         for rule in (comments_that_go_on, environment, forks, includes_from_the_root, includes_of_templates,
+                      includes_of_public_headers, prefetches, spdx, size)}
 
 
 def main():

@@ -21,6 +21,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -103,14 +104,20 @@ void RunWatched(const nb::object& tick, Interrupt interrupt, const std::function
   std::exception_ptr raised;
   {
     const WithoutGil no_gil;
-    std::thread worker([&watch, &measure] {
+    const auto run = [&watch, &measure] {
       try {
         measure(&watch);
         watch.End(nullptr);
       } catch (...) {
         watch.End(std::current_exception());
       }
-    });
+    };
+    std::thread worker;
+    try {
+      worker = std::thread(run);
+    } catch (const std::system_error&) {  // the system's limit of threads: without progress, and signals afterwards
+      run();
+    }
     for (std::string doing; !watch.WaitForEnd(&doing);) {
       if (raised) continue;
       std::exception_ptr seen = Look(tick, doing);
@@ -119,7 +126,7 @@ void RunWatched(const nb::object& tick, Interrupt interrupt, const std::function
       if (!ends_well) raised = std::move(seen);
       watch.stop = true;
     }
-    worker.join();
+    if (worker.joinable()) worker.join();
   }
   if (raised) std::rethrow_exception(raised);
   if (watch.failure()) std::rethrow_exception(watch.failure());

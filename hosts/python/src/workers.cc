@@ -11,6 +11,9 @@
 // A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with
 // no at once. A bar that shows how far the work is (quern/_progress.py) is drawn at the same moments, by the same
 // thread.
+//
+// Where the system starts no further thread, those that there are do all of the work; where it starts none, the calling
+// thread does, and sees signals afterwards.
 #include "workers.h"
 #include "errors.h"
 #include "without_gil.h"
@@ -20,7 +23,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -67,6 +72,24 @@ void CheckSignals() {
   tick();
 }
 
+// Returns false if the system has no further thread; fewer do the work then.
+bool Start(Team* team, const std::function<void(uint32_t)>& run, std::vector<std::thread>* workers) {
+  {
+    const std::lock_guard<std::mutex> lock(team->mutex);
+    ++team->running;
+  }
+  try {
+    workers->emplace_back(run, static_cast<uint32_t>(workers->size()));
+    return true;
+  } catch (const std::system_error&) {
+  } catch (...) {
+    team->Fail(std::current_exception());
+  }
+  const std::lock_guard<std::mutex> lock(team->mutex);
+  --team->running;
+  return false;
+}
+
 void Wait(Team* team) {
   std::unique_lock<std::mutex> lock(team->mutex);
   while (team->running > 0) {
@@ -105,18 +128,12 @@ void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, cons
       --team.running;
       team.ended.notify_all();
     };
-    try {
-      for (uint32_t thread = 0; thread < threads; ++thread) {
-        {
-          const std::lock_guard<std::mutex> lock(team.mutex);
-          ++team.running;
-        }
-        workers.emplace_back(run, thread);
-      }
-    } catch (...) {  // the machine has no further thread
-      team.Fail(std::current_exception());
-      const std::lock_guard<std::mutex> lock(team.mutex);
-      --team.running;
+    workers.reserve(threads);
+    while (workers.size() < threads && Start(&team, run, &workers)) {
+    }
+    if (workers.empty()) {
+      team.running = 1;
+      run(0);
     }
     Wait(&team);
     for (std::thread& worker : workers) worker.join();

@@ -14,9 +14,9 @@ namespace quern::python {
 // Set when the work is to end early: a thread failed, or the user pressed Ctrl-C.
 using StopFlag = std::atomic<bool>;
 
-// Calls work(thread, stop) by `threads` threads at once and waits for all; 0: by the calling thread, which sees no
-// signals meanwhile, for work of some milliseconds at most. *Threads*: called with the GIL, which is released
-// meanwhile.
+// Calls work(thread, stop) by `threads` threads at once, or by as many as the system starts, and waits for all; 0: by
+// the calling thread, which sees no signals meanwhile, for work of some milliseconds at most. *Threads*: called with
+// the GIL, which is released meanwhile.
 // *Errors*: the first exception of a thread that is no consequence of another one, or what a signal handler of Python
 // raised; all threads have ended then.
 void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work);

@@ -181,9 +181,15 @@ TEST_F(CacheFolder, RefusesAFolderOfAnotherUserAndALink) {
   constexpr char kAccepted[] = "; accepted: a folder of yours that nobody else can write to";
   Cache().Store(KeyOf(1), "object");
   std::filesystem::create_symlink(Path(), top + "/link");
-  DiskCache through_link({DiskCacheMode::kReadWrite, top + "/link"});
-  EXPECT_EQ(through_link.Find(KeyOf(1)), std::nullopt);
-  EXPECT_EQ(through_link.Read().status().message(), "kernel cache is not a folder: " + top + "/link" + kAccepted);
+  for (const char* end : {"", "/", "/.", "/./", "//.//."}) {
+    DiskCache through_link({DiskCacheMode::kReadWrite, top + "/link" + end});
+    EXPECT_EQ(through_link.Find(KeyOf(1)), std::nullopt) << end;
+    EXPECT_EQ(through_link.Read().status().message(), "kernel cache is not a folder: " + top + "/link" + kAccepted);
+  }
+  std::filesystem::create_directory(Path() + "/below");
+  DiskCache from_below({DiskCacheMode::kReadWrite, top + "/link/below/.."});
+  EXPECT_EQ(from_below.Read().status().message(),
+            "kernel cache that is named from below: " + top + "/link/below/.." + kAccepted);
   DiskCache file({DiskCacheMode::kReadWrite, FileOf(KeyOf(1))});
   file.Store(KeyOf(2), "object");
   EXPECT_EQ(file.Read().status().message(), "kernel cache is not a folder: " + FileOf(KeyOf(1)) + kAccepted);

@@ -240,5 +240,41 @@ TEST(KernelCache, AForkedChildDoesNotWaitForItsParentsThreads) {
   KernelCache::OfProcess().Clear();
 }
 
+// Threads that wait in the parent wait for ever in the memory of the child, where nobody must wait for them in turn.
+TEST(KernelCache, AForkedChildDoesNotCountOnThreadsThatWaited) {
+  std::atomic<int> making{0}, waiting{0}, forked{0};
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    EXPECT_TRUE(KernelCache::OfProcess()
+                    .FindOrMake("key that others wait for",
+                                [&] {
+                                  ++making;
+                                  WaitFor(forked, 1);
+                                  return Made(KernelOf(1));
+                                })
+                    .ok());
+  });
+  WaitFor(making, 1);
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      ++waiting;
+      EXPECT_TRUE(KernelCache::OfProcess().FindOrMake("key that others wait for", MustNotMake()).ok());
+    });
+  }
+  WaitFor(waiting, 4);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // seconds
+    for (int i = 0; i < 4; ++i) (void)KernelCache::OfProcess().FindOrMake(std::to_string(i), Makes(1));
+    _exit(0);
+  }
+  ++forked;
+  for (std::thread& thread : threads) thread.join();
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  KernelCache::OfProcess().Clear();
+}
+
 }  // namespace
 }  // namespace quern
