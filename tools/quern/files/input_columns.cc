@@ -103,9 +103,6 @@ absl::StatusOr<ReadColumn> InputColumns::Add(const KeyText& column,
   return read;
 }
 
-// No column that is requested by name has an empty one.
-int InputColumns::AddMade(std::shared_ptr<arrow::ChunkedArray> column) { return Append("", std::move(column)); }
-
 int InputColumns::Append(const std::string& name, std::shared_ptr<arrow::ChunkedArray> column) {
   fields_.push_back(arrow::field(name, column->type()));
   columns_.push_back(std::move(column));

@@ -47,14 +47,14 @@ double NowMs() {
 }
 
 // Compiles under the options, with what --stats says of it.
-absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, const RunOptions& options,
-                                             RunStats* stats) {
+absl::StatusOr<CompiledKernel> CompileForRun(const RunOptions& options, FileOperator* file_operator, RunStats* stats) {
   CompileOptions compile = options.compile;
-  compile.expected_rows = file_operator.rows_in() / options.threads;
+  compile.expected_rows = file_operator->rows_in() / options.threads;
   Stopwatch watch;
-  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(file_operator.spec(), compile));
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(file_operator->spec(), compile));
+  QUERN_RETURN_IF_ERROR(file_operator->CompileConditions(compile));
   stats->compile_ms = watch.Lap();
-  stats->spec = PrintSpec(file_operator.spec());
+  stats->spec = PrintSpec(file_operator->spec());
   stats->plan_json = PlanJson(compiled.kernel->plan);
   stats->engine = compiled.kernel->engine == Engine::kGeneric ? "generic" : "jit";
   stats->cache = CacheText(compiled.cache);
@@ -187,7 +187,7 @@ absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::s
     return kExitOk;
   }
   QUERN_ASSIGN_OR_RETURN(const auto budget, BudgetBesideInputs(options));
-  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(*file_operator, options, &stats));
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(options, file_operator, &stats));
   QUERN_ASSIGN_OR_RETURN(const OperatorResult result,
                          RunRepeatedly(compiled, options, budget, &*progress, file_operator));
   NoteSwap(*compiled.kernel, &stats);
