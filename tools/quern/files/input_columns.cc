@@ -18,6 +18,7 @@
 #include "runtime/collation/collation.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/key_types.h"
+#include "tools/quern/files/reading_memory.h"
 #include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
@@ -69,7 +70,9 @@ absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<
       !decoded->Equals(type)) {  // Arrow casts a dictionary to its values' type only
     QUERN_ASSIGN_OR_RETURN(column, CastColumn(column, decoded, text));
   }
-  QUERN_ASSIGN_OR_RETURN_ARROW(const arrow::Datum cast, arrow::compute::Cast(column, type),
+  arrow::compute::ExecContext context(ReadingPool());
+  QUERN_ASSIGN_OR_RETURN_ARROW(const arrow::Datum cast,
+                               arrow::compute::Cast(column, type, arrow::compute::CastOptions::Safe(), &context),
                                "cannot make " + type->ToString() + " of " + text + ": " + column->type()->ToString());
   return cast.chunked_array();
 }
