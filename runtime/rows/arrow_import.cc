@@ -280,6 +280,12 @@ absl::Status CheckNumBuffers(const ArrowArray& array, Storage storage, const std
   return absl::OkStatus();
 }
 
+absl::Status CheckDictionary(const ArrowArray& array, const ColumnType& type, const std::string& name) {
+  if ((array.dictionary != nullptr) == type.is_dictionary) return absl::OkStatus();
+  return Wrong(type.is_dictionary ? "missing dictionary" : "unexpected dictionary", name,
+               type.is_dictionary ? "none" : "one", WithoutCollation(type));
+}
+
 absl::Status MissingBuffer(const Slice& slice, const char* which) {
   return Wrong("missing buffer", slice.name, which,
                "no null pointer where there are " + std::to_string(slice.num_rows) + " rows");
@@ -563,10 +569,7 @@ absl::StatusOr<QuernColumn> ImportedBatch::Import(const BoundColumn& bound) {
   }
   const Slice slice = {child, static_cast<uint64_t>(child->offset + array.offset), static_cast<uint64_t>(array.length),
                        bound.name};
-  if ((child->dictionary != nullptr) != bound.type->is_dictionary) {
-    return Wrong(bound.type->is_dictionary ? "missing dictionary" : "unexpected dictionary", bound.name,
-                 bound.type->is_dictionary ? "none" : "one", WithoutCollation(*bound.type));
-  }
+  QUERN_RETURN_IF_ERROR(CheckDictionary(*child, *bound.type, bound.name));
   return bound.type->is_dictionary ? ImportDictionary(slice, *bound.type) : ImportValues(slice, *bound.type);
 }
 
@@ -624,6 +627,20 @@ absl::Status CheckSchema(const ArrowSchema& schema, const ColumnBinding& binding
     QUERN_RETURN_IF_ERROR(CheckField(schema, column.child, *column.type, std::string(side) + " " + column.name));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckArrowArray(const ArrowArray& array, const ColumnType& type, const std::string& name) {
+  QUERN_RETURN_IF_ERROR(CheckNumbers(array, name));
+  QUERN_RETURN_IF_ERROR(CheckDictionary(array, type, name));
+  QUERN_RETURN_IF_ERROR(CheckNumBuffers(array, RowOf(type.is_dictionary ? type.index : type.id).storage, name));
+  const Slice all = {&array, static_cast<uint64_t>(array.offset), static_cast<uint64_t>(array.length), name};
+  if (array.length > 0 && all.buffer(1) == nullptr) return MissingBuffer(all, "values");
+  if (array.null_count > 0 && all.buffer(0) == nullptr)
+    return Wrong("wrong null count", name, std::to_string(array.null_count), "-1 or 0, since there is no bitmap");
+  if (!type.is_dictionary) return absl::OkStatus();
+  ColumnType values = type;
+  values.is_dictionary = false;
+  return CheckArrowArray(*array.dictionary, values, "dictionary of " + name);
 }
 
 absl::StatusOr<BatchView> ImportArrow(ArrowArray* array, const ColumnBinding& binding,

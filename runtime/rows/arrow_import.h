@@ -35,6 +35,10 @@ struct ColumnBinding {
 absl::Status CheckSchema(const ArrowSchema& schema, const ColumnBinding& binding, const std::vector<ColumnType>& keys,
                          const std::vector<ColumnType>& payload, std::string_view side);
 
+// Checks what an array says of itself, without a look at any row: release callback, length, offset, null count, buffers
+// and dictionary. `name` names the column in errors. *Cost*: O(1). *Errors*: InvalidArgument.
+absl::Status CheckArrowArray(const ArrowArray& array, const ColumnType& type, const std::string& name);
+
 // Takes over a struct array and returns its columns. The array is moved; its release callback runs when the last reader
 // is gone, also on error.
 // *Cost* of the checks: lengths, offsets, numbers of buffers and null counts: O(columns), and one population count of

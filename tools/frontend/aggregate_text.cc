@@ -4,7 +4,7 @@
 //     list      := aggregate (',' aggregate)*
 //     aggregate := word '(' inside ')' ['filter' '(' 'where' condition ')'] ['as' name]
 //     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]
-//     key       := name ['collate' word]                                              condition: condition_text.cc
+//     key       := name ['collate' word]                                              condition: where_text.cc
 //
 // aggregate_functions.def lists the functions. Here are only the three that SQL spells differently: count(*) for
 // count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is recognised
@@ -92,7 +92,7 @@ std::string Form(AggregateFunction function) {
 // Reads one aggregate of a list.
 class CallParser {
  public:
-  explicit CallParser(ListParser* parser) : parser_(*parser), begin_(parser->position()) {}
+  CallParser(std::string_view what, ListParser* parser) : what_(what), parser_(*parser), begin_(parser->position()) {}
   absl::StatusOr<AggregateText> Parse();
 
  private:
@@ -103,6 +103,7 @@ class CallParser {
   absl::Status ParseFilter();
   std::string Written() const { return WithNormalisedBlanks(parser_.TextFrom(begin_)); }
 
+  std::string_view what_;
   ListParser& parser_;
   size_t begin_;
   std::string word_;
@@ -165,7 +166,7 @@ absl::Status CallParser::ParseConstant() {
 absl::Status CallParser::ParseFilter() {
   if (!parser_.ReadWord("filter")) return absl::OkStatus();
   if (!parser_.Take('(') || !parser_.ReadWord("where")) return parser_.Bad();
-  QUERN_ASSIGN_OR_RETURN(call_.filter, ParseCondition("--agg", &parser_));
+  QUERN_ASSIGN_OR_RETURN(call_.filter, ParseWhere(what_, &parser_));
   return parser_.Take(')') ? absl::OkStatus() : parser_.Bad();
 }
 
@@ -197,7 +198,7 @@ absl::StatusOr<std::vector<AggregateText>> ParseAggregates(std::string_view what
   ListParser parser(what, kAggregatesForm, text, kEndsInCalls);
   std::vector<AggregateText> aggregates;
   do {
-    QUERN_ASSIGN_OR_RETURN(AggregateText aggregate, CallParser(&parser).Parse());
+    QUERN_ASSIGN_OR_RETURN(AggregateText aggregate, CallParser(what, &parser).Parse());
     aggregates.push_back(std::move(aggregate));
   } while (parser.Take(','));
   if (!parser.AtEnd()) return parser.Bad();

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/spec/aggregate_spec.h"
 #include "tools/frontend/column_names.h"
-#include "tools/frontend/condition_text.h"
+#include "tools/frontend/where_text.h"
 
 namespace quern::cli {
 
@@ -21,7 +21,7 @@ struct AggregateText {
   std::vector<KeyText> arguments;
   double quantile = 0.5;
   std::string separator;
-  std::optional<ConditionText> filter;
+  std::optional<WhereText> filter;
   std::string name;  // of the result column: the user's, or the text of the call with normalised blanks
 };
 

@@ -122,6 +122,12 @@ size_t ListParser::position() {
   return next_;
 }
 
+ListParser ListParser::Embedded(std::string_view what, std::string_view accepted, std::string_view ends) const {
+  ListParser embedded(what, accepted, text_, ends);
+  embedded.next_ = next_;
+  return embedded;
+}
+
 absl::Status ListParser::Bad() const {
   return CommandError("bad value of " + what_ + ": " + std::string(text_) + "; accepted: " + accepted_);
 }

@@ -45,6 +45,9 @@ class ListParser {
   absl::StatusOr<std::string> QuotedText();  // 'text', with '' for one '
 
   size_t position();  // of the next character
+  // A parser of another grammar, from here on; MoveTo goes on where it stopped.
+  ListParser Embedded(std::string_view what, std::string_view accepted, std::string_view ends) const;
+  void MoveTo(const ListParser& embedded) { next_ = embedded.next_; }
   std::string_view TextFrom(size_t begin) const { return text_.substr(begin, next_ - begin); }
   std::string_view Rest() { return text_.substr(position()); }
   absl::Status Bad() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of --where: SQL's, as far as a filter's kernel supports it (runtime/spec/filter_spec.h):
+// The grammar of conditions: SQL's, as far as a filter's kernel supports it (runtime/spec/filter_spec.h):
 //
 //     condition := condition 'or' condition | condition 'and' condition | 'not' condition | '(' condition ')' | leaf
 //     leaf      := column sign value | column ['not'] 'in' '(' constant (',' constant)* ')'
@@ -50,12 +50,12 @@ bool IsBareConstant(const std::string& lower) {
 
 class WhereParser {
  public:
-  WhereParser(std::string_view what, std::string_view text)
-      : what_(what), parser_(what, kLeafForm, text, kEndsInCalls) {}
+  WhereParser(std::string_view what, ListParser parser) : what_(what), parser_(std::move(parser)) {}
   absl::StatusOr<WhereText> Whole();
+  absl::StatusOr<WhereText> Or();
+  const ListParser& parser() const { return parser_; }
 
  private:
-  absl::StatusOr<WhereText> Or();
   absl::StatusOr<WhereText> And();
   absl::StatusOr<WhereText> Not();
   absl::StatusOr<WhereText> Leaf();
@@ -293,7 +293,24 @@ absl::StatusOr<WhereConstant> WhereParser::TextOrBytes(const std::string& prefix
 }  // namespace
 
 absl::StatusOr<WhereText> ParseWhere(std::string_view what, std::string_view text) {
-  return WhereParser(what, text).Whole();
+  return WhereParser(what, ListParser(what, kLeafForm, text, kEndsInCalls)).Whole();
+}
+
+absl::StatusOr<WhereText> ParseWhere(std::string_view what, ListParser* parser) {
+  WhereParser where_parser(what, parser->Embedded(what, kLeafForm, kEndsInCalls));
+  QUERN_ASSIGN_OR_RETURN(WhereText where, where_parser.Or());
+  parser->MoveTo(where_parser.parser());
+  return where;
+}
+
+absl::StatusOr<std::optional<WhereText>> ParseAllWheres(std::string_view what, const std::vector<std::string>& texts) {
+  if (texts.empty()) return std::nullopt;
+  WhereText all{.kind = PredicateKind::kAnd};
+  for (const std::string& text : texts) {
+    QUERN_ASSIGN_OR_RETURN(WhereText where, ParseWhere(what, text));
+    AddPart(std::move(where), &all);
+  }
+  return all.children.size() == 1 ? std::move(all.children[0]) : std::move(all);
 }
 
 }  // namespace quern::cli

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of --where of a filter: a condition on any columns of a file.
+// The grammar of conditions on any columns of a file: --where of a filter, --filter of a sort or an aggregation, and
+// `filter (where` of an aggregate.
 #ifndef QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_
 #define QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "tools/frontend/column_names.h"
 
 namespace quern::cli {
+
+class ListParser;
 
 // A constant as it was written; the column decides as which type it is read.
 struct WhereConstant {
@@ -39,6 +43,10 @@ struct WhereText {
 // "l_shipmode in ('MAIL', 'SHIP') and not (l_tax > 0.05 or name collate utf8mb4_general_ci like 'a%')".
 // *Errors*: InvalidArgument with `what` (the option), the text from where it is wrong, and what is accepted there.
 absl::StatusOr<WhereText> ParseWhere(std::string_view what, std::string_view text);
+// A condition within another text, up to its end.
+absl::StatusOr<WhereText> ParseWhere(std::string_view what, ListParser* parser);
+// The conditions of an option that may be given several times, as one that holds where all do; nullopt: there are none.
+absl::StatusOr<std::optional<WhereText>> ParseAllWheres(std::string_view what, const std::vector<std::string>& texts);
 
 }  // namespace quern::cli
 

@@ -13,6 +13,8 @@
 // (table_io.h, table_print.h), --stats (stats_json.h), the progress bar (progress.h), environment variables
 // (environment.h). Errors come back as statuses and are printed here, once. Exit status: 0; 1 for an error in data or
 // environment; 2 for an error in the command.
+#include <unistd.h>
+
 #include <cstdio>
 #include <new>
 #include <string>
@@ -75,12 +77,22 @@ int FlushOutput(int exit_status) {
   return ReportError(DataError("cannot write: standard output; accepted: a file or terminal that takes it"));
 }
 
+// Where memory ran out, threads of Arrow's readers may still run, and exit() would destroy what they use or wait for
+// them without end. By now files are closed and the error is reported.
+[[noreturn]] void EndAtOnce(int exit_status) {
+  std::fflush(nullptr);
+  _exit(exit_status);
+}
+
 }  // namespace
 
 int Main(int argc, char** argv) {
   try {
     const absl::StatusOr<int> exit_status = RunCommand({argv + 1, argv + argc});
-    return exit_status.ok() ? FlushOutput(*exit_status) : ReportError(exit_status.status());
+    if (exit_status.ok()) return FlushOutput(*exit_status);
+    const int reported = ReportError(exit_status.status());
+    if (absl::IsResourceExhausted(exit_status.status())) EndAtOnce(reported);
+    return reported;
   } catch (const std::bad_alloc&) {  // the only one that standard containers throw here
     return ReportError(
         DataError("out of memory: the system gives no more; accepted: smaller input, fewer columns by --select"));

@@ -7,19 +7,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from quern import _quern
 from quern._arguments import text_of, wrong
-from quern._constants import Operand, leaf_text
 from quern._inputs import Input
-from quern._types import Field, common_format
+from quern._types import Field, common_format, type_name
 
 
 class Condition:
     """A condition on one input, resolved: its spec and the numbers of its columns, one for each mention."""
 
-    def __init__(self, data: Input, what: str, tree: dict[str, Any]) -> None:
+    def __init__(self, data: Input, what: str, tree: _quern.Where) -> None:
         self.data = data
         self.what = what
         self.columns: list[int] = []
@@ -28,34 +25,36 @@ class Condition:
     def compile(self, engine: str, params: str = "") -> _quern.Kernel:
         return _quern.Kernel(self.spec, engine, params, False)
 
-    def _text(self, node: dict[str, Any]) -> str:
-        kind = node["kind"]
+    def _text(self, node: _quern.Where) -> str:
+        kind = node.kind
         if kind == "not":
-            return f"not ({self._text(node['children'][0])})"
+            return f"not ({self._text(node.children[0])})"
         if kind in ("and", "or"):
-            return f" {kind} ".join(f"({self._text(child)})" for child in node["children"])
+            return f" {kind} ".join(f"({self._text(child)})" for child in node.children)
         return self._columns_text(node) if kind == "compare_columns" else self._leaf_text(node)
 
     def _type(self, number: int, original: int, collation: str) -> str:
         self.columns.append(number)
         return self.data.kernel_type(number, self.data.nullable(original), collation)
 
-    def _leaf_text(self, node: dict[str, Any]) -> str:
-        name, collation = node["column"]
+    def _leaf_text(self, node: _quern.Where) -> str:
+        name, collation = node.column
         column = self.data.find_in_any_letters(name)
         field = self.data.fields[column]
         if field.format == "n":  # null everywhere, so that no comparison is true and none is false
             boolean = self._type(self.data.made(column, "b"), column, "")
             return (
-                f"{boolean} is {'not ' if node['negated'] else ''}null"
-                if node["kind"] == "is_null"
+                f"{boolean} is {'not ' if node.negated else ''}null"
+                if node.kind == "is_null"
                 else f"{boolean} = true"
             )
-        operand = Operand(self.what, self.data.column_text(field.name), field, self._type(column, column, collation))
-        return leaf_text(node, operand)
+        self._type(column, column, collation)
+        nullable = self.data.nullable(column)
+        text, format_, dictionary = self.data.column_text(field.name), field.format, field.dictionary
+        return node.leaf_text(self.what, text, type_name(field), format_, dictionary, collation, nullable)
 
-    def _columns_text(self, node: dict[str, Any]) -> str:
-        (left_name, left_collation), (right_name, right_collation) = node["column"], node["other"]
+    def _columns_text(self, node: _quern.Where) -> str:
+        (left_name, left_collation), (right_name, right_collation) = node.column, node.other
         left, right = self.data.find_in_any_letters(left_name), self.data.find_in_any_letters(right_name)
         fields = [self.data.fields[left], self.data.fields[right]]
         if left_collation and right_collation and left_collation != right_collation:
@@ -64,7 +63,7 @@ class Condition:
         numbers = self._compared_as(left, right, fields)
         collation = left_collation or right_collation
         texts = [self._type(number, column, collation) for number, column in zip(numbers, (left, right))]
-        op = "<>" if node["op"] == "!=" else node["op"]
+        op = "<>" if node.op == "!=" else node.op
         return f"{texts[0]} {op} {texts[1]}"
 
     def _compared_as(self, left: int, right: int, fields: list[Field]) -> list[int]:

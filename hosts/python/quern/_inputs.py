@@ -14,6 +14,10 @@ from quern._arguments import wrong
 from quern._types import ACCEPTED, Field, same_kind, type_name
 
 
+def _in_small_letters(name: str) -> bytes:
+    return name.encode().lower()
+
+
 class Input:
     """An object with Arrow data, and the view of it for a kernel. `what` names the argument in errors."""
 
@@ -52,10 +56,10 @@ class Input:
         raise ValueError(_quern.unknown_word(f"column of {self.what}", _quern.quote_name(name), accepted))
 
     def find_in_any_letters(self, name: str) -> int:
-        """The same; a name that no column has stands for the one that differs only in case."""
+        """The same; a name that no column has stands for the one that differs only in the case of ASCII letters."""
         if name in self.names:
             return self.find(name)
-        alike = [column for column in self.names if column.lower() == name.lower()]
+        alike = [column for column in self.names if _in_small_letters(column) == _in_small_letters(name)]
         if len(alike) > 1:
             raise wrong(f"column of {self.what} that is meant is not clear", _quern.quote_name(name), ", ".join(alike))
         return self.find(alike[0] if alike else name)
@@ -93,7 +97,7 @@ class Input:
         reads.
         """
         field = self._all_fields[number]
-        if collation and field.value_format not in ("u", "U", "vu", "z", "Z", "vz"):
+        if collation not in ("", "binary") and field.value_format not in ("u", "U", "vu", "z", "Z", "vz"):
             text = f"{self.column_text(field.name)} is {type_name(field)}"
             raise wrong("collation on a column without text", text, "utf8 columns")
         kernel = _quern.type_text(field.format, field.dictionary, collation, nullable)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 _NAMES = {
@@ -19,6 +20,7 @@ _WIDTHS = {"c": 8, "s": 16, "i": 32, "l": 64, "C": 8, "S": 16, "I": 32, "L": 64}
 _STRINGS = ("u", "U", "vu")
 _BINARIES = ("z", "Z", "vz")
 _MAX_DIGITS = 38  # of decimal128
+_DECIMAL = re.compile(r"d:(\d+),(-?\d+)(?:,(\d+))?")  # digits, of these after the point, bits
 _UNIT_NAMES = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 ACCEPTED = (
     "bool, integers, float32, float64, decimal128, dates, times, timestamps, durations, fixed_size_binary, "
@@ -47,10 +49,8 @@ def type_name(field: Field) -> str:
 
 
 def _format_name(text: str) -> str:
-    if text.startswith("d:"):
-        digits = text[2:].split(",")
-        width = digits[2] if len(digits) > 2 else "128"
-        return f"decimal{width}({digits[0]}, {digits[1]})"
+    if decimal := _DECIMAL.fullmatch(text):
+        return f"decimal{decimal[3] or '128'}({decimal[1]}, {decimal[2]})"
     if text.startswith("ts"):
         unit = _UNIT_NAMES.get(text[2:3], text[2:3])
         return f"timestamp[{unit}, {text[4:]}]" if text[4:] else f"timestamp[{unit}]"
@@ -68,15 +68,12 @@ def _decimal_digits(text: str) -> int:
 
 
 def is_decimal(text: str) -> bool:
-    return text.startswith("d:") and (text.count(",") == 1 or text.endswith(",128"))
+    decimal = _DECIMAL.fullmatch(text)
+    return decimal is not None and decimal[3] in (None, "128")
 
 
 def is_integer(text: str) -> bool:
     return text in _WIDTHS
-
-
-def is_string(text: str) -> bool:
-    return text in _STRINGS
 
 
 def _common_integer(a: str, b: str) -> str | None:

@@ -16,6 +16,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "errors.h"
+#include "runtime/rows/arrow_import.h"
+
 namespace quern::python {
 namespace {
 
@@ -142,12 +145,53 @@ bool HasNulls(const ArrowArray& array) {
   return validity != nullptr && AnyBitClear(validity, array.offset, array.length);
 }
 
+// ---- what a producer may get wrong ----
+
+// A format of more bytes is that of a nested type with many fields, which nothing reads.
+constexpr size_t kMaxFormatBytes = 256;
+
+std::string FormatOf(const ArrowSchema& schema, const std::string& what) {
+  if (schema.format == nullptr || schema.format[0] == '\0')
+    throw std::invalid_argument("missing Arrow format of " + what + ": none; accepted: a format, as l or u");
+  return std::string(schema.format, strnlen(schema.format, kMaxFormatBytes));
+}
+
+void CheckStruct(const ArrowArray& array, size_t num_columns) {
+  constexpr int64_t kMaxElements = int64_t{1} << 44;  // more than memory holds
+  const auto refuse = [](const std::string& what, int64_t value, const std::string& accepted) {
+    throw std::invalid_argument(what + ": " + std::to_string(value) + "; accepted: " + accepted);
+  };
+  if (array.release == nullptr)
+    throw std::invalid_argument("released array: no release callback; accepted: an array that is alive");
+  if (array.length < 0 || array.length > kMaxElements) refuse("number of rows out of range", array.length, "0 to 2^44");
+  if (array.offset < 0 || array.offset > kMaxElements - array.length)
+    refuse("offset out of range", array.offset, "0 or more, up to 2^44 with the rows");
+  if (array.n_buffers < 0 || array.n_buffers > 1 || (array.n_buffers == 1 && array.buffers == nullptr))
+    refuse("not a struct array, by its number of buffers", array.n_buffers, "1, with a pointer to it");
+  if (array.n_children != static_cast<int64_t>(num_columns))
+    refuse("batch that does not fit its schema, by its columns", array.n_children, std::to_string(num_columns));
+  if (num_columns > 0 && array.children == nullptr) refuse("missing columns of a batch", array.n_children, "arrays");
+}
+
+void CheckChild(const ArrowArray* child, const std::optional<ColumnType>& type, size_t number) {
+  const std::string name = std::to_string(number);
+  if (child == nullptr)
+    throw std::invalid_argument("missing array of a column: column " + name + "; accepted: an array");
+  if (type.has_value()) return Check(CheckArrowArray(*child, *type, name));
+  if (child->release == nullptr || child->n_buffers < 0 || (child->n_buffers > 0 && child->buffers == nullptr)) {
+    throw std::invalid_argument("array without its buffers: column " + name +
+                                "; accepted: an array that is alive, with a pointer to each buffer");
+  }
+}
+
 }  // namespace
 
 Field FieldOf(const ArrowSchema& schema) {
-  Field field{TextOf(schema.name), TextOf(schema.format), "", (schema.flags & ARROW_FLAG_NULLABLE) != 0,
+  Field field{TextOf(schema.name), "", "", (schema.flags & ARROW_FLAG_NULLABLE) != 0,
               (schema.flags & ARROW_FLAG_DICTIONARY_ORDERED) != 0};
-  if (schema.dictionary != nullptr) field.dictionary = TextOf(schema.dictionary->format);
+  const std::string what = "column " + field.name;
+  field.format = FormatOf(schema, what);
+  if (schema.dictionary != nullptr) field.dictionary = FormatOf(*schema.dictionary, "dictionary of " + what);
   return field;
 }
 
@@ -163,6 +207,49 @@ void ExportSchema(const std::vector<Field>& fields, ArrowSchema* schema) {
   schema->children = owner->pointers.data();
   schema->release = ReleaseFields;
   schema->private_data = owner.release();
+}
+
+std::vector<Field> FieldsOf(const ArrowSchema& schema, const std::string& what) {
+  if (schema.release == nullptr)
+    throw std::invalid_argument("schema of " + what + " that was released: no release callback; accepted: a new one");
+  const std::string format = FormatOf(schema, what);
+  if (format != "+s") {
+    throw std::invalid_argument("no table in " + what + ": Arrow format " + format +
+                                "; accepted: +s, rows made of columns");
+  }
+  if (schema.n_children < 0 || (schema.n_children > 0 && schema.children == nullptr)) {
+    throw std::invalid_argument("schema of " + what + " without its columns: " + std::to_string(schema.n_children) +
+                                "; accepted: 0 or more, each with a schema");
+  }
+  std::vector<Field> fields;
+  for (int64_t i = 0; i < schema.n_children; ++i) {
+    if (schema.children[i] == nullptr) {
+      throw std::invalid_argument("missing schema of a column of " + what + ": column " + std::to_string(i) +
+                                  "; accepted: a schema");
+    }
+    fields.push_back(FieldOf(*schema.children[i]));
+  }
+  return fields;
+}
+
+std::vector<std::optional<ColumnType>> TypesOf(const std::vector<Field>& fields) {
+  std::vector<std::optional<ColumnType>> types;
+  for (const Field& field : fields) {
+    ArrowSchema dictionary = {}, schema = {};
+    dictionary.format = field.dictionary.c_str();
+    schema.format = field.format.c_str();
+    schema.dictionary = field.dictionary.empty() ? nullptr : &dictionary;
+    const absl::StatusOr<ColumnType> type = TypeOfArrow(schema);
+    types.push_back(type.ok() ? std::optional<ColumnType>(*type) : std::nullopt);
+  }
+  return types;
+}
+
+Batch ImportBatch(ArrowArray* array, const std::vector<std::optional<ColumnType>>& types) {
+  auto moved = std::make_unique<MovedArray>(array);
+  CheckStruct(moved->array, types.size());
+  for (size_t i = 0; i < types.size(); ++i) CheckChild(moved->array.children[i], types[i], i);
+  return ImportBatch(&moved->array, types.size());
 }
 
 Batch ImportBatch(ArrowArray* array, size_t num_columns) {

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/abi/arrow_abi.h"
+#include "runtime/spec/column_type.h"
 
 namespace quern::python {
 
@@ -33,12 +35,23 @@ struct Batch {
   std::vector<Column> columns;
 };
 
+// *Errors*: std::invalid_argument where a text of the Arrow C data interface is missing or too long.
 Field FieldOf(const ArrowSchema& schema);
+// The columns of a struct schema of a producer. `what` names the argument that gave it. *Errors*: std::invalid_argument
+// for a schema that was released, is no struct or lacks a part.
+std::vector<Field> FieldsOf(const ArrowSchema& schema, const std::string& what);
 // A struct schema. *Ownership*: the caller releases it.
 void ExportSchema(const std::vector<Field>& fields, ArrowSchema* schema);
 
-// A struct array without nulls, which is moved. *Errors*: std::invalid_argument where it is no struct of that many
-// columns.
+// The types by which kernels read these columns; nullopt: none does.
+std::vector<std::optional<ColumnType>> TypesOf(const std::vector<Field>& fields);
+
+// A struct array of a producer without nulls, which is moved. `types`: those of its columns, as of TypesOf. *Cost*:
+// O(columns); rows are checked when an operator reads them. *Errors*: std::invalid_argument where it is no struct of
+// these columns, or where one of them lacks a part (CheckArrowArray).
+Batch ImportBatch(ArrowArray* array, const std::vector<std::optional<ColumnType>>& types);
+// The same for an array of the library. A struct array without nulls, which is moved. *Errors*: std::invalid_argument
+// where it is no struct of that many columns.
 Batch ImportBatch(ArrowArray* array, size_t num_columns);
 // A struct array that shares the buffers. *Ownership*: the caller releases it.
 void ExportBatch(const Batch& batch, ArrowArray* array);

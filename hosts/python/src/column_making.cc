@@ -459,8 +459,8 @@ Column GatherColumn(const Column& column, const Field& field, const uint32_t* ro
   const ArrowArray& array = column.array;
   auto made = std::make_shared<Made>();
   made->source = column.owner;
+  const Imported imported = Import(column, field);  // checks what is read below
   const bool has_nulls = GatherValidity(array, rows, n, made.get());
-  const Imported imported = Import(column, field);
   const Storage storage = RowOf(imported.type.id).storage;
   const bool is_dictionary = !field.dictionary.empty();
   if (is_dictionary) GatherWidth(array, IndexWidth(field.format[0]), rows, n, made.get());

@@ -31,15 +31,34 @@ namespace nb = nanobind;
 namespace quern::python {
 namespace {
 
-// Python's handles. What they point to may live on in a reader, and die there without the GIL.
+// Python's handles. What they point to may live on in a reader, and die there without the GIL. Where it dies with the
+// handle, a producer's release callback may run Python, which must not lose the exception that is being raised.
 struct PySource {
   std::shared_ptr<Source> source;
+  ~PySource() {
+    const nb::error_scope kept;
+    source.reset();
+  }
 };
 struct PyView {
   std::shared_ptr<View> view;
+  ~PyView() {
+    const nb::error_scope kept;
+    view.reset();
+  }
 };
 struct PyTable {
   Table table;
+  ~PyTable() {
+    const nb::error_scope kept;
+    table.reset();
+  }
+};
+struct PyInput : Input {
+  ~PyInput() {
+    const nb::error_scope kept;
+    view.reset();
+  }
 };
 
 using FieldTuple = std::tuple<std::string, std::string, std::string, bool>;
@@ -128,11 +147,11 @@ void DefineKernel(nb::module_* module) {
            nb::arg("engine"), nb::arg("params"), nb::arg("now"))
       .def("text", &KernelHandle::Text, nb::arg("name"))
       .def("dump", &KernelHandle::Dump, nb::arg("stage"), nb::arg("machine"));
-  nb::class_<Input>(*module, "Input", "A view with the numbers of a kernel's keys and payload among its columns.")
+  nb::class_<PyInput>(*module, "Input", "A view with the numbers of a kernel's keys and payload among its columns.")
       .def(
           "__init__",
-          [](Input* self, const PyView& view, std::vector<int32_t> keys, std::vector<int32_t> payload) {
-            new (self) Input(InputOf(view, std::move(keys), std::move(payload)));
+          [](PyInput* self, const PyView& view, std::vector<int32_t> keys, std::vector<int32_t> payload) {
+            new (self) PyInput{InputOf(view, std::move(keys), std::move(payload))};
           },
           nb::arg("view"), nb::arg("keys"), nb::arg("payload"));
   nb::class_<ResultShape>(*module, "Descriptor",
@@ -149,25 +168,25 @@ void DefineKernel(nb::module_* module) {
 void DefineOperators(nb::module_* module) {
   module->def(
       "run_join",
-      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
+      [](const KernelHandle& kernel, const PyInput& build, const PyInput& probe, const ResultShape& descriptor,
          uint32_t threads,
          uint64_t limit) { return PyTable{RunJoin(kernel, build, probe, descriptor, {threads, limit})}; },
       nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"),
       nb::arg("memory_limit"));
   module->def(
       "read_join",
-      [](const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
+      [](const KernelHandle& kernel, const PyInput& build, const PyInput& probe, const ResultShape& descriptor,
          uint32_t threads, uint64_t limit) { return ReadJoin(kernel, build, probe, descriptor, {threads, limit}); },
       nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"),
       nb::arg("memory_limit"));
   module->def(
       "run_aggregate",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads,
+      [](const KernelHandle& kernel, const PyInput& input, const ResultShape& descriptor, uint32_t threads,
          uint64_t limit) { return PyTable{RunAggregate(kernel, input, descriptor, {threads, limit})}; },
       nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
       "run_sort",
-      [](const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, uint32_t threads,
+      [](const KernelHandle& kernel, const PyInput& input, const ResultShape& descriptor, uint32_t threads,
          uint64_t limit) { return PyTable{RunSort(kernel, input, descriptor, {threads, limit})}; },
       nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(

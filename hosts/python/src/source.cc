@@ -74,6 +74,9 @@ void Source::OpenStream(nb::handle object) {
   auto* const stream = InCapsule<ArrowArrayStream>(capsule, "arrow_array_stream");
   if (stream->release == nullptr)
     throw std::invalid_argument("stream of " + what_ + " that was read before: " + what_ + "; accepted: a new one");
+  if (stream->get_schema == nullptr || stream->get_next == nullptr || stream->get_last_error == nullptr)
+    throw std::invalid_argument("stream of " + what_ + " without its callbacks: " + what_ +
+                                "; accepted: get_schema, get_next, get_last_error, release");
   stream_ = *stream;
   stream->release = nullptr;
   ArrowSchema schema = {};
@@ -89,27 +92,28 @@ void Source::OpenStream(nb::handle object) {
 
 void Source::OpenArray(nb::handle object) {
   const nb::object pair = object.attr("__arrow_c_array__")();
+  if (!nb::isinstance<nb::tuple>(pair) || nb::len(pair) != 2) {
+    const std::string text = "no pair from __arrow_c_array__ of " + what_ + ": " +
+                             nb::cast<std::string>(nb::repr(pair.type())) + "; accepted: two capsules";
+    throw nb::type_error(text.c_str());
+  }
   const nb::object schema_capsule = pair[0], array_capsule = pair[1];
   TakeFields(*InCapsule<ArrowSchema>(schema_capsule, "arrow_schema"));
-  batches_.push_back(ImportBatch(InCapsule<ArrowArray>(array_capsule, "arrow_array"), fields_.size()));
+  batches_.push_back(ImportBatch(InCapsule<ArrowArray>(array_capsule, "arrow_array"), types_));
   num_rows_ = static_cast<uint64_t>(batches_.back().num_rows);
   is_collected_ = true;
 }
 
 void Source::TakeFields(const ArrowSchema& schema) {
-  const std::string format = schema.format == nullptr ? "" : schema.format;
-  if (format != "+s") {
-    throw std::invalid_argument("no table in " + what_ + ": Arrow format " + format +
-                                "; accepted: +s, rows made of columns");
-  }
-  for (int64_t i = 0; i < schema.n_children; ++i) fields_.push_back(FieldOf(*schema.children[i]));
+  fields_ = FieldsOf(schema, what_);
+  types_ = TypesOf(fields_);
 }
 
 std::optional<Batch> Source::Pull() {
   if (stream_.release == nullptr) return std::nullopt;
   ArrowArray array = {};
   if (stream_.get_next(&stream_, &array) != 0) Fail(&stream_, "no batch of " + what_);
-  if (array.release != nullptr) return ImportBatch(&array, fields_.size());
+  if (array.release != nullptr) return ImportBatch(&array, types_);
   stream_.release(&stream_);
   stream_.release = nullptr;
   return std::nullopt;

@@ -55,6 +55,7 @@ class Source {
 
   std::string what_;
   std::vector<Field> fields_;
+  std::vector<std::optional<ColumnType>> types_;  // of these
   ArrowArrayStream stream_ = {};
   std::vector<Batch> batches_;
   uint64_t num_rows_ = 0;

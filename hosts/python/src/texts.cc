@@ -4,12 +4,14 @@
 //
 //     parse_sort_keys("by", "day desc nulls first, name")  ->  [("day", "", True, True), ("name", "", False, False)]
 //     parse_where("where", "x > 5 and s like 'a%'")
-//         ->  {"kind": "and", "children": [{"kind": "compare", "column": ("x", ""), ..
+//         ->  Where(kind="and", children=[Where(kind="compare", column=("x", ""), op=">", ..
 //
-// Texts of constants are bytes, since x'ff' is one. Errors are the parser's, with the argument's name in place of the
+// A condition stays the parser's tree: its constants are read here too, by the type that the Python layer has found for
+// their column (tools/frontend/where_leaf.cc). Errors are the parser's, with the argument's name in place of the
 // option's.
 #include "texts.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -23,12 +25,13 @@
 #include "runtime/collation/collation.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/spec/aggregate_spec.h"
+#include "runtime/spec/filter_spec.h"
 #include "runtime/spec/spec_text.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
-#include "tools/frontend/condition_text.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/sort_text.h"
+#include "tools/frontend/where_leaf.h"
 #include "tools/frontend/where_text.h"
 
 namespace nb = nanobind;
@@ -101,6 +104,27 @@ nb::list ParseWindows(const std::string& what, const std::string& text) {
   return list;
 }
 
+// ---- types ----
+
+// The type of a spec that reads a column of an Arrow format. *Errors*: no kernel reads it.
+absl::StatusOr<ColumnType> TypeOf(const std::string& format, const std::string& dictionary,
+                                  const std::string& collation, bool nullable) {
+  ArrowSchema schema = {};
+  ExportSchema({{"", format, dictionary, nullable, false}}, &schema);
+  absl::StatusOr<ColumnType> type = TypeOfArrow(*schema.children[0]);
+  schema.release(&schema);
+  if (!type.ok()) return type;
+  type->nullable = nullable;
+  if (!collation.empty()) type->collation = Value(CollationNamed(collation));
+  return type;
+}
+
+std::string TypeText(const std::string& format, const std::string& dictionary, const std::string& collation,
+                     bool nullable) {
+  const absl::StatusOr<ColumnType> type = TypeOf(format, dictionary, collation, nullable);
+  return type.ok() ? PrintItem(*type) : "";
+}
+
 // ---- conditions ----
 
 const char* KindText(PredicateKind kind) {
@@ -118,51 +142,36 @@ const char* KindText(PredicateKind kind) {
   return "";
 }
 
-const char* FormText(cli::WhereConstant::Form form) {
-  switch (form) {
-    case cli::WhereConstant::Form::kBare: return "bare";
-    case cli::WhereConstant::Form::kText: return "text";
-    case cli::WhereConstant::Form::kBytes: return "bytes";
-  }
-  return "";
+cli::WhereText ParseWhere(const std::string& what, const std::string& text) {
+  return Value(cli::ParseWhere(what, text));
 }
 
-nb::dict WhereDict(const cli::WhereText& where) {
-  nb::dict dict;
-  nb::list children, constants;
-  for (const cli::WhereText& child : where.children) children.append(WhereDict(child));
-  for (const cli::WhereConstant& constant : where.constants) {
-    const nb::bytes text(constant.text.data(), constant.text.size());
-    constants.append(nb::make_tuple(FormText(constant.form), text, constant.shown));
-  }
-  dict["kind"] = KindText(where.kind);
-  dict["children"] = children;
-  dict["column"] = nb::make_tuple(where.column.name, where.column.collation);
-  dict["other"] = nb::make_tuple(where.other.name, where.other.collation);
-  dict["op"] = SignOf(where.op);
-  dict["bare"] = where.is_bare;
-  dict["negated"] = where.negated;
-  dict["constants"] = constants;
-  dict["escape"] = static_cast<uint32_t>(where.escape);
-  return dict;
+// A comparison with constants as a spec has it. `text` names the column, `type_name` its type, for errors; the others
+// are those of TypeOf.
+std::string LeafText(const cli::WhereText& leaf, const std::string& option, const std::string& text,
+                     const std::string& type_name, const std::string& format, const std::string& dictionary,
+                     const std::string& collation, bool nullable) {
+  const ColumnType type = Value(TypeOf(format, dictionary, collation, nullable));
+  return PrintCondition(
+      Value(cli::LeafOf(leaf, {option, text, type_name, dictionary.empty() ? format : dictionary, type})));
 }
 
-// The condition of an aggregate, which is one comparison.
-nb::dict WhereDict(const cli::ConditionText& condition) {
-  cli::WhereText where{.kind = PredicateKind::kCompare};
-  where.column.name = condition.column;
-  where.is_bare = !condition.op.has_value();
-  if (condition.op.has_value()) where.op = *condition.op;
-  cli::WhereConstant constant;
-  if (condition.is_quoted) constant.form = cli::WhereConstant::Form::kText;
-  constant.text = where.is_bare ? "true" : condition.constant;
-  constant.shown = condition.is_quoted ? "'" + condition.constant + "'" : constant.text;
-  where.constants.push_back(std::move(constant));
-  return WhereDict(where);
-}
+std::pair<std::string, std::string> Pair(const cli::KeyText& column) { return {column.name, column.collation}; }
 
-nb::dict ParseWhere(const std::string& what, const std::string& text) {
-  return WhereDict(Value(cli::ParseWhere(what, text)));
+void DefineWhere(nb::module_* module) {
+  using cli::WhereText;
+  nb::class_<WhereText>(*module, "Where", "A condition over names: the tree that parse_where makes of a text.")
+      .def_prop_ro("kind", [](const WhereText& where) { return KindText(where.kind); })
+      .def_prop_ro("children", [](const WhereText& where) { return where.children; })
+      .def_prop_ro(
+          "column", [](const WhereText& where) { return Pair(where.column); }, "(name, collation)")
+      .def_prop_ro(
+          "other", [](const WhereText& where) { return Pair(where.other); }, "(name, collation)")
+      .def_prop_ro("op", [](const WhereText& where) { return SignOf(where.op); })
+      .def_prop_ro("negated", [](const WhereText& where) { return where.negated; })
+      .def("leaf_text", LeafText, nb::arg("option"), nb::arg("text"), nb::arg("type_name"), nb::arg("format"),
+           nb::arg("dictionary"), nb::arg("collation"), nb::arg("nullable"),
+           "A leaf on a column of this type as a spec has it.");
 }
 
 // ---- aggregates ----
@@ -178,25 +187,11 @@ nb::list ParseAggregates(const std::string& what, const std::string& text) {
     dict["arguments"] = arguments;
     dict["quantile"] = aggregate.quantile;
     dict["separator"] = nb::bytes(aggregate.separator.data(), aggregate.separator.size());
-    dict["filter"] = aggregate.filter.has_value() ? nb::object(WhereDict(*aggregate.filter)) : nb::none();
+    dict["filter"] = aggregate.filter.has_value() ? nb::cast(*aggregate.filter) : nb::none();
     dict["name"] = aggregate.name;
     list.append(dict);
   }
   return list;
-}
-
-// ---- types ----
-
-std::string TypeText(const std::string& format, const std::string& dictionary, const std::string& collation,
-                     bool nullable) {
-  ArrowSchema schema = {};
-  ExportSchema({{"", format, dictionary, nullable, false}}, &schema);
-  absl::StatusOr<ColumnType> type = TypeOfArrow(*schema.children[0]);
-  schema.release(&schema);
-  if (!type.ok()) return "";
-  type->nullable = nullable;
-  if (!collation.empty()) type->collation = Value(CollationNamed(collation));
-  return PrintItem(*type);
 }
 
 std::string UnknownWord(const std::string& noun, const std::string& value, const std::vector<std::string>& accepted) {
@@ -223,9 +218,8 @@ void DefineTexts(nb::module_* module) {
               "[(name, collation, descending, nulls_first), ..].");
   module->def("parse_windows", ParseWindows, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_windows(what: str, text: str) -> list[tuple[str, str]]"), "[(function, name), ..].");
-  module->def("parse_where", ParseWhere, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_where(what: str, text: str) -> dict[str, typing.Any]"),
-              "The tree of a condition, as dictionaries.");
+  DefineWhere(module);
+  module->def("parse_where", ParseWhere, nb::arg("what"), nb::arg("text"), "The tree of a condition.");
   module->def("parse_aggregates", ParseAggregates, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_aggregates(what: str, text: str) -> list[dict[str, typing.Any]]"),
               "The calls of a list, as dictionaries.");

@@ -6,10 +6,12 @@
 // with flag a string, price a decimal(15, 2) in which nulls were read, qty an integer and ok a bool, the kernel's table
 // has four columns,
 //
-//     0 flag    1 price    2 whether qty>=10    3 ok            keys: 0    payload: 1, 1, 2    filter: 3
+//     0 flag    1 price    2 qty    3 ok            keys: 0    payload: 1, 1, 4    where: 3
 //     aggregate keys=utf8 aggs=sum(decimal128:nullable),count(decimal128:nullable):filter
 //
-// Column 2 is made here. Column 3 is not read by the kernel: its true rows become the selection of each batch. The
+// Column 4 is made of each batch, by the kernel of the condition qty>=10 (row_condition.h). Columns 2 and 3 are not
+// read by the aggregation's kernel: the condition on 3 chooses the rows of a batch. A bool column alone, as in `filter
+// (where ok)`, is read as it is. Equal conditions are made once. The
 // result has the columns flag: string, sum(price): decimal(38, 2), count(..): int64. A kernel sees decimals only as
 // 128-bit numbers; precision and scale, and the units and zones of times, are restored here, since sums, averages,
 // minima and maxima keep them.
@@ -39,14 +41,12 @@ constexpr int kMaxDecimalDigits = 38;  // of decimal128
 
 // ---- names ----
 
-// All columns that a request mentions.
+// All columns that a request mentions outside of conditions.
 std::vector<KeyText> AllColumns(const AggregateRequest& request) {
   std::vector<KeyText> columns = request.keys;
   for (const AggregateText& aggregate : request.aggregates) {
     columns.insert(columns.end(), aggregate.arguments.begin(), aggregate.arguments.end());
-    if (aggregate.filter.has_value()) columns.push_back({aggregate.filter->column, ""});
   }
-  for (const ConditionText& filter : request.filters) columns.push_back({filter.column, ""});
   return columns;
 }
 
@@ -109,15 +109,18 @@ class Preparation {
 
   absl::Status AddKey(const KeyText& key);
   absl::Status AddAggregate(const AggregateText& text);
-  absl::Status AddFilters(const std::vector<ConditionText>& filters);
+  absl::Status AddWhere(const WhereText& where);
   absl::StatusOr<PreparedAggregate> Finish();
 
  private:
+  absl::Status AddFilter(const WhereText& filter);
+
   InputColumns columns_;
   PreparedAggregate prepared_;
   arrow::FieldVector fields_;           // of the keys' results
   std::vector<TypePointer> arguments_;  // the first of each aggregate, decoded; null: it has none
   std::vector<std::string> names_;      // of the aggregates' results
+  std::vector<size_t> made_payload_;    // places of the binding's payload that count from the first made column
 };
 
 absl::Status Preparation::AddKey(const KeyText& key) {
@@ -142,19 +145,36 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
     prepared_.input.binding.payload.push_back(column.place);
     if (first == nullptr) first = DecodedType(column.arrow);
   }
-  if (text.filter.has_value()) {
-    QUERN_ASSIGN_OR_RETURN(const int place, AddCondition(*text.filter, &columns_));
-    aggregate.filtered = true;
-    prepared_.input.binding.payload.push_back(place);
-  }
+  aggregate.filtered = text.filter.has_value();
+  if (aggregate.filtered) QUERN_RETURN_IF_ERROR(AddFilter(*text.filter));
   prepared_.spec.aggregates.push_back(std::move(aggregate));
   arguments_.push_back(std::move(first));
   names_.push_back(text.name);
   return absl::OkStatus();
 }
 
-absl::Status Preparation::AddFilters(const std::vector<ConditionText>& filters) {
-  QUERN_ASSIGN_OR_RETURN(prepared_.input.filter, cli::AddFilters(filters, &columns_));
+absl::Status Preparation::AddWhere(const WhereText& where) {
+  QUERN_ASSIGN_OR_RETURN(RowCondition condition, PrepareCondition("--filter", where, &columns_));
+  prepared_.input.where = std::make_shared<RowTest>(std::move(condition));
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::AddFilter(const WhereText& filter) {
+  std::vector<int>& payload = prepared_.input.binding.payload;
+  if (filter.is_bare && columns_.Find(filter.column.name)->type()->id() == arrow::Type::BOOL) {
+    QUERN_ASSIGN_OR_RETURN(const int place, columns_.Add(filter.column.name, arrow::boolean()));
+    payload.push_back(place);
+    return absl::OkStatus();
+  }
+  QUERN_ASSIGN_OR_RETURN(RowCondition condition, PrepareCondition("--agg", filter, &columns_));
+  std::vector<std::shared_ptr<RowTest>>& made = prepared_.input.made_columns;
+  const auto same = std::find_if(made.begin(), made.end(), [&condition](const std::shared_ptr<RowTest>& test) {
+    return test->condition().spec.where == condition.spec.where &&
+           test->condition().binding.keys == condition.binding.keys;
+  });
+  made_payload_.push_back(payload.size());
+  payload.push_back(static_cast<int>(same - made.begin()));
+  if (same == made.end()) made.push_back(std::make_shared<RowTest>(std::move(condition)));
   return absl::OkStatus();
 }
 
@@ -169,25 +189,32 @@ absl::StatusOr<PreparedAggregate> Preparation::Finish() {
   for (size_t i = 0; i < fields_.size(); ++i) fields_[i] = fields_[i]->WithNullable(types[i].nullable);
   prepared_.schema = arrow::schema(std::move(fields_));
   prepared_.input.payload = AggregateInputTypes(spec.aggregates);
+  for (const size_t i : made_payload_) prepared_.input.binding.payload[i] += columns_.size();
   prepared_.input.table = columns_.Finish();
   return std::move(prepared_);
 }
 
 }  // namespace
 
-absl::Status CheckRequest(const AggregateRequest& request, const TableInput& input) {
-  for (const KeyText& column : AllColumns(request)) {
+absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request) {
+  for (const KeyText& column : AllColumns(*request)) {
     QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), column.name));
     QUERN_RETURN_IF_ERROR(CollationByName(column.collation).status());
   }
-  return CheckResultNames(request);
+  for (AggregateText& aggregate : request->aggregates)
+    if (aggregate.filter.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*aggregate.filter));
+  if (request->where.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*request->where));
+  return CheckResultNames(*request);
 }
 
 std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const TableInput& input) {
-  std::vector<std::string> names;
-  for (const KeyText& column : AllColumns(request)) {
-    if (std::find(names.begin(), names.end(), column.name) == names.end()) names.push_back(column.name);
-  }
+  std::vector<std::string> wanted, names;
+  for (const KeyText& column : AllColumns(request)) wanted.push_back(column.name);
+  for (const AggregateText& aggregate : request.aggregates)
+    if (aggregate.filter.has_value()) AddNames(*aggregate.filter, &wanted);
+  if (request.where.has_value()) AddNames(*request.where, &wanted);
+  for (const std::string& name : wanted)
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   if (names.empty()) names.push_back(input.column_names().front());
   return names;
 }
@@ -197,7 +224,7 @@ absl::StatusOr<PreparedAggregate> PrepareAggregate(const AggregateRequest& reque
   Preparation preparation(input, table);
   for (const KeyText& key : request.keys) QUERN_RETURN_IF_ERROR(preparation.AddKey(key));
   for (const AggregateText& aggregate : request.aggregates) QUERN_RETURN_IF_ERROR(preparation.AddAggregate(aggregate));
-  QUERN_RETURN_IF_ERROR(preparation.AddFilters(request.filters));
+  if (request.where.has_value()) QUERN_RETURN_IF_ERROR(preparation.AddWhere(*request.where));
   return preparation.Finish();
 }
 

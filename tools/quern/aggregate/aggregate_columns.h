@@ -6,6 +6,7 @@
 #include <arrow/type_fwd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "runtime/spec/spec.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/where_text.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/table_io.h"
 
@@ -22,11 +24,12 @@ namespace quern::cli {
 struct AggregateRequest {
   std::vector<KeyText> keys;
   std::vector<AggregateText> aggregates;
-  std::vector<ConditionText> filters;  // rows that satisfy all of them take part
+  std::optional<WhereText> where;  // the rows that take part; nullopt: all
 };
 
-// *Errors*: unknown columns and collations, result columns of one name.
-absl::Status CheckRequest(const AggregateRequest& request, const TableInput& input);
+// Checks the names, and replaces those in conditions by the file's (ResolveNames). *Errors*: unknown columns and
+// collations, result columns of one name.
+absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request);
 
 // The columns that must be read, each once. At least one, since a file is counted by its rows.
 std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const TableInput& input);
@@ -38,9 +41,9 @@ struct PreparedAggregate {
       schema;  // of the result: keys in the order of --by, then aggregates in the order of --agg
 };
 
-// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec if nulls were read.
-// *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be grouped or
-// that a function does not accept.
+// Finds the types, prepares the conditions and writes the spec. A column is nullable in the spec if nulls were read.
+// *Cost*: one pass over the bitmaps. *Errors*: types that cannot be grouped or that a function does not accept, and
+// those of PrepareCondition.
 absl::StatusOr<PreparedAggregate> PrepareAggregate(const AggregateRequest& request, const TableInput& input,
                                                    const std::shared_ptr<arrow::Table>& table);
 

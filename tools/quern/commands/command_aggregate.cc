@@ -8,9 +8,8 @@
 //     2 rows
 //
 // The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by
-// their names; read these and no others; evaluate the conditions of --filter, find types and spec
-// (aggregate_columns.h); run the kernel (aggregate_run.h). read_ms of --stats ends with the conditions as bools in
-// memory.
+// their names; read these and no others; find types, conditions and spec (aggregate_columns.h); run the kernels
+// (aggregate_run.h). run_ms of --stats includes the conditions.
 #include <arrow/api.h>
 
 #include <utility>
@@ -45,7 +44,7 @@ absl::Status ParseRequest(const GivenOptions& given, AggregateRequest* request) 
     return CommandError("missing option: --agg; accepted: --agg LIST, as 'count(*), sum(x)'");
   QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseKeys, &request->keys));
   QUERN_RETURN_IF_ERROR(ParseLists("--agg", given.agg, ParseAggregates, &request->aggregates));
-  QUERN_ASSIGN_OR_RETURN(request->filters, ParseConditions("--filter", given.filter));
+  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllWheres("--filter", given.filter));
   return absl::OkStatus();
 }
 
@@ -63,19 +62,21 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, Aggrega
   arguments.Values(
       "--agg", &given.agg, "LIST",
       "as 'count(*), min(s collate NAME), quantile(x, 0.9) filter (where b) as q' (default: none, the different keys)");
-  arguments.Values(
-      "--filter", &given.filter, "CONDITION",
-      "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
+  arguments.Values("--filter", &given.filter, "CONDITION",
+                   "only rows that a condition holds for, as --where of quern filter has it; several: where all hold");
   return ParseOneInput(words, &arguments, &command->options, &command->input_path,
                        [&] { return ParseRequest(given, &command->request); });
 }
 
 class AggregateOperator final : public FileOperator {
  public:
-  explicit AggregateOperator(const AggregateCommand& command) : command_(command) {}
+  explicit AggregateOperator(AggregateCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
   const KernelSpec& spec() const override { return prepared_.spec; }
+  absl::Status CompileConditions(const CompileOptions& options) override {
+    return cli::CompileConditions(options, prepared_.input);
+  }
   uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;
@@ -83,14 +84,14 @@ class AggregateOperator final : public FileOperator {
   const char* prefetch_class() const override { return result_.stats.prefetch_class; }
 
  private:
-  const AggregateCommand& command_;
+  AggregateCommand& command_;
   PreparedAggregate prepared_;
   AggregateResult result_;
 };
 
 absl::Status AggregateOperator::Read() {
   QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command_.input_path));
-  QUERN_RETURN_IF_ERROR(CheckRequest(command_.request, input));
+  QUERN_RETURN_IF_ERROR(ResolveRequest(input, &command_.request));
   QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command_.request, input)));
   QUERN_ASSIGN_OR_RETURN(prepared_, PrepareAggregate(command_.request, input, table));
   return absl::OkStatus();
@@ -116,7 +117,7 @@ absl::StatusOr<int> RunAggregate(const std::vector<std::string>& words) {
   AggregateCommand command;
   QUERN_ASSIGN_OR_RETURN(const bool go_on, ParseCommand(words, &command));
   if (!go_on) return kExitOk;
-  AggregateOperator aggregate(command);
+  AggregateOperator aggregate(&command);
   return RunOnFiles("aggregate", words, command.options, &aggregate);
 }
 

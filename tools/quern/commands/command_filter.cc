@@ -8,7 +8,7 @@
 //
 // The steps are those of every command that runs (run_command.h). Here: read the command line and the condition
 // (where_text.h); find the columns by their names; read these and no others; find types, constants and spec
-// (filter_request.h, where_leaf.h); run the kernel (filter_run.h).
+// (filter_request.h, row_condition.h); run the kernel (filter_run.h).
 #include <arrow/api.h>
 
 #include <optional>

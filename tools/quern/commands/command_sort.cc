@@ -8,8 +8,8 @@
 //     2 rows
 //
 // The steps are those of every command that runs (run_command.h). Here: read the command line; find the columns by
-// their names; read these and no others; evaluate the conditions of --filter, find types and spec (sort_request.h); run
-// the kernel (sort_run.h). read_ms of --stats ends with the conditions as bools in memory.
+// their names; read these and no others; find types, condition and spec (sort_request.h); run the kernels (sort_run.h).
+// run_ms of --stats includes the condition.
 #include <arrow/api.h>
 
 #include <optional>
@@ -60,7 +60,7 @@ absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
   QUERN_RETURN_IF_ERROR(ParseLists("--window", given.window, ParseWindows, &request->windows));
   QUERN_RETURN_IF_ERROR(ParsePartition(given, request));
   QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseSortKeys, &request->keys));
-  QUERN_ASSIGN_OR_RETURN(request->filters, ParseConditions("--filter", given.filter));
+  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllWheres("--filter", given.filter));
   if (given.limit.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->limit, ParseNumber("--limit", *given.limit, 1, INT64_MAX));
   }
@@ -84,9 +84,8 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCom
   arguments.Flag("--stable", &command->request.stable,
                  "rows whose keys are equal stay in the order of the file (default: any order)");
   arguments.Value("--select", &given.select, "COLS", "result columns in order (default: all)");
-  arguments.Values(
-      "--filter", &given.filter, "CONDITION",
-      "only rows where a bool column is true, or COLUMN<CONSTANT with < <= > >= != or =; several: where all hold");
+  arguments.Values("--filter", &given.filter, "CONDITION",
+                   "only rows that a condition holds for, as --where of quern filter has it; several: where all hold");
   arguments.Values("--window", &given.window, "LIST",
                    "further result columns: row_number, rank, dense_rank, each with 'as NAME' where wanted");
   arguments.Values("--partition-by", &given.partition_by, "COLS",
@@ -97,10 +96,13 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCom
 
 class SortOperator final : public FileOperator {
  public:
-  explicit SortOperator(const SortCommand& command) : command_(command) {}
+  explicit SortOperator(SortCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
   const KernelSpec& spec() const override { return prepared_.spec; }
+  absl::Status CompileConditions(const CompileOptions& options) override {
+    return cli::CompileConditions(options, prepared_.input);
+  }
   uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;
@@ -108,14 +110,14 @@ class SortOperator final : public FileOperator {
   const char* prefetch_class() const override { return result_.stats.prefetch_class; }
 
  private:
-  const SortCommand& command_;
+  SortCommand& command_;
   PreparedSort prepared_;
   SortResult result_;
 };
 
 absl::Status SortOperator::Read() {
   QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command_.input_path));
-  QUERN_ASSIGN_OR_RETURN(const auto selected, SelectColumns(command_.request, input, command_.options.count));
+  QUERN_ASSIGN_OR_RETURN(const auto selected, SelectColumns(input, command_.options.count, &command_.request));
   QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command_.request, selected)));
   QUERN_ASSIGN_OR_RETURN(prepared_, PrepareSort(command_.request, selected, input, table));
   return absl::OkStatus();
@@ -143,7 +145,7 @@ absl::StatusOr<int> RunSort(const std::vector<std::string>& words) {
   SortCommand command;
   QUERN_ASSIGN_OR_RETURN(const bool go_on, ParseCommand(words, &command));
   if (!go_on) return kExitOk;
-  SortOperator sort(command);
+  SortOperator sort(&command);
   return RunOnFiles("sort", words, command.options, &sort);
 }
 

@@ -7,7 +7,8 @@
 // Batches are slices of the table's chunks, so a chunk's end ends a batch: a Parquet file with row groups of 122,880
 // rows gives batches of 65,536 and 57,344 rows in turns. A BatchView shares the ownership of its slice, an exported
 // OutputBatch owns its buffers.
-// --filter leaves rows out by a selection, which keeps their numbers.
+// A condition leaves rows out by a selection, which keeps their numbers. Where all rows of a batch meet it there is
+// none, and the kernel reads the columns from end to end.
 #include "tools/quern/files/batches.h"
 
 #include <arrow/api.h>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "tools/quern/files/row_condition.h"
 #include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
@@ -31,16 +33,15 @@ arrow::Result<RecordBatchPointer> Compacted(const RecordBatchPointer& batch) {
   return arrow::RecordBatch::Make(batch->schema(), batch->num_rows(), std::move(columns));
 }
 
-// The rows of a bool column that are true.
-void SelectRows(const arrow::Array& column, std::vector<uint32_t>* selection) {
-  const auto& rows = static_cast<const arrow::BooleanArray&>(column);
-  selection->resize(static_cast<size_t>(rows.length()));
-  size_t selected = 0;
-  for (int64_t i = 0; i < rows.length(); ++i) {
-    (*selection)[selected] = static_cast<uint32_t>(i);
-    selected += rows.IsValid(i) && rows.Value(i) ? 1 : 0;
+// The batch with the bool columns that its operator's filters are.
+absl::StatusOr<RecordBatchPointer> WithMadeColumns(RecordBatchPointer batch, const KernelInput& input) {
+  for (const std::shared_ptr<RowTest>& test : input.made_columns) {
+    QUERN_ASSIGN_OR_RETURN(auto bits, test->Bits(*batch));
+    QUERN_ASSIGN_OR_RETURN_ARROW(
+        batch, batch->AddColumn(batch->num_columns(), arrow::field("", arrow::boolean(), false), std::move(bits)),
+        "cannot add a column to a batch: " + std::to_string(batch->num_rows()) + " rows");
   }
-  selection->resize(selected);
+  return batch;
 }
 
 }  // namespace
@@ -53,11 +54,21 @@ absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared
   return batches;
 }
 
-absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelInput& input) {
+absl::Status CompileConditions(const CompileOptions& options, const KernelInput& input) {
+  for (const std::shared_ptr<RowTest>& test : input.made_columns) QUERN_RETURN_IF_ERROR(test->Compile(options));
+  return input.where == nullptr ? absl::OkStatus() : input.where->Compile(options);
+}
+
+absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const ColumnBinding& binding,
+                                 const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload) {
   ArrowArray array;
   QUERN_RETURN_IF_ARROW_ERROR(arrow::ExportRecordBatch(batch, &array),
                               "cannot export a batch: " + batch.schema()->ToString());
-  return ImportArrow(&array, input.binding, input.keys, input.payload);
+  return ImportArrow(&array, binding, keys, payload);
+}
+
+absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelInput& input) {
+  return ViewOf(batch, input.binding, input.keys, input.payload);
 }
 
 absl::StatusOr<InputBatches> InputBatches::Cut(const KernelInput& input) {
@@ -73,12 +84,15 @@ absl::StatusOr<InputBatches> InputBatches::Cut(const KernelInput& input) {
 uint64_t InputBatches::num_rows(size_t i) const { return static_cast<uint64_t>(batches_[i]->num_rows()); }
 
 absl::StatusOr<BatchView> InputBatches::View(size_t i, std::vector<uint32_t>* selection) const {
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*batches_[i], *input_));
+  QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer batch, WithMadeColumns(batches_[i], *input_));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*batch, *input_));
   view.first_row_id = first_rows_[i];
-  if (!input_->filter.has_value()) return view;
-  SelectRows(*batches_[i]->column(*input_->filter), selection);
+  if (input_->where == nullptr) return view;
+  if (selection->size() < view.num_rows) selection->resize(view.num_rows);
+  QUERN_ASSIGN_OR_RETURN(const uint64_t selected, input_->where->Select(*batches_[i], selection->data()));
+  if (selected == view.num_rows) return view;
   view.selection = selection->data();
-  view.num_rows = selection->size();
+  view.num_rows = selected;
   return view;
 }
 

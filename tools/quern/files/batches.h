@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "codegen/kernel/kernel.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/rows/batch_view.h"
@@ -25,18 +25,27 @@ constexpr uint64_t kOutputRows = 1 << 16;
 
 using RecordBatchPointer = std::shared_ptr<arrow::RecordBatch>;
 
+class RowTest;
+
 // One input as its kernel needs it: the columns it reads, with exactly the spec's types.
 struct KernelInput {
   std::shared_ptr<arrow::Table> table;
   ColumnBinding binding;
   std::vector<ColumnType> keys;
   std::vector<ColumnType> payload;  // as in the binding
-  std::optional<int> filter;        // the table's bool column whose true rows take part; the kernel does not read it
+  std::shared_ptr<RowTest> where;   // the rows that take part; nullptr: all
+  // Bool columns that are made of each batch, at the places behind the table's columns.
+  std::vector<std::shared_ptr<RowTest>> made_columns = {};
 };
+
+// Compiles the conditions of an input, before its batches are read.
+absl::Status CompileConditions(const CompileOptions& options, const KernelInput& input);
 
 // Up to kBatchRows rows each, in the table's order. *Cost*: no row is copied.
 absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared_ptr<arrow::Table>& table);
 
+absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const ColumnBinding& binding,
+                                 const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload);
 absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelInput& input);
 
 // One input in batches, for operators that may depend on the order of its rows: each batch has the number of its first
@@ -50,8 +59,8 @@ class InputBatches {
   uint64_t num_rows(size_t i) const;
   uint64_t num_rows() const { return num_rows_; }
 
-  // The batch with the rows that the input's filter keeps. Their numbers are written to `selection`, which must outlive
-  // the view.
+  // The batch with the rows that the input's condition keeps. Their numbers are written to `selection`, which must
+  // outlive the view.
   absl::StatusOr<BatchView> View(size_t i, std::vector<uint32_t>* selection) const;
 
  private:

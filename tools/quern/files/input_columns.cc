@@ -18,6 +18,7 @@
 #include "runtime/collation/collation.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/key_types.h"
+#include "tools/quern/files/reading_memory.h"
 #include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
@@ -69,7 +70,9 @@ absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> CastColumn(std::shared_ptr<
       !decoded->Equals(type)) {  // Arrow casts a dictionary to its values' type only
     QUERN_ASSIGN_OR_RETURN(column, CastColumn(column, decoded, text));
   }
-  QUERN_ASSIGN_OR_RETURN_ARROW(const arrow::Datum cast, arrow::compute::Cast(column, type),
+  arrow::compute::ExecContext context(ReadingPool());
+  QUERN_ASSIGN_OR_RETURN_ARROW(const arrow::Datum cast,
+                               arrow::compute::Cast(column, type, arrow::compute::CastOptions::Safe(), &context),
                                "cannot make " + type->ToString() + " of " + text + ": " + column->type()->ToString());
   return cast.chunked_array();
 }
@@ -102,9 +105,6 @@ absl::StatusOr<ReadColumn> InputColumns::Add(const KeyText& column,
   QUERN_ASSIGN_OR_RETURN(read.place, Add(column.name, read.arrow));
   return read;
 }
-
-// No column that is requested by name has an empty one.
-int InputColumns::AddMade(std::shared_ptr<arrow::ChunkedArray> column) { return Append("", std::move(column)); }
 
 int InputColumns::Append(const std::string& name, std::shared_ptr<arrow::ChunkedArray> column) {
   fields_.push_back(arrow::field(name, column->type()));

@@ -60,9 +60,8 @@ class InputColumns {
   // The position of the column with its own type, or with `without_values` if it has none (type null). *Errors*: types
   // that no kernel reads, unknown collations, and collations on a column that is not text.
   absl::StatusOr<ReadColumn> Add(const KeyText& column, const std::shared_ptr<arrow::DataType>& without_values);
-  // The position of a column that is in no file.
-  int AddMade(std::shared_ptr<arrow::ChunkedArray> column);
 
+  int size() const { return static_cast<int>(fields_.size()); }
   std::shared_ptr<arrow::Table> Finish() const;
 
  private:

@@ -1,168 +1,202 @@
 // SPDX-License-Identifier: Apache-2.0
-// A condition is evaluated on the whole column before a kernel runs, by Arrow's comparisons: it prepares the input of
-// another operator.
+// The columns of an input determine the spec of a condition. For
 //
-//     quern aggregate --by l_returnflag --agg 'sum(l_quantity)' --filter 'l_shipdate<=1998-09-02' lineitem.parquet
+//     quern sort --by id --filter "name collate utf8mb4_general_ci = 'ada' and due < shipped" sales.parquet
 //
-// 6,001,215 dates become 6,001,215 bits. (Conditions on several columns have a kernel of their own: filter_request.h.)
+// with name a string in which nulls were read and due and shipped dates, it is
 //
-// The constant is read by the type of the column: a whole number for integers of any width (as 64 bits, so that 1000 is
-// larger than every i8), a number for floats, a number with any number of digits for decimals, YYYY-MM-DD for dates,
-// and text in single quotes for strings.
+//     filter utf8(utf8mb4_general_ci):nullable = 'ada' and date32 < date32
 //
-// Arrow's < and <= are false if either operand is NaN, as IEEE 754 defines them; Quern's order has NaN above all
-// numbers. x > c is evaluated as not (x <= c), which is the same for all values but NaN and keeps nulls null; a
-// constant is never NaN.
+// and its kernel reads three columns of the table that the operator runs over. Two columns that are compared are first
+// cast to one type, like keys of joins (key_types.h). The kernel tests a batch just before the operator reads it: its
+// answer is a selection of the batch's rows, or one more column of the batch for an aggregate with a filter.
 #include "tools/quern/files/row_condition.h"
 
 #include <arrow/api.h>
-#include <arrow/compute/api.h>
+#include <arrow/c/bridge.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <utility>
 
+#include "codegen/compiler.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
+#include "tools/frontend/list_parser.h"
+#include "tools/frontend/where_leaf.h"
+#include "tools/quern/files/batches.h"
 #include "tools/quern/files/key_types.h"
-#include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
 namespace {
 
-using TypePointer = std::shared_ptr<arrow::DataType>;
-using ColumnPointer = std::shared_ptr<arrow::ChunkedArray>;
-using ScalarPointer = std::shared_ptr<arrow::Scalar>;
+// The type's format in the Arrow C data interface; "" for one that has none, which no kernel reads.
+std::string FormatOf(const arrow::DataType& type) {
+  ArrowSchema schema;
+  if (!arrow::ExportType(type, &schema).ok()) return "";
+  std::string format = schema.format;
+  schema.release(&schema);
+  return format;
+}
 
-// What a condition compares, for messages and for the constant.
-struct Operand {
-  const ConditionText& condition;
-  const std::string& text;
-  TypePointer type;  // dictionaries decoded
+// Builds a RowCondition leaf by leaf.
+class Conversion {
+ public:
+  Conversion(const std::string& option, InputColumns* columns) : option_(option), columns_(columns) {}
 
-  absl::Status BadConstant(const std::string& accepted) const {
-    return CommandError("bad constant in " + condition.option + ": " + condition.constant + "; accepted: " + accepted +
-                        ", as " + text + " is " + type->ToString());
-  }
+  absl::StatusOr<RowCondition> Convert(const WhereText& where);
+
+ private:
+  absl::StatusOr<Predicate> Condition(const WhereText& where);
+  absl::StatusOr<Predicate> Leaf(const WhereText& where);
+  absl::StatusOr<Predicate> LeafWithoutValues(const WhereText& where);
+  absl::StatusOr<Predicate> Columns(const WhereText& where);
+  absl::StatusOr<ColumnType> AddKey(const std::string& name, const std::shared_ptr<arrow::DataType>& type);
+
+  const std::string& option_;
+  InputColumns* columns_;
+  RowCondition condition_;
 };
 
-template <class Number>
-bool ReadNumber(const std::string& text, Number* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size();
+absl::StatusOr<ColumnType> Conversion::AddKey(const std::string& name, const std::shared_ptr<arrow::DataType>& type) {
+  QUERN_ASSIGN_OR_RETURN(ColumnType read, KernelType(columns_->Text(name), *type));
+  QUERN_ASSIGN_OR_RETURN(const int place, columns_->Add(name, type));
+  read.nullable = HasNulls(*columns_->Find(name));
+  condition_.binding.keys.push_back(place);
+  condition_.keys.push_back(read);
+  return read;
 }
 
-template <class Number>
-absl::StatusOr<ScalarPointer> NumberConstant(const Operand& operand, const char* accepted) {
-  Number number = 0;
-  if (operand.condition.is_quoted || !ReadNumber(operand.condition.constant, &number) ||
-      std::isnan(static_cast<double>(number))) {
-    return operand.BadConstant(accepted);
+absl::StatusOr<Predicate> Conversion::Condition(const WhereText& where) {
+  if (where.children.empty()) return where.kind == PredicateKind::kCompareColumns ? Columns(where) : Leaf(where);
+  Predicate whole{.kind = where.kind};
+  for (const WhereText& child : where.children) {
+    QUERN_ASSIGN_OR_RETURN(Predicate part, Condition(child));
+    whole.children.push_back(std::move(part));
   }
-  return arrow::MakeScalar(number);
+  return whole;
 }
 
-absl::StatusOr<ScalarPointer> DecimalConstant(const Operand& operand) {
-  arrow::Decimal128 value;
-  int32_t precision = 0;
-  int32_t scale = 0;
-  if (operand.condition.is_quoted ||
-      !arrow::Decimal128::FromString(operand.condition.constant, &value, &precision, &scale).ok() || scale < 0) {
-    return operand.BadConstant("a decimal number");
+// Null everywhere, so that no comparison is true and none is false.
+absl::StatusOr<Predicate> Conversion::LeafWithoutValues(const WhereText& where) {
+  QUERN_ASSIGN_OR_RETURN(const ColumnType type, AddKey(where.column.name, arrow::boolean()));
+  if (where.kind == PredicateKind::kIsNull)
+    return Predicate{.kind = where.kind, .column = type, .negated = where.negated};
+  return Predicate{
+      .kind = PredicateKind::kCompare, .column = type, .op = Comparison::kEqual, .values = {{.number = 1}}};
+}
+
+absl::StatusOr<Predicate> Conversion::Leaf(const WhereText& where) {
+  const std::string& name = where.column.name;
+  const auto values = columns_->Find(name);
+  if (values->type()->id() == arrow::Type::NA) return LeafWithoutValues(where);
+  const auto decoded = DecodedType(values->type());
+  WhereColumn column{option_, columns_->Text(name), decoded->ToString(), FormatOf(*decoded), {}};
+  QUERN_ASSIGN_OR_RETURN(column.type, AddKey(name, values->type()));
+  QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(where.column.collation));
+  QUERN_RETURN_IF_ERROR(SetCollation(collation, column.text, *values->type(), &column.type));
+  condition_.keys.back() = column.type;
+  return LeafOf(where, column);
+}
+
+absl::StatusOr<Collation> CollationOf(const WhereText& where) {
+  const std::string& left = where.column.collation;
+  const std::string& right = where.other.collation;
+  if (!left.empty() && !right.empty() && left != right) {
+    return CommandError("two collations in one comparison: " + QuoteName(where.column.name) + " collate " + left +
+                        ", " + QuoteName(where.other.name) + " collate " + right +
+                        "; accepted: the same after both, or one after either");
   }
-  return std::make_shared<arrow::Decimal128Scalar>(value, arrow::decimal128(std::max(precision, scale + 1), scale));
+  return CollationByName(left.empty() ? right : left);
 }
 
-absl::StatusOr<ScalarPointer> DateConstant(const Operand& operand) {
-  const auto parsed = arrow::Scalar::Parse(operand.type, operand.condition.constant);
-  if (!parsed.ok()) return operand.BadConstant("a date, YYYY-MM-DD");
-  return *parsed;
-}
-
-absl::StatusOr<ScalarPointer> TextConstant(const Operand& operand) {
-  if (!operand.condition.is_quoted) return operand.BadConstant("text in single quotes");
-  return std::make_shared<arrow::LargeStringScalar>(operand.condition.constant);
-}
-
-absl::StatusOr<ScalarPointer> Constant(const Operand& operand) {
-  const arrow::Type::type id = operand.type->id();
-  if (arrow::is_signed_integer(id)) return NumberConstant<int64_t>(operand, "a whole number");
-  if (arrow::is_unsigned_integer(id)) return NumberConstant<uint64_t>(operand, "a whole number from 0");
-  if (id == arrow::Type::FLOAT || id == arrow::Type::DOUBLE) return NumberConstant<double>(operand, "a number");
-  if (id == arrow::Type::DECIMAL128) return DecimalConstant(operand);
-  if (arrow::is_date(id)) return DateConstant(operand);
-  if (arrow::is_string(id) || id == arrow::Type::STRING_VIEW) return TextConstant(operand);
-  return CommandError("no constants for the type of a column in " + operand.condition.option + ": " + operand.text +
-                      " is " + operand.type->ToString() + "; accepted: integers, floats, decimals, dates, strings");
-}
-
-// Arrow's function, and whether its result is negated.
-std::pair<const char*, bool> FunctionOf(Comparison op) {
-  switch (op) {
-    case Comparison::kLess: return {"less", false};
-    case Comparison::kLessEqual: return {"less_equal", false};
-    case Comparison::kGreater: return {"less_equal", true};
-    case Comparison::kGreaterEqual: return {"less", true};
-    case Comparison::kNotEqual: return {"not_equal", false};
-    case Comparison::kEqual: return {"equal", false};
+absl::StatusOr<Predicate> Conversion::Columns(const WhereText& where) {
+  const auto left = columns_->Find(where.column.name), right = columns_->Find(where.other.name);
+  const std::string text = columns_->Text(where.column.name);
+  std::shared_ptr<arrow::DataType> type = CommonKeyType(left->type(), right->type());
+  if (type == nullptr) {
+    return CommandError("columns of types that do not compare: " + text + " is " + left->type()->ToString() + ", " +
+                        columns_->Text(where.other.name) + " is " + right->type()->ToString() +
+                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, "
+                        "strings with strings");
   }
-  return {"equal", false};
+  if (type->id() == arrow::Type::NA) type = arrow::boolean();
+  Predicate leaf{.kind = where.kind, .op = where.op};
+  QUERN_ASSIGN_OR_RETURN(leaf.column, AddKey(where.column.name, type));
+  QUERN_ASSIGN_OR_RETURN(leaf.other, AddKey(where.other.name, type));
+  QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationOf(where));
+  QUERN_RETURN_IF_ERROR(SetCollation(collation, text, *left->type(), &leaf.column));
+  leaf.other.collation = collation;
+  std::vector<ColumnType>& keys = condition_.keys;
+  keys[keys.size() - 2] = leaf.column;
+  keys.back() = leaf.other;
+  return leaf;
 }
 
-arrow::Result<ColumnPointer> Compare(const ColumnPointer& column, Comparison op, const ScalarPointer& constant) {
-  const auto [function, turned] = FunctionOf(op);
-  ARROW_ASSIGN_OR_RAISE(arrow::Datum rows, arrow::compute::CallFunction(function, {column, constant}));
-  if (turned) {
-    ARROW_ASSIGN_OR_RAISE(rows, arrow::compute::CallFunction("invert", {rows}));
-  }
-  return rows.chunked_array();
+absl::StatusOr<RowCondition> Conversion::Convert(const WhereText& where) {
+  condition_.spec.op = Operator::kFilter;
+  QUERN_ASSIGN_OR_RETURN(condition_.spec.where, Condition(where));
+  QUERN_RETURN_IF_ERROR(ValidateSpec(condition_.spec));
+  return std::move(condition_);
 }
 
 }  // namespace
 
-absl::StatusOr<ColumnPointer> RowsThatMeet(const ConditionText& condition, const std::string& text,
-                                           const ColumnPointer& column) {
-  const Operand operand{condition, text, DecodedType(column->type())};
-  const arrow::Type::type id = operand.type->id();
-  if (id == arrow::Type::NA) return CastColumn(column, arrow::boolean(), text);
-  if (!condition.op.has_value()) {
-    if (id == arrow::Type::BOOL) return CastColumn(column, arrow::boolean(), text);
-    return CommandError("condition that is no bool in " + condition.option + ": " + text + " is " +
-                        operand.type->ToString() +
-                        "; accepted: a bool column, or COLUMN<CONSTANT with < <= > >= != or =");
+absl::Status ResolveName(const TableInput& input, std::string* name) {
+  const std::vector<std::string>& names = input.column_names();
+  if (std::find(names.begin(), names.end(), *name) != names.end()) return CheckColumn(names, input.what(), *name);
+  std::vector<std::string> alike;
+  for (const std::string& column : names)
+    if (LowerCase(column) == LowerCase(*name)) alike.push_back(column);
+  if (alike.empty()) return CheckColumn(names, input.what(), *name);
+  if (alike.size() > 1) {
+    return CommandError("column of " + input.what() + " that is meant is not clear: " + QuoteName(*name) +
+                        "; accepted: " + JoinWords(alike));
   }
-  QUERN_ASSIGN_OR_RETURN(const ScalarPointer constant, Constant(operand));
-  const bool is_text = constant->type->id() == arrow::Type::LARGE_STRING;
-  QUERN_ASSIGN_OR_RETURN(const ColumnPointer values,
-                         CastColumn(column, is_text ? arrow::large_utf8() : operand.type, text));
-  QUERN_ASSIGN_OR_RETURN_ARROW(
-      ColumnPointer rows, Compare(values, *condition.op, constant),
-      "cannot compare " + text + " with " + condition.constant + ": " + operand.type->ToString());
-  return rows;
+  *name = alike[0];
+  return absl::OkStatus();
 }
 
-absl::StatusOr<int> AddCondition(const ConditionText& condition, InputColumns* columns) {
-  QUERN_ASSIGN_OR_RETURN(auto rows,
-                         RowsThatMeet(condition, columns->Text(condition.column), columns->Find(condition.column)));
-  if (!condition.op.has_value()) return columns->Add(condition.column, arrow::boolean());
-  return columns->AddMade(std::move(rows));
+absl::Status ResolveNames(const TableInput& input, WhereText* where) {
+  for (WhereText& child : where->children) QUERN_RETURN_IF_ERROR(ResolveNames(input, &child));
+  if (!where->children.empty()) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(ResolveName(input, &where->column.name));
+  return where->kind == PredicateKind::kCompareColumns ? ResolveName(input, &where->other.name) : absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<int>> AddFilters(const std::vector<ConditionText>& filters, InputColumns* columns) {
-  arrow::Datum all;
-  for (const ConditionText& filter : filters) {
-    QUERN_ASSIGN_OR_RETURN(const auto rows,
-                           RowsThatMeet(filter, columns->Text(filter.column), columns->Find(filter.column)));
-    if (!all.is_value()) {
-      all = rows;
-      continue;
-    }
-    QUERN_ASSIGN_OR_RETURN_ARROW(all, arrow::compute::CallFunction("and_kleene", {all, rows}),
-                                 "cannot put together filters: " + std::to_string(filters.size()));
-  }
-  if (!all.is_value()) return std::nullopt;
-  return columns->AddMade(all.chunked_array());
+void AddNames(const WhereText& where, std::vector<std::string>* names) {
+  for (const WhereText& child : where.children) AddNames(child, names);
+  if (!where.children.empty()) return;
+  names->push_back(where.column.name);
+  if (where.kind == PredicateKind::kCompareColumns) names->push_back(where.other.name);
+}
+
+absl::StatusOr<RowCondition> PrepareCondition(const std::string& option, const WhereText& where,
+                                              InputColumns* columns) {
+  return Conversion(option, columns).Convert(where);
+}
+
+absl::Status RowTest::Compile(CompileOptions options) {
+  options.overrides = {};
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, quern::Compile(condition_.spec, options));
+  filter_ = MakeRowFilter(compiled.kernel);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BatchView> RowTest::View(const arrow::RecordBatch& batch) const {
+  return ViewOf(batch, condition_.binding, condition_.keys, {});
+}
+
+absl::StatusOr<uint64_t> RowTest::Select(const arrow::RecordBatch& batch, uint32_t* rows) const {
+  QUERN_ASSIGN_OR_RETURN(const BatchView view, View(batch));
+  return filter_->Select(view, rows);
+}
+
+absl::StatusOr<std::shared_ptr<arrow::Array>> RowTest::Bits(const arrow::RecordBatch& batch) const {
+  QUERN_ASSIGN_OR_RETURN(const BatchView view, View(batch));
+  QUERN_ASSIGN_OR_RETURN_ARROW(std::shared_ptr<arrow::Buffer> bits, arrow::AllocateBuffer((batch.num_rows() + 7) / 8),
+                               "cannot take memory for a bitmap: " + std::to_string(batch.num_rows()) + " rows");
+  QUERN_RETURN_IF_ERROR(filter_->Mask(view, bits->mutable_data()).status());
+  return std::make_shared<arrow::BooleanArray>(batch.num_rows(), std::move(bits));
 }
 
 }  // namespace quern::cli

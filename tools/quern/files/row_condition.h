@@ -1,32 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a column satisfy a condition of the command line.
+// A condition on the rows of one input: its names resolved, its columns typed, its kernel compiled and run on batches.
+// Every option that holds a condition goes this way.
 #ifndef QUERN_TOOLS_FILES_ROW_CONDITION_H_
 #define QUERN_TOOLS_FILES_ROW_CONDITION_H_
 
 #include <arrow/type_fwd.h>
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/frontend/condition_text.h"
+#include "codegen/kernel/kernel.h"
+#include "runtime/filter/row_filter.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/spec/spec.h"
+#include "tools/frontend/where_text.h"
 #include "tools/quern/files/input_columns.h"
+#include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
 
-// A bool column, null where `column` is. `text` names the column ("column k of INPUT"). NaN equals NaN and is greater
-// than all numbers; strings compare by their bytes. *Cost*: one pass. *Errors*: a column that is no bool and is
-// compared with nothing, types without constants, constants that are not of the column's type.
-absl::StatusOr<std::shared_ptr<arrow::ChunkedArray>> RowsThatMeet(const ConditionText& condition,
-                                                                  const std::string& text,
-                                                                  const std::shared_ptr<arrow::ChunkedArray>& column);
+// Replaces a name by the file's: one that no column has stands for the one that differs only in case. *Errors*: unknown
+// and ambiguous names.
+absl::Status ResolveName(const TableInput& input, std::string* name);
+// The same for all names of a condition.
+absl::Status ResolveNames(const TableInput& input, WhereText* where);
 
-// The same as a column of a kernel's table: its position there.
-absl::StatusOr<int> AddCondition(const ConditionText& condition, InputColumns* columns);
-// Likewise, true where all of them are satisfied; nullopt: there are none.
-absl::StatusOr<std::optional<int>> AddFilters(const std::vector<ConditionText>& filters, InputColumns* columns);
+// Appends the columns that a condition mentions, in the order of mention.
+void AddNames(const WhereText& where, std::vector<std::string>* names);
+
+// A condition with types instead of names.
+struct RowCondition {
+  KernelSpec spec;               // of a filter
+  ColumnBinding binding;         // one key for each mention: the column's place in the kernel's table
+  std::vector<ColumnType> keys;  // likewise
+};
+
+// Finds the types and reads the constants; `option` holds the condition, for errors. A column is nullable in the spec
+// if nulls were read. *Cost*: casts if two columns of different types are compared, and a pass over the bitmaps.
+// *Errors*: types that have no comparison, constants that are not of their column's type.
+absl::StatusOr<RowCondition> PrepareCondition(const std::string& option, const WhereText& where, InputColumns* columns);
+
+// A condition with its kernel. *Threads*: any.
+class RowTest {
+ public:
+  explicit RowTest(RowCondition condition) : condition_(std::move(condition)) {}
+
+  const RowCondition& condition() const { return condition_; }
+  // Must be called once before the others. The parameters of `options` are those of another kernel and left out.
+  absl::Status Compile(CompileOptions options);
+
+  // Writes the numbers of the rows for which the condition holds, in order; there must be room for all rows of the
+  // batch. Returns how many they are.
+  absl::StatusOr<uint64_t> Select(const arrow::RecordBatch& batch, uint32_t* rows) const;
+  // A bool for each row, without nulls: whether the condition holds.
+  absl::StatusOr<std::shared_ptr<arrow::Array>> Bits(const arrow::RecordBatch& batch) const;
+
+ private:
+  absl::StatusOr<BatchView> View(const arrow::RecordBatch& batch) const;
+
+  RowCondition condition_;
+  std::shared_ptr<const RowFilter> filter_;
+};
 
 }  // namespace quern::cli
 

@@ -7,6 +7,8 @@
 // required, types come from the values. A column of a CSV file without values has type null; it takes the type of the
 // same column in another file.
 //
+// What readers take is counted by the run's budget while they read (reading_memory.h).
+//
 // Output is written to ".NAME.PID.tmp" in the folder of the result and renamed by rename(2), which POSIX makes atomic:
 // a reader of the result sees the old file or all of the new one.
 #include "tools/quern/files/table_io.h"
@@ -40,10 +42,12 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/column_names.h"
 #include "tools/frontend/errors.h"
+#include "tools/quern/files/reading_memory.h"
 
 namespace quern::cli {
 namespace {
 
+constexpr char kLimitExceeded[] = "memory limit exceeded: ";           // the budget's message
 constexpr const char* kExtensions[] = {".parquet", ".csv", ".arrow"};  // in the order of FileFormat
 
 using SchemaPointer = std::shared_ptr<arrow::Schema>;
@@ -73,11 +77,12 @@ absl::StatusOr<std::vector<std::string>> FindFiles(const std::string& what, cons
 absl::StatusOr<std::unique_ptr<parquet::arrow::FileReader>> OpenParquet(const FilePointer& file,
                                                                         const std::string& what) {
   parquet::arrow::FileReaderBuilder builder;
-  QUERN_RETURN_IF_ARROW_ERROR(builder.Open(file), what);
+  QUERN_RETURN_IF_ARROW_ERROR(builder.Open(file, parquet::ReaderProperties(ReadingPool())), what);
   parquet::ArrowReaderProperties properties(/*use_threads=*/true);
   properties.set_pre_buffer(true);
+  properties.set_io_context(arrow::io::IOContext(ReadingPool()));
   std::unique_ptr<parquet::arrow::FileReader> reader;
-  QUERN_RETURN_IF_ARROW_ERROR(builder.properties(properties)->Build(&reader), what);
+  QUERN_RETURN_IF_ARROW_ERROR(builder.memory_pool(ReadingPool())->properties(properties)->Build(&reader), what);
   return reader;
 }
 
@@ -127,14 +132,16 @@ absl::StatusOr<SchemaPointer> CsvSchema(const FilePointer& file, const std::stri
   return reader->schema();
 }
 
+// Arrow's CSV reader ends the process where a pool refuses memory for a parsed block. So it takes the default pool, and
+// the file refuses the next block of 1 MiB once what that pool holds is over the budget.
 absl::StatusOr<TablePointer> ReadCsv(const FilePointer& file, const std::vector<std::string>& columns,
                                      const std::string& what) {
   arrow::csv::ConvertOptions convert = CsvOptions();
   convert.include_columns = columns;
   QUERN_ASSIGN_OR_RETURN_ARROW(
       const auto reader,
-      arrow::csv::TableReader::Make(arrow::io::default_io_context(), file, arrow::csv::ReadOptions::Defaults(),
-                                    CsvParseOptions(), convert),
+      arrow::csv::TableReader::Make(arrow::io::default_io_context(), CountedFile(file),
+                                    arrow::csv::ReadOptions::Defaults(), CsvParseOptions(), convert),
       what);
   QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, reader->Read(), what);
   return table;
@@ -149,27 +156,34 @@ absl::StatusOr<bool> IsIpcFile(const FilePointer& file, const std::string& what)
   return head->ToString() == kMagic;
 }
 
+arrow::ipc::IpcReadOptions IpcOptions() {
+  arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
+  options.memory_pool = ReadingPool();
+  return options;
+}
+
 absl::StatusOr<SchemaPointer> ArrowSchemaOf(const FilePointer& file, const std::string& what) {
   QUERN_ASSIGN_OR_RETURN(const bool is_file, IsIpcFile(file, what));
   if (is_file) {
-    QUERN_ASSIGN_OR_RETURN_ARROW(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file), what);
+    QUERN_ASSIGN_OR_RETURN_ARROW(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file, IpcOptions()), what);
     return reader->schema();
   }
-  QUERN_ASSIGN_OR_RETURN_ARROW(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(file), what);
+  QUERN_ASSIGN_OR_RETURN_ARROW(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(file, IpcOptions()), what);
   return reader->schema();
 }
 
 absl::StatusOr<TablePointer> ReadArrow(const FilePointer& file, const std::vector<std::string>& columns,
                                        const std::string& what) {
   QUERN_ASSIGN_OR_RETURN(const SchemaPointer schema, ArrowSchemaOf(file, what));
-  arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
+  arrow::ipc::IpcReadOptions options = IpcOptions();
   for (int i = 0; i < schema->num_fields(); ++i) {
     if (std::find(columns.begin(), columns.end(), schema->field(i)->name()) != columns.end())
       options.included_fields.push_back(i);
   }
   QUERN_ASSIGN_OR_RETURN(const bool is_file, IsIpcFile(file, what));
   if (is_file) {
-    QUERN_ASSIGN_OR_RETURN_ARROW(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file, options), what);
+    QUERN_ASSIGN_OR_RETURN_ARROW(const auto reader, arrow::ipc::RecordBatchFileReader::Open(CountedFile(file), options),
+                                 what);
     QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, reader->ToTable(), what);
     return table;
   }
@@ -182,13 +196,15 @@ absl::StatusOr<TablePointer> ReadArrow(const FilePointer& file, const std::vecto
 
 std::string CannotRead(const std::string& path) { return "cannot read file: " + path; }
 
-absl::StatusOr<FilePointer> OpenFile(const std::string& path) {
-  QUERN_ASSIGN_OR_RETURN_ARROW(FilePointer file, arrow::io::ReadableFile::Open(path), CannotRead(path));
+// Of CSV files blocks too come from Arrow's default pool (ReadCsv).
+absl::StatusOr<FilePointer> OpenFile(const std::string& path, FileFormat format) {
+  arrow::MemoryPool* const pool = format == FileFormat::kCsv ? arrow::default_memory_pool() : ReadingPool();
+  QUERN_ASSIGN_OR_RETURN_ARROW(FilePointer file, arrow::io::ReadableFile::Open(path, pool), CannotRead(path));
   return file;
 }
 
 absl::StatusOr<SchemaPointer> SchemaOf(const std::string& path, FileFormat format) {
-  QUERN_ASSIGN_OR_RETURN(const FilePointer file, OpenFile(path));
+  QUERN_ASSIGN_OR_RETURN(const FilePointer file, OpenFile(path, format));
   switch (format) {
     case FileFormat::kParquet: return ParquetSchema(file, CannotRead(path));
     case FileFormat::kCsv: return CsvSchema(file, CannotRead(path));
@@ -199,7 +215,7 @@ absl::StatusOr<SchemaPointer> SchemaOf(const std::string& path, FileFormat forma
 
 absl::StatusOr<TablePointer> ReadOne(const std::string& path, FileFormat format,
                                      const std::vector<std::string>& columns) {
-  QUERN_ASSIGN_OR_RETURN(const FilePointer file, OpenFile(path));
+  QUERN_ASSIGN_OR_RETURN(const FilePointer file, OpenFile(path, format));
   absl::StatusOr<TablePointer> table = Internal("unknown file format: " + path);
   switch (format) {
     case FileFormat::kParquet: table = ReadParquet(file, columns, CannotRead(path)); break;
@@ -207,6 +223,7 @@ absl::StatusOr<TablePointer> ReadOne(const std::string& path, FileFormat format,
     case FileFormat::kArrow: table = ReadArrow(file, columns, CannotRead(path)); break;
   }
   if (!table.ok()) return table;
+  QUERN_RETURN_IF_ARROW_ERROR(CountOtherMemory(), CannotRead(path));
   std::vector<int> order;
   for (const std::string& column : columns) order.push_back((*table)->schema()->GetFieldIndex(column));
   QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer ordered, (*table)->SelectColumns(order), CannotRead(path));
@@ -366,7 +383,7 @@ absl::StatusOr<TablePointer> TableInput::Read(const std::vector<std::string>& co
   if (tables.size() == 1) return tables[0];
   arrow::ConcatenateTablesOptions options;
   options.unify_schemas = true;  // null beside another type, not null beside nullable
-  QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, arrow::ConcatenateTables(tables, options),
+  QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, arrow::ConcatenateTables(tables, options, ReadingPool()),
                                "cannot put together the files of: " + what_);
   return table;
 }
@@ -429,7 +446,10 @@ absl::Status StartArrow(uint32_t threads) {
 std::string ArrowVersion() { return arrow::GetBuildInfo().version_string; }
 
 absl::Status FromArrow(const arrow::Status& status, const std::string& what) {
-  const std::string text = what + "; " + OneLine(status.message());
+  const std::string message = OneLine(status.message());
+  const size_t refused = message.find(kLimitExceeded);  // by the reading pool; readers put texts of their own around it
+  if (refused != std::string::npos) return absl::ResourceExhaustedError(message.substr(refused));
+  const std::string text = what + "; " + message;
   return status.IsOutOfMemory() ? absl::ResourceExhaustedError(text) : DataError(text);
 }
 

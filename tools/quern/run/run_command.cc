@@ -6,7 +6,8 @@
 //
 // The result file comes first, so that an unwritable folder is found before any work. The times of --stats follow the
 // steps: read_ms ends with columns of the spec's types in memory, run_ms with result columns in memory or with their
-// number. peak_bytes and --memory-limit count input columns, the operator's state and results.
+// number. peak_bytes and --memory-limit count what is read of files while it is read, input columns, the operator's
+// state and results.
 //
 // With QUERN_VERBOSE=1 the library leaves a line on stderr for each kernel that it makes (verbose.h), and each run one
 // whose last field can be pasted into a shell:
@@ -15,7 +16,6 @@
 //     build.csv"
 #include "tools/quern/run/run_command.h"
 
-#include <arrow/memory_pool.h>
 #include <arrow/table.h>
 
 #include <algorithm>
@@ -34,6 +34,7 @@
 #include "codegen/tier/tier.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
+#include "tools/quern/files/reading_memory.h"
 #include "tools/quern/files/table_io.h"
 #include "tools/quern/files/table_print.h"
 
@@ -47,14 +48,14 @@ double NowMs() {
 }
 
 // Compiles under the options, with what --stats says of it.
-absl::StatusOr<CompiledKernel> CompileForRun(const FileOperator& file_operator, const RunOptions& options,
-                                             RunStats* stats) {
+absl::StatusOr<CompiledKernel> CompileForRun(const RunOptions& options, FileOperator* file_operator, RunStats* stats) {
   CompileOptions compile = options.compile;
-  compile.expected_rows = file_operator.rows_in() / options.threads;
+  compile.expected_rows = file_operator->rows_in() / options.threads;
   Stopwatch watch;
-  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(file_operator.spec(), compile));
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(file_operator->spec(), compile));
+  QUERN_RETURN_IF_ERROR(file_operator->CompileConditions(compile));
   stats->compile_ms = watch.Lap();
-  stats->spec = PrintSpec(file_operator.spec());
+  stats->spec = PrintSpec(file_operator->spec());
   stats->plan_json = PlanJson(compiled.kernel->plan);
   stats->engine = compiled.kernel->engine == Engine::kGeneric ? "generic" : "jit";
   stats->cache = CacheText(compiled.cache);
@@ -96,13 +97,6 @@ absl::Status ExplainSpec(const KernelSpec& spec, const RunOptions& options) {
                          MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
   std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
   return absl::OkStatus();
-}
-
-// The budget of --memory-limit, with what Arrow holds already taken: the input's columns. *Errors*: they are over it.
-absl::StatusOr<std::shared_ptr<MemoryBudget>> BudgetBesideInputs(const RunOptions& options) {
-  auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
-  QUERN_RETURN_IF_ERROR(budget->Reserve(static_cast<uint64_t>(arrow::default_memory_pool()->bytes_allocated())));
-  return budget;
 }
 
 // Runs the job as often as --repeat says. The result is that of the last run, and run_ms is the median: the first run
@@ -173,6 +167,8 @@ absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::s
                                const RunOptions& options, FileOperator* file_operator) {
   ListenToLibrary(options.quiet);
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
+  const auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
+  SetReadingBudget(budget);
   std::optional<OutputFile> file;
   QUERN_RETURN_IF_ERROR(CreateOutput(options, &file));
   std::optional<Progress> progress(std::in_place, !options.quiet);
@@ -186,8 +182,7 @@ absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::s
     QUERN_RETURN_IF_ERROR(ExplainSpec(file_operator->spec(), options));
     return kExitOk;
   }
-  QUERN_ASSIGN_OR_RETURN(const auto budget, BudgetBesideInputs(options));
-  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(*file_operator, options, &stats));
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(options, file_operator, &stats));
   QUERN_ASSIGN_OR_RETURN(const OperatorResult result,
                          RunRepeatedly(compiled, options, budget, &*progress, file_operator));
   NoteSwap(*compiled.kernel, &stats);

@@ -47,6 +47,8 @@ class FileOperator {
   virtual absl::Status Read() = 0;
   virtual const KernelSpec& spec() const = 0;
   virtual uint64_t rows_in() const = 0;
+  // Compiles the conditions that choose rows of its input, beside its kernel.
+  virtual absl::Status CompileConditions(const CompileOptions&) { return absl::OkStatus(); }
   // May be called again, for the same result.
   virtual absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled,
                                              const std::shared_ptr<MemoryBudget>& budget, Progress* progress) = 0;

@@ -158,7 +158,10 @@ absl::StatusOr<PreparedSort> Preparation::Prepare() {
   }
   AddWindows();
   spec.payload = prepared_.input.payload;
-  QUERN_ASSIGN_OR_RETURN(prepared_.input.filter, AddFilters(request_.filters, &columns_));
+  if (request_.where.has_value()) {
+    QUERN_ASSIGN_OR_RETURN(RowCondition condition, PrepareCondition("--filter", *request_.where, &columns_));
+    prepared_.input.where = std::make_shared<RowTest>(std::move(condition));
+  }
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   OrderColumns();
   const std::vector<ColumnType> types = SortOutputTypes(spec);
@@ -170,17 +173,14 @@ absl::StatusOr<PreparedSort> Preparation::Prepare() {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& request, const TableInput& input,
-                                                       bool count) {
-  QUERN_RETURN_IF_ERROR(CheckKeys(request, input));
-  QUERN_RETURN_IF_ERROR(CheckWindows(request));
-  for (const ConditionText& filter : request.filters) {
-    QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), filter.column));
-  }
-  if (count && !request.select.has_value()) return std::vector<std::string>();
-  std::vector<std::string> selected = request.select.value_or(input.column_names());
+absl::StatusOr<std::vector<std::string>> SelectColumns(const TableInput& input, bool count, SortRequest* request) {
+  QUERN_RETURN_IF_ERROR(CheckKeys(*request, input));
+  QUERN_RETURN_IF_ERROR(CheckWindows(*request));
+  if (request->where.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*request->where));
+  if (count && !request->select.has_value()) return std::vector<std::string>();
+  std::vector<std::string> selected = request->select.value_or(input.column_names());
   for (const std::string& name : selected) QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), name));
-  QUERN_RETURN_IF_ERROR(CheckResultNames(request, selected));
+  QUERN_RETURN_IF_ERROR(CheckResultNames(*request, selected));
   if (count) selected.clear();  // the names are right, but the columns are not needed
   return selected;
 }
@@ -192,7 +192,9 @@ std::vector<std::string> ColumnsToRead(const SortRequest& request, const std::ve
   };
   for (const SortKeyText& key : request.keys) add(key.column.name);
   for (const std::string& name : selected) add(name);
-  for (const ConditionText& filter : request.filters) add(filter.column);
+  std::vector<std::string> tested;
+  if (request.where.has_value()) AddNames(*request.where, &tested);
+  for (const std::string& name : tested) add(name);
   return names;
 }
 

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/spec/spec.h"
 #include "tools/frontend/column_names.h"
-#include "tools/frontend/condition_text.h"
 #include "tools/frontend/sort_text.h"
+#include "tools/frontend/where_text.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/table_io.h"
 
@@ -27,14 +27,14 @@ struct SortRequest {
   uint32_t num_partition_keys = 0;
   std::vector<WindowText> windows;
   std::optional<std::vector<std::string>> select;  // nullopt: all columns
-  std::vector<ConditionText> filters;              // rows that satisfy all of them take part
+  std::optional<WhereText> where;                  // the rows that take part; nullopt: all
   uint64_t limit = 0;                              // 0: all rows
   bool stable = false;
 };
 
-// The columns of the file that the result has, in order; none with `count`. *Errors*: unknown and repeated columns,
-// keys and window functions, unknown collations.
-absl::StatusOr<std::vector<std::string>> SelectColumns(const SortRequest& request, const TableInput& input, bool count);
+// The columns of the file that the result has, in order; none with `count`. Replaces the names in the condition by the
+// file's (ResolveNames). *Errors*: unknown and repeated columns, keys and window functions, unknown collations.
+absl::StatusOr<std::vector<std::string>> SelectColumns(const TableInput& input, bool count, SortRequest* request);
 
 // The columns that must be read, each once.
 std::vector<std::string> ColumnsToRead(const SortRequest& request, const std::vector<std::string>& selected);
@@ -46,9 +46,9 @@ struct PreparedSort {
   std::vector<int> order;                        // kernel's column of each result column
 };
 
-// Finds the types, evaluates the conditions and writes the spec. A column is nullable in the spec if nulls were read.
-// *Cost*: one pass over each column of a condition, and over the bitmaps. *Errors*: types that cannot be sorted by or
-// carried.
+// Finds the types, prepares the condition and writes the spec. A column is nullable in the spec if nulls were read.
+// *Cost*: one pass over the bitmaps. *Errors*: types that cannot be sorted by or carried, and those of
+// PrepareCondition.
 absl::StatusOr<PreparedSort> PrepareSort(const SortRequest& request, const std::vector<std::string>& selected,
                                          const TableInput& input, const std::shared_ptr<arrow::Table>& table);
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A comparison with constants as a kernel's predicate: constants of the column's type that keep the meaning of their
 // texts.
-#ifndef QUERN_TOOLS_FILTER_WHERE_LEAF_H_
-#define QUERN_TOOLS_FILTER_WHERE_LEAF_H_
-
-#include <arrow/type_fwd.h>
+#ifndef QUERN_TOOLS_FRONTEND_WHERE_LEAF_H_
+#define QUERN_TOOLS_FRONTEND_WHERE_LEAF_H_
 
 #include <string>
 
@@ -16,10 +14,11 @@ namespace quern::cli {
 
 // The column of a comparison.
 struct WhereColumn {
-  std::string option;                      // --where, for errors
-  std::string text;                        // "column k of INPUT", likewise
-  std::shared_ptr<arrow::DataType> arrow;  // of its values
-  ColumnType type;                         // as the kernel reads it
+  std::string option;     // --where, for errors
+  std::string text;       // "column k of INPUT", likewise
+  std::string type_text;  // "decimal128(10, 2)", likewise
+  std::string format;     // of its values, in the Arrow C data interface: has a decimal's scale and a time's unit
+  ColumnType type;        // as the kernel reads it
 };
 
 // Never rounds if that would change a result: for integers `qty < 2.5` becomes `qty <= 2`; for a decimal with two
@@ -29,4 +28,4 @@ absl::StatusOr<Predicate> LeafOf(const WhereText& leaf, const WhereColumn& colum
 
 }  // namespace quern::cli
 
-#endif  // QUERN_TOOLS_FILTER_WHERE_LEAF_H_
+#endif  // QUERN_TOOLS_FRONTEND_WHERE_LEAF_H_

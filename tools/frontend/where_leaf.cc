@@ -11,21 +11,21 @@
 // `always` and `never` are still unknown where x is null, so they are comparisons too: x between (not between) the ends
 // of its type.
 //
-// Dates and times are read by Arrow, by the column's type and unit. A column without any value has no type by which to
-// read a constant; any comparison with it is unknown, and the kernel tests a bool column of nulls instead.
-#include "tools/quern/filter/where_leaf.h"
-
-#include <arrow/api.h>
+// Dates and times are read in the column's unit (time_text.h). A column without any value has no type by which to read
+// a constant; any comparison with it is unknown, and the kernel tests a bool column of nulls instead.
+#include "tools/frontend/where_leaf.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/list_parser.h"
+#include "tools/frontend/time_text.h"
 
 namespace quern::cli {
 namespace {
@@ -115,7 +115,7 @@ struct Reader {
 
   absl::Status Bad(const WhereConstant& constant, const std::string& accepted) const {
     return CommandError("bad constant in " + column.option + ": " + constant.shown + "; accepted: " + accepted +
-                        ", as " + column.text + " is " + column.arrow->ToString());
+                        ", as " + column.text + " is " + column.type_text);
   }
 
   absl::StatusOr<Scaled> Number(const WhereConstant& constant) const;
@@ -125,29 +125,48 @@ struct Reader {
   absl::StatusOr<Literal> Value(const WhereConstant& constant) const;
 };
 
+// The digits after the point: 2 of "d:15,2" and "d:15,2,128"; 0 of a type without them.
+int32_t ScaleOf(std::string_view format) {
+  int32_t scale = 0;
+  if (!format.starts_with("d:")) return scale;
+  const std::string_view digits = format.substr(std::min(format.find(','), format.size() - 1) + 1);
+  std::from_chars(digits.data(), digits.data() + digits.size(), scale);
+  return scale;
+}
+
 absl::StatusOr<Scaled> Reader::Number(const WhereConstant& constant) const {
-  const bool is_decimal = column.arrow->id() == arrow::Type::DECIMAL128;
   Digits digits;
   if (constant.form != WhereConstant::Form::kBare || !ReadDigits(constant.text, &digits))
     return Bad(constant, "a number");
-  return ScaledBy(digits, is_decimal ? static_cast<const arrow::DecimalType&>(*column.arrow).scale() : 0);
+  return ScaledBy(digits, ScaleOf(column.format));
 }
 
-// Of 32 or 64 bits, as the type has them.
-Integer NumberOf(const arrow::Scalar& scalar) {
-  const auto made = arrow::MakeArrayFromScalar(scalar, 1).ValueOrDie();
-  return scalar.type->bit_width() == 32 ? made->data()->GetValues<int32_t>(1)[0]
-                                        : made->data()->GetValues<int64_t>(1)[0];
+// Units a second of a time or timestamp, whose format has the unit's letter in third place.
+int64_t UnitsPerSecond(std::string_view format) {
+  switch (format.size() < 3 ? 's' : format[2]) {
+    case 'm': return 1'000;
+    case 'u': return 1'000'000;
+    case 'n': return 1'000'000'000;
+    default: return 1;
+  }
 }
 
 absl::StatusOr<Scaled> Reader::Time(const WhereConstant& constant, const char* accepted) const {
+  constexpr int64_t kMsPerDay = 86'400'000;
+  constexpr size_t kZoneAt = 4;  // tsu:Europe/Berlin
+  const int64_t per_second = UnitsPerSecond(column.format);
+  std::optional<Integer> units;
   if (constant.form == WhereConstant::Form::kBytes) return Bad(constant, accepted);
-  auto parsed = arrow::Scalar::Parse(column.arrow, constant.text);
-  const bool has_zone = column.arrow->id() == arrow::Type::TIMESTAMP &&
-                        !static_cast<const arrow::TimestampType&>(*column.arrow).timezone().empty();
-  if (!parsed.ok() && has_zone) parsed = arrow::Scalar::Parse(column.arrow, constant.text + "Z");
-  if (!parsed.ok()) return Bad(constant, accepted);
-  return Scaled{NumberOf(**parsed), true};
+  if (column.type.id == TypeId::kTimestamp) {
+    units = TimestampOf(constant.text, per_second, column.format.size() > kZoneAt);
+  } else if (column.type.id == TypeId::kTime32 || column.type.id == TypeId::kTime64) {
+    units = TimeOf(constant.text, per_second);
+  } else {
+    units = DaysOf(constant.text);
+    if (units.has_value() && column.type.id == TypeId::kDate64) *units *= kMsPerDay;
+  }
+  if (!units.has_value()) return Bad(constant, accepted);
+  return Scaled{*units, true};
 }
 
 // A whole number that a float column does not hold lies between two that it does, and no comparison with either is
@@ -166,6 +185,8 @@ absl::StatusOr<double> Reader::Real(const WhereConstant& constant) const {
   double value = 0;
   float narrow = 0;
   const std::errc error = is_float ? std::from_chars(begin, end, narrow).ec : std::from_chars(begin, end, value).ec;
+  const bool rounds_to_zero = error == std::errc::result_out_of_range && digits.point <= 0;  // 1e-400
+  if (rounds_to_zero) return 0.0;
   if (error != std::errc()) return Bad(constant, "a number that it can hold");
   if (is_float) value = narrow;
   const bool is_whole = constant.text.find_first_of(".eE") == std::string::npos;
@@ -312,11 +333,11 @@ absl::Status CheckLeaf(const WhereText& leaf, const WhereColumn& column) {
   const Domain domain = DomainOf(column.type.id);
   if (leaf.is_bare && domain != Domain::kBool) {
     return CommandError("condition that is no bool in " + column.option + ": " + column.text + " is " +
-                        column.arrow->ToString() + "; accepted: a bool column, or a comparison");
+                        column.type_text + "; accepted: a bool column, or a comparison");
   }
   if (leaf.kind != PredicateKind::kLike || IsVariable(RowOf(column.type.id).storage)) return absl::OkStatus();
   return CommandError("like on a column without text in " + column.option + ": " + column.text + " is " +
-                      column.arrow->ToString() + "; accepted: utf8 and binary columns");
+                      column.type_text + "; accepted: utf8 and binary columns");
 }
 
 }  // namespace

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrow's readers take their memory from a pool: what they read of a file, what they decompress and decode, and the
+// columns that come out. This pool takes the same bytes from the budget of the run first. Under --memory-limit 16M:
+//
+//     read a column chunk       6 MiB     in use  6 MiB
+//     decode it                 8 MiB     in use 14 MiB
+//     free the chunk           -6 MiB     in use  8 MiB
+//     read the next one        12 MiB     refused: the reader fails, and with it the run
+//
+// so that a file that does not fit is refused while it is read. What readers keep elsewhere is small and does not grow
+// with the rows: the metadata of a file, the state of a decompressor.
+//
+// Two readers cannot take the pool. That of CSV files ends the process where memory is refused (table_io.cc). Of an
+// Arrow IPC file of which some columns are read, the bodies of batches lie in memory of Arrow's default pool. It has
+// room for all columns of the batch and receives those that are read. In both cases the file that they read counts,
+// before it gives them bytes, what the default pool holds beside ours (CountedFile).
+#include "tools/quern/files/reading_memory.h"
+
+#include <arrow/io/interfaces.h>
+#include <arrow/memory_pool.h>
+#include <arrow/result.h>
+#include <arrow/status.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace quern::cli {
+namespace {
+
+class BudgetedPool final : public arrow::MemoryPool {
+ public:
+  void SetBudget(std::shared_ptr<MemoryBudget> budget) { budget_ = std::move(budget); }
+
+  arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
+    ARROW_RETURN_NOT_OK(Take(size));
+    const arrow::Status allocated = pool_->Allocate(size, alignment, out);
+    if (!allocated.ok()) GiveBack(size);
+    return allocated;
+  }
+  arrow::Status Reallocate(int64_t old_size, int64_t new_size, int64_t alignment, uint8_t** pointer) override {
+    if (new_size > old_size) ARROW_RETURN_NOT_OK(Take(new_size - old_size));
+    const arrow::Status reallocated = pool_->Reallocate(old_size, new_size, alignment, pointer);
+    if (reallocated.ok() && new_size < old_size) GiveBack(old_size - new_size);
+    if (!reallocated.ok() && new_size > old_size) GiveBack(new_size - old_size);
+    return reallocated;
+  }
+  void Free(uint8_t* buffer, int64_t size, int64_t alignment) override {
+    pool_->Free(buffer, size, alignment);
+    GiveBack(size);
+  }
+  // What the default pool holds beside this one's, which comes from there too.
+  arrow::Status CountOther() {
+    const std::lock_guard<std::mutex> lock(other_mutex_);
+    const int64_t other = std::max<int64_t>(pool_->bytes_allocated() - own_.load(), 0);
+    if (other > other_) ARROW_RETURN_NOT_OK(Reserve(other - other_));
+    else budget_->Release(static_cast<uint64_t>(other_ - other));
+    other_ = other;
+    return arrow::Status::OK();
+  }
+  void ReleaseUnused() override { pool_->ReleaseUnused(); }
+  int64_t bytes_allocated() const override { return pool_->bytes_allocated(); }
+  int64_t max_memory() const override { return pool_->max_memory(); }
+  int64_t total_bytes_allocated() const override { return pool_->total_bytes_allocated(); }
+  int64_t num_allocations() const override { return pool_->num_allocations(); }
+  std::string backend_name() const override { return pool_->backend_name(); }
+
+ private:
+  arrow::Status Take(int64_t bytes) {
+    ARROW_RETURN_NOT_OK(Reserve(bytes));
+    own_ += bytes;
+    return arrow::Status::OK();
+  }
+  arrow::Status Reserve(int64_t bytes) {
+    const absl::Status taken = budget_->Reserve(static_cast<uint64_t>(bytes));
+    return taken.ok() ? arrow::Status::OK() : arrow::Status::OutOfMemory(std::string(taken.message()));
+  }
+  void GiveBack(int64_t bytes) {
+    own_ -= bytes;
+    budget_->Release(static_cast<uint64_t>(bytes));
+  }
+
+  arrow::MemoryPool* const pool_ = arrow::default_memory_pool();
+  std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>();
+  std::atomic<int64_t> own_{0};  // bytes that are taken and not given back
+  std::mutex other_mutex_;
+  int64_t other_ = 0;
+};
+
+BudgetedPool& Pool() {
+  static BudgetedPool* const pool = new BudgetedPool;  // columns may outlive all other statics
+  return *pool;
+}
+
+class CountingFile final : public arrow::io::RandomAccessFile {
+ public:
+  explicit CountingFile(std::shared_ptr<arrow::io::RandomAccessFile> file) : file_(std::move(file)) {}
+
+  arrow::Status Close() override { return file_->Close(); }
+  bool closed() const override { return file_->closed(); }
+  arrow::Result<int64_t> Tell() const override { return file_->Tell(); }
+  arrow::Status Seek(int64_t position) override { return file_->Seek(position); }
+  arrow::Result<int64_t> GetSize() override { return file_->GetSize(); }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t bytes) override {
+    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    return file_->Read(bytes);
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t bytes) override {
+    return file_->ReadAt(position, bytes);
+  }
+  arrow::Result<int64_t> Read(int64_t bytes, void* out) override {
+    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    return file_->Read(bytes, out);
+  }
+  arrow::Result<int64_t> ReadAt(int64_t position, int64_t bytes, void* out) override {
+    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    return file_->ReadAt(position, bytes, out);
+  }
+
+ private:
+  std::shared_ptr<arrow::io::RandomAccessFile> file_;
+};
+
+}  // namespace
+
+arrow::Status CountOtherMemory() { return Pool().CountOther(); }
+
+std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::io::RandomAccessFile> file) {
+  return std::make_shared<CountingFile>(std::move(file));
+}
+
+void SetReadingBudget(std::shared_ptr<MemoryBudget> budget) { Pool().SetBudget(std::move(budget)); }
+
+arrow::MemoryPool* ReadingPool() { return &Pool(); }
+
+}  // namespace quern::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of Arrow's readers and casts, under the budget of the run.
+#ifndef QUERN_TOOLS_FILES_READING_MEMORY_H_
+#define QUERN_TOOLS_FILES_READING_MEMORY_H_
+
+#include <arrow/io/type_fwd.h>
+#include <arrow/type_fwd.h>
+
+#include <memory>
+
+#include "runtime/base/memory.h"
+
+namespace quern::cli {
+
+// From now on all that ReadingPool hands out is taken from this budget. Must be called before the first file is opened,
+// once in a process.
+void SetReadingBudget(std::shared_ptr<MemoryBudget> budget);
+
+// Takes from the budget what Arrow holds beside the pool, and gives back what it no longer holds. *Errors*: OutOfMemory
+// with the budget's message. *Threads*: any.
+arrow::Status CountOtherMemory();
+
+// A file for a reader that takes its memory from Arrow's default pool: what that pool holds is counted before the file
+// gives it further bytes.
+std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::io::RandomAccessFile> file);
+
+// Refuses memory beyond the budget with the budget's message; without a budget, none. It lives until the process ends,
+// as columns may. *Threads*: any.
+arrow::MemoryPool* ReadingPool();
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FILES_READING_MEMORY_H_
