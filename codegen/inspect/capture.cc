@@ -137,7 +137,8 @@ class Capture {
     path_ = folder_ + name;
   }
   void Warn(const std::string& problem) const {
-    WarnOnce("jobs are not captured: " + Show(folder_) + " (" + problem + "); accepted: a folder that takes new files");
+    WarnOnce("jobs are not captured: " + ShowPath(folder_) + " (" + problem +
+             "); accepted: a folder that takes new files");
   }
 
   // Held during a fork, so that a child starts with the locks free, whatever other threads were doing.
@@ -210,7 +211,8 @@ CapturedJob MakeCapturedJob(const KernelPlan& plan, const JobSummary& job) {
 }
 
 absl::Status BadFolder(const char* what, const std::string& folder, const std::string& why) {
-  return absl::FailedPreconditionError(std::string(what) + ": " + Show(folder) + (why.empty() ? "" : " (" + why + ")") +
+  return absl::FailedPreconditionError(std::string(what) + ": " + ShowPath(folder) +
+                                       (why.empty() ? "" : " (" + why + ")") +
                                        "; accepted: a folder that processes with QUERN_CAPTURE have filled");
 }
 
