@@ -30,6 +30,9 @@ absl::Status CheckColumn(const std::vector<std::string>& names, const std::strin
   const int64_t found = std::count(names.begin(), names.end(), name);
   if (found == 1) return absl::OkStatus();
   if (found > 1) return DataError("two columns of one name in " + what + ": " + QuoteName(name) + "; accepted: one");
+  if (names.empty())
+    return CommandError("unknown column of " + what + ": " + QuoteName(name) +
+                        "; accepted: none, as it has no columns");
   std::vector<std::string> accepted;
   for (const std::string& column : names) accepted.push_back(QuoteName(column));
   return CommandError(UnknownWord("column of " + what, QuoteName(name), accepted));
@@ -84,7 +87,7 @@ std::shared_ptr<arrow::ChunkedArray> InputColumns::Find(const std::string& name)
 
 absl::StatusOr<int> InputColumns::Add(const std::string& name, const std::shared_ptr<arrow::DataType>& type) {
   for (size_t i = 0; i < fields_.size(); ++i) {
-    if (fields_[i]->name() == name && fields_[i]->type()->Equals(type)) return static_cast<int>(i);
+    if (names_[i] == name && fields_[i]->type()->Equals(type)) return static_cast<int>(i);
   }
   QUERN_ASSIGN_OR_RETURN(auto column, CastColumn(Find(name), type, Text(name)));
   return Append(name, std::move(column));
@@ -103,11 +106,13 @@ absl::StatusOr<ReadColumn> InputColumns::Add(const KeyText& column,
   return read;
 }
 
-// No column that is requested by name has an empty one.
-int InputColumns::AddMade(std::shared_ptr<arrow::ChunkedArray> column) { return Append("", std::move(column)); }
+int InputColumns::AddMade(std::shared_ptr<arrow::ChunkedArray> column) {
+  return Append(std::nullopt, std::move(column));
+}
 
-int InputColumns::Append(const std::string& name, std::shared_ptr<arrow::ChunkedArray> column) {
-  fields_.push_back(arrow::field(name, column->type()));
+int InputColumns::Append(const std::optional<std::string>& name, std::shared_ptr<arrow::ChunkedArray> column) {
+  names_.push_back(name);
+  fields_.push_back(arrow::field(name.value_or(""), column->type()));
   columns_.push_back(std::move(column));
   return static_cast<int>(fields_.size()) - 1;
 }

@@ -6,6 +6,7 @@
 #include <arrow/type_fwd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,10 +67,11 @@ class InputColumns {
   std::shared_ptr<arrow::Table> Finish() const;
 
  private:
-  int Append(const std::string& name, std::shared_ptr<arrow::ChunkedArray> column);
+  int Append(const std::optional<std::string>& name, std::shared_ptr<arrow::ChunkedArray> column);
 
   std::string what_;
   std::shared_ptr<arrow::Table> table_;
+  std::vector<std::optional<std::string>> names_;  // in the file; nullopt: in none
   std::vector<std::shared_ptr<arrow::Field>> fields_;
   std::vector<std::shared_ptr<arrow::ChunkedArray>> columns_;
 };
