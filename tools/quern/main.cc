@@ -13,7 +13,9 @@
 // (table_io.h, table_print.h), --stats (stats_json.h), the progress bar (progress.h), environment variables
 // (environment.h). Errors come back as statuses and are printed here, once. Exit status: 0; 1 for an error in data or
 // environment; 2 for an error in the command.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <string>
 #include <vector>
@@ -71,8 +73,11 @@ absl::StatusOr<int> RunCommand(const std::vector<std::string>& words) {
 
 // The last word on output: a full disk behind stdout must not end in status 0.
 int FlushOutput(int exit_status) {
+  errno = 0;  // an earlier write that failed has left none
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
-  return ReportError(DataError("cannot write: standard output; accepted: a file or terminal that takes it"));
+  const std::string reason = errno == 0 ? "" : std::string("; ") + std::strerror(errno);
+  return ReportError(
+      DataError("cannot write: standard output" + reason + "; accepted: a file or terminal that takes it"));
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const Ta
   for (const KeyText& column : AllColumns(request)) {
     if (std::find(names.begin(), names.end(), column.name) == names.end()) names.push_back(column.name);
   }
-  if (names.empty()) names.push_back(input.column_names().front());
+  if (names.empty() && !input.column_names().empty()) names.push_back(input.column_names().front());
   return names;
 }
 
