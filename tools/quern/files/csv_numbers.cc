@@ -85,17 +85,31 @@ struct Decimal {
   }
 };
 
-// Whether `value` has the digits of the plain number, which it is nearest to.
-bool PrintsAs(const Decimal& number, double value) {
-  const std::string digits = number.SignificantDigits();
-  if (digits.size() <= kAlwaysHeld) return std::isfinite(value) && (value != 0 || digits.empty());
-  if (!std::isfinite(value) || value == 0) return false;
+// Whether `value`, printed with as many digits as there are, has these.
+bool PrintsDigits(std::string_view digits, double value) {
+  const auto is_same = [digits](const char* begin, const char* end) {
+    const std::string_view printed(begin, static_cast<size_t>(std::find(begin, end, 'e') - begin));
+    const size_t num_digits = printed.size() - (printed.size() > 1 ? 1 : 0);  // without the point
+    return num_digits == digits.size() && printed[0] == digits[0] &&
+           (num_digits == 1 || printed.substr(2) == digits.substr(1));
+  };
+  char shortest[32];  // the quick way, for what programs print of their floats
+  const auto quick =
+      std::to_chars(shortest, shortest + sizeof shortest, std::abs(value), std::chars_format::scientific);
+  if (is_same(shortest, quick.ptr)) return true;
   std::string text(digits.size() + 16, '\0');
   const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), std::abs(value),
                                           std::chars_format::scientific, static_cast<int>(digits.size()) - 1);
-  if (error != std::errc()) return false;
-  const std::string_view printed(text.data(), static_cast<size_t>(end - text.data()));
-  return printed[0] == digits[0] && printed.substr(2, digits.size() - 1) == std::string_view(digits).substr(1);
+  return error == std::errc() && is_same(text.data(), end);
+}
+
+// Whether `value`, which is nearest to the plain number, has its digits.
+bool PrintsAs(const Decimal& number, double value) {
+  if (!std::isfinite(value)) return false;
+  if (value != 0 && number.whole.size() + number.fraction.size() <= kAlwaysHeld) return true;
+  const std::string digits = number.SignificantDigits();
+  if (value == 0 || digits.empty()) return value == 0 && digits.empty();
+  return digits.size() <= kAlwaysHeld || PrintsDigits(digits, value);
 }
 
 // A rounded number is not infinite, and is 0 only if it was.

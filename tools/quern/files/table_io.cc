@@ -27,6 +27,7 @@
 #include <map>
 #include <utility>
 
+#include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/column_names.h"
 #include "tools/frontend/errors.h"
@@ -107,13 +108,22 @@ absl::StatusOr<SchemaPointer> SchemaOf(const std::string& path, FileFormat forma
   return Internal("unknown file format: " + path);
 }
 
-// Arrow files are in memory as they are on disk, so all their bytes are checked. Columns of the other formats are made
-// by their readers from values, whose lengths and indices they check.
+// Arrow files are in memory as they are on disk, so all their bytes are checked, by all threads. Columns of the other
+// formats are made by their readers from values, whose lengths and indices they check.
+absl::Status CheckColumnValues(const arrow::ChunkedArray& column, FileFormat format, const std::string& damaged) {
+  QUERN_RETURN_IF_ARROW_ERROR(column.Validate(), damaged);
+  if (format != FileFormat::kArrow) return absl::OkStatus();
+  const auto threads = static_cast<uint32_t>(std::max(arrow::GetCpuThreadPoolCapacity(), 1));
+  return RunMorsels(threads, static_cast<uint64_t>(column.num_chunks()), [&](uint32_t, uint64_t i) -> absl::Status {
+    QUERN_RETURN_IF_ARROW_ERROR(column.chunk(static_cast<int>(i))->ValidateFull(), damaged);
+    return absl::OkStatus();
+  });
+}
+
 absl::Status CheckTable(const arrow::Table& table, FileFormat format, const std::string& path) {
   for (int i = 0; i < table.num_columns(); ++i) {
-    const arrow::ChunkedArray& column = *table.column(i);
-    QUERN_RETURN_IF_ARROW_ERROR(format == FileFormat::kArrow ? column.ValidateFull() : column.Validate(),
-                                "damaged file: " + ColumnText(path, table.field(i)->name()));
+    const std::string damaged = "damaged file: " + ColumnText(path, table.field(i)->name());
+    QUERN_RETURN_IF_ERROR(CheckColumnValues(*table.column(i), format, damaged));
   }
   QUERN_RETURN_IF_ARROW_ERROR(table.Validate(), "damaged file: " + path);
   return absl::OkStatus();
