@@ -132,7 +132,7 @@ absl::StatusOr<std::string> FolderOfEnvironment(Variable id) {
   if (!row.from_environment) return std::string();
   std::error_code ignored;
   if (std::filesystem::is_directory(row.value, ignored)) return AbsolutePath(row.value);
-  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) +
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + ShowPath(row.value) +
                                        "; accepted: " + row.accepted);
 }
 

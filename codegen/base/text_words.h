@@ -41,7 +41,7 @@ absl::Status ReadLines(std::string_view text, std::string_view name, Reader* rea
   uint64_t line_number = 0;
   const auto at_line = [&](const absl::Status& status) {
     const uint64_t line = std::max<uint64_t>(line_number, 1);
-    return InvalidArgument(Show(name) + ":" + std::to_string(line) + ": " + std::string(status.message()));
+    return InvalidArgument(ShowPath(name) + ":" + std::to_string(line) + ": " + std::string(status.message()));
   };
   while (!text.empty()) {
     const std::string_view line = TakeLine(&text);

@@ -136,7 +136,8 @@ class Capture {
     path_ = folder_ + name;
   }
   void Warn(const std::string& problem) const {
-    WarnOnce("jobs are not captured: " + Show(folder_) + " (" + problem + "); accepted: a folder that takes new files");
+    WarnOnce("jobs are not captured: " + ShowPath(folder_) + " (" + problem +
+             "); accepted: a folder that takes new files");
   }
 
   void InChild() {
@@ -199,7 +200,8 @@ CapturedJob MakeCapturedJob(const KernelPlan& plan, const JobSummary& job) {
 }
 
 absl::Status BadFolder(const char* what, const std::string& folder, const std::string& why) {
-  return absl::FailedPreconditionError(std::string(what) + ": " + Show(folder) + (why.empty() ? "" : " (" + why + ")") +
+  return absl::FailedPreconditionError(std::string(what) + ": " + ShowPath(folder) +
+                                       (why.empty() ? "" : " (" + why + ")") +
                                        "; accepted: a folder that processes with QUERN_CAPTURE have filled");
 }
 

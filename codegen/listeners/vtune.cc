@@ -107,10 +107,10 @@ std::unique_ptr<CodeListener> Fail(const std::string& what) {
 std::unique_ptr<CodeListener> MakeVtune(const std::string& collector) {
   if (collector.empty()) return Fail("INTEL_JIT_PROFILER64 is not set");
   void* library = dlopen(collector.c_str(), RTLD_LAZY);  // never closed: kernels are unloaded until the process ends
-  if (library == nullptr) return Fail("cannot load " + Show(collector));
+  if (library == nullptr) return Fail("cannot load " + ShowPath(collector));
   auto* const initialize = reinterpret_cast<Initialize*>(dlsym(library, "Initialize"));
   auto* const notify = reinterpret_cast<NotifyEvent*>(dlsym(library, "NotifyEvent"));
-  if (initialize == nullptr || notify == nullptr) return Fail("no collector: " + Show(collector));
+  if (initialize == nullptr || notify == nullptr) return Fail("no collector: " + ShowPath(collector));
   if (initialize() != kSamplingOn) return std::make_unique<NoVtune>();  // VTune's own decision: paused
   return std::make_unique<Vtune>(notify);
 }

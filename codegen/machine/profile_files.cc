@@ -40,7 +40,8 @@ constexpr const char* kSystemFolder = "/etc/quern";
 std::string ErrorText(int number) { return std::generic_category().message(number); }
 
 absl::Status Failed(const char* what, const std::string& path, const std::string& why, const char* accepted) {
-  return absl::FailedPreconditionError(std::string(what) + ": " + Show(path) + " (" + why + "); accepted: " + accepted);
+  return absl::FailedPreconditionError(std::string(what) + ": " + ShowPath(path) + " (" + why +
+                                       "); accepted: " + accepted);
 }
 
 // FNV-1a, for a file's name; it is not a protection.
@@ -70,7 +71,7 @@ absl::StatusOr<std::string> ReadAll(const std::string& path) {
   constexpr const char* kAccepted = "a file that quern tune has written";
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0 && errno == ENOENT)
-    return absl::NotFoundError("no profile: " + Show(path) + "; accepted: " + kAccepted);
+    return absl::NotFoundError("no profile: " + ShowPath(path) + "; accepted: " + kAccepted);
   struct stat about;
   if (file.get() < 0 || fstat(file.get(), &about) != 0)
     return Failed("cannot read profile", path, ErrorText(errno), kAccepted);
@@ -175,7 +176,7 @@ std::shared_ptr<const Profile> FindProfile() {
     if (absl::IsNotFound(profile.status()) && !is_asked_for) continue;
     const std::string difference = profile.ok() ? ForeignMachine(*profile) : "";
     if (profile.ok() && difference.empty()) return std::make_shared<const Profile>(*std::move(profile));
-    WarnOf(profile.ok() ? InvalidArgument("profile of another machine: " + Show(path) + " (" + difference +
+    WarnOf(profile.ok() ? InvalidArgument("profile of another machine: " + ShowPath(path) + " (" + difference +
                                           "); accepted: one of this machine, which quern tune makes")
                         : profile.status());
     return nullptr;

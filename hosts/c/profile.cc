@@ -53,7 +53,7 @@ absl::Status SetProfile(const char* path) {
     return absl::OkStatus();
   }
   QUERN_ASSIGN_OR_RETURN(Profile read, ReadProfile(path));
-  QUERN_ASSIGN_OR_RETURN(Profile profile, OfThisMachine(std::move(read), Show(path)));
+  QUERN_ASSIGN_OR_RETURN(Profile profile, OfThisMachine(std::move(read), ShowPath(path)));
   SetProfileOfProcess(std::make_shared<const Profile>(std::move(profile)));
   return absl::OkStatus();
 }

@@ -7,15 +7,20 @@ namespace quern {
 
 std::string Show(std::string_view value) {
   constexpr size_t kMaxShownBytes = 80;
+  const std::string shown = ShowPath(value.substr(0, kMaxShownBytes));
+  return value.size() > kMaxShownBytes ? shown + ".." : shown;
+}
+
+std::string ShowPath(std::string_view path) {
   constexpr char kHex[] = "0123456789abcdef";
-  if (value.empty()) return "\"\"";
+  if (path.empty()) return "\"\"";
   std::string shown;
-  for (char c : value.substr(0, kMaxShownBytes)) {
+  for (char c : path) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x20 && byte < 0x7f) shown += c;
     else shown += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
   }
-  return value.size() > kMaxShownBytes ? shown + ".." : shown;
+  return shown;
 }
 
 }  // namespace quern

@@ -31,6 +31,8 @@ inline absl::Status Internal(const std::string& text) { return absl::InternalErr
 
 // A value as messages show it: one line, printable, not too long.
 std::string Show(std::string_view value);
+// The path of a file or folder: likewise, but whole, since a path without its end leads nowhere.
+std::string ShowPath(std::string_view path);
 
 }  // namespace quern
 

@@ -4,7 +4,7 @@
 //     list := item (',' item)*              --select a,build.b,"odd, name"
 //     keys := key (',' key)*                --by "name collate utf8mb4_bin, k"
 //     pair := key ['=' key]                 --on "name collate utf8mb4_bin = other, k"
-//     key  := name ['collate' word]
+//     key  := name ['collate' word]         --by '"", k': a column may have an empty name, as pandas writes its index
 //     test := name sign name                --residual 'shipped<=due,"odd name">k'
 //
 // A bare name with a point is ambiguous here: probe.x can be the column x of PROBE or a column called "probe.x", which
@@ -52,7 +52,7 @@ absl::StatusOr<KeyText> ParseKey(ListParser* parser) {
   QUERN_ASSIGN_OR_RETURN(std::string name, parser->PlainName());
   KeyText key{std::move(name), ""};
   if (parser->ReadWord("collate")) {
-    QUERN_ASSIGN_OR_RETURN(key.collation, parser->PlainName());
+    QUERN_ASSIGN_OR_RETURN(key.collation, parser->CollationName());
   }
   return key;
 }

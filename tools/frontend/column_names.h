@@ -16,10 +16,10 @@ namespace quern::cli {
 class ListParser;
 
 // One name. `whole` is the text as a name ("probe.x"). If the text has a side before its first point, `side` and `name`
-// are its two parts. For probe."a.b" only the parts are set, and `whole` is empty; for "a.b" only `whole` is, and
-// `side` is empty.
+// are its two parts. For probe."a.b" only the parts are set, and `whole` is nullopt; for "a.b" only `whole` is, and
+// `side` is empty. A name may be empty: "" in quotes.
 struct NameText {
-  std::string whole;
+  std::optional<std::string> whole;
   std::string side;  // "probe", "build" or ""
   std::string name;
 };

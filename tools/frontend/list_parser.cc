@@ -100,15 +100,20 @@ absl::StatusOr<NameText> ListParser::Name() {
   if (!quoted) return BareName(bare);
   if (!(bare.empty() || bare == "probe." || bare == "build.")) return Bad();
   QUERN_ASSIGN_OR_RETURN(std::string name, Quoted());
-  if (name.empty()) return Bad();
   if (bare.empty()) return NameText{name, "", name};
-  return NameText{"", bare.substr(0, bare.size() - 1), std::move(name)};
+  return NameText{std::nullopt, bare.substr(0, bare.size() - 1), std::move(name)};
 }
 
 absl::StatusOr<std::string> ListParser::PlainName() {
   QUERN_ASSIGN_OR_RETURN(const NameText name, Name());
-  if (name.whole.empty()) return Bad();
-  return name.whole;
+  if (!name.whole.has_value()) return Bad();
+  return *name.whole;
+}
+
+absl::StatusOr<std::string> ListParser::CollationName() {
+  QUERN_ASSIGN_OR_RETURN(std::string name, PlainName());
+  if (name.empty()) return Bad();
+  return name;
 }
 
 absl::StatusOr<std::string> ListParser::QuotedText() {

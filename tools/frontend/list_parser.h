@@ -41,8 +41,9 @@ class ListParser {
   std::string BareWord();  // "" if there is none
 
   absl::StatusOr<NameText> Name();
-  absl::StatusOr<std::string> PlainName();   // one without a side before the quotes
-  absl::StatusOr<std::string> QuotedText();  // 'text', with '' for one '
+  absl::StatusOr<std::string> PlainName();      // one without a side before the quotes
+  absl::StatusOr<std::string> CollationName();  // likewise, and not empty
+  absl::StatusOr<std::string> QuotedText();     // 'text', with '' for one '
 
   size_t position();  // of the next character
   // A parser of another grammar, from here on; MoveTo goes on where it stopped.

@@ -79,7 +79,7 @@ absl::Status KeyWordsParser::ParseWord() {
   if (parser_.ReadWord("nulls")) return ParseNulls();
   if (parser_.ReadWord("collate")) {
     if (!key_.column.collation.empty()) return parser_.Bad();
-    QUERN_ASSIGN_OR_RETURN(key_.column.collation, parser_.PlainName());
+    QUERN_ASSIGN_OR_RETURN(key_.column.collation, parser_.CollationName());
     return absl::OkStatus();
   }
   const std::string word = parser_.BareWord();

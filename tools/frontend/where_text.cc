@@ -76,6 +76,7 @@ class WhereParser {
   std::string what_;
   ListParser parser_;
   size_t depth_ = 0;
+  size_t num_leaves_ = 0;
 };
 
 absl::Status WhereParser::Bad(const std::string& accepted) {
@@ -91,6 +92,10 @@ std::string WhereParser::NextWord() {
 
 absl::StatusOr<WhereText> WhereParser::Whole() {
   QUERN_ASSIGN_OR_RETURN(WhereText where, Or());
+  if (parser_.AtEnd() && num_leaves_ > kMaxPredicateLeaves) {
+    return CommandError("too many comparisons in " + what_ + ": " + std::to_string(num_leaves_) + "; accepted: up to " +
+                        std::to_string(kMaxPredicateLeaves) + "; in (..) is one, whatever its list");
+  }
   if (parser_.AtEnd()) return where;
   const std::string word = NextWord();
   return word.empty() ? Bad("and, or") : CommandError(UnknownWord("word in " + what_, word, {"and", "or"}));
@@ -157,6 +162,7 @@ absl::StatusOr<KeyText> WhereParser::Column() {
 }
 
 absl::StatusOr<WhereText> WhereParser::Leaf() {
+  ++num_leaves_;
   WhereText leaf;
   QUERN_ASSIGN_OR_RETURN(leaf.column, Column());
   const std::optional<Comparison> op = parser_.Take("<>") ? Comparison::kNotEqual : parser_.ReadSign();

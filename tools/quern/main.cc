@@ -15,7 +15,9 @@
 // environment; 2 for an error in the command.
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <string>
 #include <vector>
@@ -73,8 +75,11 @@ absl::StatusOr<int> RunCommand(const std::vector<std::string>& words) {
 
 // The last word on output: a full disk behind stdout must not end in status 0.
 int FlushOutput(int exit_status) {
+  errno = 0;  // an earlier write that failed has left none
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_status;
-  return ReportError(DataError("cannot write: standard output; accepted: a file or terminal that takes it"));
+  const std::string reason = errno == 0 ? "" : std::string("; ") + std::strerror(errno);
+  return ReportError(
+      DataError("cannot write: standard output" + reason + "; accepted: a file or terminal that takes it"));
 }
 
 // Where memory ran out, threads of Arrow's readers may still run, and exit() would destroy what they use or wait for

@@ -44,7 +44,8 @@ def items_of(what: str, values: Iterable[_Item]) -> Iterator[_Item]:
 def plain_names(what: str, names: Names) -> list[str]:
     """Columns of one input: "a,b" as on the command line, or ["a", "b"], where every text is a whole name."""
     if isinstance(names, str):
-        return [whole or f"{side}.{name}" for whole, side, name in _quern.parse_names(what, text_of(what, names))]
+        parsed = _quern.parse_names(what, text_of(what, names))
+        return [f"{side}.{name}" if whole is None else whole for whole, side, name in parsed]
     return [text_of(what, name) for name in items_of(what, names)]
 
 

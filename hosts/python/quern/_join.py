@@ -68,12 +68,12 @@ def _pair(item: str | tuple[str, ...]) -> _Pair:
     raise wrong("bad key in on", item, 'a name, ("LEFT", "RIGHT"), or ("LEFT", "RIGHT", "collate NAME")')
 
 
-def _comparisons(residual: Residual) -> list[tuple[str, str, str]]:
+def _comparisons(residual: Residual) -> list[tuple[str | None, str, str]]:
     if residual is None:
         return []
     if isinstance(residual, str):
         return _quern.parse_comparisons("residual", text_of("residual", residual))
-    comparisons: list[tuple[str, str, str]] = []
+    comparisons: list[tuple[str | None, str, str]] = []
     for item in items_of("residual", residual):
         if not isinstance(item, tuple):
             comparisons += _quern.parse_comparisons("residual", text_of("residual", item))
@@ -84,11 +84,11 @@ def _comparisons(residual: Residual) -> list[tuple[str, str, str]]:
     return comparisons
 
 
-def _name_texts(what: str, names: Names) -> list[tuple[str, str, str]]:
+def _name_texts(what: str, names: Names) -> list[tuple[str | None, str, str]]:
     """(whole, side, name) of each; of a list's texts "probe.x" may be both."""
     if isinstance(names, str):
         return _quern.parse_names(what, text_of(what, names))
-    texts: list[tuple[str, str, str]] = []
+    texts: list[tuple[str | None, str, str]] = []
     for name in items_of(what, names):
         side, point, rest = text_of(what, name).partition(".")
         has_side = point and rest and side in ("probe", "build")
@@ -126,19 +126,19 @@ class _Columns:
         self.sides[side].find(name)
         return _Column(side, name)
 
-    def selected(self, whole: str, side: str, name: str) -> _Column:
+    def selected(self, whole: str | None, side: str, name: str) -> _Column:
         if self.has_mark and whole == _MARK:
             return _Column(2, _MARK)
-        found = [bool(whole) and whole in data.names for data in self.sides]
-        if all(found) and all(self.comes_out):
-            quoted = _quern.quote_name(whole)
-            raise wrong("ambiguous column", quoted, f"probe.{quoted}, build.{quoted}")
-        if any(found):
+        found = [whole is not None and whole in data.names for data in self.sides]
+        if whole is not None and any(found):
+            if all(found) and all(self.comes_out):
+                quoted = _quern.quote_name(whole)
+                raise wrong("ambiguous column", quoted, f"probe.{quoted}, build.{quoted}")
             one = 0 if found[0] and (self.comes_out[0] or not found[1]) else 1
             return self.of_side(one, whole)
         if side:
             return self.of_side(("probe", "build").index(side), name)
-        raise ValueError(_quern.unknown_word("column", _quern.quote_name(whole), self.selectable()))
+        raise ValueError(_quern.unknown_word("column", _quern.quote_name(name), self.selectable()))
 
     def all(self) -> list[_Column]:
         columns = [
@@ -243,9 +243,10 @@ def _null_equal_keys(null_equal: Names | None, pairs: list[_Pair]) -> set[int]:
     for whole, _, name in [] if null_equal is None else _name_texts("null_equal", null_equal):
         by_side = [[pair[side] for pair in pairs] for side in (0, 1)]
         side = next((names for names in by_side if whole in names), None)
-        if side is None:
+        if whole is None or side is None:
             accepted = [_quern.quote_name(pair[0]) for pair in pairs]
-            raise ValueError(_quern.unknown_word("key in null_equal", _quern.quote_name(whole or name), accepted))
+            given = _quern.quote_name(name if whole is None else whole)
+            raise ValueError(_quern.unknown_word("key in null_equal", given, accepted))
         found.add(side.index(whole))
     return found
 

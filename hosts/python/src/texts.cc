@@ -11,6 +11,7 @@
 // option's.
 #include "texts.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -203,15 +204,15 @@ std::string UnknownWord(const std::string& noun, const std::string& value, const
 void DefineTexts(nb::module_* module) {
   // The stub for type checkers (_quern.pyi) has these signatures: a plain nb::list would be a list of anything there.
   module->def("parse_names", ParseNames, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_names(what: str, text: str) -> list[tuple[str, str, str]]"),
+              nb::sig("def parse_names(what: str, text: str) -> list[tuple[str | None, str, str]]"),
               "[(whole, side, name), ..] of a list of columns.");
   module->def("parse_keys", ParseKeys, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_keys(what: str, text: str) -> list[tuple[str, str]]"), "[(name, collation), ..].");
   module->def("parse_key_pairs", ParseKeyPairs, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str, str, str]]"),
+              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str | None, str, str]]"),
               "[(probe, build, collation), ..].");
   module->def("parse_comparisons", ParseComparisons, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str, str, str]]"),
+              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str | None, str, str]]"),
               "[(probe, sign, build), ..].");
   module->def("parse_sort_keys", ParseSortKeys, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_sort_keys(what: str, text: str) -> list[tuple[str, str, bool, bool]]"),

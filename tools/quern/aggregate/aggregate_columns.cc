@@ -215,7 +215,7 @@ std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const Ta
   if (request.where.has_value()) AddNames(*request.where, &wanted);
   for (const std::string& name : wanted)
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  if (names.empty()) names.push_back(input.column_names().front());
+  if (names.empty() && !input.column_names().empty()) names.push_back(input.column_names().front());
   return names;
 }
 

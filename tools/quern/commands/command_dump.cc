@@ -15,7 +15,7 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/table_io.h"
+#include "tools/quern/files/output_file.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_options.h"
 #include "tools/report/mca.h"

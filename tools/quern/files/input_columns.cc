@@ -31,6 +31,9 @@ absl::Status CheckColumn(const std::vector<std::string>& names, const std::strin
   const int64_t found = std::count(names.begin(), names.end(), name);
   if (found == 1) return absl::OkStatus();
   if (found > 1) return DataError("two columns of one name in " + what + ": " + QuoteName(name) + "; accepted: one");
+  if (names.empty())
+    return CommandError("unknown column of " + what + ": " + QuoteName(name) +
+                        "; accepted: none, as it has no columns");
   std::vector<std::string> accepted;
   for (const std::string& column : names) accepted.push_back(QuoteName(column));
   return CommandError(UnknownWord("column of " + what, QuoteName(name), accepted));

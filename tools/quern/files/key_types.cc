@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel compares bits of one type, but files may have two: an i32 in one and an i64 in the other. The cast to the
 // common type must be exact, or different values would match. Hence integers are cast to the narrowest type that holds
-// both (u32 and i32: i64); u64 with a signed type has none and is rejected. Casts check every value: 9007199254740993
-// does not fit an f64, and ends the run with an error rather than with a match of 9007199254740992.
+// both (u32 and i32: i64); u64 with a signed type has none, and both become decimals of 20 digits: a CSV file of ids
+// has u64 where one of them is above 2^63. Casts check every value: 9007199254740993 does not fit an f64, and ends the
+// run with an error rather than with a match of 9007199254740992.
 #include "tools/quern/files/key_types.h"
 
 #include <arrow/api.h>
@@ -23,7 +24,7 @@ TypePointer SignedInteger(int bits) {
   if (bits <= 8) return arrow::int8();
   if (bits <= 16) return arrow::int16();
   if (bits <= 32) return arrow::int32();
-  return bits <= 64 ? arrow::int64() : nullptr;
+  return bits <= 64 ? arrow::int64() : arrow::decimal128(20, 0);
 }
 
 TypePointer CommonInteger(const TypePointer& a, const TypePointer& b) {
@@ -33,6 +34,14 @@ TypePointer CommonInteger(const TypePointer& a, const TypePointer& b) {
   const int signed_bits = a_signed ? a->bit_width() : b->bit_width();
   const int unsigned_bits = a_signed ? b->bit_width() : a->bit_width();
   return SignedInteger(std::max(signed_bits, 2 * unsigned_bits));
+}
+
+// The decimal that holds every value of an integer type; a decimal itself.
+TypePointer AsDecimal(const TypePointer& type) {
+  if (!arrow::is_integer(type->id())) return type;
+  const int bits = type->bit_width() - (arrow::is_signed_integer(type->id()) ? 1 : 0);
+  constexpr double kDigitsPerBit = 0.30103;
+  return arrow::decimal128(static_cast<int>(bits * kDigitsPerBit) + 1, 0);
 }
 
 TypePointer CommonDecimal(const arrow::DataType& a, const arrow::DataType& b) {
@@ -74,7 +83,9 @@ TypePointer CommonKeyType(const TypePointer& probe, const TypePointer& build) {
   if (a->id() == arrow::Type::NA) return b;
   if (arrow::is_integer(a->id()) && arrow::is_integer(b->id())) return CommonInteger(a, b);
   if ((IsUtf8(a->id()) && IsUtf8(b->id())) || (IsBinary(a->id()) && IsBinary(b->id()))) return a;
-  if (IsDecimal128(a->id()) && IsDecimal128(b->id())) return CommonDecimal(*a, *b);
+  const bool are_exact =
+      (IsDecimal128(a->id()) || arrow::is_integer(a->id())) && (IsDecimal128(b->id()) || arrow::is_integer(b->id()));
+  if (are_exact) return CommonDecimal(*AsDecimal(a), *AsDecimal(b));
   const bool both_numbers =
       (IsFloat(a->id()) || arrow::is_integer(a->id())) && (IsFloat(b->id()) || arrow::is_integer(b->id()));
   return both_numbers ? arrow::float64() : nullptr;

@@ -16,11 +16,11 @@ namespace quern::cli {
 // The type to which both columns are cast before they are compared, such that different values never become equal:
 //
 //     the same type                          that type
-//     integers                               the narrowest that holds both
+//     integers                               the narrowest that holds both; u64 and signed: decimal128(20, 0)
 //     integer and float, two floats          f64 (a whole number that f64 does not hold is refused when it is met)
 //     utf8, large and view twins             the probe column's; likewise binary
 //     a dictionary and anything else         as its value type
-//     decimals                               the larger scale, with room for the larger integer part
+//     decimals, decimal and integer          the larger scale, with room for the larger integer part
 //     null (a column without values)         the other's
 //
 // nullptr: none.

@@ -116,7 +116,7 @@ absl::StatusOr<Predicate> Conversion::Columns(const WhereText& where) {
   if (type == nullptr) {
     return CommandError("columns of types that do not compare: " + text + " is " + left->type()->ToString() + ", " +
                         columns_->Text(where.other.name) + " is " + right->type()->ToString() +
-                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, "
+                        "; accepted: the same type, integers and decimals, integers and floats, "
                         "strings with strings");
   }
   if (type->id() == arrow::Type::NA) type = arrow::boolean();

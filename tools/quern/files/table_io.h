@@ -46,34 +46,17 @@ class TableInput {
   std::vector<std::string> column_names_;
 };
 
-// A file that appears under its name when it is complete, or not at all. It is written as a temporary file in the same
-// folder, which is removed on every other outcome: errors, and the signals INT, TERM and HUP. *Threads*: one; at most
-// one object at a time.
-class OutputFile {
- public:
-  // *Errors*: the folder is not writable.
-  static absl::StatusOr<OutputFile> Create(const std::string& path);
-  OutputFile(OutputFile&& other) noexcept;
-  OutputFile& operator=(OutputFile&&) = delete;
-  ~OutputFile();
-
-  absl::Status WriteTable(const std::shared_ptr<arrow::Table>& table, FileFormat format);
-  absl::Status WriteText(const std::string& text);
-
-  // Gives the file its name, replacing a file of that name.
-  absl::Status Commit();
-
- private:
-  OutputFile(std::string path, std::string temporary) : path_(std::move(path)), temporary_(std::move(temporary)) {}
-  std::string path_;
-  std::string temporary_;  // "": committed or moved from
-};
-
 // Must be called once before everything else: sets the number of threads that read files and registers Arrow's casts.
 absl::Status StartArrow(uint32_t threads);
 
+// "cannot read file: PATH".
+std::string CannotRead(const std::string& path);
+
 // The version of Arrow C++ that runs.
 std::string ArrowVersion();
+
+// The number of the system's error behind an Arrow error; 0: there is none.
+int ErrnoOf(const arrow::Status& status);
 
 // An Arrow error as a DataError: "<what>: <value>; <Arrow's text>".
 absl::Status FromArrow(const arrow::Status& status, const std::string& what);

@@ -69,8 +69,7 @@ absl::Status MarkNullEqual(const NameText& name, std::vector<KeyColumns>* keys) 
   }
   std::vector<std::string> accepted;
   for (const KeyColumns& key : *keys) accepted.push_back(QuoteName(key.names[kProbe]));
-  return CommandError(
-      UnknownWord("key in --null-equal", QuoteName(name.whole.empty() ? name.name : name.whole), accepted));
+  return CommandError(UnknownWord("key in --null-equal", QuoteName(name.whole.value_or(name.name)), accepted));
 }
 
 bool ComesOut(JoinKind kind, JoinSide side) {
@@ -107,18 +106,18 @@ absl::StatusOr<ResultColumn> ColumnOfSide(JoinSide side, const std::string& name
 
 absl::StatusOr<ResultColumn> ResolveSelected(const NameText& text, JoinKind kind, const Names& names) {
   if (HasMark(kind) && text.whole == kMarkName) return ResultColumn{kProbe, kMarkName, "", true};
-  const bool whole[2] = {!text.whole.empty() && CountName(*names[kProbe], text.whole) > 0,
-                         !text.whole.empty() && CountName(*names[kBuild], text.whole) > 0};
+  const bool whole[2] = {text.whole.has_value() && CountName(*names[kProbe], *text.whole) > 0,
+                         text.whole.has_value() && CountName(*names[kBuild], *text.whole) > 0};
   if (whole[kProbe] && whole[kBuild]) {
-    if (!ComesOut(kind, kBuild)) return ColumnOfSide(kProbe, text.whole, kind, names);
-    if (!ComesOut(kind, kProbe)) return ColumnOfSide(kBuild, text.whole, kind, names);
-    const std::string quoted = QuoteName(text.whole);
+    if (!ComesOut(kind, kBuild)) return ColumnOfSide(kProbe, *text.whole, kind, names);
+    if (!ComesOut(kind, kProbe)) return ColumnOfSide(kBuild, *text.whole, kind, names);
+    const std::string quoted = QuoteName(*text.whole);
     return CommandError("ambiguous column: " + quoted + "; accepted: probe." + quoted + ", build." + quoted);
   }
-  if (whole[kProbe]) return ColumnOfSide(kProbe, text.whole, kind, names);
-  if (whole[kBuild]) return ColumnOfSide(kBuild, text.whole, kind, names);
+  if (whole[kProbe]) return ColumnOfSide(kProbe, *text.whole, kind, names);
+  if (whole[kBuild]) return ColumnOfSide(kBuild, *text.whole, kind, names);
   if (!text.side.empty()) return ColumnOfSide(text.side == "probe" ? kProbe : kBuild, text.name, kind, names);
-  return CommandError(UnknownWord("column", QuoteName(text.whole), SelectableColumns(kind, names)));
+  return CommandError(UnknownWord("column", QuoteName(*text.whole), SelectableColumns(kind, names)));
 }
 
 absl::StatusOr<std::vector<ResultColumn>> AllColumns(JoinKind kind, const Names& names) {
@@ -211,7 +210,7 @@ absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJo
   std::shared_ptr<arrow::DataType> type = CommonKeyType(probe->type(), build->type());
   if (type == nullptr) {
     return CommandError("keys of types that do not compare: " + TypesText(key.names, inputs) +
-                        "; accepted: the same type, two integers that one integer type holds, numbers with floats, "
+                        "; accepted: the same type, integers and decimals, integers and floats, "
                         "strings with strings");
   }
   if (type->id() == arrow::Type::NA) type = arrow::utf8();  // neither side has a value
@@ -257,7 +256,7 @@ absl::Status AddResidual(const ResidualColumns& residual, InputColumns (&inputs)
   std::shared_ptr<arrow::DataType> type = CommonKeyType(probe->type(), build->type());
   if (type == nullptr) {
     return CommandError("residual on types that do not compare: " + TypesText(residual.names, inputs) +
-                        "; accepted: the same type, two integers that one integer type holds, numbers with floats");
+                        "; accepted: the same type, integers and decimals, integers and floats");
   }
   type = type->id() == arrow::Type::NA ? arrow::boolean() : DecodedType(type);
   ResidualSpec spec;

@@ -34,6 +34,7 @@
 #include "codegen/tier/tier.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
+#include "tools/quern/files/output_file.h"
 #include "tools/quern/files/reading_memory.h"
 #include "tools/quern/files/table_io.h"
 #include "tools/quern/files/table_print.h"

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables to files. Parquet gets row groups of 1 Mi rows and Arrow's schema, so that types survive a round trip. CSV has
+// texts for what Arrow's CSV writer does not support: decimals, views, and bytes that are not text.
+#include "tools/quern/files/write_table.h"
+
+#include <arrow/api.h>
+#include <arrow/compute/api.h>
+#include <arrow/csv/api.h>
+#include <arrow/io/api.h>
+#include <arrow/ipc/api.h>
+#include <parquet/arrow/writer.h>
+
+#include <cstdio>
+#include <string>
+
+namespace quern::cli {
+namespace {
+
+using TablePointer = std::shared_ptr<arrow::Table>;
+
+arrow::Status WriteParquet(const TablePointer& table, const std::shared_ptr<arrow::io::OutputStream>& stream) {
+  parquet::ArrowWriterProperties::Builder arrow_properties;
+  arrow_properties.store_schema();
+  constexpr int64_t kRowGroupRows = 1 << 20;
+  return parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), stream, kRowGroupRows,
+                                    parquet::default_writer_properties(), arrow_properties.build());
+}
+
+// Bytes that are not text, as DuckDB writes them to CSV: \x00 for everything but printable ASCII.
+arrow::Result<std::shared_ptr<arrow::Array>> BinaryText(const arrow::ChunkedArray& column) {
+  arrow::LargeStringBuilder builder;
+  for (int64_t row = 0; row < column.length(); ++row) {
+    ARROW_ASSIGN_OR_RAISE(const auto scalar, column.GetScalar(row));
+    if (!scalar->is_valid) {
+      ARROW_RETURN_NOT_OK(builder.AppendNull());
+      continue;
+    }
+    std::string text;
+    for (const char c : static_cast<const arrow::BaseBinaryScalar&>(*scalar).view()) {
+      char hex[8];
+      std::snprintf(hex, sizeof hex, "\\x%02X", static_cast<unsigned char>(c));
+      text += c >= 0x20 && c < 0x7f && c != '\\' ? std::string(1, c) : std::string(hex);
+    }
+    ARROW_RETURN_NOT_OK(builder.Append(text));
+  }
+  return builder.Finish();
+}
+
+bool IsBinary(arrow::Type::type id) {
+  return id == arrow::Type::BINARY || id == arrow::Type::LARGE_BINARY || id == arrow::Type::BINARY_VIEW ||
+         id == arrow::Type::FIXED_SIZE_BINARY;
+}
+
+// Arrow's CSV writer supports fewer types than Arrow's casts to utf8, and treats binary columns as text.
+arrow::Result<TablePointer> CsvTable(TablePointer table) {
+  for (int i = 0; i < table->num_columns(); ++i) {
+    const arrow::Type::type id = table->field(i)->type()->id();
+    if (id != arrow::Type::STRING_VIEW && !arrow::is_decimal(id) && !IsBinary(id)) continue;
+    std::shared_ptr<arrow::ChunkedArray> text;
+    if (IsBinary(id)) {
+      ARROW_ASSIGN_OR_RAISE(const auto array, BinaryText(*table->column(i)));
+      text = std::make_shared<arrow::ChunkedArray>(array);
+    } else {
+      ARROW_ASSIGN_OR_RAISE(const arrow::Datum cast, arrow::compute::Cast(table->column(i), arrow::large_utf8()));
+      text = cast.chunked_array();
+    }
+    ARROW_ASSIGN_OR_RAISE(table, table->SetColumn(i, arrow::field(table->field(i)->name(), text->type()), text));
+  }
+  return table;
+}
+
+arrow::Status WriteCsv(const TablePointer& table, const std::shared_ptr<arrow::io::OutputStream>& stream) {
+  ARROW_ASSIGN_OR_RAISE(const TablePointer text, CsvTable(table));
+  return arrow::csv::WriteCSV(*text, arrow::csv::WriteOptions::Defaults(), stream.get());
+}
+
+arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow::io::OutputStream>& stream) {
+  ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(stream, table->schema()));
+  ARROW_RETURN_NOT_OK(writer->WriteTable(*table));
+  return writer->Close();
+}
+
+}  // namespace
+
+arrow::Status WriteTableTo(const TablePointer& table, FileFormat format, int descriptor) {
+  ARROW_ASSIGN_OR_RAISE(const auto stream, arrow::io::FileOutputStream::Open(descriptor));
+  switch (format) {
+    case FileFormat::kParquet: ARROW_RETURN_NOT_OK(WriteParquet(table, stream)); break;
+    case FileFormat::kCsv: ARROW_RETURN_NOT_OK(WriteCsv(table, stream)); break;
+    case FileFormat::kArrow: ARROW_RETURN_NOT_OK(WriteArrow(table, stream)); break;
+  }
+  return stream->Close();
+}
+
+}  // namespace quern::cli

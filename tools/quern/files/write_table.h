@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a table in each of the file formats.
+#ifndef QUERN_TOOLS_FILES_WRITE_TABLE_H_
+#define QUERN_TOOLS_FILES_WRITE_TABLE_H_
+
+#include <memory>
+
+#include "tools/quern/files/table_io.h"
+
+namespace quern::cli {
+
+// Writes to an open file. *Ownership*: closes the descriptor, also on errors. The Parquet library may throw
+// parquet::ParquetException.
+arrow::Status WriteTableTo(const std::shared_ptr<arrow::Table>& table, FileFormat format, int descriptor);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FILES_WRITE_TABLE_H_
