@@ -114,6 +114,10 @@ class TargetLease {
       }
     }
     QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(host));
+    {
+      std::lock_guard<std::mutex> lock(Mutex());
+      Idle().reserve(++NumMade());  // room for all: giving one back must not allocate
+    }
     return TargetLease(std::move(target));
   }
   TargetLease(TargetLease&&) = default;
@@ -131,6 +135,10 @@ class TargetLease {
   static std::mutex& Mutex() {
     static auto* mutex = new std::mutex;
     return *mutex;
+  }
+  static size_t& NumMade() {
+    static size_t num_made = 0;
+    return num_made;
   }
   static Targets& Idle() {
     static auto* idle = new Targets;
