@@ -15,6 +15,7 @@
 #include <map>
 #include <vector>
 
+#include "codegen/base/llvm_memory.h"
 #include "codegen/machine/target_machine.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -42,6 +43,7 @@ namespace {
 // its functions are filled in, and another thread may be looking up a target.
 void InitialiseTargets() {
   static const bool done = [] {
+    ThrowWhereLlvmIsRefusedMemory();
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

@@ -34,11 +34,12 @@ void TellAndDie(int number) {
   raise(number);
 }
 
+bool RefusesAll() { return std::getenv("QUERN_TEST_ALL_REFUSALS") != nullptr; }
+
 // The requests that are refused, of `count`: all of the first ones, then each step-th.
 std::vector<uint64_t> Chosen(uint64_t count) {
-  static const bool all = std::getenv("QUERN_TEST_ALL_REFUSALS") != nullptr;
   std::vector<uint64_t> chosen;
-  const uint64_t step = all || count <= kFewRequests ? 1 : 2 * (count - kFewRequests / 2) / kFewRequests + 1;
+  const uint64_t step = RefusesAll() || count <= kFewRequests ? 1 : 2 * (count - kFewRequests / 2) / kFewRequests + 1;
   for (uint64_t n = 1; n <= count; n += n < kFewRequests / 2 ? 1 : step) chosen.push_back(n);
   return chosen;
 }
