@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -30,6 +31,7 @@
 #include "codegen/llvm/code_memory.h"
 #include "codegen/llvm/diagnostics.h"
 #include "codegen/llvm/jit.h"
+#include "codegen/llvm/left_on_exception.h"
 #include "codegen/llvm/module.h"
 #include "codegen/llvm/template_library.h"
 #include "codegen/machine/profile.h"
@@ -120,12 +122,20 @@ class TargetLease {
       }
     }
     QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(host));
+    {
+      std::lock_guard<ForkSafeMutex> lock(idle_mutex);
+      Idle().reserve(++NumMade());  // room for all: giving one back must not allocate
+    }
     return TargetLease(std::move(target));
   }
   TargetLease(TargetLease&&) = default;
   TargetLease& operator=(TargetLease&&) = delete;
   ~TargetLease() {
     if (target_ == nullptr) return;
+    if (std::uncaught_exceptions() > begun_) {  // as LeftOnException
+      static_cast<void>(target_.release());
+      return;
+    }
     std::lock_guard<ForkSafeMutex> lock(idle_mutex);
     Idle().push_back(std::move(target_));
   }
@@ -134,12 +144,17 @@ class TargetLease {
  private:
   using Targets = std::vector<std::unique_ptr<llvm::TargetMachine>>;
   explicit TargetLease(std::unique_ptr<llvm::TargetMachine> target) : target_(std::move(target)) {}
+  static size_t& NumMade() {
+    static size_t num_made = 0;
+    return num_made;
+  }
   static Targets& Idle() {
     const NoFork no_fork;  // the first call makes them
     static auto* idle = new Targets;
     return *idle;
   }
   std::unique_ptr<llvm::TargetMachine> target_;
+  int begun_ = std::uncaught_exceptions();
 };
 
 // Called between two stages: an error if this thread should stop compiling.
@@ -147,8 +162,8 @@ absl::Status CheckGoOn(const std::atomic<bool>& stop) {
   return stop ? absl::CancelledError("compilation stopped: the process ends; accepted: none") : absl::OkStatus();
 }
 
-// Checks that there is memory for a compilation, since LLVM aborts the process when an allocation fails. A compilation
-// takes 10 to 30 MiB.
+// Checks that there is memory for a compilation, which takes 10 to 30 MiB: a request that is refused within LLVM leaves
+// half-made objects behind (left_on_exception.h).
 absl::Status CheckMemory() {
   constexpr size_t kBytes = size_t{64} << 20;
   void* const probe = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -168,12 +183,14 @@ absl::StatusOr<std::string> MakeObject(const KernelPlan& plan, const KernelDescr
                                        const std::atomic<bool>& stop, CompileTimes* times) {
   QUERN_RETURN_IF_ERROR(CheckMemory());
   QUERN_RETURN_IF_ERROR(CheckGoOn(stop));
-  llvm::LLVMContext context;
-  context.setDiagnosticHandler(std::make_unique<Diagnostics>());
-  context.setDiscardValueNames(!HasStageFiles());  // dumps keep them for their readers
+  auto context = std::make_unique<llvm::LLVMContext>();
+  const LeftOnException left_context(&context);
+  context->setDiagnosticHandler(std::make_unique<Diagnostics>());
+  context->setDiscardValueNames(!HasStageFiles());  // dumps keep them for their readers
   QUERN_ASSIGN_OR_RETURN(TargetLease target, TargetLease::Take(machine));
   QUERN_ASSIGN_OR_RETURN(auto module,
-                         Instantiate(plan, descriptor, machine, target.get(), template_dir, &context, times));
+                         Instantiate(plan, descriptor, machine, target.get(), template_dir, context.get(), times));
+  const LeftOnException left_module(&module);
   if (HasStageFiles()) {
     module = OverrideModule(plan, key, *target.get(), std::move(module));
     DumpInstantiated(plan, key, *module);

@@ -19,6 +19,7 @@
 #include "codegen/base/process_end.h"
 
 #include <cstdlib>
+#include <new>
 
 // NOLINTBEGIN(readability-identifier-naming): the linker's name for it
 extern "C" int __wrap___cxa_atexit(void (*destructor)(void*), void* object, void* library);
@@ -29,7 +30,15 @@ extern "C" int __wrap___cxa_atexit(void (*)(void*), void*, void*) { return 0; }
 namespace quern {
 
 void AtProcessEnd(void (*handler)()) {
-  on_exit([](int, void* argument) { reinterpret_cast<void (*)()>(argument)(); }, reinterpret_cast<void*>(handler));
+  on_exit(
+      [](int, void* argument) {
+        try {
+          reinterpret_cast<void (*)()>(argument)();
+        } catch (const std::bad_alloc&) {  // the process ends all the same
+          return;
+        }
+      },
+      reinterpret_cast<void*>(handler));
 }
 
 }  // namespace quern

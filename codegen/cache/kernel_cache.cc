@@ -2,7 +2,7 @@
 // Single flight: the first thread that misses inserts an unfinished entry and compiles outside the lock; later threads
 // find the entry and wait for it. A compilation that fails removes its entry, so that the next caller tries again.
 // Compiling must not end by an exception (LLVM and the standard library allocate): the threads that wait would wait for
-// ever.
+// ever. So whatever an entry needs in the order of use is allocated before the entry can be found.
 #include "codegen/cache/kernel_cache.h"
 
 #include <exception>
@@ -19,9 +19,10 @@ absl::StatusOr<std::shared_ptr<const Kernel>> MakeOrStatus(const KernelCache::Ma
   try {
     return make();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory: while compiling; accepted: what the system has free");
+    return OutOfMemory();
   } catch (const std::exception& thrown) {
-    return Internal("exception while compiling: " + std::string(thrown.what()) + "; accepted: none");
+    return WithoutBadAlloc(
+        [&] { return Internal("exception while compiling: " + std::string(thrown.what()) + "; accepted: none"); });
   }
 }
 
@@ -45,10 +46,10 @@ void KernelCache::AfterForkInChild() {
 
 absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, const Make& make) {
   std::shared_ptr<Entry> entry;
+  std::list<std::string> place;  // of the entry in the order
   {
     std::unique_lock<ForkSafeMutex> lock(mutex_);
-    auto [at, inserted] = entries_.try_emplace(key);
-    if (!inserted) {
+    if (const auto at = entries_.find(key); at != entries_.end()) {
       entry = at->second;
       done_.wait(lock, [&] { return entry->done; });
       if (!entry->error.ok()) return entry->error;
@@ -58,11 +59,13 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
       if (still != entries_.end() && still->second == entry) Touch(entry.get());
       return CompiledKernel{entry->kernel, CacheOutcome::kMemory, ""};
     }
-    entry = at->second = std::make_shared<Entry>();
+    place.push_front(key);
+    entry = std::make_shared<Entry>();
+    entries_.emplace(key, entry);
     ++stats_.misses;
   }
   absl::StatusOr<std::shared_ptr<const Kernel>> made = MakeOrStatus(make);
-  std::vector<std::shared_ptr<Entry>> evicted;
+  Evicted evicted;
   std::lock_guard<ForkSafeMutex> lock(mutex_);
   entry->done = true;
   done_.notify_all();
@@ -75,7 +78,7 @@ absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, c
   entry->kernel = *std::move(made);
   const auto at = entries_.find(key);
   if (at != entries_.end() && at->second == entry) {  // not cleared meanwhile
-    order_.push_front(key);
+    order_.splice(order_.begin(), place);
     entry->used = order_.begin();
     ++stats_.kernels;
     stats_.code_bytes += entry->kernel->page_bytes;
@@ -96,7 +99,10 @@ std::shared_ptr<const Kernel> KernelCache::FindByName(const std::string& name) {
 void KernelCache::Name(const std::string& name, const std::shared_ptr<Entry>& entry) {
   constexpr size_t kMaxNames = 16;  // a spec that is spelt in more ways is parsed each time
   if (entry->names.size() == kMaxNames) return;
-  if (names_.try_emplace(name, entry).second) entry->names.push_back(name);
+  // First what may fail: a name that its entry does not know would stay when the entry goes.
+  std::string own = name;
+  entry->names.reserve(kMaxNames);
+  if (names_.try_emplace(name, entry).second) entry->names.push_back(std::move(own));
 }
 
 void KernelCache::AddName(const std::string& name, const std::string& key) {
@@ -111,15 +117,16 @@ void KernelCache::AddAlias(const std::string& alias, const std::string& name) {
   if (at != names_.end()) Name(alias, std::shared_ptr<Entry>(at->second));
 }
 
-std::vector<std::shared_ptr<KernelCache::Entry>> KernelCache::Evict() {
-  std::vector<std::shared_ptr<Entry>> evicted;
+KernelCache::Evicted KernelCache::Evict() {
+  Evicted evicted;
   while (stats_.code_bytes > stats_.limit_bytes && !order_.empty()) {
     const auto victim = entries_.find(order_.back());
     stats_.code_bytes -= victim->second->kernel->page_bytes;
     --stats_.kernels;
     ++stats_.evictions;
     for (const std::string& name : victim->second->names) names_.erase(name);
-    evicted.push_back(std::move(victim->second));
+    victim->second->next = std::move(evicted.first);
+    evicted.first = std::move(victim->second);
     entries_.erase(victim);
     order_.pop_back();
   }
@@ -127,7 +134,7 @@ std::vector<std::shared_ptr<KernelCache::Entry>> KernelCache::Evict() {
 }
 
 void KernelCache::SetLimit(uint64_t code_bytes) {
-  std::vector<std::shared_ptr<Entry>> evicted;
+  Evicted evicted;
   std::lock_guard<ForkSafeMutex> lock(mutex_);
   stats_.limit_bytes = code_bytes;
   evicted = Evict();

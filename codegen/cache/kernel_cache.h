@@ -47,6 +47,18 @@ class KernelCache {
     bool done = false;
     std::list<std::string>::iterator used;
     std::vector<std::string> names;
+    std::shared_ptr<Entry> next;  // of those that are evicted together
+  };
+
+  // Evicted entries. A chain, because eviction must not allocate: the limit holds at all times.
+  struct Evicted {
+    Evicted() = default;
+    Evicted(Evicted&&) = default;
+    Evicted& operator=(Evicted&&) = default;
+    ~Evicted() {
+      while (first != nullptr) first = std::move(first->next);
+    }
+    std::shared_ptr<Entry> first;
   };
 
   void AfterForkInChild();
@@ -57,7 +69,7 @@ class KernelCache {
 
   // Removes the least recently used kernels until the limit holds. *Ownership*: the caller destroys them after it
   // releases the lock, since unmapping code takes longer than a thousand hits.
-  std::vector<std::shared_ptr<Entry>> Evict();
+  Evicted Evict();
 
   ForkSafeMutex mutex_;
   std::condition_variable_any done_;  // of any entry

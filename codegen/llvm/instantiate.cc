@@ -13,6 +13,7 @@
 #include "codegen/emit/emitter.h"
 #include "codegen/listeners/code_listener.h"
 #include "codegen/llvm/diagnostics.h"
+#include "codegen/llvm/left_on_exception.h"
 #include "codegen/llvm/module.h"
 #include "codegen/llvm/template_library.h"
 #include "llvm/ADT/STLExtras.h"
@@ -168,6 +169,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
                          LoadTemplate(plan.spec.op, machine, template_dir, context));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks,
                          Parse(BlocksName(plan.spec.op), machine, template_dir, /*lazily=*/true, context));
+  const LeftOnException left_module(&module), left_blocks(&blocks);
   const double loaded = NowMs();
   module->setModuleIdentifier(PrintSpec(plan.spec));
   module->setSourceFileName("ir-templates/" + std::string(TemplateName(plan.spec.op)) + ".cc");

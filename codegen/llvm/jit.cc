@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codegen/base/llvm_memory.h"
 #include "codegen/listeners/code_events.h"
 #include "codegen/llvm/code_memory.h"
 #include "llvm/ExecutionEngine/JITLink/JITLink.h"
@@ -214,6 +215,7 @@ struct CodeOwner {
 
 absl::StatusOr<LoadedCode> LoadObject(std::string_view object, const std::vector<std::string>& symbols,
                                       const std::string& spec) {
+  ThrowWhereLlvmIsRefusedMemory();  // a kernel on disk needs nothing else of LLVM
   const llvm::MemoryBufferRef bytes(llvm::StringRef(object.data(), object.size()), "kernel");
   // Outlives the graph: lookup results still hold names while `link` destroys the graph.
   const auto names = std::make_shared<orc::SymbolStringPool>();

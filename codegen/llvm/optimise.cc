@@ -14,8 +14,10 @@
 //
 //     quern dump asm 'join.inner keys=i64,utf8' --param passes=o3 --param codegen_level=3
 #include <chrono>
+#include <memory>
 
 #include "codegen/llvm/diagnostics.h"
+#include "codegen/llvm/left_on_exception.h"
 #include "codegen/llvm/module.h"
 #include "codegen/llvm/passes.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -71,6 +73,24 @@ absl::Status AddPasses(const PassChoice& choice, llvm::PassBuilder* builder, llv
   return absl::OkStatus();
 }
 
+// Passes and what they know of a module.
+struct Pipeline {
+  explicit Pipeline(llvm::TargetMachine* target) : builder(target) {
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(components);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, components, modules);
+  }
+
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  llvm::ModulePassManager passes;
+};
+
 // Receives the passes of code generation as LLVM adds them, and drops those that passes.def leaves out.
 class FilteredPasses : public llvm::legacy::PassManager {
  public:
@@ -113,19 +133,10 @@ PassChoice PassesOf(const KernelPlan& plan) {
 }
 
 absl::Status Optimise(llvm::Module* module, llvm::TargetMachine* target, const PassChoice& choice) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(target);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  llvm::ModulePassManager passes;
-  QUERN_RETURN_IF_ERROR(AddPasses(choice, &builder, &passes));
-  passes.run(*module, modules);
+  auto pipeline = std::make_unique<Pipeline>(target);
+  const LeftOnException left_pipeline(&pipeline);
+  QUERN_RETURN_IF_ERROR(AddPasses(choice, &pipeline->builder, &pipeline->passes));
+  pipeline->passes.run(*module, pipeline->modules);
   for (const llvm::Function& function : *module) {
     const llvm::StringRef name = function.getName();
     if (name.starts_with("quern_hole_") || name.starts_with("quern_block_")) {
@@ -138,14 +149,15 @@ absl::Status Optimise(llvm::Module* module, llvm::TargetMachine* target, const P
 absl::Status GenerateCode(llvm::Module* module, llvm::TargetMachine* target, CodeFormat format,
                           llvm::SmallVectorImpl<char>* out, const PassChoice& choice) {
   llvm::raw_svector_ostream stream(*out);
-  FilteredPasses passes(choice);
+  auto passes = std::make_unique<FilteredPasses>(choice);
+  const LeftOnException left_passes(&passes);
   target->setOptLevel(static_cast<llvm::CodeGenOptLevel>(choice.codegen_level));
   const auto type =
       format == CodeFormat::kObject ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
-  if (target->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true)) {
+  if (target->addPassesToEmitFile(*passes, stream, nullptr, type, /*DisableVerify=*/true)) {
     return Internal("cannot generate code: " + target->getTargetTriple().str() + "; accepted: x86-64, aarch64");
   }
-  passes.run(*module);
+  passes->run(*module);
   const std::string& errors = Diagnostics::ErrorsOf(module->getContext());
   if (!errors.empty()) return Internal("cannot generate code: " + errors + "; accepted: what the machine can do");
   return absl::OkStatus();

@@ -15,6 +15,7 @@
 #include <map>
 #include <vector>
 
+#include "codegen/base/llvm_memory.h"
 #include "codegen/machine/target_machine.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -44,6 +45,7 @@ namespace {
 void InitialiseTargets() {
   const NoFork no_fork;  // the first call does
   static const bool done = [] {
+    ThrowWhereLlvmIsRefusedMemory();
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

@@ -29,6 +29,7 @@
 #include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -104,6 +105,7 @@ struct CompileQueue::State {
       thread = std::thread([this] { Loop(this); });
       has_thread = true;
     } catch (const std::system_error&) {  // the limit of threads, or no memory for a stack
+    } catch (const std::bad_alloc&) {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return has_thread;

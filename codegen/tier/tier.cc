@@ -24,6 +24,7 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -31,6 +32,7 @@
 #include "codegen/tier/compile_queue.h"
 #include "codegen/tier/tier_policy.h"
 #include "runtime/base/fork_safety.h"
+#include "runtime/base/status.h"
 
 namespace quern {
 namespace {
@@ -66,8 +68,15 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
 
    private:
     static int64_t AsCount(uint64_t rows) { return static_cast<int64_t>(std::min<uint64_t>(rows, INT64_MAX)); }
+    // Whether to compile is no reason for a batch to fail: without memory it is decided after the next rows.
     void Due() override {
-      if (const auto tier = tier_.lock()) tier->RowsHaveCome();
+      const auto tier = tier_.lock();
+      if (tier == nullptr) return;
+      try {
+        tier->RowsHaveCome();
+      } catch (const std::bad_alloc&) {
+        SetAgain(std::max<uint64_t>(tier->first_rows_, 1));
+      }
     }
     const std::weak_ptr<Tier> tier_;
   };
@@ -75,7 +84,7 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
   void RowsHaveCome();
   void Begin();
   void Publish(const CompiledKernel& compiled);
-  void Fail(const absl::Status& status);
+  void Fail(std::string_view problem);
   // Moves from one stage to another; false if another thread did so first.
   bool Advance(Stage from, Stage to) { return stage_.compare_exchange_strong(from, to); }
   void EndWaits() {
@@ -159,11 +168,17 @@ void Tier::RowsHaveCome() {
 
 void Tier::Begin() {
   if (!Advance(Stage::kCounting, Stage::kWaiting)) return;
-  switch (CompileQueue::OfProcess().Add(shared_from_this())) {
+  Added added = Added::kEnding;
+  try {
+    added = CompileQueue::OfProcess().Add(shared_from_this());
+  } catch (const std::bad_alloc&) {
+    stage_ = Stage::kCounting;
+    throw;
+  }
+  switch (added) {
     case Added::kWaiting: break;
     case Added::kNoThread:
-      return Fail(absl::ResourceExhaustedError(
-          "no thread to compile on: the system started none; accepted: a higher limit of threads"));
+      return Fail("no thread to compile on: the system started none; accepted: a higher limit of threads");
     case Added::kEnding: return EndWaits();
   }
   if (!swap_waits_ || CompileQueue::OfProcess().RunIfWaiting(*this)) return;
@@ -176,13 +191,14 @@ void Tier::Run(const std::atomic<bool>& stop) {
   try {
     made = maker_->Make(stop);
   } catch (const std::bad_alloc&) {
-    made = absl::ResourceExhaustedError("out of memory: while compiling; accepted: what the system has free");
+    made = OutOfMemory();
   } catch (const std::exception& thrown) {
-    made = absl::InternalError("exception while compiling: " + std::string(thrown.what()) + "; accepted: none");
+    made = WithoutBadAlloc(
+        [&] { return Internal("exception while compiling: " + std::string(thrown.what()) + "; accepted: none"); });
   }
   if (stop) return EndWaits();
   if (made.ok()) return Publish(*made);
-  Fail(made.status());
+  Fail({made.status().message().data(), made.status().message().size()});
 }
 
 void Tier::Publish(const CompiledKernel& compiled) {
@@ -200,14 +216,23 @@ void Tier::Publish(const CompiledKernel& compiled) {
   TierTable::OfProcess().Drop(*this);
 }
 
-void Tier::Fail(const absl::Status& status) {
-  const std::string warning = "not compiled, running the generic kernel: " + std::string(status.message());
+// May run on the compile thread, from which nothing may be thrown.
+void Tier::Fail(std::string_view problem) {
+  std::string warning;
+  try {
+    warning = "not compiled, running the generic kernel: " + std::string(problem);
+  } catch (const std::bad_alloc&) {
+    warning = "out of memory";  // so short that it takes no allocation
+  }
   {
     std::lock_guard<ForkSafeMutex> lock(mutex_);
-    failure_ = warning;
+    failure_.swap(warning);
   }
   EndWaits();
-  WarnOnce(warning);
+  try {
+    WarnOnce(Failure());
+  } catch (const std::bad_alloc&) {  // the kernel still tells by its text
+  }
 }
 
 // The next batch decides again as the last one did.
@@ -259,9 +284,11 @@ std::shared_ptr<const Kernel> TierTable::Find(const std::string& name) {
 std::shared_ptr<const Kernel> TierTable::Keep(const std::string& name, const std::shared_ptr<const Kernel>& kernel) {
   std::shared_ptr<const Kernel> oldest;  // destroyed after the lock
   std::lock_guard<ForkSafeMutex> lock(state_->mutex);
+  std::list<const std::string*> place(1);  // allocated first: an entry without a place would stay for ever
   const auto [at, inserted] = state_->entries.try_emplace(name);
   if (!inserted) return at->second.kernel;
-  state_->order.push_front(&at->first);
+  place.front() = &at->first;
+  state_->order.splice(state_->order.begin(), place);
   at->second = {kernel, state_->order.begin()};
   if (state_->entries.size() > kMaxNames) {
     const auto victim = state_->entries.find(*state_->order.back());

@@ -23,10 +23,10 @@
 #include <cstring>
 #include <fstream>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "runtime/base/joined_threads.h"
 #include "runtime/base/status.h"
 
 namespace quern::tuning {
@@ -280,16 +280,13 @@ absl::Status OnThreads(uint32_t threads, const std::function<absl::Status(uint32
   const auto loop = [&](uint32_t thread) {
     ++num_ready;
     while (num_ready < threads && !gives_up) std::this_thread::yield();
-    if (!gives_up) statuses[thread] = run(thread);
+    if (!gives_up) statuses[thread] = WithoutBadAlloc([&] { return run(thread); });
   };
-  std::vector<std::thread> others;
-  try {
-    for (uint32_t thread = 1; thread < threads; ++thread) others.emplace_back(loop, thread);
-  } catch (const std::system_error&) {  // the system's limit of threads
-    gives_up = true;
-  }
+  JoinedThreads others;
+  for (uint32_t thread = 1; thread < threads && !gives_up; ++thread)
+    gives_up = !others.Start([&loop, thread] { loop(thread); });
   loop(0);
-  for (std::thread& other : others) other.join();
+  others.Join();
   if (gives_up)
     return absl::ResourceExhaustedError("threads of a tuning job: " + std::to_string(threads) + "; accepted: fewer");
   for (const absl::Status& status : statuses) QUERN_RETURN_IF_ERROR(status);

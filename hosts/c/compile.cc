@@ -148,10 +148,10 @@ const std::string* FindText(const KernelTexts& texts, std::string_view name) {
 
 const std::string* TextOf(const quern_kernel& handle, std::string_view name) {
   const KernelState state = StateOf(*handle.compiled.kernel);
-  const auto at = static_cast<size_t>(state);
-  const NoFork no_fork;
-  std::call_once(handle.texts_made[at], [&] { handle.texts[at] = MakeTexts(KernelIn(state, handle.compiled)); });
-  return FindText(handle.texts[at], name);
+  const std::lock_guard<ForkSafeMutex> lock(handle.texts_mutex);
+  std::unique_ptr<const KernelTexts>& texts = handle.texts[static_cast<size_t>(state)];
+  if (texts == nullptr) texts = std::make_unique<const KernelTexts>(MakeTexts(KernelIn(state, handle.compiled)));
+  return FindText(*texts, name);
 }
 
 quern_log_level LevelOf(LogLevel level) {

@@ -258,7 +258,7 @@ quern_status Boundary(quern_error* error, Body&& body) noexcept {
   try {
     return Report(body(), error);
   } catch (const std::bad_alloc&) {
-    return Report(QUERN_RESOURCE_EXHAUSTED, "out of memory: an allocation failed; accepted: more memory", error);
+    return Report(OutOfMemory(), error);
   } catch (const std::exception& thrown) {
     return Report(QUERN_INTERNAL, thrown.what(), error);
   } catch (...) {
@@ -281,9 +281,10 @@ void GetCounters(const Handle* handle, quern_counters* counters, Copy&& copy) {
 
 struct quern_kernel {
   quern::CompiledKernel compiled;
-  // One for each KernelState.
-  mutable std::array<std::once_flag, 3> texts_made;
-  mutable std::array<quern::c_abi::KernelTexts, 3> texts;
+  // One for each KernelState, made at the first request. No std::call_once: glibc ends the process where an exception
+  // passes through it and the memory to load its unwinder is refused.
+  mutable quern::ForkSafeMutex texts_mutex;
+  mutable std::array<std::unique_ptr<const quern::c_abi::KernelTexts>, 3> texts;
 };
 
 struct quern_join {

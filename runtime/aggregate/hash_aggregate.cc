@@ -55,12 +55,12 @@ HashAggregate::HashAggregate(std::shared_ptr<const AggregateDescriptor> descript
 
 HashAggregate::~HashAggregate() {
   if (observer_ == nullptr || !finalised_) return;
-  JobSummary job;
-  job.keys = stats_.num_groups;
-  job.table_bytes = stats_.table_bytes;
-  job.ns = counters().ns;
-  job.layout = stats_.layout;
-  observer_->End(std::move(job));
+  observer_->EndJob([this](JobSummary* job) {
+    job->keys = stats_.num_groups;
+    job->table_bytes = stats_.table_bytes;
+    job->ns = counters().ns;
+    job->layout = stats_.layout;
+  });
 }
 
 uint64_t HashAggregate::num_groups_so_far() const {

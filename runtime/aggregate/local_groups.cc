@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "runtime/aggregate/group_states.h"
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
@@ -136,6 +137,7 @@ absl::Status LocalGroups::Append(const BatchView& batch, uint64_t first_row_id) 
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
   const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch)};
+  const RefusedCalls refused;
   uint32_t n = 0;
   for (uint64_t done = 0; done < batch.num_rows; done += n) {
     n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
@@ -145,6 +147,7 @@ absl::Status LocalGroups::Append(const BatchView& batch, uint64_t first_row_id) 
     num_rows_ += n;
   }
   CountTable();
+  QUERN_RETURN_IF_ERROR(refused.status());
   return CheckPays();
 }
 
@@ -160,6 +163,7 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
   const Batch rows = {batch, keys.data(), 0, false};
+  const RefusedCalls refused;
   const uint32_t block = context_.descriptor->group()->batch_rows;
   uint8_t* tuples[kMaxBatchRows];
   for (uint64_t done = 0; done < batch.num_rows; done += block) {
@@ -172,7 +176,7 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
     num_rows_ += n;
   }
   CountTable();
-  return absl::OkStatus();
+  return refused.status();
 }
 
 absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {

@@ -35,7 +35,13 @@ const char* TierText(const Counters& counters) {
 // ---- blocks ----
 
 CounterBlock::CounterBlock(std::shared_ptr<CounterSet> set) : set_(std::move(set)) {
-  for (CounterSet* s = set_.get(); s != nullptr; s = s->parent_.get()) s->Enter(this);
+  CounterSet* s = set_.get();
+  try {
+    for (; s != nullptr; s = s->parent_.get()) s->Enter(this);
+  } catch (...) {  // the destructor of what was never made does not run
+    for (CounterSet* entered = set_.get(); entered != s; entered = entered->parent_.get()) entered->Leave(this);
+    throw;
+  }
 }
 
 CounterBlock::~CounterBlock() {

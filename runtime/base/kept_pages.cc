@@ -19,6 +19,8 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <new>
+#include <utility>
 
 namespace quern {
 namespace {
@@ -53,10 +55,8 @@ uint8_t* KeptPages::Take(uint64_t bytes) {
   for (auto range = ranges_.begin(); range != ranges_.end(); ++range)
     if (range->second >= bytes && (best == ranges_.end() || range->second < best->second)) best = range;
   if (best == ranges_.end()) return nullptr;
-  const auto [begin, length] = *best;
-  ranges_.erase(best);
-  if (length > bytes) ranges_.emplace(begin + bytes, length - bytes);
-  bytes_ -= bytes;
+  const uint64_t begin = best->first;
+  TakeFront(best, bytes);
   return static_cast<uint8_t*>(AddressOf(begin));
 }
 
@@ -65,7 +65,7 @@ uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
   uint64_t moved = 0;
   // Page by page: adjacent pages may come from several mappings, and one call moves only one mapping.
   while (moved < bytes && !ranges_.empty()) {
-    const auto [begin, length] = *ranges_.begin();
+    const uint64_t begin = ranges_.begin()->first;
     void* const at = to + moved;
     if (mremap(AddressOf(begin), kPageBytes, kPageBytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at) {
       // The previous contents may be gone by then.
@@ -73,39 +73,52 @@ uint64_t KeptPages::MoveTo(uint8_t* to, uint64_t bytes) {
           mmap(at, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
       break;
     }
-    ranges_.erase(ranges_.begin());
-    if (length > kPageBytes) ranges_.emplace(begin + kPageBytes, length - kPageBytes);
-    bytes_ -= kPageBytes;
+    TakeFront(ranges_.begin(), kPageBytes);
     moved += kPageBytes;
   }
   return moved;
 }
 
 void KeptPages::Give(uint8_t* pages, uint64_t bytes) {
-  std::unique_lock<ForkSafeMutex> lock(mutex_);
-  bool is_kept = bytes <= most_bytes_ - bytes_;
+  if (!Keep(pages, bytes)) munmap(pages, bytes);
+}
+
+bool KeptPages::Keep(uint8_t* pages, uint64_t bytes) {
+  const std::lock_guard<ForkSafeMutex> lock(mutex_);
+  if (bytes > most_bytes_ - bytes_) return false;
 #if defined(MADV_FREE)
-  is_kept = is_kept && madvise(pages, bytes, MADV_FREE) == 0;
+  if (madvise(pages, bytes, MADV_FREE) != 0) return false;
 #else
-  is_kept = false;
+  return false;
 #endif
-  if (!is_kept) {
-    lock.unlock();
-    munmap(pages, bytes);
-    return;
+  auto range = ranges_.end();
+  try {
+    range = ranges_.emplace(reinterpret_cast<uint64_t>(pages), bytes).first;
+  } catch (const std::bad_alloc&) {  // buffers are released by destructors, from which nothing may be thrown
+    return false;
   }
   bytes_ += bytes;
-  auto [range, is_new] = ranges_.emplace(reinterpret_cast<uint64_t>(pages), bytes);
   const auto after = std::next(range);
   if (after != ranges_.end() && range->first + range->second == after->first) {
     range->second += after->second;
     ranges_.erase(after);
   }
-  if (range == ranges_.begin()) return;
+  if (range == ranges_.begin()) return true;
   const auto before = std::prev(range);
-  if (before->first + before->second != range->first) return;
+  if (before->first + before->second != range->first) return true;
   before->second += range->second;
   ranges_.erase(range);
+  return true;
+}
+
+// Called with the mutex held. The node of the map stays, so that nothing is allocated: pages must not be lost.
+void KeptPages::TakeFront(std::map<uint64_t, uint64_t>::iterator range, uint64_t bytes) {
+  auto node = ranges_.extract(range);
+  bytes_ -= bytes;
+  if (node.mapped() == bytes) return;
+  node.key() += bytes;
+  node.mapped() -= bytes;
+  ranges_.insert(std::move(node));
 }
 
 void KeptPages::Clear() {

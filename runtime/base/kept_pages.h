@@ -32,13 +32,16 @@ class KeptPages {
   // Moves kept pages to `to`, a multiple of kPageBytes in the caller's mapping; returns how many bytes, at most
   // `bytes`, are there now, with arbitrary contents. *Cost*: a system call for each page; nothing is copied.
   uint64_t MoveTo(uint8_t* to, uint64_t bytes);
-  // Keeps the pages, or unmaps them if that would exceed the limit.
+  // Keeps the pages, or unmaps them if that would exceed the limit or nothing can be allocated.
   void Give(uint8_t* pages, uint64_t bytes);
   // Unmaps all kept pages.
   void Clear();
   uint64_t bytes() const;
 
  private:
+  // False, and nothing is changed, where the pages cannot be kept.
+  bool Keep(uint8_t* pages, uint64_t bytes);
+  void TakeFront(std::map<uint64_t, uint64_t>::iterator range, uint64_t bytes);
   void UnmapAll();
 
   mutable ForkSafeMutex mutex_;

@@ -233,8 +233,8 @@ absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
     const uint64_t grown = std::clamp(bytes_, least, kLargestBytes);
     absl::StatusOr<HugeBuffer> buffer = HugeBuffer::Allocate(budget_, std::max(bytes, grown), huge_pages_, contents_);
     if (!buffer.ok()) return buffer.status();
-    bytes_ += buffer->bytes();
     buffers_.push_back(*std::move(buffer));
+    bytes_ += buffers_.back().bytes();
     used_bytes_ = 0;
   }
   uint8_t* const piece = buffers_.back().data() + used_bytes_;

@@ -2,26 +2,26 @@
 // A phase of 64 tasks with 3 threads: each thread takes the next number under the mutex, runs the task without it, and
 // returns. A thread that finds no number left waits, or, if no task is running, begins the next phase. A task takes
 // hundreds of microseconds, so contention for the mutex is negligible.
+//
+// A task that runs out of memory ends the work like one that fails; its status allocates nothing (status.h).
 #include "runtime/base/shared_work.h"
 
 #include <algorithm>
 #include <atomic>
-#include <new>
-#include <system_error>
-#include <thread>
 #include <utility>
-#include <vector>
+
+#include "runtime/base/joined_threads.h"
+#include "runtime/base/refused_calls.h"
+#include "runtime/base/status.h"
 
 namespace quern {
 namespace {
 
-template <class Body>
-absl::Status WithoutExceptions(Body&& body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free");
-  }
+template <class Task>
+absl::Status RunTask(const Task& task) {
+  const RefusedCalls refused;
+  absl::Status status = WithoutBadAlloc(task);
+  return status.ok() ? refused.status() : status;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ absl::Status WithoutExceptions(Body&& body) {
 bool SharedWork::BeginPhase() {
   while (!ended_ && next_task_ == phase_.num_tasks) {
     absl::StatusOr<std::optional<Phase>> next = std::optional<Phase>();
-    status_ = WithoutExceptions([&] {
+    status_ = RunTask([&] {
       next = next_();
       return next.status();
     });
@@ -54,7 +54,7 @@ absl::Status SharedWork::RunTasks() {
     const uint64_t task = next_task_++;
     ++num_running_;
     lock.unlock();
-    absl::Status status = WithoutExceptions([&] { return phase_.run(task); });
+    absl::Status status = RunTask([&] { return phase_.run(task); });
     lock.lock();
     --num_running_;
     if (!status.ok() && status_.ok()) {
@@ -80,22 +80,19 @@ absl::Status RunMorsels(uint32_t threads, uint64_t num_tasks,
   absl::Status first;
   const auto work = [&](uint32_t thread) {
     for (uint64_t task = next++; task < num_tasks && !failed; task = next++) {
-      absl::Status status = WithoutExceptions([&] { return run(thread, task); });
+      absl::Status status = RunTask([&] { return run(thread, task); });
       if (status.ok()) continue;
       const std::lock_guard<std::mutex> lock(mutex);
       if (!failed.exchange(true)) first = std::move(status);
     }
   };
-  std::vector<std::thread> others;
-  while (others.size() + 1 < std::min<uint64_t>(std::max(threads, 1u), num_tasks)) {
-    try {
-      others.emplace_back(work, static_cast<uint32_t>(others.size()) + 1);
-    } catch (const std::system_error&) {
-      break;
-    }
+  const uint64_t wanted = std::min<uint64_t>(std::max(threads, 1u), num_tasks);
+  JoinedThreads others;
+  while (others.size() + 1 < wanted &&
+         others.Start([&work, thread = static_cast<uint32_t>(others.size()) + 1] { work(thread); })) {
   }
   work(0);
-  for (std::thread& thread : others) thread.join();
+  others.Join();
   return first;
 }
 

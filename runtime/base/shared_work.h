@@ -48,7 +48,7 @@ class SharedWork {
 // Runs tasks 0 .. num_tasks-1 on up to `threads` threads, the calling one among them: for callers without threads of
 // their own. `run` gets the number of the thread (below `threads`) and of the task. Tasks are taken in order from a
 // counter; after an error no further task begins. *Errors*: the first failed task's. Where the system has no more
-// threads, fewer run.
+// threads, or no memory for one, fewer run.
 absl::Status RunMorsels(uint32_t threads, uint64_t num_tasks,
                         const std::function<absl::Status(uint32_t thread, uint64_t task)>& run);
 

@@ -1,9 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values in messages. A message is one line of printable ASCII whatever the value was, since it may go to logs and
 // terminals: "i6\x015"; a megabyte of nonsense is cut to its first 80 bytes.
+//
+// A status with a text takes two allocations, so a handler of std::bad_alloc that made one would throw again, and on a
+// thread of the library that ends the process. Such handlers return a copy of OutOfMemory().
 #include "runtime/base/status.h"
 
 namespace quern {
+namespace {
+
+// Without its text where there is no memory for it: a status that is a code alone allocates nothing. Never destroyed,
+// since threads may still run when the process ends.
+const absl::Status* MakeOutOfMemory() noexcept {
+  alignas(absl::Status) static unsigned char place[sizeof(absl::Status)];
+  try {
+    return new (place) absl::Status(absl::StatusCode::kResourceExhausted,
+                                    "out of memory: an allocation failed; accepted: what the system has free");
+  } catch (const std::bad_alloc&) {
+    return new (place) absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
+}
+
+const absl::Status* const kOutOfMemory = MakeOutOfMemory();
+
+}  // namespace
+
+const absl::Status& OutOfMemory() noexcept { return *kOutOfMemory; }
 
 std::string Show(std::string_view value) {
   constexpr size_t kMaxShownBytes = 80;

@@ -3,6 +3,7 @@
 #ifndef QUERN_RUNTIME_BASE_STATUS_H_
 #define QUERN_RUNTIME_BASE_STATUS_H_
 
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,6 +29,20 @@ namespace quern {
 
 inline absl::Status InvalidArgument(const std::string& text) { return absl::InvalidArgumentError(text); }
 inline absl::Status Internal(const std::string& text) { return absl::InternalError(text); }
+
+// The status of an allocation that failed, for handlers that must not allocate: it is made when the library is loaded,
+// and a copy only counts a reference. *Threads*: any.
+const absl::Status& OutOfMemory() noexcept;
+
+// Runs `body`, which returns an absl::Status; OutOfMemory() where an allocation fails in it.
+template <class Body>
+absl::Status WithoutBadAlloc(Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  }
+}
 
 // A value as messages show it: one line, printable, not too long.
 std::string Show(std::string_view value);

@@ -10,8 +10,10 @@
 #include "runtime/blocks/filter_leaves.h"
 
 #include <algorithm>
+#include <new>
 #include <type_traits>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/filter_set.h"
 #include "runtime/blocks/filter_strings.h"
@@ -192,18 +194,30 @@ void AskNewValues(const LeafRows& r, const uint32_t* at, std::vector<uint8_t>* t
   }
 }
 
+// The results of a leaf, with room for row `most` of the dictionary. Null where there is no memory for them: generated
+// code calls this, and nothing may be thrown through it.
+std::vector<uint8_t>* TruthsOf(FilterMemo* memo, uint32_t leaf, uint64_t most) {
+  try {
+    if (memo->truths.size() <= leaf) memo->truths.resize(leaf + 1);
+    std::vector<uint8_t>& truths = memo->truths[leaf];
+    if (truths.size() <= most) truths.resize(std::max<size_t>(most + 1, truths.size() * 2));
+    return &truths;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 void TestDictionary(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& r) {
   uint32_t at[kMaxBatchRows];
   const uint64_t most = Translate(r, at);
   auto* memo = static_cast<FilterMemo*>(args->memo);
-  if (memo == nullptr || most > kMaxMemoRows * std::max<uint64_t>(args->num_rows, 64)) {
+  const bool is_remembered = memo != nullptr && most <= kMaxMemoRows * std::max<uint64_t>(args->num_rows, 64);
+  std::vector<uint8_t>* const truths = is_remembered ? TruthsOf(memo, leaf, most) : nullptr;
+  if (truths == nullptr) {
     return TestValues({r.leaf, r.column->dictionary, nullptr, 0, at, r.n, r.mask, r.prefetches});
   }
-  if (memo->truths.size() <= leaf) memo->truths.resize(leaf + 1);
-  std::vector<uint8_t>& truths = memo->truths[leaf];
-  if (truths.size() <= most) truths.resize(std::max<size_t>(most + 1, truths.size() * 2));
-  AskNewValues(r, at, &truths);
-  b::TestRows(r.mask, r.n, false, [&](uint32_t i) { return truths[at[i]] == FilterMemo::kTrue; });
+  AskNewValues(r, at, truths);
+  b::TestRows(r.mask, r.n, false, [&](uint32_t i) { return (*truths)[at[i]] == FilterMemo::kTrue; });
 }
 
 }  // namespace
@@ -231,7 +245,10 @@ using namespace quern;  // NOLINT: the calls below are C symbols that use the co
 extern "C" {
 
 void quern_rt_filter_leaf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32_t n, uint64_t* mask) {
-  TestLeafRows(args, leaf, RowsOf(args, leaf, first, n, mask));
+  OrNoted(0, [&] {
+    TestLeafRows(args, leaf, RowsOf(args, leaf, first, n, mask));
+    return 0;
+  });
 }
 
 bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* constants, uint32_t first,
@@ -247,7 +264,7 @@ bool quern_rt_filter_parts(const uint8_t* p, const uint8_t* end, const uint8_t* 
 
 int32_t quern_rt_filter_compare(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
                                 CollationRule rule) {
-  return CompareStrings({a, a_length}, {b, b_length}, rule);
+  return OrNoted(0, [&] { return CompareStrings({a, a_length}, {b, b_length}, rule); });
 }
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The out-of-line blocks (out_of_line_blocks.def lists them and says why), compiled with the library: each is the
 // function of blocks.h under the name to which generated code links.
+#include "runtime/base/refused_calls.h"
 #include "runtime/blocks/block_signatures.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/encode.h"
@@ -15,7 +16,8 @@ int32_t quern_rt_order_string(const uint8_t* a, const uint8_t* b, CollationRule 
     x = b::TrimSpaces(x);
     y = b::TrimSpaces(y);
   }
-  return (rule & kWeighsOrder) != 0 ? quern::CompareStrings(x, y, rule) : b::OrderBytes(x, y, 0, rule);
+  if ((rule & kWeighsOrder) == 0) return b::OrderBytes(x, y, 0, rule);
+  return quern::OrNoted(0, [&] { return quern::CompareStrings(x, y, rule); });
 }
 
 void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
@@ -26,8 +28,13 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
   void quern_rt_encode_##text QUERN_ENCODE_PARAMETERS {                                              \
     b::EncodeColumn<kStorage, kPart>(column, first, rows, n, words, combine, nullable, shift, flip); \
   }
-#define QUERN_CALLED_BYTES(text, kStorage) \
-  void quern_rt_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { b::EncodeBytes<kStorage> QUERN_ENCODE_BYTES_ARGUMENTS; }
+#define QUERN_CALLED_BYTES(text, kStorage)                    \
+  void quern_rt_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { \
+    quern::OrNoted(0, [&] {                                   \
+      b::EncodeBytes<kStorage> QUERN_ENCODE_BYTES_ARGUMENTS;  \
+      return 0;                                               \
+    });                                                       \
+  }
 #define QUERN_CALLED_HASH(text, kStorage)                                                                \
   void quern_rt_hash_##text QUERN_HASH_PARAMETERS {                                                      \
     b::HashColumn<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width_or_distance); \

@@ -9,6 +9,7 @@
 //     'rök', 'RÖK'        weights                                 equal under utf8mb4_general_ci
 #include "runtime/collation/collate.h"
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/collation/collation.h"
 
 namespace quern {
@@ -38,7 +39,7 @@ Answer ComparePrintable(const uint8_t* x, const uint8_t* y, uint32_t n) {
 
 extern "C" {
 uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationRule rule) {
-  return quern::HashString({data, length}, rule);
+  return quern::OrNoted<uint64_t>(0, [&] { return quern::HashString({data, length}, rule); });
 }
 
 bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
@@ -50,6 +51,6 @@ bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t*
       if (answer != quern::Answer::kUnknown) return answer == quern::Answer::kEqual;
     }
   }
-  return quern::EqualStrings({a, a_length}, {b, b_length}, rule);
+  return quern::OrNoted(false, [&] { return quern::EqualStrings({a, a_length}, {b, b_length}, rule); });
 }
 }

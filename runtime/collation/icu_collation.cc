@@ -27,7 +27,10 @@
 #include <atomic>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <mutex>
+#include <new>
+#include <utility>
 #include <vector>
 #endif
 
@@ -73,6 +76,16 @@ std::atomic<const OpenCollation*>& SlotOf(Collation id) {
   }
 }
 
+Collation IdOf(const std::string& name) {
+  const uint64_t hash = blocks::HashBytes(reinterpret_cast<const uint8_t*>(name.data()), name.size());
+  return static_cast<Collation>(kFirstIcuCollation + hash % kFirstIcuCollation);
+}
+
+bool IsOpen(const std::string& name) {
+  const OpenCollation* const open = SlotOf(IdOf(name)).load(std::memory_order_acquire);
+  return open != nullptr && open->name == name;
+}
+
 const UCollator* CollatorOf(Collation id) { return SlotOf(id).load(std::memory_order_acquire)->collator; }
 
 absl::Status UnknownTag(std::string_view tag) {
@@ -89,16 +102,23 @@ struct Locale {
   char tag[kMaxTagBytes * 2];   // "de-u-co-phonebk"
 };
 
+// What a failure of ICU says about a tag.
+absl::Status FailureOf(std::string_view tag, UErrorCode code) {
+  return code == U_MEMORY_ALLOCATION_ERROR ? OutOfMemory() : UnknownTag(tag);
+}
+
 // ICU's forms of a tag; ICU must understand all of it.
-bool ReadTag(std::string_view tag, Locale* locale) {
-  if (tag.empty() || tag.size() > kMaxTagBytes || tag.find('\0') != std::string_view::npos) return false;
+absl::StatusOr<Locale> ReadTag(std::string_view tag) {
+  if (tag.empty() || tag.size() > kMaxTagBytes || tag.find('\0') != std::string_view::npos) return UnknownTag(tag);
   const std::string text(tag);
+  Locale locale;
   UErrorCode code = U_ZERO_ERROR;
   int32_t read = 0;
-  uloc_forLanguageTag(text.c_str(), locale->name, sizeof(locale->name), &read, &code);
-  if (code != U_ZERO_ERROR || read != static_cast<int32_t>(tag.size())) return false;
-  uloc_toLanguageTag(locale->name, locale->tag, sizeof(locale->tag), true, &code);
-  return code == U_ZERO_ERROR;
+  uloc_forLanguageTag(text.c_str(), locale.name, sizeof(locale.name), &read, &code);
+  if (code != U_ZERO_ERROR || read != static_cast<int32_t>(tag.size())) return FailureOf(tag, code);
+  uloc_toLanguageTag(locale.name, locale.tag, sizeof(locale.tag), true, &code);
+  if (code != U_ZERO_ERROR) return FailureOf(tag, code);
+  return locale;
 }
 
 std::string Keyword(const char* locale, const char* keyword) {
@@ -137,12 +157,13 @@ void UseOnce(const UCollator* collator) {
   ucol_strcollUTF8(collator, "a\u0301", -1, "\u00e1", -1, &code);
 }
 
+using OwnedCollator = std::unique_ptr<UCollator, decltype(&ucol_close)>;
+
 // Adds an opened collator, or finds the one that is there. Called with the mutex held.
-absl::StatusOr<Collation> Register(const std::string& name, Collation id, UCollator* collator) {
+absl::StatusOr<Collation> Register(const std::string& name, Collation id, OwnedCollator collator) {
   std::atomic<const OpenCollation*>& slot = SlotOf(id);
   const OpenCollation* const there = slot.load(std::memory_order_relaxed);
   if (there != nullptr || num_open == kMaxOpen) {
-    ucol_close(collator);
     if (there != nullptr && there->name == name) return id;
     if (there != nullptr)
       return InvalidArgument("collation of ICU whose number another one has: " + name + "; accepted: others than " +
@@ -150,7 +171,8 @@ absl::StatusOr<Collation> Register(const std::string& name, Collation id, UColla
     return InvalidArgument("too many collations of ICU: " + name + "; accepted: " + std::to_string(kMaxOpen) +
                            " in one process");
   }
-  auto* const open = new OpenCollation{name, {}, collator};
+  auto* const open = new OpenCollation{name, {}, nullptr};
+  open->collator = collator.release();
   open->row = {id, open->name, PadRule::kNoPad, Weights::kIcu, Weights::kIcu};
   ++num_open;
   slot.store(open, std::memory_order_release);
@@ -167,24 +189,19 @@ void IgnoreIcuFolder(std::string_view folder) {
 
 absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
   const NoFork no_fork;  // ICU has locks and tables of its own, which it makes at their first use
-  Locale locale;
-  if (!ReadTag(tag, &locale)) return UnknownTag(tag);
+  // A tag in ICU's own form is found without ICU, whose functions do not all tell when memory was refused to them.
+  const std::string given = std::string(kIcuPrefix) + std::string(tag);
+  if (IsOpen(given)) return IdOf(given);
+  QUERN_ASSIGN_OR_RETURN(const Locale locale, ReadTag(tag));
   const std::string name = std::string(kIcuPrefix) + locale.tag;
-  const uint64_t hash = blocks::HashBytes(reinterpret_cast<const uint8_t*>(name.data()), name.size());
-  const auto id = static_cast<Collation>(kFirstIcuCollation + hash % kFirstIcuCollation);
-  if (const OpenCollation* const open = SlotOf(id).load(std::memory_order_acquire);
-      open != nullptr && open->name == name)
-    return id;
+  if (IsOpen(name)) return IdOf(name);
   const std::lock_guard lock(open_mutex);
   UErrorCode code = U_ZERO_ERROR;
-  UCollator* const collator = ucol_open(locale.name, &code);
-  if (U_FAILURE(code)) return UnknownTag(tag);
-  if (!HasRules(collator, locale)) {
-    ucol_close(collator);
-    return UnknownTag(tag);
-  }
-  UseOnce(collator);
-  return Register(name, id, collator);
+  OwnedCollator collator(ucol_open(locale.name, &code), &ucol_close);
+  if (U_FAILURE(code)) return FailureOf(tag, code);
+  if (!HasRules(collator.get(), locale)) return UnknownTag(tag);
+  UseOnce(collator.get());
+  return Register(name, IdOf(name), std::move(collator));
 }
 
 const CollationRow* FindIcuRow(Collation id) {
@@ -217,7 +234,8 @@ void AppendIcuKey(Collation collation, blocks::Bytes s, std::string* key) {
     key->resize(begin + size);
     write();
   }
-  key->resize(begin + (size == 0 ? 0 : size - 1));  // without the zero that ends it
+  if (size == 0) throw std::bad_alloc();  // every key ends with a zero: ICU was refused memory
+  key->resize(begin + size - 1);
 }
 
 // Sort keys decide. ICU's own comparison, which is faster, does not always agree with them: under icu:und-u-ka-shifted,
@@ -229,9 +247,11 @@ int CompareIcu(Collation collation, blocks::Bytes a, blocks::Bytes b) {
     a.length = std::min(a.length, kMaxBytes);
     b.length = std::min(b.length, kMaxBytes);
     UErrorCode code = U_ZERO_ERROR;
-    return ucol_strcollUTF8(CollatorOf(collation), reinterpret_cast<const char*>(a.data),
-                            static_cast<int32_t>(a.length), reinterpret_cast<const char*>(b.data),
-                            static_cast<int32_t>(b.length), &code);
+    const UCollationResult order =
+        ucol_strcollUTF8(CollatorOf(collation), reinterpret_cast<const char*>(a.data), static_cast<int32_t>(a.length),
+                         reinterpret_cast<const char*>(b.data), static_cast<int32_t>(b.length), &code);
+    if (U_FAILURE(code)) throw std::bad_alloc();
+    return order;
   }
   std::string x, y;
   AppendIcuKey(collation, a, &x);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/base/cpu.h"
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/filter_leaves.h"
 
@@ -116,6 +117,7 @@ absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) 
   FilterMemo memo;
   std::vector<QuernColumn> columns;  // of a piece
   uint64_t num_true = 0;
+  const RefusedCalls refused;
   for (uint64_t first = 0; first < batch.num_rows; first += kPieceRows) {
     QuernFilterArgs args = {};
     args.descriptor = descriptor_->get();
@@ -133,6 +135,7 @@ absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) 
     entry_points_.ForBatch(args.num_rows, counters).mask(&args);
     num_true += args.num_true;
   }
+  QUERN_RETURN_IF_ERROR(refused.status());
   return num_true;
 }
 

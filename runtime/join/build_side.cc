@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
@@ -72,13 +73,14 @@ void BuildSide::DropTuples() {
 
 absl::Status BuildSide::Append(const BatchView& batch, uint64_t first_row_id) {
   if (batch.owner) owners_.push_back(batch.owner);
+  const RefusedCalls refused;
   for (uint64_t next = 0; next < batch.num_rows;) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, batch.num_rows - next));
     QUERN_RETURN_IF_ERROR(AppendStep(batch, first_row_id, next, n));
     next += n;
   }
   num_rows_ += batch.num_rows;
-  return absl::OkStatus();
+  return refused.status();
 }
 
 absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/join/build_side.h"
 #include "runtime/join/unchained_table.h"
@@ -41,13 +42,13 @@ HashJoin::HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySo
 
 HashJoin::~HashJoin() {
   if (observer_ == nullptr || !finalised_) return;
-  const Counters counted = counters();
-  JobSummary job;
-  job.table_bytes = stats_.directory_bytes + stats_.tuple_bytes;
-  job.num_hits = counted.tag_hits;
-  job.ns = counted.ns;
-  job.layout = stats_.layout;
-  observer_->End(std::move(job));
+  observer_->EndJob([this](JobSummary* job) {
+    const Counters counted = counters();
+    job->table_bytes = stats_.directory_bytes + stats_.tuple_bytes;
+    job->num_hits = counted.tag_hits;
+    job->ns = counted.ns;
+    job->layout = stats_.layout;
+  });
 }
 
 void HashJoin::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
@@ -298,7 +299,9 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   args_.out_rows = 0;
   args_.out_capacity = probe.counts ? UINT64_MAX : out->capacity();
   if (args_.descriptor == nullptr) return false;
+  const RefusedCalls refused;
   const int32_t code = scans_unmatched_ ? ScanUnmatchedRows(probe, &unmatched_scan_, &args_) : ProbeRows(probe, &args_);
+  QUERN_RETURN_IF_ERROR(refused.status());
   if (code < 0) return StatusOfCode(code);
   out->set_num_rows(args_.out_rows);
   if (join_->observer_ != nullptr) join_->observer_->SeeMatches(args_.out_rows);

@@ -5,7 +5,9 @@
 #define QUERN_RUNTIME_ROWS_JOB_OBSERVER_H_
 
 #include <cstdint>
+#include <new>
 #include <string>
+#include <utility>
 
 #include "runtime/rows/batch_view.h"
 
@@ -39,6 +41,20 @@ class JobObserver {
   // Input rows of an aggregation or a sort.
   virtual void SeeInput(const BatchView& batch) = 0;
 
+  // Called by the destructor of an operator: `fill` writes what it knows into the summary. A job is left out where
+  // memory is refused.
+  template <class Fill>
+  void EndJob(const Fill& fill) {
+    try {
+      JobSummary job;
+      fill(&job);
+      End(std::move(job));
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+  }
+
+ protected:
   // Receives what the operator knows when it ends; the observer fills in the rest. `keys` is estimated where it is 0.
   virtual void End(JobSummary job) = 0;
 };

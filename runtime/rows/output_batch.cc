@@ -188,7 +188,6 @@ void OutputBatch::Buffers::ReleaseExported(ArrowArray* array) {
 // the sizes of the data buffers, here one).
 ArrowArray OutputBatch::Buffers::Export(std::unique_ptr<Buffers> buffers, const QuernOutColumn& column, Storage storage,
                                         uint64_t num_rows) {
-  if (!buffers) buffers = std::make_unique<Buffers>();  // a batch that was never reset: no rows
   if (column.null_count == 0) buffers->validity.Free();
   const void** const pointers = buffers->exported;
   ArrowArray array = {};
@@ -232,8 +231,12 @@ struct ExportedBatch {
 }  // namespace
 
 void OutputBatch::ExportArrow(ArrowArray* out) {
-  auto* batch = new ExportedBatch;
+  // First everything that may fail: an error leaves this batch as it was.
+  auto batch = std::make_unique<ExportedBatch>();
   batch->children.reserve(types_.size());
+  batch->pointers.reserve(types_.size());
+  for (auto& buffers : buffers_)
+    if (!buffers) buffers = std::make_unique<Buffers>();  // a batch that was never reset: no rows
   for (size_t i = 0; i < types_.size(); ++i) {
     exported_bytes_[i] = columns_[i].num_bytes;
     batch->children.push_back(
@@ -248,7 +251,7 @@ void OutputBatch::ExportArrow(ArrowArray* out) {
   out->buffers = &batch->validity;
   out->children = batch->pointers.data();
   out->release = &ExportedBatch::Release;
-  out->private_data = batch;
+  out->private_data = batch.release();
   num_rows_ = 0;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/encode.h"
 #include "runtime/sort/local_rows_batch.h"
@@ -59,6 +60,7 @@ absl::Status LocalRows::Append(const BatchView& batch, uint64_t first_row_id) {
     fields.push_back(source.is_key ? batch.keys[source.index] : batch.payload[source.index]);
   if (keeps_owners_ && batch.owner != nullptr) owners_.push_back(batch.owner);
   const uint32_t batch_rows = context_.descriptor->get()->batch_rows;
+  const RefusedCalls refused;
   for (uint64_t row = 0; row < batch.num_rows; row += batch_rows) {
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, batch.num_rows - row));
     const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
@@ -67,7 +69,7 @@ absl::Status LocalRows::Append(const BatchView& batch, uint64_t first_row_id) {
     QUERN_RETURN_IF_ERROR(context_.keeps_top() ? AppendTop(block) : AppendRows(block));
   }
   num_input_rows_ += batch.num_rows;
-  return absl::OkStatus();
+  return refused.status();
 }
 
 absl::Status LocalRows::AppendRows(const Block& block) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/job_observer.h"
@@ -95,12 +96,12 @@ RowSort::RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySour
 
 RowSort::~RowSort() {
   if (observer_ == nullptr || !finalised_) return;
-  JobSummary job;
-  job.table_bytes = stats_.stored_bytes;
-  job.collided_rows = stats_.collided_rows;
-  job.ns = counters().ns;
-  job.layout = stats_.method;
-  observer_->End(std::move(job));
+  observer_->EndJob([this](JobSummary* job) {
+    job->table_bytes = stats_.stored_bytes;
+    job->collided_rows = stats_.collided_rows;
+    job->ns = counters().ns;
+    job->layout = stats_.method;
+  });
 }
 
 void RowSort::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
@@ -201,7 +202,9 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
   std::vector<uint64_t*> words;
   for (uint64_t& word : bound->words) words.push_back(&word);
   uint32_t incomplete = 0;
+  const RefusedCalls refused;
   entry_points_.Now().encode(descriptor_->get(), keys.keys.data(), 0, keys.selection, 1, words.data(), &incomplete);
+  QUERN_RETURN_IF_ERROR(refused.status());
   bound->incomplete = incomplete;
   if (descriptor_->has_tuples()) {
     const SortDescriptor with_keys(KeysOnly(descriptor_->spec()), descriptor_->method());

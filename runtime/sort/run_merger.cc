@@ -25,6 +25,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
@@ -201,7 +202,9 @@ absl::Status RunMerger::State::Fill(uint32_t run) {
   for (uint32_t w = 0; w < sort->num_words; ++w) to[w] = words[w] + r.begin;
   const QuernSortEntryPoints& kernel = entry_points.ForBatch(n, &counters);
   uint32_t found = 0;
+  const RefusedCalls refused;
   kernel.encode(sort, r.batch.keys.data(), r.next_row, rows, n, to, &found);
+  QUERN_RETURN_IF_ERROR(refused.status());
   if ((found & ~incomplete) != 0) {
     incomplete |= found;
     steps = StepsOf(*sort, incomplete);

@@ -23,11 +23,10 @@
 #include <functional>
 #include <mutex>
 #include <new>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "runtime/base/joined_threads.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/output_batch.h"
@@ -60,21 +59,16 @@ uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Statu
     try {
       if (absl::Status status = work(number); !status.ok()) phase->Fail(std::move(status));
     } catch (const std::bad_alloc&) {
-      phase->Fail(absl::ResourceExhaustedError(
-          "out of memory: the system gives no more; accepted: fewer columns by --select, fewer --threads"));
+      phase->Fail(OutOfMemory());
     }
   };
-  std::vector<std::thread> others;
-  while (others.size() + 1 < threads) {
-    try {
-      others.emplace_back(run, others.size() + 1);
-    } catch (const std::system_error&) {
-      break;  // fewer will do
-    }
+  JoinedThreads others;  // fewer will do
+  while (others.size() + 1 < threads && others.Start([&run, number = others.size() + 1] { run(number); })) {
   }
   run(0);
-  for (std::thread& thread : others) thread.join();
-  return static_cast<uint32_t>(others.size()) + 1;
+  const size_t num_others = others.size();
+  others.Join();
+  return static_cast<uint32_t>(num_others) + 1;
 }
 
 // The number of threads that build and scan unmatched build rows.

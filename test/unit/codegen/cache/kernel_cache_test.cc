@@ -99,7 +99,7 @@ TEST(KernelCache, AnExceptionIsAFailureToo) {
   flight.Run(4, []() -> Made { throw std::bad_alloc(); });
   for (const auto& answer : flight.answers) {
     EXPECT_EQ(answer.status(),
-              absl::ResourceExhaustedError("out of memory: while compiling; accepted: what the system has free"));
+              absl::ResourceExhaustedError("out of memory: an allocation failed; accepted: what the system has free"));
   }
   const auto thrown = flight.cache.FindOrMake("key", []() -> Made { throw std::length_error("vector"); });
   EXPECT_EQ(thrown.status(), absl::InternalError("exception while compiling: vector; accepted: none"));

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs of the C ABI over small tables, from quern_compile to destroy. A job allocates nothing of its own, so that all
+// requests for memory in it are the library's, and its result is one number.
+#ifndef QUERN_TEST_REFUSALS_REFUSED_JOBS_H_
+#define QUERN_TEST_REFUSALS_REFUSED_JOBS_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "hosts/c/quern.h"
+
+namespace quern_test {
+
+// How a job calls the library: call by call on this thread, by quern_.._run, or with Arrow arrays.
+enum class Way : uint8_t { kCalls, kRun, kArrow };
+
+// Columns are letters: n for i64, f for f64, t for utf8, d for dictionary(i32,utf8). Of joins `keys` and `payload` are
+// those of the build side, `probe` the payload of the probe side.
+struct Job {
+  const char* name;
+  const char* spec;
+  const char* keys;
+  const char* payload;
+  const char* probe;
+  const char* result;
+  Way way = Way::kCalls;
+  quern_engine engine = QUERN_ENGINE_GENERIC;
+  uint32_t threads = 1;
+  const char* params = nullptr;
+};
+
+std::string NameOf(const Job& job);
+inline std::ostream& operator<<(std::ostream& out, const Job& job) { return out << NameOf(job); }
+
+struct Outcome {
+  quern_status status = QUERN_OK;  // of the first call that failed
+  uint64_t sum = 0;                // of all rows that came out
+  char text[256] = {};             // of the error
+};
+
+// Tables of `num_batches` batches with `batch_rows` rows, for all jobs from now on.
+void MakeTables(uint64_t num_batches, uint64_t batch_rows);
+// What a job needs that is allocated; to be called before each.
+void PrepareJob(const Job& job);
+Outcome RunJob(const Job& job);
+// Whether all arrays that the job received have been released once.
+bool ArraysAreReleased();
+
+}  // namespace quern_test
+
+#endif  // QUERN_TEST_REFUSALS_REFUSED_JOBS_H_
