@@ -47,9 +47,8 @@ QUERN_INLINE void Store(void* p, T value) {
 // The odd numbers that hashes are made with. Tables use those of the process, quern_hash_secret, which are drawn at
 // random when the library is loaded (hash_secret.cc): whoever does not know them cannot choose keys that collide. What
 // leaves the process (partition numbers, sketches) uses kPublicHash, which is the same everywhere.
-struct HashSecret {
-  uint64_t multiplier1, multiplier2, combine;
-};
+enum HashNumber : uint8_t { kMultiplier1, kMultiplier2, kCombine, kNumHashNumbers };
+typedef uint64_t HashSecret[kNumHashNumbers];
 constexpr HashSecret kPublicHash = {0xd6e8feb86659fd93u, 0xff51afd7ed558ccdu, 0x9e3779b97f4a7c15u};
 // Constant from the first job on, so that loops keep it in registers. Generated code refers to it by name and can
 // therefore be shared between processes.
@@ -66,9 +65,9 @@ constexpr uint64_t kNullInput = 0x5bd1e9955bd1e995u;
 template <class V>
 QUERN_INLINE V Mix(V x, const HashSecret& secret = kPublicHash) {
   x ^= x >> 32;
-  x *= secret.multiplier1;
+  x *= secret[kMultiplier1];
   x ^= x >> 32;
-  x *= secret.multiplier2;
+  x *= secret[kMultiplier2];
   x ^= x >> 32;
   return x;
 }
@@ -77,7 +76,7 @@ QUERN_INLINE V Mix(V x, const HashSecret& secret = kPublicHash) {
 // a) differ.
 template <class V>
 QUERN_INLINE V Combine(V hash, V value, const HashSecret& secret = kPublicHash) {
-  return Mix(hash * secret.combine + value, secret);
+  return Mix(hash * secret[kCombine] + value, secret);
 }
 
 // 64 x 64 -> 128 bits, folded: the mixing step of wyhash (Wang Yi).
@@ -171,20 +170,20 @@ QUERN_INLINE ShortWords ReadShort(const uint8_t* p, uint32_t n) {
 // length, which would be unpredictable. A word that equals the secret's makes a product of 0 whatever its partner is;
 // nobody who does not know the secret can choose it. *Cost*: up to 32 bytes two multiplications, then one per 16 bytes.
 QUERN_INLINE uint64_t HashLastWords(ShortWords s, uint64_t seed, const HashSecret& secret) {
-  const uint64_t front = FoldedMultiply(s.words[0] ^ secret.multiplier1, s.words[1] ^ seed);
-  return FoldedMultiply(s.words[2] ^ secret.combine, s.words[3] ^ front);
+  const uint64_t front = FoldedMultiply(s.words[0] ^ secret[kMultiplier1], s.words[1] ^ seed);
+  return FoldedMultiply(s.words[2] ^ secret[kCombine], s.words[3] ^ front);
 }
 
 QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n, const HashSecret& secret = kPublicHash) {
-  uint64_t seed = secret.multiplier2 ^ n, rest = n;
+  uint64_t seed = secret[kMultiplier2] ^ n, rest = n;
   for (; rest > kShortBytes; rest -= 16, p += 16)
-    seed = FoldedMultiply(Load<uint64_t>(p) ^ secret.multiplier1, Load<uint64_t>(p + 8) ^ seed);
+    seed = FoldedMultiply(Load<uint64_t>(p) ^ secret[kMultiplier1], Load<uint64_t>(p + 8) ^ seed);
   return HashLastWords(ReadShort(p, static_cast<uint32_t>(rest)), seed, secret);
 }
 
 // The same for n bytes, up to kShortBytes, that have been read as words.
 QUERN_INLINE uint64_t HashShort(ShortWords s, uint64_t n, const HashSecret& secret = kPublicHash) {
-  return HashLastWords(s, secret.multiplier2 ^ n, secret);
+  return HashLastWords(s, secret[kMultiplier2] ^ n, secret);
 }
 
 // ---- strings ----

@@ -22,7 +22,7 @@ using blocks::HashSecret;
 // The variable that all other code sees as the constant quern_hash_secret. It has another name here, so that no
 // compiler takes a write to it for a write to a constant.
 extern HashSecret process_hash_secret asm("quern_hash_secret");
-alignas(64) HashSecret process_hash_secret = blocks::kPublicHash;
+alignas(64) HashSecret process_hash_secret = {};
 
 namespace {
 
@@ -30,7 +30,7 @@ namespace {
 class Draws {
  public:
   explicit Draws(uint64_t seed) : state_(seed) {}
-  uint64_t Next() { return blocks::Mix(state_ += blocks::kPublicHash.combine); }
+  uint64_t Next() { return blocks::Mix(state_ += blocks::kPublicHash[blocks::kCombine]); }
   uint64_t NextMultiplier() {
     for (;;) {
       const uint64_t number = Next() | 1;
@@ -56,23 +56,24 @@ void DrawSeeds(uint64_t* seeds, size_t n) {
 }
 
 // Each number from 64 bits of its own.
-HashSecret SecretOf(const uint64_t (&seeds)[3]) {
-  return {Draws(seeds[0]).NextMultiplier(), Draws(seeds[1]).NextMultiplier(), Draws(seeds[2]).NextMultiplier()};
+void SetSecret(const uint64_t (&seeds)[blocks::kNumHashNumbers]) {
+  for (size_t i = 0; i < blocks::kNumHashNumbers; ++i) process_hash_secret[i] = Draws(seeds[i]).NextMultiplier();
 }
 
 // Before the constructors of other files, which may set a seed.
 __attribute__((constructor(101))) void DrawSecret() {
-  uint64_t seeds[3] = {};
-  DrawSeeds(seeds, 3);
-  process_hash_secret = SecretOf(seeds);
+  uint64_t seeds[blocks::kNumHashNumbers] = {};
+  DrawSeeds(seeds, blocks::kNumHashNumbers);
+  SetSecret(seeds);
 }
 
 }  // namespace
 
 void SetHashSeed(uint64_t seed) {
   Draws draws(seed);
-  const uint64_t first = draws.Next(), second = draws.Next(), third = draws.Next();
-  process_hash_secret = SecretOf({first, second, third});
+  uint64_t seeds[blocks::kNumHashNumbers];
+  for (uint64_t& number : seeds) number = draws.Next();
+  SetSecret(seeds);
 }
 
 }  // namespace quern

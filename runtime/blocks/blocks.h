@@ -150,8 +150,8 @@ QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, Collati
     return HashBytes(s.data, s.length, secret);
   } else if constexpr (kStorage == k128) {
     uint128_t v = ReaderOf<kStorage>::Read(column, row);
-    return FoldedMultiply(static_cast<uint64_t>(v) ^ secret.multiplier1,
-                          static_cast<uint64_t>(v >> 64) ^ secret.multiplier2);
+    return FoldedMultiply(static_cast<uint64_t>(v) ^ secret[kMultiplier1],
+                          static_cast<uint64_t>(v >> 64) ^ secret[kMultiplier2]);
   } else {
     return ReaderOf<kStorage>::Read(column, row);
   }
@@ -209,7 +209,8 @@ QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, 
     Prefetch::For(offsets_ahead + uint64_t{i} * sizeof(Offset));
     Prefetch::For(p + distance);
     uint64_t hash;
-    if (__builtin_expect(static_cast<int>(length <= kShortBytes), 1)) hash = HashShort(MaskedShort(p, length), length, quern_hash_secret);
+    if (__builtin_expect(static_cast<int>(length <= kShortBytes), 1))
+      hash = HashShort(MaskedShort(p, length), length, quern_hash_secret);
     else hash = HashLong(p, length);
     hashes[i] = kCombines ? Combine(hashes[i], hash, quern_hash_secret) : hash;
   }
@@ -234,7 +235,9 @@ QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint
   }
   for (; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
-    uint64_t v = nullable && !IsValid(column, row) ? kNullInput : HashInput<kStorage>(column, row, rule, width, memo, quern_hash_secret);
+    uint64_t v = nullable && !IsValid(column, row)
+                     ? kNullInput
+                     : HashInput<kStorage>(column, row, rule, width, memo, quern_hash_secret);
     if (combine) hashes[i] = Combine(hashes[i], v, quern_hash_secret);
     else hashes[i] = IsMixed(kStorage) ? v : Mix(v, quern_hash_secret);
   }

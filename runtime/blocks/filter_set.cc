@@ -61,7 +61,8 @@ bool FilterSet::Has(blocks::uint128_t number) const {
 }
 
 bool FilterSet::Has(blocks::Bytes s) const {
-  return Find(HashString(s, rule_, blocks::quern_hash_secret), [&](uint32_t i) { return EqualStrings(s, BytesOf(strings_[i]), rule_); });
+  return Find(HashString(s, rule_, blocks::quern_hash_secret),
+              [&](uint32_t i) { return EqualStrings(s, BytesOf(strings_[i]), rule_); });
 }
 
 }  // namespace quern

@@ -58,19 +58,19 @@ QUERN_INLINE I8x32 ReadShortBytes(const uint8_t* p, uint32_t n) {
 
 // HashBytes of n bytes after turning letters into capitals; false if they are not all of U+0020 to U+007E.
 QUERN_INLINE bool HashPrintable(const uint8_t* p, uint64_t n, const HashSecret& secret, uint64_t* hash) {
-  uint64_t seed = secret.multiplier2 ^ n, rest = n;
+  uint64_t seed = secret[kMultiplier2] ^ n, rest = n;
   I8x16 others = {};
   for (; rest > kShortBytes; rest -= 16, p += 16) {
     const I8x16 bytes = Load<I8x16>(p);
     const U64x2 words = (U64x2)Capitals(bytes);
     others |= OtherThanPrintable(bytes);
-    seed = FoldedMultiply(words[0] ^ secret.multiplier1, words[1] ^ seed);
+    seed = FoldedMultiply(words[0] ^ secret[kMultiplier1], words[1] ^ seed);
   }
   const I8x32 last = ReadShortBytes(p, static_cast<uint32_t>(rest));
   const I8x32 last_others = OtherThanPrintable(last) & Load<I8x32>(ShortMask(static_cast<uint32_t>(rest)));
   const U64x4 words = (U64x4)Capitals(last);
-  const uint64_t front = FoldedMultiply(words[0] ^ secret.multiplier1, words[1] ^ seed);
-  *hash = FoldedMultiply(words[2] ^ secret.combine, words[3] ^ front);
+  const uint64_t front = FoldedMultiply(words[0] ^ secret[kMultiplier1], words[1] ^ seed);
+  *hash = FoldedMultiply(words[2] ^ secret[kCombine], words[3] ^ front);
   return !AnyBit((U64x4)last_others) && (n <= kShortBytes || !AnyBit((U64x2)others));
 }
 

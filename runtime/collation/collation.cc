@@ -349,7 +349,7 @@ void AppendKey(const KeyTable& table, Bytes s, CollationRule rule, std::string* 
   key->append(reinterpret_cast<const char*>(buffer.data()), size);
 }
 
-__attribute__((noinline)) uint64_t HashOfKey(Bytes s, CollationRule rule, const HashSecret& secret) {
+__attribute__((noinline)) uint64_t HashOfKey(Bytes s, CollationRule rule, const blocks::HashSecret& secret) {
   if (IsIcu(rule)) {
     std::string key;
     AppendIcuKey(CollationOf(rule), s, &key);
@@ -444,7 +444,7 @@ void AppendEqualityKey(Bytes s, CollationRule rule, std::string* key) {
   AppendKey(EqualityTable(rule), s, rule, key);
 }
 
-uint64_t HashString(Bytes s, CollationRule rule, const HashSecret& secret) {
+uint64_t HashString(Bytes s, CollationRule rule, const blocks::HashSecret& secret) {
   s = blocks::Trimmed(s, rule);
   if (!WeighsEquality(rule)) return blocks::HashBytes(s.data, s.length, secret);
   uint64_t hash = 0;

@@ -61,8 +61,8 @@ inline __attribute__((always_inline)) void StringDictionary::Seek(blocks::Bytes 
   const uint64_t mark = string.length <= kLongestFront ? string.length + 1 : 255;
   const uint64_t w[4] = {words.words[0], words.words[1], words.words[2], words.words[3] | mark << 56};
   const blocks::HashSecret& secret = blocks::quern_hash_secret;
-  uint64_t hash = blocks::FoldedMultiply(w[0] ^ secret.multiplier1, w[1] ^ secret.multiplier2) +
-                  blocks::FoldedMultiply(w[2] ^ secret.combine, w[3] ^ secret.multiplier1);
+  uint64_t hash = blocks::FoldedMultiply(w[0] ^ secret[blocks::kMultiplier1], w[1] ^ secret[blocks::kMultiplier2]) +
+                  blocks::FoldedMultiply(w[2] ^ secret[blocks::kCombine], w[3] ^ secret[blocks::kMultiplier1]);
   if (__builtin_expect(string.length > kLongestFront, 0))
     hash += blocks::HashBytes(string.data + kLongestFront, string.length - kLongestFront, secret);
   for (uint32_t i = 0; i < 4; ++i) sought->front.words[i] = w[i];

@@ -121,7 +121,9 @@ TEST(CollatedBlocks, AHashIsThatOfTheEqualityKey) {
     for (uint32_t length = 0; length <= 70; ++length) {
       for (int i = 0; i < 4; ++i) {
         const std::string text = TextOfLength(length, &random), key = EqualityKey(text, rule);
-        ASSERT_EQ(HashOf(text, rule, kGuards[i % 2]), b::HashBytes(BytesOfText(key).data, key.size(), b::quern_hash_secret)) << Shown(text);
+        ASSERT_EQ(HashOf(text, rule, kGuards[i % 2]),
+                  b::HashBytes(BytesOfText(key).data, key.size(), b::quern_hash_secret))
+            << Shown(text);
       }
     }
   });

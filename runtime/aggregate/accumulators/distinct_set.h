@@ -47,7 +47,9 @@ inline bool IsEmpty(const StringSlot& slot) { return slot.tag == 0; }
 inline uint64_t HashOf(WordSlot slot) { return blocks::Mix(slot, blocks::quern_hash_secret); }
 inline uint64_t HashOf(const WideSlot& slot) {
   const blocks::HashSecret& secret = blocks::quern_hash_secret;
-  return blocks::Mix(blocks::FoldedMultiply(slot.low ^ secret.multiplier1, slot.high ^ secret.multiplier2), secret);
+  return blocks::Mix(
+      blocks::FoldedMultiply(slot.low ^ secret[blocks::kMultiplier1], slot.high ^ secret[blocks::kMultiplier2]),
+      secret);
 }
 inline uint64_t HashOf(const StringSlot& slot) { return uint64_t{slot.tag} << 32; }
 
@@ -77,9 +79,9 @@ struct StringCandidate {
   CollationRule rule;
 
   static StringCandidate Of(blocks::Bytes s, CollationRule rule, blocks::HashMemo* cache) {
-    const uint64_t hash = (rule & kWeighsEquality) != 0 ? cache->Hash(s, rule)
-                                                             : blocks::HashBytes(s.data, s.length,
-                                                                                 blocks::quern_hash_secret);
+    const uint64_t hash = (rule & kWeighsEquality) != 0
+                              ? cache->Hash(s, rule)
+                              : blocks::HashBytes(s.data, s.length, blocks::quern_hash_secret);
     return {s, static_cast<uint32_t>(hash >> 32) | 1, rule};
   }
   uint64_t Hash() const { return uint64_t{tag} << 32; }
