@@ -43,6 +43,7 @@
 #include "ir-templates/generic/generic_sort.h"
 #include "llvm/Config/llvm-config.h"
 #include "runtime/base/fork_safety.h"
+#include "runtime/base/hash_secret.h"
 #include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/host_aggregates.h"
@@ -438,23 +439,26 @@ absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::
   return StartJob(name.empty() ? generic : TierTable::OfProcess().Keep(name, generic), options);
 }
 
-// Called before the first job of the process.
-void SetKeptMemoryLimit() {
-  const NoFork no_fork;  // the first call settles it
-  static const bool settled = [] {
+// What the environment sets for the whole process. Called before its first job.
+void ApplyEnvironment() {
+  const NoFork no_fork;  // the first call applies it
+  static const bool applied = [] {
     const absl::StatusOr<uint64_t> bytes = KeptBytesOfEnvironment();
     if (bytes.ok()) KeptPages::OfProcess().SetMost(*bytes);
     else WarnOnce(std::string(bytes.status().message()));
+    const absl::StatusOr<std::optional<uint64_t>> seed = HashSeedOfEnvironment();
+    if (!seed.ok()) WarnOnce(std::string(seed.status().message()));
+    else if (seed->has_value()) SetHashSeed(**seed);
     return true;
   }();
-  (void)settled;
+  (void)applied;
 }
 
 }  // namespace
 
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options) {
   const NoFork no_fork;
-  SetKeptMemoryLimit();
+  ApplyEnvironment();
   std::string warning;
   const uint64_t profile_number = ProfileNumber();
   if (IsBackground(options) && Host().ok()) {
@@ -531,7 +535,7 @@ std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& ke
 
 absl::StatusOr<CompiledKernel> CompileText(std::string_view text, const CompileOptions& options) {
   const NoFork no_fork;
-  SetKeptMemoryLimit();
+  ApplyEnvironment();
   const bool is_shared = options.engine != Engine::kGeneric && IsShared(options);
   const uint64_t profile_number = ProfileNumber();
   const std::string name = is_shared ? NameOf(text, options.overrides, profile_number) : "";

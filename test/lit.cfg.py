@@ -43,6 +43,7 @@ config.environment["PATH"] = os.pathsep.join([config.llvm_tools, config.environm
 for variable, folder in [("HOME", "home"), ("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")]:
     config.environment[variable] = os.path.join(config.test_exec_root, folder)
 config.environment["QUERN_TEST_SEED"] = seed
+config.environment["QUERN_HASH_SEED"] = seed
 # What a test compiles, it compiles: no kernel of an earlier run or of another test. Tests of the disk cache have
 # folders of their own.
 config.environment["QUERN_CACHE"] = "off"

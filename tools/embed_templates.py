@@ -38,7 +38,7 @@ FLAGS = ["-std=c++20", "-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "
 # Names of files are relative to the source root, so that the bitcode does not depend on where that is.
 LINE_FLAGS = ["-gline-tables-only", "-fdebug-compilation-dir=.", "-ffile-prefix-map=./="]
 LINE_ARCHITECTURES = {"x86-64"}
-RUNTIME_CALLS = r"quern_rt_\w+|memcpy|memmove|memset|memcmp|bcmp"
+RUNTIME_CALLS = r"quern_rt_\w+|quern_hash_secret|memcpy|memmove|memset|memcmp|bcmp"
 
 
 def run(command, **arguments):

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -143,6 +144,17 @@ absl::StatusOr<uint64_t> KeptBytesOfEnvironment() {
   const char* const begin = row.value.data();
   const auto [end, error] = std::from_chars(begin, begin + row.value.size(), mib);
   if (error == std::errc() && end == begin + row.value.size() && mib <= kMostMib) return mib << 20;
+  return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) +
+                                       "; accepted: " + row.accepted);
+}
+
+absl::StatusOr<std::optional<uint64_t>> HashSeedOfEnvironment() {
+  const VariableRow row = ReadVariable(Variable::kHashSeed);
+  if (row.value == "random") return std::nullopt;
+  uint64_t seed = 0;
+  const char* const begin = row.value.data();
+  const auto [end, error] = std::from_chars(begin, begin + row.value.size(), seed);
+  if (error == std::errc() && end == begin + row.value.size()) return seed;
   return absl::FailedPreconditionError("bad value of " + row.name + ": " + Show(row.value) +
                                        "; accepted: " + row.accepted);
 }

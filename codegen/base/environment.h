@@ -4,6 +4,7 @@
 #define QUERN_CODEGEN_BASE_ENVIRONMENT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,9 @@ absl::StatusOr<std::string> FolderOfEnvironment(Variable id);
 
 // QUERN_KEPT_MEMORY in bytes. *Errors*: FailedPrecondition.
 absl::StatusOr<uint64_t> KeptBytesOfEnvironment();
+
+// QUERN_HASH_SEED; std::nullopt: random. *Errors*: FailedPrecondition.
+absl::StatusOr<std::optional<uint64_t>> HashSeedOfEnvironment();
 
 // The value of a variable that is 0 or 1. *Errors*: FailedPrecondition that names the variable and what is accepted.
 absl::StatusOr<bool> SwitchOfEnvironment(Variable id);

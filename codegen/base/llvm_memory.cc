@@ -8,10 +8,12 @@
 #include <new>
 
 #include "llvm/Support/ErrorHandling.h"
+#include "runtime/base/fork_safety.h"
 
 namespace quern {
 
 void ThrowWhereLlvmIsRefusedMemory() {
+  const NoFork no_fork;  // the first call installs it
   static const bool done = [] {
     llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     return true;

@@ -62,6 +62,7 @@ const std::unordered_map<std::string_view, void*>& AllowedCalls() {
   static const auto* calls = [] {
     auto* map = new std::unordered_map<std::string_view, void*>;
     for (const RuntimeCall& call : AllRuntimeCalls()) map->emplace(call.name, call.address);
+    for (const RuntimeCall& constant : AllRuntimeConstants()) map->emplace(constant.name, constant.address);
     return map;
   }();
   return *calls;

@@ -164,7 +164,7 @@ uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
   if (!source.Valid(i)) return blocks::kNullInput;
   if constexpr (blocks::IsVariableStorage(kStorage)) {
     const Bytes bytes = blocks::Trimmed(source.ReadString(i), rule);
-    return (rule & kWeighsEquality) != 0 ? blocks::HashCollated(bytes, rule)
+    return (rule & kWeighsEquality) != 0 ? blocks::HashCollated(bytes, rule, blocks::kPublicHash)
                                          : blocks::HashBytes(bytes.data, bytes.length);
   } else if constexpr (kStorage == kFixed) {
     return blocks::HashBytes(source.ReadFixed(i), source.width);

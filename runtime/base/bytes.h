@@ -44,19 +44,30 @@ QUERN_INLINE void Store(void* p, T value) {
 
 // ---- hashing ----
 
-constexpr uint64_t kMultiplier1 = 0xd6e8feb86659fd93u;
-constexpr uint64_t kMultiplier2 = 0xff51afd7ed558ccdu;
-constexpr uint64_t kCombine = 0x9e3779b97f4a7c15u;
+// The odd numbers that hashes are made with. Tables use those of the process, quern_hash_secret, which are drawn at
+// random when the library is loaded (hash_secret.cc): whoever does not know them cannot choose keys that collide. What
+// leaves the process (partition numbers, sketches) uses kPublicHash, which is the same everywhere.
+enum HashNumber : uint8_t { kMultiplier1, kMultiplier2, kCombine, kNumHashNumbers };
+typedef uint64_t HashSecret[kNumHashNumbers];
+constexpr HashSecret kPublicHash = {0xd6e8feb86659fd93u, 0xff51afd7ed558ccdu, 0x9e3779b97f4a7c15u};
+// Constant from the first job on, so that loops keep it in registers. Generated code refers to it by name and can
+// therefore be shared between processes.
+extern "C" __attribute__((visibility("default"))) const HashSecret quern_hash_secret;
+
 constexpr uint64_t kNullInput = 0x5bd1e9955bd1e995u;
 
-// A bijection of 64 bits in which every input bit affects every output bit (MurmurHash3's finaliser, two
-// multiplications). The slot is taken from the highest bits, the tag from the lowest. V: uint64_t or U64x8.
+// A bijection of 64 bits (the structure of MurmurHash3's finaliser, two multiplications). The slot is taken from the
+// highest bits, the tag from the lowest. V: uint64_t or U64x8.
+//
+// The last multiplication by a random odd number is universal in its highest bits (multiply-shift, Dietzfelbinger et
+// al., 1997): any two keys chosen without knowledge of it share the highest k bits with a probability of at most
+// 2 / 2^k. The steps before it break up arithmetic progressions, for which multiply-shift alone is weak.
 template <class V>
-QUERN_INLINE V Mix(V x) {
+QUERN_INLINE V Mix(V x, const HashSecret& secret = kPublicHash) {
   x ^= x >> 32;
-  x *= kMultiplier1;
+  x *= secret[kMultiplier1];
   x ^= x >> 32;
-  x *= kMultiplier2;
+  x *= secret[kMultiplier2];
   x ^= x >> 32;
   return x;
 }
@@ -64,8 +75,8 @@ QUERN_INLINE V Mix(V x) {
 // The hash of keys (k0, .., ki), from the hash of the keys before ki and the value of ki. Not symmetric: (a, b) and (b,
 // a) differ.
 template <class V>
-QUERN_INLINE V Combine(V hash, V value) {
-  return Mix(hash * kCombine + value);
+QUERN_INLINE V Combine(V hash, V value, const HashSecret& secret = kPublicHash) {
+  return Mix(hash * secret[kCombine] + value, secret);
 }
 
 // 64 x 64 -> 128 bits, folded: the mixing step of wyhash (Wang Yi).
@@ -156,21 +167,24 @@ QUERN_INLINE ShortWords ReadShort(const uint8_t* p, uint32_t n) {
 
 // Hashes n bytes (after wyhash, Wang Yi): words are multiplied by each other in pairs. Strings of up to 32 bytes, which
 // covers nearly all keys, are read as four words with zeros behind the last byte, so that no branch depends on a
-// length, which would be unpredictable. *Cost*: up to 32 bytes two multiplications, then one per 16 bytes.
-QUERN_INLINE uint64_t HashLastWords(ShortWords s, uint64_t seed) {
-  const uint64_t front = FoldedMultiply(s.words[0] ^ kMultiplier1, s.words[1] ^ seed);
-  return FoldedMultiply(s.words[2] ^ kCombine, s.words[3] ^ front);
+// length, which would be unpredictable. A word that equals the secret's makes a product of 0 whatever its partner is;
+// nobody who does not know the secret can choose it. *Cost*: up to 32 bytes two multiplications, then one per 16 bytes.
+QUERN_INLINE uint64_t HashLastWords(ShortWords s, uint64_t seed, const HashSecret& secret) {
+  const uint64_t front = FoldedMultiply(s.words[0] ^ secret[kMultiplier1], s.words[1] ^ seed);
+  return FoldedMultiply(s.words[2] ^ secret[kCombine], s.words[3] ^ front);
 }
 
-QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n) {
-  uint64_t seed = kMultiplier2 ^ n, rest = n;
+QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n, const HashSecret& secret = kPublicHash) {
+  uint64_t seed = secret[kMultiplier2] ^ n, rest = n;
   for (; rest > kShortBytes; rest -= 16, p += 16)
-    seed = FoldedMultiply(Load<uint64_t>(p) ^ kMultiplier1, Load<uint64_t>(p + 8) ^ seed);
-  return HashLastWords(ReadShort(p, static_cast<uint32_t>(rest)), seed);
+    seed = FoldedMultiply(Load<uint64_t>(p) ^ secret[kMultiplier1], Load<uint64_t>(p + 8) ^ seed);
+  return HashLastWords(ReadShort(p, static_cast<uint32_t>(rest)), seed, secret);
 }
 
 // The same for n bytes, up to kShortBytes, that have been read as words.
-QUERN_INLINE uint64_t HashShort(ShortWords s, uint64_t n) { return HashLastWords(s, kMultiplier2 ^ n); }
+QUERN_INLINE uint64_t HashShort(ShortWords s, uint64_t n, const HashSecret& secret = kPublicHash) {
+  return HashLastWords(s, secret[kMultiplier2] ^ n, secret);
+}
 
 // ---- strings ----
 

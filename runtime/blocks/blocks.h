@@ -139,17 +139,19 @@ QUERN_INLINE Bytes ReadBytes(const QuernColumn* column, uint32_t row, CollationR
   }
 }
 
-// The 64 bits by which one value enters the hash. memo: the batch's, for strings under a rule with weights.
+// The 64 bits by which one value enters the hash. memo: the batch's, for strings under a rule with weights, and made
+// with the same secret.
 template <Storage kStorage>
 QUERN_INLINE uint64_t HashInput(const QuernColumn* column, uint32_t row, CollationRule rule, uint32_t width,
-                                HashMemo* memo) {
+                                HashMemo* memo, const HashSecret& secret) {
   if constexpr (IsVariableStorage(kStorage) || kStorage == kFixed) {
     Bytes s = ReadBytes<kStorage>(column, row, rule, width);
     if (IsVariableStorage(kStorage) && (rule & kWeighsEquality) != 0) return memo->Hash(s, rule);
-    return HashBytes(s.data, s.length);
+    return HashBytes(s.data, s.length, secret);
   } else if constexpr (kStorage == k128) {
     uint128_t v = ReaderOf<kStorage>::Read(column, row);
-    return FoldedMultiply(static_cast<uint64_t>(v) ^ kMultiplier1, static_cast<uint64_t>(v >> 64) ^ kMultiplier2);
+    return FoldedMultiply(static_cast<uint64_t>(v) ^ secret[kMultiplier1],
+                          static_cast<uint64_t>(v >> 64) ^ secret[kMultiplier2]);
   } else {
     return ReaderOf<kStorage>::Read(column, row);
   }
@@ -174,7 +176,7 @@ QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const
   uint32_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     U64x8 v = ReadLanes<kStorage>(&c, first + i);
-    Store(hashes + i, combine ? Combine(Load<U64x8>(hashes + i), v) : Mix(v));
+    Store(hashes + i, combine ? Combine(Load<U64x8>(hashes + i), v, quern_hash_secret) : Mix(v, quern_hash_secret));
   }
   return i;
 }
@@ -183,7 +185,9 @@ QUERN_INLINE uint32_t HashLanes(const QuernColumn* column, uint64_t first, const
 constexpr bool IsMixed(Storage s) { return IsVariableStorage(s) || s == kFixed || s == k128; }
 
 // Strings longer than kShortBytes, kept out of the loop over short ones.
-inline __attribute__((noinline)) uint64_t HashLong(const uint8_t* p, uint32_t n) { return HashBytes(p, n); }
+inline __attribute__((noinline)) uint64_t HashLong(const uint8_t* p, uint32_t n) {
+  return HashBytes(p, n, quern_hash_secret);
+}
 
 // Hashes adjacent strings, none of them null, and returns how many it did: all those that are followed by kShortBytes
 // bytes of the column from their first byte on, of their own or of other strings, so that only the length needs a test.
@@ -205,9 +209,10 @@ QUERN_INLINE uint32_t HashNeighbours(const QuernColumn* column, uint64_t first, 
     Prefetch::For(offsets_ahead + uint64_t{i} * sizeof(Offset));
     Prefetch::For(p + distance);
     uint64_t hash;
-    if (__builtin_expect(static_cast<int>(length <= kShortBytes), 1)) hash = HashShort(MaskedShort(p, length), length);
+    if (__builtin_expect(static_cast<int>(length <= kShortBytes), 1))
+      hash = HashShort(MaskedShort(p, length), length, quern_hash_secret);
     else hash = HashLong(p, length);
-    hashes[i] = kCombines ? Combine(hashes[i], hash) : hash;
+    hashes[i] = kCombines ? Combine(hashes[i], hash, quern_hash_secret) : hash;
   }
   return num_rows;
 }
@@ -230,9 +235,11 @@ QUERN_INLINE void HashRows(const QuernColumn* column, uint64_t first, const uint
   }
   for (; i < n; ++i) {
     uint32_t row = RowAt(rows, first, i);
-    uint64_t v = nullable && !IsValid(column, row) ? kNullInput : HashInput<kStorage>(column, row, rule, width, memo);
-    if (combine) hashes[i] = Combine(hashes[i], v);
-    else hashes[i] = IsMixed(kStorage) ? v : Mix(v);
+    uint64_t v = nullable && !IsValid(column, row)
+                     ? kNullInput
+                     : HashInput<kStorage>(column, row, rule, width, memo, quern_hash_secret);
+    if (combine) hashes[i] = Combine(hashes[i], v, quern_hash_secret);
+    else hashes[i] = IsMixed(kStorage) ? v : Mix(v, quern_hash_secret);
   }
 }
 
@@ -244,7 +251,7 @@ QUERN_INLINE void HashColumn(const QuernColumn* column, uint64_t first, const ui
                              uint64_t* hashes, bool combine, bool nullable, CollationRule rule,
                              uint32_t width_or_distance) {
   if (IsVariableStorage(kStorage) && (rule & kWeighsEquality) != 0) {
-    HashMemo memo;
+    HashMemo memo(&quern_hash_secret);
     HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, rule, width_or_distance, &memo);
   } else if (IsVariableStorage(kStorage) && (rule & kTrimsSpaces) != 0) {
     HashRows<kStorage>(column, first, rows, n, hashes, combine, nullable, kTrimsSpaces, width_or_distance, nullptr);

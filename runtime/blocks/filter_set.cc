@@ -21,7 +21,8 @@ size_t SlotsFor(size_t num_values) {
 }
 
 uint64_t HashNumber(blocks::uint128_t v) {
-  return blocks::Combine(blocks::Mix(static_cast<uint64_t>(v)), static_cast<uint64_t>(v >> 64));
+  const blocks::HashSecret& secret = blocks::quern_hash_secret;
+  return blocks::Combine(blocks::Mix(static_cast<uint64_t>(v), secret), static_cast<uint64_t>(v >> 64), secret);
 }
 
 blocks::Bytes BytesOf(const std::string& s) {
@@ -39,7 +40,7 @@ FilterSet::FilterSet(std::vector<blocks::uint128_t> numbers)
 FilterSet::FilterSet(std::vector<std::string> strings, CollationRule rule)
     : strings_(std::move(strings)), rule_(rule), slots_(SlotsFor(strings_.size())) {
   for (uint32_t i = 0; i < strings_.size(); ++i)
-    if (!Has(BytesOf(strings_[i]))) Insert(HashString(BytesOf(strings_[i]), rule_), i);
+    if (!Has(BytesOf(strings_[i]))) Insert(HashString(BytesOf(strings_[i]), rule_, blocks::quern_hash_secret), i);
 }
 
 template <class F>
@@ -60,7 +61,8 @@ bool FilterSet::Has(blocks::uint128_t number) const {
 }
 
 bool FilterSet::Has(blocks::Bytes s) const {
-  return Find(HashString(s, rule_), [&](uint32_t i) { return EqualStrings(s, BytesOf(strings_[i]), rule_); });
+  return Find(HashString(s, rule_, blocks::quern_hash_secret),
+              [&](uint32_t i) { return EqualStrings(s, BytesOf(strings_[i]), rule_); });
 }
 
 }  // namespace quern

@@ -60,4 +60,10 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
   return kCalls;
 }
 
+std::span<const RuntimeCall> AllRuntimeConstants() {
+  static const RuntimeCall kConstants[] = {
+      {"quern_hash_secret", const_cast<void*>(static_cast<const void*>(&blocks::quern_hash_secret))}};
+  return kConstants;
+}
+
 }  // namespace quern

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All functions that generated code may call. It sees no other symbol of the process: an undefined symbol that is not
-// in this table is an error before any code runs.
+// All functions that generated code may call, and the one constant that it may read, quern_hash_secret. It sees no
+// other symbol of the process: an undefined symbol that is not in these tables is an error before any code runs.
 #ifndef QUERN_RUNTIME_BLOCKS_RUNTIME_CALLS_H_
 #define QUERN_RUNTIME_BLOCKS_RUNTIME_CALLS_H_
 
@@ -23,6 +23,8 @@ struct RuntimeCall {
 };
 
 std::span<const RuntimeCall> AllRuntimeCalls();
+// Data, in the same form.
+std::span<const RuntimeCall> AllRuntimeConstants();
 
 }  // namespace quern
 

@@ -38,8 +38,9 @@ Answer ComparePrintable(const uint8_t* x, const uint8_t* y, uint32_t n) {
 }  // namespace quern
 
 extern "C" {
-uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationRule rule) {
-  return quern::OrNoted<uint64_t>(0, [&] { return quern::HashString({data, length}, rule); });
+uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationRule rule,
+                                const quern::blocks::HashSecret* secret) {
+  return quern::OrNoted<uint64_t>(0, [&] { return quern::HashString({data, length}, rule, *secret); });
 }
 
 bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,

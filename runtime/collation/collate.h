@@ -16,7 +16,8 @@
 
 // HashString and EqualStrings of collation.h, for kernels.
 extern "C" {
-uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationRule rule);
+uint64_t quern_rt_hash_collated(const uint8_t* data, uint32_t length, CollationRule rule,
+                                const quern::blocks::HashSecret* secret);
 bool quern_rt_equal_collated(const uint8_t* a, uint32_t a_length, const uint8_t* b, uint32_t b_length,
                              CollationRule rule);
 }
@@ -56,28 +57,28 @@ QUERN_INLINE I8x32 ReadShortBytes(const uint8_t* p, uint32_t n) {
 }
 
 // HashBytes of n bytes after turning letters into capitals; false if they are not all of U+0020 to U+007E.
-QUERN_INLINE bool HashPrintable(const uint8_t* p, uint64_t n, uint64_t* hash) {
-  uint64_t seed = kMultiplier2 ^ n, rest = n;
+QUERN_INLINE bool HashPrintable(const uint8_t* p, uint64_t n, const HashSecret& secret, uint64_t* hash) {
+  uint64_t seed = secret[kMultiplier2] ^ n, rest = n;
   I8x16 others = {};
   for (; rest > kShortBytes; rest -= 16, p += 16) {
     const I8x16 bytes = Load<I8x16>(p);
     const U64x2 words = (U64x2)Capitals(bytes);
     others |= OtherThanPrintable(bytes);
-    seed = FoldedMultiply(words[0] ^ kMultiplier1, words[1] ^ seed);
+    seed = FoldedMultiply(words[0] ^ secret[kMultiplier1], words[1] ^ seed);
   }
   const I8x32 last = ReadShortBytes(p, static_cast<uint32_t>(rest));
   const I8x32 last_others = OtherThanPrintable(last) & Load<I8x32>(ShortMask(static_cast<uint32_t>(rest)));
   const U64x4 words = (U64x4)Capitals(last);
-  const uint64_t front = FoldedMultiply(words[0] ^ kMultiplier1, words[1] ^ seed);
-  *hash = FoldedMultiply(words[2] ^ kCombine, words[3] ^ front);
+  const uint64_t front = FoldedMultiply(words[0] ^ secret[kMultiplier1], words[1] ^ seed);
+  *hash = FoldedMultiply(words[2] ^ secret[kCombine], words[3] ^ front);
   return !AnyBit((U64x4)last_others) && (n <= kShortBytes || !AnyBit((U64x2)others));
 }
 
 // The hash of a string under a rule with weights for equality, with spaces trimmed.
-QUERN_INLINE uint64_t HashCollated(Bytes s, CollationRule rule) {
+QUERN_INLINE uint64_t HashCollated(Bytes s, CollationRule rule, const HashSecret& secret) {
   uint64_t hash;
-  if ((rule & kFoldsAscii) != 0 && __builtin_expect(HashPrintable(s.data, s.length, &hash), 1)) return hash;
-  return quern_rt_hash_collated(s.data, s.length, rule);
+  if ((rule & kFoldsAscii) != 0 && __builtin_expect(HashPrintable(s.data, s.length, secret, &hash), 1)) return hash;
+  return quern_rt_hash_collated(s.data, s.length, rule, &secret);
 }
 
 // HashCollated for the strings of one batch and rule. It remembers strings that were weighed: up to kNumEntries, each
@@ -85,9 +86,11 @@ QUERN_INLINE uint64_t HashCollated(Bytes s, CollationRule rule) {
 // EqualBytes; the first string that is weighed also clears 6 KB.
 class HashMemo {
  public:
+  explicit HashMemo(const HashSecret* secret) : secret_(secret) {}
+
   uint64_t Hash(Bytes s, CollationRule rule) {
     uint64_t hash;
-    if ((rule & kFoldsAscii) != 0 && __builtin_expect(HashPrintable(s.data, s.length, &hash), 1)) return hash;
+    if ((rule & kFoldsAscii) != 0 && __builtin_expect(HashPrintable(s.data, s.length, *secret_, &hash), 1)) return hash;
     return Weighed(s, rule);
   }
 
@@ -102,18 +105,19 @@ class HashMemo {
   };
 
   __attribute__((noinline)) uint64_t Weighed(Bytes s, CollationRule rule) {
-    if (s.length == 0) return quern_rt_hash_collated(s.data, 0, rule);
+    if (s.length == 0) return quern_rt_hash_collated(s.data, 0, rule, secret_);
     if (!is_clear_) __builtin_memset(entries_, 0, sizeof(entries_));
     is_clear_ = true;
-    const uint64_t place = HashBytes(s.data, s.length) >> (64 - kNumEntriesLog2);
+    const uint64_t place = HashBytes(s.data, s.length, *secret_) >> (64 - kNumEntriesLog2);
     Entry *entry = &entries_[place], *other = &entries_[place ^ 1];
     if (entry->Holds(s)) return entry->hash;
     if (other->Holds(s)) return other->hash;
     if (entry->length != 0 && other->length == 0) entry = other;
-    *entry = {s.data, s.length, quern_rt_hash_collated(s.data, s.length, rule)};
+    *entry = {s.data, s.length, quern_rt_hash_collated(s.data, s.length, rule, secret_)};
     return entry->hash;
   }
 
+  const HashSecret* secret_;
   bool is_clear_ = false;
   Entry entries_[kNumEntries];
 };

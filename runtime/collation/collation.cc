@@ -349,15 +349,15 @@ void AppendKey(const KeyTable& table, Bytes s, CollationRule rule, std::string* 
   key->append(reinterpret_cast<const char*>(buffer.data()), size);
 }
 
-__attribute__((noinline)) uint64_t HashOfKey(Bytes s, CollationRule rule) {
+__attribute__((noinline)) uint64_t HashOfKey(Bytes s, CollationRule rule, const blocks::HashSecret& secret) {
   if (IsIcu(rule)) {
     std::string key;
     AppendIcuKey(CollationOf(rule), s, &key);
-    return blocks::HashBytes(reinterpret_cast<const uint8_t*>(key.data()), key.size());
+    return blocks::HashBytes(reinterpret_cast<const uint8_t*>(key.data()), key.size(), secret);
   }
   KeyBuffer key;
   const size_t size = WriteKey(EqualityTable(rule), s, ReadingOf(rule), &key);
-  return blocks::HashBytes(key.data(), size);
+  return blocks::HashBytes(key.data(), size, secret);
 }
 
 // ---- parts of order keys ----
@@ -444,12 +444,12 @@ void AppendEqualityKey(Bytes s, CollationRule rule, std::string* key) {
   AppendKey(EqualityTable(rule), s, rule, key);
 }
 
-uint64_t HashString(Bytes s, CollationRule rule) {
+uint64_t HashString(Bytes s, CollationRule rule, const blocks::HashSecret& secret) {
   s = blocks::Trimmed(s, rule);
-  if (!WeighsEquality(rule)) return blocks::HashBytes(s.data, s.length);
+  if (!WeighsEquality(rule)) return blocks::HashBytes(s.data, s.length, secret);
   uint64_t hash = 0;
-  if ((rule & kFoldsAscii) != 0 && blocks::HashPrintable(s.data, s.length, &hash)) return hash;
-  return HashOfKey(s, rule);
+  if ((rule & kFoldsAscii) != 0 && blocks::HashPrintable(s.data, s.length, secret, &hash)) return hash;
+  return HashOfKey(s, rule, secret);
 }
 
 bool EqualStrings(Bytes a, Bytes b, CollationRule rule) {

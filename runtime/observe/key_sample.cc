@@ -68,7 +68,8 @@ uint64_t RowSample::Choose(uint64_t n, std::vector<uint32_t>* rows) {
 // A number below n, which is a power of two.
 uint64_t RowSample::NextBelow(uint64_t n) {
   if (n == 1) return 0;
-  return blocks::Mix(num_choices_.fetch_add(1, std::memory_order_relaxed) + blocks::kCombine) & (n - 1);
+  return blocks::Mix(num_choices_.fetch_add(1, std::memory_order_relaxed) + blocks::kPublicHash[blocks::kCombine]) &
+         (n - 1);
 }
 
 void RowSample::Add(const uint64_t* hashes, size_t n, uint64_t stride) {

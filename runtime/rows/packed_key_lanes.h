@@ -23,10 +23,10 @@ QUERN_AVX512_INLINE __m512i AllEight(const void* value) { return AllEight(reinte
 
 // As blocks::Mix, whose vector types cannot be function arguments on machines without them.
 QUERN_AVX512_INLINE __m512i HashEight(__m512i words) {
-  const __m512i once =
-      _mm512_mullo_epi64(_mm512_xor_si512(words, _mm512_srli_epi64(words, 32)), AllEight(blocks::kMultiplier1));
-  const __m512i twice =
-      _mm512_mullo_epi64(_mm512_xor_si512(once, _mm512_srli_epi64(once, 32)), AllEight(blocks::kMultiplier2));
+  const __m512i once = _mm512_mullo_epi64(_mm512_xor_si512(words, _mm512_srli_epi64(words, 32)),
+                                          AllEight(blocks::quern_hash_secret[blocks::kMultiplier1]));
+  const __m512i twice = _mm512_mullo_epi64(_mm512_xor_si512(once, _mm512_srli_epi64(once, 32)),
+                                           AllEight(blocks::quern_hash_secret[blocks::kMultiplier2]));
   return _mm512_xor_si512(twice, _mm512_srli_epi64(twice, 32));
 }
 

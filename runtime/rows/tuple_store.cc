@@ -47,7 +47,7 @@ namespace {
 using HashLoop = void (*)(const uint64_t* words, uint32_t n, uint64_t* hashes);
 
 inline __attribute__((always_inline)) void HashAll(const uint64_t* words, uint32_t n, uint64_t* hashes) {
-  for (uint32_t i = 0; i < n; ++i) hashes[i] = blocks::Mix(words[i]);
+  for (uint32_t i = 0; i < n; ++i) hashes[i] = blocks::Mix(words[i], blocks::quern_hash_secret);
 }
 
 void HashBaseline(const uint64_t* words, uint32_t n, uint64_t* hashes) { HashAll(words, n, hashes); }

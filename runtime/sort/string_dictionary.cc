@@ -60,10 +60,11 @@ inline __attribute__((always_inline)) void StringDictionary::Seek(blocks::Bytes 
   const blocks::ShortWords words = blocks::ReadShort(string.data, std::min(string.length, kLongestFront));
   const uint64_t mark = string.length <= kLongestFront ? string.length + 1 : 255;
   const uint64_t w[4] = {words.words[0], words.words[1], words.words[2], words.words[3] | mark << 56};
-  uint64_t hash = blocks::FoldedMultiply(w[0] ^ blocks::kMultiplier1, w[1] ^ blocks::kMultiplier2) +
-                  blocks::FoldedMultiply(w[2] ^ blocks::kCombine, w[3] ^ blocks::kMultiplier1);
+  const blocks::HashSecret& secret = blocks::quern_hash_secret;
+  uint64_t hash = blocks::FoldedMultiply(w[0] ^ secret[blocks::kMultiplier1], w[1] ^ secret[blocks::kMultiplier2]) +
+                  blocks::FoldedMultiply(w[2] ^ secret[blocks::kCombine], w[3] ^ secret[blocks::kMultiplier1]);
   if (__builtin_expect(string.length > kLongestFront, 0))
-    hash += blocks::HashBytes(string.data + kLongestFront, string.length - kLongestFront);
+    hash += blocks::HashBytes(string.data + kLongestFront, string.length - kLongestFront, secret);
   for (uint32_t i = 0; i < 4; ++i) sought->front.words[i] = w[i];
   sought->hash = hash;
 }

@@ -149,8 +149,10 @@ void CheckNeighbours(Guard guard, uint32_t first, bool combine) {
     for (uint32_t i = 0; i < n; ++i) {
       const std::string alone = text.substr(static_cast<size_t>(offsets[first + i]),
                                             static_cast<size_t>(offsets[first + i + 1] - offsets[first + i]));
-      const uint64_t hash = b::HashBytes(reinterpret_cast<const uint8_t*>(alone.data()), alone.size());
-      ASSERT_EQ(hashes[i], combine ? b::Combine(uint64_t{77}, hash) : hash) << i << " of " << n << " from " << first;
+      const uint64_t hash =
+          b::HashBytes(reinterpret_cast<const uint8_t*>(alone.data()), alone.size(), b::quern_hash_secret);
+      ASSERT_EQ(hashes[i], combine ? b::Combine(uint64_t{77}, hash, b::quern_hash_secret) : hash)
+          << i << " of " << n << " from " << first;
     }
   }
 }

@@ -121,7 +121,9 @@ TEST(CollatedBlocks, AHashIsThatOfTheEqualityKey) {
     for (uint32_t length = 0; length <= 70; ++length) {
       for (int i = 0; i < 4; ++i) {
         const std::string text = TextOfLength(length, &random), key = EqualityKey(text, rule);
-        ASSERT_EQ(HashOf(text, rule, kGuards[i % 2]), b::HashBytes(BytesOfText(key).data, key.size())) << Shown(text);
+        ASSERT_EQ(HashOf(text, rule, kGuards[i % 2]),
+                  b::HashBytes(BytesOfText(key).data, key.size(), b::quern_hash_secret))
+            << Shown(text);
       }
     }
   });
@@ -179,8 +181,8 @@ TEST(CollatedBlocks, ABatchHashesLikeItsRows) {
       b::HashColumn<kVar32>(&column.column, 0, picked.data(), n, picked_hashes.data(), false, false, rule, 0);
       for (uint32_t i = 0; i < n; ++i) {
         const std::string key = EqualityKey(values[i], rule);
-        const uint64_t alone = b::HashBytes(BytesOfText(key).data, key.size());
-        ASSERT_EQ(hashes[i], b::Combine(uint64_t{7}, alone)) << Shown(values[i]);
+        const uint64_t alone = b::HashBytes(BytesOfText(key).data, key.size(), b::quern_hash_secret);
+        ASSERT_EQ(hashes[i], b::Combine(uint64_t{7}, alone, b::quern_hash_secret)) << Shown(values[i]);
         ASSERT_EQ(picked_hashes[n - 1 - i], alone) << Shown(values[i]);
       }
     }

@@ -376,7 +376,8 @@ void quern_hole_pack_rows(const QuernJoinDescriptor*, const QuernColumn* keys, u
 }
 void quern_hole_hash_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                           uint32_t n, uint64_t* hashes) {
-  for (uint32_t i = 0; i < n; ++i) hashes[i] = g_zero_hashes ? 0 : b::Mix(Values(keys)[b::RowAt(rows, first, i)]);
+  for (uint32_t i = 0; i < n; ++i)
+    hashes[i] = g_zero_hashes ? 0 : b::Mix(Values(keys)[b::RowAt(rows, first, i)], b::quern_hash_secret);
 }
 void quern_hole_store_rows(const QuernJoinDescriptor*, const QuernColumn* keys, const QuernColumn* payload,
                            uint64_t first, const uint32_t* rows, uint32_t n, uint64_t, uint8_t* tuples) {

@@ -415,7 +415,8 @@ TEST(PackedKeyTable, WalksGoRoundLinesAndThenTheirRegion) {
   constexpr uint64_t kSlots = 64, kRegion = 16;
   std::vector<uint64_t> words;
   for (uint64_t word = 1; words.size() < 6; ++word) {
-    const uint64_t slot = static_cast<uint64_t>((static_cast<unsigned __int128>(b::Mix(word)) * kSlots) >> 64);
+    const uint64_t hash = b::Mix(word, b::quern_hash_secret);
+    const uint64_t slot = static_cast<uint64_t>((static_cast<unsigned __int128>(hash) * kSlots) >> 64);
     if (slot == 2 * kRegion - 1) words.push_back(word);
   }
   TableOf table(words, 1, 1 << 20, {16, 8, false}, Guard::kBehind);

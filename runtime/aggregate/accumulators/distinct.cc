@@ -58,7 +58,7 @@ template <Storage kStorage>
 absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   using Set = DistinctSet<SlotOf<kStorage>>;
   decltype(ReadCandidate<kStorage>(values.column, 0, 0, 0, nullptr)) candidates[kBlockRows];
-  b::HashMemo cache;
+  b::HashMemo cache(&b::quern_hash_secret);
   for (uint32_t i = 0; i < values.n; ++i)
     candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &cache);
   const uint32_t distance = values.prefetch_rows;
@@ -153,7 +153,7 @@ class CountDistinct : public SpecAccumulator {
   void Save(const uint8_t* state, std::string* bytes) const override { SaveSet(StateAt<Set>(state), bytes); }
 
   absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const override {
-    b::HashMemo cache;
+    b::HashMemo cache(&b::quern_hash_secret);
     if (!IsIntact<Slot>(bytes, rule(), &cache, [&](const auto& candidate) { return IsOfWidth(candidate); }))
       return Damaged(bytes);
     SavedReader reader(bytes);

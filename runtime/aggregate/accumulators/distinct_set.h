@@ -44,9 +44,12 @@ inline bool IsEmpty(const WideSlot& slot) { return (slot.low | slot.high) == 0; 
 inline bool IsEmpty(const StringSlot& slot) { return slot.tag == 0; }
 
 // A table uses the top bits.
-inline uint64_t HashOf(WordSlot slot) { return blocks::Mix(slot); }
+inline uint64_t HashOf(WordSlot slot) { return blocks::Mix(slot, blocks::quern_hash_secret); }
 inline uint64_t HashOf(const WideSlot& slot) {
-  return blocks::Mix(blocks::FoldedMultiply(slot.low ^ blocks::kMultiplier1, slot.high ^ blocks::kMultiplier2));
+  const blocks::HashSecret& secret = blocks::quern_hash_secret;
+  return blocks::Mix(
+      blocks::FoldedMultiply(slot.low ^ secret[blocks::kMultiplier1], slot.high ^ secret[blocks::kMultiplier2]),
+      secret);
 }
 inline uint64_t HashOf(const StringSlot& slot) { return uint64_t{slot.tag} << 32; }
 
@@ -76,7 +79,9 @@ struct StringCandidate {
   CollationRule rule;
 
   static StringCandidate Of(blocks::Bytes s, CollationRule rule, blocks::HashMemo* cache) {
-    const uint64_t hash = (rule & kWeighsEquality) != 0 ? cache->Hash(s, rule) : blocks::HashBytes(s.data, s.length);
+    const uint64_t hash = (rule & kWeighsEquality) != 0
+                              ? cache->Hash(s, rule)
+                              : blocks::HashBytes(s.data, s.length, blocks::quern_hash_secret);
     return {s, static_cast<uint32_t>(hash >> 32) | 1, rule};
   }
   uint64_t Hash() const { return uint64_t{tag} << 32; }

@@ -27,7 +27,7 @@ struct Filled {
     for (uint64_t i = 0; i < n; ++i) {
       const uint64_t number = words.size();
       words.push_back(number * 2654435761u & (format.packed_bytes == 4 ? UINT32_MAX : UINT64_MAX));
-      hashes.push_back(format.zero_hashes ? 0 : blocks::Mix(words.back()));
+      hashes.push_back(format.zero_hashes ? 0 : blocks::Mix(words.back(), blocks::quern_hash_secret));
       uint8_t* const tuple = tuples.data() + i * format.tuple_bytes;
       std::memcpy(tuple, &words.back(), format.packed_bytes == 4 ? 4 : 8);
       std::memcpy(tuple + format.tuple_bytes - 4, &number, 4);

@@ -355,7 +355,8 @@ TEST(PackedKeyGroups, HashesAreThoseOfTheWords) {
   uint64_t hashes[64];
   const uint32_t n = counted.table.Scan(0, counted.table.num_positions(), tuples);
   counted.table.HashesOf(0, tuples, n, hashes);
-  for (uint32_t i = 0; i < n; ++i) EXPECT_EQ(hashes[i], blocks::Mix(blocks::Load<uint64_t>(tuples[i])));
+  for (uint32_t i = 0; i < n; ++i)
+    EXPECT_EQ(hashes[i], blocks::Mix(blocks::Load<uint64_t>(tuples[i]), blocks::quern_hash_secret));
 }
 
 TEST(PackedKeyGroups, AfterReleaseTheTableBeginsAgain) {

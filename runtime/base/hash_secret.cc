@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the secret. For a draw of 64 random bits the multiplier is
+//
+//     0x1d0c_83b2_94e1_5f76  -> | 1 -> 0x1d0c_83b2_94e1_5f77    kept: between 24 and 40 ones, and the top half is not 0
+//
+// Multipliers with few ones, or with runs of equal bits, shift keys more than they mix them.
+#include "runtime/base/hash_secret.h"
+
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstddef>
+
+#include "runtime/base/bytes.h"
+
+namespace quern {
+
+using blocks::HashSecret;
+
+// The variable that all other code sees as the constant quern_hash_secret. It has another name here, so that no
+// compiler takes a write to it for a write to a constant.
+extern HashSecret process_hash_secret asm("quern_hash_secret");
+alignas(64) HashSecret process_hash_secret = {};
+
+namespace {
+
+// Steele, Lea and Flood's SplitMix64.
+class Draws {
+ public:
+  explicit Draws(uint64_t seed) : state_(seed) {}
+  uint64_t Next() { return blocks::Mix(state_ += blocks::kPublicHash[blocks::kCombine]); }
+  uint64_t NextMultiplier() {
+    for (;;) {
+      const uint64_t number = Next() | 1;
+      const int ones = std::popcount(number), changes = std::popcount(number ^ number >> 1);
+      if (ones >= 24 && ones <= 40 && changes >= 24 && number >> 32 != 0) return number;
+    }
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// Random bits from the system. Where it gives none (a sandbox without the call), what differs between processes: the
+// time, the process and where its stack is.
+void DrawSeeds(uint64_t* seeds, size_t n) {
+  const auto num_bytes = static_cast<ssize_t>(n * sizeof(uint64_t));
+  if (getrandom(seeds, static_cast<size_t>(num_bytes), GRND_NONBLOCK) == num_bytes) return;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  Draws draws(static_cast<uint64_t>(now.tv_nsec) ^ static_cast<uint64_t>(now.tv_sec) << 30 ^
+              static_cast<uint64_t>(getpid()) << 48 ^ reinterpret_cast<uintptr_t>(&now));
+  for (size_t i = 0; i < n; ++i) seeds[i] ^= draws.Next();
+}
+
+// Each number from 64 bits of its own.
+void SetSecret(const uint64_t (&seeds)[blocks::kNumHashNumbers]) {
+  for (size_t i = 0; i < blocks::kNumHashNumbers; ++i) process_hash_secret[i] = Draws(seeds[i]).NextMultiplier();
+}
+
+// Before the constructors of other files, which may set a seed.
+__attribute__((constructor(101))) void DrawSecret() {
+  uint64_t seeds[blocks::kNumHashNumbers] = {};
+  DrawSeeds(seeds, blocks::kNumHashNumbers);
+  SetSecret(seeds);
+}
+
+}  // namespace
+
+void SetHashSeed(uint64_t seed) {
+  Draws draws(seed);
+  uint64_t seeds[blocks::kNumHashNumbers];
+  for (uint64_t& number : seeds) number = draws.Next();
+  SetSecret(seeds);
+}
+
+}  // namespace quern
