@@ -17,7 +17,7 @@ arrow::Status TooShort(int64_t position, int64_t nbytes, int64_t size) {
 }  // namespace
 
 arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> BoundedFile::Open(const std::string& path,
-                                                                               arrow::MemoryPool* pool) {
+                                                                              arrow::MemoryPool* pool) {
   ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path, pool));
   ARROW_ASSIGN_OR_RAISE(const int64_t size, file->GetSize());
   return std::make_shared<BoundedFile>(std::move(file), size);

@@ -22,7 +22,7 @@ class BoundedFile final : public arrow::io::RandomAccessFile {
  public:
   // What is read lies in memory of `pool`.
   static arrow::Result<std::shared_ptr<arrow::io::RandomAccessFile>> Open(const std::string& path,
-                                                                         arrow::MemoryPool* pool = ReadingPool());
+                                                                          arrow::MemoryPool* pool = ReadingPool());
   BoundedFile(std::shared_ptr<arrow::io::ReadableFile> file, int64_t size) : file_(std::move(file)), size_(size) {}
 
   // None says `override`: those with `allow_short_read` are no virtual functions of older versions of Arrow.
