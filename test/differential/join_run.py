@@ -154,7 +154,9 @@ def _probe_all(join, case, feeder, variant, readers):
             for number, batch in enumerate(feeder.batches()):
                 _probe(probers[number % len(probers)], feeder, [batch], readers[number % len(probers)])
                 del batch
-        scans = [lambda work=work: _scan_unmatched(*work) for work in zip(probers, readers)] if case.kind.scans_unmatched else []
+        scans = []
+        if case.kind.scans_unmatched:
+            scans = [lambda work=work: _scan_unmatched(*work) for work in zip(probers, readers)]
         run_each(scans, variant.threaded_probe)
     finally:
         for prober in probers:
