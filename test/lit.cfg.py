@@ -66,6 +66,9 @@ if os.path.isdir(os.path.join(config.build_root, "python-site", "quern")):
     config.available_features.add("python-package")
 if os.path.isfile(os.path.join(config.build_root, "peers-venv", "bin", "python")):
     config.available_features.add("peers")
+# Debian's package locales: what localedef makes another locale of.
+if os.path.isfile("/usr/share/i18n/locales/tr_TR"):
+    config.available_features.add("locale-sources")
 if lit_config.params.get("long"):
     config.available_features.add("long")
 config.available_features.add("host=" + config.host_arch)

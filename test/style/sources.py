@@ -148,9 +148,29 @@ def prefetches(root):
                        "RowsToCome")
 
 
+# What reads or writes texts by the locale of the process, which is the host's: a decimal comma, a Turkish i.
+LOCALE_FUNCTIONS = re.compile(r"\b(to(lower|upper)|is(alpha|alnum|digit|space|print|upper|lower|x?digit|punct|blank)|"
+                              r"strto(d|f|ld)|ato(f|i|l|ll)|sto(d|f|i|l|ul|ull)|strcoll|setlocale|strftime)\(")
+LOCALE_FORMAT = re.compile(r'"[^"]*%[-+#0-9.*]*[aefgEFG]')
+LOCALE_ROOMS = ("runtime/", "codegen/", "ir-templates/", "hosts/", "tools/frontend/")
+
+
+def locale(root):
+    """What runs in a host's process reads and writes the same text in each locale."""
+    for path in code_files(root):
+        where = path.relative_to(root).as_posix()
+        if not where.startswith(LOCALE_ROOMS) or where.endswith("example.c"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            code = line.split("//")[0]
+            if LOCALE_FUNCTIONS.search(code) or LOCALE_FORMAT.search(code):
+                yield (f"{where}:{number}: text that follows the locale of the process; accepted: std::from_chars, "
+                       "std::to_chars, codegen/base/text_words.h")
+
+
 RULES = {rule.__name__: rule
          for rule in (comments_that_go_on, includes_from_the_root, includes_of_templates, includes_of_public_headers,
-                      prefetches, spdx, size)}
+                      locale, prefetches, spdx, size)}
 
 
 def main():
