@@ -69,6 +69,9 @@ if os.path.isfile(os.path.join(config.build_root, "peers-venv", "bin", "python")
     config.available_features.add("peers")
 if os.geteuid() == 0:
     config.available_features.add("root")
+# Debian's package locales: what localedef makes another locale of.
+if os.path.isfile("/usr/share/i18n/locales/tr_TR"):
+    config.available_features.add("locale-sources")
 if lit_config.params.get("long"):
     config.available_features.add("long")
 config.available_features.add("host=" + config.host_arch)

@@ -64,6 +64,15 @@ inline bool ReadReal(std::string_view text, double* value) {
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(*value) && *value >= 0;
 }
 
+// So many digits behind the point, in any locale; at least 0.
+inline std::string PrintFixed(double value, int decimals) {
+  constexpr double kLargest = 1e15;  // leaves room for the digits
+  char text[64];
+  const auto [end, error] =
+      std::to_chars(text, text + sizeof text, std::clamp(value, 0.0, kLargest), std::chars_format::fixed, decimals);
+  return error == std::errc() ? std::string(text, end) : "0";
+}
+
 // Six digits, in any locale.
 inline std::string PrintReal(double value) {
   char text[32];

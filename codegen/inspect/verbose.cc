@@ -8,10 +8,9 @@
 // million times a second.
 #include "codegen/inspect/verbose.h"
 
-#include <cstdio>
-
 #include "codegen/base/environment.h"
 #include "codegen/base/log.h"
+#include "codegen/base/text_words.h"
 #include "runtime/base/fork_safety.h"
 
 namespace quern {
@@ -48,10 +47,9 @@ void LogCompiled(const Kernel& kernel, CacheOutcome cache, const PlanOverrides& 
   if (!IsVerbose()) return;
   std::vector<std::string> words = {"dump", "plan", PrintSpec(kernel.plan.spec)};
   for (const auto& [name, value] : overrides) words.insert(words.end(), {"--param", name + "=" + value});
-  char front[96];
-  std::snprintf(front, sizeof front, "quern,compile,engine=%s,cache=%s,ms=%.3f,repro=\"",
-                kernel.engine == Engine::kJit ? "jit" : "generic", CacheText(cache), kernel.times.total_ms);
-  Log(LogLevel::kInfo, front + CommandLine(words) + "\"");
+  const std::string engine = kernel.engine == Engine::kJit ? "jit" : "generic";
+  Log(LogLevel::kInfo, "quern,compile,engine=" + engine + ",cache=" + CacheText(cache) +
+                           ",ms=" + PrintFixed(kernel.times.total_ms, 3) + ",repro=\"" + CommandLine(words) + "\"");
 }
 
 }  // namespace quern

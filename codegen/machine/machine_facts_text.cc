@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "codegen/base/text_words.h"
 #include "codegen/machine/machine_facts.h"
 #include "runtime/base/status.h"
 
@@ -69,12 +70,7 @@ std::vector<Group> GroupsOf(MachineFacts* facts) {
 
 // ---- fields ----------------------------------------------------------------------------------------------------
 
-std::string Fixed(double number, int decimals) {
-  char text[64];
-  const auto [end, error] = std::to_chars(text, text + sizeof text, std::clamp(number, 0.0, kLargestNumber),
-                                          std::chars_format::fixed, decimals);
-  return error == std::errc() ? std::string(text, end) : "0";
-}
+std::string Fixed(double number, int decimals) { return PrintFixed(std::min(number, kLargestNumber), decimals); }
 
 std::string Value(const Field& field) {
   if (field.number != nullptr) return Fixed(*field.number, 3);
@@ -113,13 +109,6 @@ std::string FormOf(const Fields& fields) {
   for (const Field& field : fields) text += std::string(field.name) + "=.. ";
   text.pop_back();
   return text + " in this order, numbers from 0 to 1e9, flags 0 or 1";
-}
-
-std::string_view TakeWord(std::string_view* rest) {
-  rest->remove_prefix(std::min(rest->find_first_not_of(' '), rest->size()));
-  const std::string_view word = rest->substr(0, rest->find(' '));
-  rest->remove_prefix(word.size());
-  return word;
 }
 
 absl::Status ParseFields(std::string_view name, std::string_view rest, const Fields& fields) {

@@ -7,8 +7,8 @@
 //     small_key_range = 16384 keys             # key range that counts as dense whatever the number of rows (guess)
 #include "codegen/plan/plan_thresholds.h"
 
+#include <charconv>
 #include <cstdint>
-#include <cstdio>
 
 namespace quern {
 namespace {
@@ -29,8 +29,9 @@ Operators BitOf(Operator op) {
 std::string Text(uint64_t value) { return std::to_string(value); }
 std::string Text(double value) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.10g", value);
-  return text;
+  // Like %.10g, but with a point in any locale of the host's process.
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 10);
+  return error == std::errc() ? std::string(text, end) : "0";
 }
 template <class Integer>
 std::string Text(Integer value) {

@@ -10,7 +10,6 @@
 //     kSwapped  engine jit, code_bytes 348      made at the first request after the swap; earlier texts stay
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "codegen/base/log.h"
+#include "codegen/base/text_words.h"
 #include "codegen/plan/thread_advice.h"
 #include "codegen/tier/compile_queue.h"
 #include "codegen/tier/tier.h"
@@ -120,15 +120,13 @@ CompiledKernel KernelIn(KernelState state, const CompiledKernel& made) {
 
 KernelTexts MakeTexts(const CompiledKernel& compiled) {
   const Kernel& kernel = *compiled.kernel;
-  char milliseconds[32];
-  std::snprintf(milliseconds, sizeof(milliseconds), "%.3f", kernel.times.total_ms);
   KernelTexts texts;
   texts.spec = PrintSpec(kernel.plan.spec);
   texts.plan = PrintPlan(kernel.plan);
   texts.layout = LayoutText(kernel);
   texts.engine = kernel.engine == Engine::kJit ? "jit" : "generic";
   texts.cache = CacheText(compiled.cache);
-  texts.compile_ms = milliseconds;
+  texts.compile_ms = PrintFixed(kernel.times.total_ms, 3);
   texts.code_bytes = std::to_string(kernel.code_bytes);
   texts.warning = compiled.warning;
   return texts;

@@ -163,7 +163,6 @@ PLAIN_LOCKS = {
     "codegen/base/log.cc": "made anew in a child: ForkReset::kLog",
     "codegen/cache/kernel_cache.h": "a condition that is made anew in a child: ForkReset::kKernelCache",
     "codegen/tier/compile_queue.cc": "a condition that is made anew in a child: ForkReset::kCompileQueue",
-    "hosts/c/handles.h": "flags that are used within a NoFork",
     "hosts/python/src/operator_parts.h": "of one call",
     "hosts/python/src/source.h": "of one call",
     "hosts/python/src/tuning.cc": "of one call",
@@ -211,9 +210,29 @@ def environment(root):
                 yield f"{where}:{number}: reads the environment; accepted: the functions of codegen/base/environment.h"
 
 
+# What reads or writes texts by the locale of the process, which is the host's: a decimal comma, a Turkish i.
+LOCALE_FUNCTIONS = re.compile(r"\b(to(lower|upper)|is(alpha|alnum|digit|space|print|upper|lower|x?digit|punct|blank)|"
+                              r"strto(d|f|ld)|ato(f|i|l|ll)|sto(d|f|i|l|ul|ull)|strcoll|setlocale|strftime)\(")
+LOCALE_FORMAT = re.compile(r'"[^"]*%[-+#0-9.*]*[aefgEFG]')
+LOCALE_ROOMS = ("runtime/", "codegen/", "ir-templates/", "hosts/", "tools/frontend/")
+
+
+def locale(root):
+    """What runs in a host's process reads and writes the same text in each locale."""
+    for path in code_files(root):
+        where = path.relative_to(root).as_posix()
+        if not where.startswith(LOCALE_ROOMS) or where.endswith("example.c"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            code = line.split("//")[0]
+            if LOCALE_FUNCTIONS.search(code) or LOCALE_FORMAT.search(code):
+                yield (f"{where}:{number}: text that follows the locale of the process; accepted: std::from_chars, "
+                       "std::to_chars, codegen/base/text_words.h")
+
+
 RULES = {rule.__name__: rule
          for rule in (comments_that_go_on, environment, forks, includes_from_the_root, includes_of_templates,
-                      includes_of_public_headers, prefetches, spdx, size)}
+                      includes_of_public_headers, locale, prefetches, spdx, size)}
 
 
 def main():

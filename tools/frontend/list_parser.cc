@@ -16,7 +16,6 @@
 #include "tools/frontend/list_parser.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -25,8 +24,11 @@
 namespace quern::cli {
 namespace {
 
+// std::tolower follows the locale of the host's process, and in a Turkish one it does not make an i of an I.
+char LowerLetter(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
 bool EqualsWord(std::string_view word, std::string_view lower_case) {
-  const auto same = [](char c, char lower) { return std::tolower(static_cast<unsigned char>(c)) == lower; };
+  const auto same = [](char c, char lower) { return LowerLetter(c) == lower; };
   return std::equal(word.begin(), word.end(), lower_case.begin(), lower_case.end(), same);
 }
 
@@ -52,8 +54,7 @@ NameText BareName(const std::string& bare) {
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(), LowerLetter);
   return text;
 }
 
