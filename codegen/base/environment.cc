@@ -111,7 +111,7 @@ absl::StatusOr<StageDump> StageDumpOfEnvironment() {
   if (!row.from_environment) return StageDump{};
   const size_t colon = row.value.find(':');
   if (colon == std::string::npos || colon + 1 == row.value.size()) {
-    return absl::FailedPreconditionError("bad value of QUERN_DUMP: " + Show(row.value) +
+    return absl::FailedPreconditionError("bad value of QUERN_DUMP: " + ShowPath(row.value) +
                                          "; accepted: STAGE,STAGE,..:DIR with stages " + kFileStagesText);
   }
   StageDump dump{{}, AbsolutePath(row.value.substr(colon + 1))};

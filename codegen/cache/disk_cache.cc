@@ -79,7 +79,7 @@ absl::StatusOr<std::string> AbsoluteFolder(const std::string& path) {
   std::error_code error;
   std::string absolute = std::filesystem::absolute(path, error).string();
   if (error)
-    return absl::FailedPreconditionError("bad value of QUERN_CACHE_DIR: " + Show(path) + "; accepted: a folder");
+    return absl::FailedPreconditionError("bad value of QUERN_CACHE_DIR: " + ShowPath(path) + "; accepted: a folder");
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   return absolute;
 }

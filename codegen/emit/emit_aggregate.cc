@@ -111,10 +111,10 @@ class UpdateEmitter {
     e_.ir().SetInsertPoint(rows_loop);
     PHINode* begin = Counter(entry, e_.I32(0), "begin");
     Value* end = RowsOf(begin, n_);
-    BasicBlock* asked = e_.ir().GetInsertBlock();
+    BasicBlock* prefetched = e_.ir().GetInsertBlock();
     e_.ir().CreateBr(loop);
     e_.ir().SetInsertPoint(loop);
-    PHINode* i = Counter(asked, begin, "i");
+    PHINode* i = Counter(prefetched, begin, "i");
     EmitRow(i, LoadTuple(i));
     Value* next = Next(i);
     e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more"), loop, rows_end);
@@ -144,10 +144,10 @@ class UpdateEmitter {
     e_.ir().SetInsertPoint(rows_loop);
     PHINode* begin = Counter(run_loop, run_begin, "begin");
     Value* end = RowsOf(begin, run_end_row);
-    BasicBlock* asked = e_.ir().GetInsertBlock();
+    BasicBlock* prefetched = e_.ir().GetInsertBlock();
     e_.ir().CreateBr(row_loop);
     e_.ir().SetInsertPoint(row_loop);
-    PHINode* i = Counter(asked, begin, "i");
+    PHINode* i = Counter(prefetched, begin, "i");
     EmitRow(i, local);
     Value* next = Next(i);
     e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next, end, "more"), row_loop, rows_end);
@@ -203,12 +203,12 @@ class UpdateEmitter {
     Value* row = e_.ir().CreateAdd(prefetch_first_, picked, "prefetch_row");
     PrefetchFor(streams_, row);
     if (key_streams_.empty()) return;
-    BasicBlock *prefetch_keys = e_.NewBlock("prefetch_keys"), *asked = e_.NewBlock("asked");
-    e_.ir().CreateCondBr(prefetches_keys_, prefetch_keys, asked);
+    BasicBlock *prefetch_keys = e_.NewBlock("prefetch_keys"), *prefetched = e_.NewBlock("prefetched");
+    e_.ir().CreateCondBr(prefetches_keys_, prefetch_keys, prefetched);
     e_.ir().SetInsertPoint(prefetch_keys);
     PrefetchFor(key_streams_, row);
-    e_.ir().CreateBr(asked);
-    e_.ir().SetInsertPoint(asked);
+    e_.ir().CreateBr(prefetched);
+    e_.ir().SetInsertPoint(prefetched);
   }
 
   struct Stream {

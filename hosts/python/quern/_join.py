@@ -68,12 +68,12 @@ def _pair(item: str | tuple[str, ...]) -> _Pair:
     raise wrong("bad key in on", item, 'a name, ("LEFT", "RIGHT"), or ("LEFT", "RIGHT", "collate NAME")')
 
 
-def _comparisons(residual: Residual) -> list[tuple[str | None, str, str]]:
+def _comparisons(residual: Residual) -> list[tuple[str, str, str]]:
     if residual is None:
         return []
     if isinstance(residual, str):
         return _quern.parse_comparisons("residual", text_of("residual", residual))
-    comparisons: list[tuple[str | None, str, str]] = []
+    comparisons: list[tuple[str, str, str]] = []
     for item in items_of("residual", residual):
         if not isinstance(item, tuple):
             comparisons += _quern.parse_comparisons("residual", text_of("residual", item))

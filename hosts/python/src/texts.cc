@@ -209,10 +209,10 @@ void DefineTexts(nb::module_* module) {
   module->def("parse_keys", ParseKeys, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_keys(what: str, text: str) -> list[tuple[str, str]]"), "[(name, collation), ..].");
   module->def("parse_key_pairs", ParseKeyPairs, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str | None, str, str]]"),
+              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str, str, str]]"),
               "[(probe, build, collation), ..].");
   module->def("parse_comparisons", ParseComparisons, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str | None, str, str]]"),
+              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str, str, str]]"),
               "[(probe, sign, build), ..].");
   module->def("parse_sort_keys", ParseSortKeys, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_sort_keys(what: str, text: str) -> list[tuple[str, str, bool, bool]]"),
