@@ -8,7 +8,6 @@
 #include "test/fuzz/targets/fuzz_target.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
-#include "tools/frontend/condition_text.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/frontend/where_text.h"
 
@@ -32,7 +31,7 @@ void CheckQuotedName(const std::string& name) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   Check(quern::cli::ParseWhere("--where", text));
-  Check(quern::cli::ParseCondition("--filter", text));
+  Check(quern::cli::ParseAllWheres("--filter", {std::string(text), std::string(text)}));
   Check(quern::cli::ParseAggregates("--agg", text));
   Check(quern::cli::ParseSortKeys("--by", text));
   Check(quern::cli::ParseWindows("--window", text));
