@@ -14,7 +14,7 @@
 // orders: capture's write lock, then its log; compile queue, then code memory (a job that nobody owns is destroyed).
 //
 // All of Quern's handlers of fork are these three, registered when the library is loaded. Handlers that a host
-// registers later run before ours in the parent, and after them in the child; they may use the library. What a child
+// registers later run before ours in the parent and after ours in the child; they may use the library. What a child
 // has to put right is a ForkReset. posix_spawn, vfork and _Fork do not get here.
 //
 // A callback of the host (a log line) may fork, or wait for a lock that another thread holds while it forks, as
@@ -78,7 +78,7 @@ bool IsAnyInside() {
 }
 
 void BeforeFork() {
-  // A thread that forks within a NoFork knows what it does; two such threads must not wait for each other.
+  // A thread may fork within a NoFork of its own; two such threads must not wait for each other.
   if (depth > 0) Leave();
   ++depth;  // it may enter while the gate is closed
   fork_mutex.lock();

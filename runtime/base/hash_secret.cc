@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws the secret. For a draw of 64 random bits the multiplier is
 //
-//     0x1d0c_83b2_94e1_5f76  -> | 1 -> 0x1d0c_83b2_94e1_5f77    kept: between 24 and 40 ones, and the top half is not 0
+//     0x1d0c_83b2_94e1_5f76, made odd: 0x1d0c_83b2_94e1_5f77    32 ones; 31 bits that differ from the next higher one
 //
-// Multipliers with few ones, or with runs of equal bits, shift keys more than they mix them.
+// It is kept if it has 24 to 40 ones and at least 24 such changes. Numbers with few ones, or with long runs of equal
+// bits, shift keys more than they mix them.
 #include "runtime/base/hash_secret.h"
 
 #include <sys/random.h>
@@ -26,7 +27,7 @@ alignas(64) HashSecret process_hash_secret = {};
 
 namespace {
 
-// Steele, Lea and Flood's SplitMix64.
+// A counter through Mix, as in SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 class Draws {
  public:
   explicit Draws(uint64_t seed) : state_(seed) {}
