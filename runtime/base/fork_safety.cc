@@ -107,7 +107,7 @@ void AfterForkInChild() {
   }
 }
 
-const int registered = pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
+const int kRegistered = pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild);
 
 }  // namespace
 
@@ -151,7 +151,7 @@ void ForkSafeMutex::unlock() {
 }
 
 void CallInForkedChild(ForkReset which, void (*reset)()) {
-  static_cast<void>(registered);
+  static_cast<void>(kRegistered);
   resets[static_cast<uint32_t>(which)].store(reset);
 }
 
