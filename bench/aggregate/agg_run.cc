@@ -34,7 +34,7 @@ class AggRun {
   absl::Status Append() {
     if (threads_ == 1) return AppendBatches(aggregate_.get());
     return OnThreads(threads_, [&]() -> absl::Status {
-      AggregateAppender appender(aggregate_);
+      Appender appender(aggregate_);
       QUERN_RETURN_IF_ERROR(AppendBatches(&appender));
       return appender.Finish();
     });

@@ -70,7 +70,7 @@ absl::Status JoinRun::AppendBatches(Side* side) {
 absl::Status JoinRun::Append() {
   if (threads_ == 1) return AppendBatches(join_.get());
   return OnThreads(threads_, [this]() -> absl::Status {
-    JoinAppender appender(join_);
+    Appender appender(join_);
     QUERN_RETURN_IF_ERROR(AppendBatches(&appender));
     return appender.Finish();
   });

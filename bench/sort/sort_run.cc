@@ -42,7 +42,7 @@ class SortRun {
   absl::Status Append() {
     if (threads_ == 1) return AppendBatches(sort_.get());
     return OnThreads(threads_, [this]() -> absl::Status {
-      SortAppender appender(sort_);
+      Appender appender(sort_);
       QUERN_RETURN_IF_ERROR(AppendBatches(&appender));
       return appender.Finish();
     });

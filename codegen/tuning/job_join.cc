@@ -232,7 +232,7 @@ class BuildJob final : public TuningJob {
   }
 
   absl::Status AppendShare(const std::shared_ptr<HashJoin>& join, uint32_t thread) const {
-    JoinAppender appender(join);
+    Appender appender(join);
     QUERN_RETURN_IF_ERROR(build_.AppendTo(&appender, thread, job_.cell.threads));
     return appender.Finish();
   }

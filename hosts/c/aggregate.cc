@@ -55,7 +55,7 @@ absl::Status CreateAggregate(quern_kernel* kernel, uint64_t memory_limit, quern_
   state->kernel = kernel->compiled.kernel;
   state->cache = kernel->compiled.cache;
   state->budget = std::make_shared<MemoryBudget>(memory_limit);
-  state->aggregate = MakeHashAggregate(state->kernel, state->budget, state->hints);
+  state->sink = MakeHashAggregate(state->kernel, state->budget, state->hints);
   SetBatchTypes(state.get());
   *aggregate = std::make_unique<quern_aggregate>(quern_aggregate{std::move(state)}).release();
   return absl::OkStatus();
@@ -64,13 +64,13 @@ absl::Status CreateAggregate(quern_kernel* kernel, uint64_t memory_limit, quern_
 // ---- hints ----
 
 absl::Status CheckTakesHints(const AggregateState& state) {
-  if (!state.begun) return absl::OkStatus();
+  if (!state.sink->has_begun()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "hint after append: the aggregation has begun; accepted: before the first batch and the first appender");
 }
 
 absl::Status SetHints(AggregateState* state, GroupHints hints) {
-  state->aggregate = MakeHashAggregate(state->kernel, state->budget, hints);
+  state->sink = MakeHashAggregate(state->kernel, state->budget, hints);
   state->hints = std::move(hints);
   return absl::OkStatus();
 }
@@ -105,25 +105,9 @@ absl::Status HintRange(quern_aggregate* aggregate, uint32_t key, int64_t min, in
 
 template <class Handle>
 absl::Status Append(Handle* handle, const quern_batch* batch, RowKind kind) {
-  QUERN_ASSIGN_OR_RETURN(const Inlet inlet, InletOf(handle));
+  QUERN_ASSIGN_OR_RETURN(const SinkInput input, OpenInput(handle));
   if (batch == nullptr) return MissingArgument("batch");
-  return AddHostBatch(inlet, *batch, kind);
-}
-
-absl::Status CreateAppender(quern_aggregate* aggregate, quern_aggregate_appender** appender) {
-  if (appender == nullptr) return MissingArgument("appender");
-  *appender = nullptr;
-  if (aggregate == nullptr) return MissingArgument("aggregate");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*aggregate->state, "appender"));
-  aggregate->state->begun = true;
-  *appender = new quern_aggregate_appender(aggregate->state);
-  return absl::OkStatus();
-}
-
-absl::Status Finalise(quern_aggregate* aggregate) {
-  if (aggregate == nullptr) return MissingArgument("aggregate");
-  aggregate->state->begun = true;
-  return FinaliseOnce(aggregate->state.get(), aggregate->state->aggregate.get());
+  return AddHostBatch(*handle->state, input, *batch, kind);
 }
 
 // ---- layout, statistics and counters ----
@@ -132,19 +116,19 @@ void GetStats(const quern_aggregate* aggregate, quern_aggregate_stats* stats) {
   if (stats == nullptr) return;
   *stats = {};
   if (aggregate == nullptr) return;
-  const AggregateStats& counted = aggregate->state->aggregate->stats();
+  const AggregateState& state = *aggregate->state;
+  const AggregateStats& counted = state.aggregate()->stats();
   stats->input_rows = counted.input_rows;
-  stats->num_groups =
-      aggregate->state->finalised ? counted.num_groups : aggregate->state->aggregate->num_groups_so_far();
+  stats->num_groups = state.sink->is_finalised() ? counted.num_groups : state.aggregate()->num_groups_so_far();
   stats->table_bytes = counted.table_bytes;
   stats->num_growths = counted.num_growths;
-  stats->peak_bytes = aggregate->state->budget->peak_bytes();
+  stats->peak_bytes = state.budget->peak_bytes();
   stats->prefetch_distance = counted.prefetch_distance;
 }
 
 const char* LayoutOf(const quern_aggregate* aggregate) {
   if (aggregate == nullptr) return nullptr;
-  return aggregate->state->finalised ? aggregate->state->aggregate->stats().layout : "";
+  return aggregate->state->sink->is_finalised() ? aggregate->state->aggregate()->stats().layout : "";
 }
 
 // ---- reading groups ----
@@ -180,39 +164,11 @@ absl::Status NextResult(quern_groups* groups, quern_result* result, bool* more) 
 
 }  // namespace
 
-absl::StatusOr<Inlet> InletOf(quern_aggregate* aggregate) {
-  if (aggregate == nullptr) return MissingArgument("aggregate");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*aggregate->state, "append"));
-  return Inlet{aggregate->state.get(), nullptr};
-}
-
-absl::StatusOr<Inlet> InletOf(quern_aggregate_appender* appender) {
-  if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
-  return Inlet{appender->state.get(), &appender->appender};
-}
-
-absl::Status AddBatch(const Inlet& inlet, const BatchView& batch, RowKind kind) {
-  inlet.state->begun = true;
-  FailureMark mark(&inlet.state->append_failed);
-  const auto add = [&](auto* target) {
-    return kind == RowKind::kInput ? target->Append(batch) : target->AppendStates(batch);
-  };
-  QUERN_RETURN_IF_ERROR(inlet.appender == nullptr ? add(inlet.state->aggregate.get()) : add(inlet.appender));
-  mark.AllWentWell();
-  return absl::OkStatus();
-}
-
-absl::Status AddHostBatch(const Inlet& inlet, const quern_batch& batch, RowKind kind) {
-  const BatchTypes& types = inlet.state->types(kind);
+absl::Status AddHostBatch(const AggregateState& state, const SinkInput& input, const quern_batch& batch, RowKind kind) {
+  const BatchTypes& types = state.types(kind);
   const char* const side = kind == RowKind::kInput ? "input" : "states";
   QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOfHostBatch(batch, types.keys, types.payload, side, nullptr));
-  return AddBatch(inlet, view.batch, kind);
-}
-
-absl::Status FinaliseShared(AggregateState* state) {
-  state->begun = true;
-  return FinaliseTogether(state, state->aggregate.get());
+  return input.Append(view.batch, kind);
 }
 
 absl::StatusOr<GroupColumns> GroupColumnsOf(const quern_group_columns& columns) {
@@ -228,11 +184,11 @@ absl::StatusOr<std::unique_ptr<quern_groups>> NewGroups(const std::shared_ptr<Ag
                                                         uint64_t batch_rows) {
   QUERN_RETURN_IF_ERROR(CheckShare(share));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
-  if (!state->finalised) {
+  if (!state->sink->is_finalised()) {
     return absl::FailedPreconditionError(
         "groups before finalise: they are not complete; accepted: after quern_aggregate_finalise");
   }
-  const uint64_t capacity = ResultRows(batch_rows, state->aggregate->stats().num_groups);
+  const uint64_t capacity = ResultRows(batch_rows, state->aggregate()->stats().num_groups);
   const KernelSpec& spec = state->spec();
   std::vector<ColumnType> types =
       columns == GroupColumns::kResults ? AggregateOutputTypes(spec) : AggregateStateTypes(spec);
@@ -244,7 +200,7 @@ quern_result ResultOf(quern_groups* groups) { return ShowRows(groups->output, &g
 }  // namespace quern::c_abi
 
 namespace c_abi = quern::c_abi;
-using c_abi::RowKind;
+using quern::RowKind;
 
 extern "C" {
 
@@ -277,9 +233,7 @@ quern_status quern_aggregate_finalise(quern_aggregate* aggregate, quern_error* e
 }
 
 quern_status quern_aggregate_finalise_shared(quern_aggregate* aggregate, quern_error* error) {
-  return c_abi::Boundary(error, [&] {
-    return aggregate == nullptr ? c_abi::MissingArgument("aggregate") : c_abi::FinaliseShared(aggregate->state.get());
-  });
+  return c_abi::Boundary(error, [&] { return c_abi::FinaliseShared(aggregate); });
 }
 
 const char* quern_aggregate_layout(const quern_aggregate* aggregate) { return c_abi::LayoutOf(aggregate); }

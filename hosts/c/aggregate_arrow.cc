@@ -145,10 +145,10 @@ template <class Handle>
 absl::Status AppendArrow(Handle* handle, ArrowArray* batch, const quern_arrow_rows* rows, RowKind kind) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
-  QUERN_ASSIGN_OR_RETURN(const Inlet inlet, InletOf(handle));
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(batch, *inlet.state, kind));
+  QUERN_ASSIGN_OR_RETURN(const SinkInput input, OpenInput(handle));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(batch, *handle->state, kind));
   QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
-  return AddBatch(inlet, view, kind);
+  return input.Append(view, kind);
 }
 
 absl::Status NextArrow(quern_groups* groups, ArrowArray* result, bool* more) {
@@ -166,7 +166,7 @@ absl::Status NextArrow(quern_groups* groups, ArrowArray* result, bool* more) {
 }  // namespace quern::c_abi
 
 namespace c_abi = quern::c_abi;
-using c_abi::RowKind;
+using quern::RowKind;
 
 extern "C" {
 

@@ -3,7 +3,6 @@
 #ifndef QUERN_HOSTS_C_AGGREGATE_HANDLES_H_
 #define QUERN_HOSTS_C_AGGREGATE_HANDLES_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,9 +21,6 @@
 
 namespace quern::c_abi {
 
-// The kind of the rows of an input batch.
-enum class RowKind : uint8_t { kInput, kStates };
-
 // The positions of the spec's columns in Arrow batches, and the fields of both kinds of output.
 struct GroupBinding {
   ColumnBinding input;
@@ -32,39 +28,22 @@ struct GroupBinding {
   std::vector<ResultField> states;
 };
 
-// An aggregation and everything that it needs when other handles are gone. *Threads*: members that are not atomic are
-// written before appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
-struct AggregateState : InputStage {
-  AggregateState() : InputStage(kAggregateTexts) {}
+// An aggregation. The binding is written before the first Arrow batch of appenders.
+struct AggregateState : SinkState {
+  static constexpr const char* kArgument = "aggregate";
 
-  std::shared_ptr<const Kernel> kernel;
-  std::shared_ptr<MemoryBudget> budget;
-  GroupHints hints;
-  std::shared_ptr<HashAggregate> aggregate;  // made anew by each hint
+  GroupHints hints;  // each makes the sink anew
   BatchTypes input;
   BatchTypes states;
   ColumnBinding states_by_position;
   std::optional<GroupBinding> binding;
-  std::atomic<bool> begun{false};  // rows or an appender have come: too late for hints
 
-  const KernelSpec& spec() const { return kernel->plan.spec; }
+  std::shared_ptr<HashAggregate> aggregate() const { return std::static_pointer_cast<HashAggregate>(sink); }
   const BatchTypes& types(RowKind kind) const { return kind == RowKind::kInput ? input : states; }
 };
 
-// The destination of rows: the aggregation itself, or `appender` if it is not null.
-struct Inlet {
-  AggregateState* state;
-  AggregateAppender* appender;
-};
-
-// *Errors*: InvalidArgument for null; FailedPrecondition unless rows may still be added.
-absl::StatusOr<Inlet> InletOf(quern_aggregate* aggregate);
-absl::StatusOr<Inlet> InletOf(quern_aggregate_appender* appender);
-
-// Adds a batch. Nothing of it is kept.
-absl::Status AddBatch(const Inlet& inlet, const BatchView& batch, RowKind kind);
-absl::Status AddHostBatch(const Inlet& inlet, const quern_batch& batch, RowKind kind);
-absl::Status FinaliseShared(AggregateState* state);
+// Adds a host's vectors. Nothing of them is kept.
+absl::Status AddHostBatch(const AggregateState& state, const SinkInput& input, const quern_batch& batch, RowKind kind);
 
 // A caller's choice of columns. *Errors*: InvalidArgument.
 absl::StatusOr<GroupColumns> GroupColumnsOf(const quern_group_columns& columns);
@@ -86,20 +65,15 @@ struct quern_aggregate {
   std::shared_ptr<quern::c_abi::AggregateState> state;
 };
 
-struct quern_aggregate_appender {
-  explicit quern_aggregate_appender(std::shared_ptr<quern::c_abi::AggregateState> aggregate_state)
-      : state(std::move(aggregate_state)), appender(state->aggregate) {}
-
-  std::shared_ptr<quern::c_abi::AggregateState> state;
-  quern::AggregateAppender appender;
-  bool finished = false;
+struct quern_aggregate_appender : quern::c_abi::AppenderHandle<quern::c_abi::AggregateState> {
+  using AppenderHandle::AppenderHandle;
 };
 
 struct quern_groups {
   quern_groups(std::shared_ptr<quern::c_abi::AggregateState> aggregate_state, quern::GroupColumns columns,
                const quern::c_abi::GroupShare& share, std::vector<quern::ColumnType> types, uint64_t batch_rows)
       : state(std::move(aggregate_state)),
-        reader(state->aggregate, columns, share.partition, share.num_partitions),
+        reader(state->aggregate(), columns, share.partition, share.num_partitions),
         output(std::move(types), batch_rows, state->budget) {}
 
   std::shared_ptr<quern::c_abi::AggregateState> state;

@@ -21,20 +21,11 @@
 #include "hosts/c/morsels.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
+#include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 
 namespace quern::c_abi {
 namespace {
-
-absl::Status Build(const std::shared_ptr<AggregateState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  const auto append = [&state](quern_aggregate_appender* appender, const Morsel& morsel) {
-    const BatchSlice slice(*morsel.batch, state->input.keys, state->input.payload, morsel.first_row, morsel.num_rows);
-    return AddHostBatch({state.get(), appender == nullptr ? nullptr : &appender->appender}, slice.batch(),
-                        RowKind::kInput);
-  };
-  QUERN_RETURN_IF_ERROR(AppendMorsels<quern_aggregate_appender>(state, morsels, threads, append));
-  return RunTasks(threads, threads, [&](uint32_t, uint64_t) { return FinaliseShared(state.get()); });
-}
 
 absl::Status ReadGroups(const std::shared_ptr<AggregateState>& state, uint64_t batch_rows, ResultSink* sink) {
   if (sink->stopped) return absl::OkStatus();
@@ -50,7 +41,7 @@ absl::Status ReadGroups(const std::shared_ptr<AggregateState>& state, uint64_t b
 
 uint32_t NumReaders(const AggregateState& state, uint64_t batch_rows, uint32_t threads) {
   const uint64_t num_results =
-      state.aggregate->stats().num_groups / (batch_rows == 0 ? kDefaultBatchRows : batch_rows) + 1;
+      state.aggregate()->stats().num_groups / (batch_rows == 0 ? kDefaultBatchRows : batch_rows) + 1;
   return static_cast<uint32_t>(std::min<uint64_t>(threads, num_results));
 }
 
@@ -61,11 +52,14 @@ absl::Status RunAggregate(quern_aggregate* aggregate, const Batches& batches, ui
   QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   const std::shared_ptr<AggregateState>& state = aggregate->state;
-  QUERN_RETURN_IF_ERROR(CheckOpen(*state, "run"));
+  QUERN_RETURN_IF_ERROR(state->sink->CheckOpen("run"));
   ExpectRows(*state->kernel, RowsOf(morsels), threads);
-  QUERN_RETURN_IF_ERROR(Build(state, morsels, threads));
+  const auto append = [&state](const SinkInput& input, const quern_batch& batch) {
+    return AddHostBatch(*state, input, batch, RowKind::kInput);
+  };
+  QUERN_RETURN_IF_ERROR(AppendAndFinalise(*state, state->input, morsels, threads, append));
   const uint32_t readers = NumReaders(*state, batch_rows, threads);
-  return RunTasks(readers, readers, [&](uint32_t, uint64_t) { return ReadGroups(state, batch_rows, sink); });
+  return RunMorsels(readers, readers, [&](uint32_t, uint64_t) { return ReadGroups(state, batch_rows, sink); });
 }
 
 }  // namespace

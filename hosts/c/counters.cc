@@ -42,7 +42,7 @@ void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* count
 void quern_join_get_counters(const quern_join* join, quern_counters* counters) {
   c_abi::GetCounters(join, counters, [&] {
     const c_abi::JoinState& state = *join->state;
-    c_abi::CopyCounters(state.join->counters(), state.finalised ? state.join->stats().prefetch_class : "",
+    c_abi::CopyCounters(state.sink->counters(), state.sink->is_finalised() ? state.join()->stats().prefetch_class : "",
                         *state.kernel, state.cache, counters);
   });
 }
@@ -50,15 +50,16 @@ void quern_join_get_counters(const quern_join* join, quern_counters* counters) {
 void quern_aggregate_get_counters(const quern_aggregate* aggregate, quern_counters* counters) {
   c_abi::GetCounters(aggregate, counters, [&] {
     const c_abi::AggregateState& state = *aggregate->state;
-    c_abi::CopyCounters(state.aggregate->counters(), state.finalised ? state.aggregate->stats().prefetch_class : "",
-                        *state.kernel, state.cache, counters);
+    c_abi::CopyCounters(state.sink->counters(),
+                        state.sink->is_finalised() ? state.aggregate()->stats().prefetch_class : "", *state.kernel,
+                        state.cache, counters);
   });
 }
 
 void quern_sort_get_counters(const quern_sort* sort, quern_counters* counters) {
   c_abi::GetCounters(sort, counters, [&] {
     const c_abi::SortState& state = *sort->state;
-    c_abi::CopyCounters(state.sort->counters(), state.finalised ? state.sort->stats().prefetch_class : "",
+    c_abi::CopyCounters(state.sink->counters(), state.sink->is_finalised() ? state.sort()->stats().prefetch_class : "",
                         *state.kernel, state.cache, counters);
   });
 }

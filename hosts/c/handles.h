@@ -24,6 +24,7 @@
 #include "runtime/join/hash_join.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/sink/sink_driver.h"
 
 namespace quern::c_abi {
 
@@ -66,46 +67,37 @@ struct BatchTypes {
 // Whether there are strings or binaries among them: stored rows may then point to bytes outside themselves.
 bool HasStrings(const BatchTypes& types);
 
-// The texts of errors about the rows of an operator.
-struct InputTexts {
-  const char* rows;      // the name of the rows: "groups"
-  const char* complete;  // why no row may be added after finalise
-  const char* missing;   // what a failed append causes
-  const char* accepted;  // what to do then
-};
-inline constexpr InputTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table",
-                                          "a new join"};
-inline constexpr InputTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
-                                               "a new aggregation"};
-inline constexpr InputTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort",
-                                          "a new sort"};
-
-// The progress of an operator's input. *Threads*: any.
-struct InputStage {
-  explicit InputStage(const InputTexts& of_operator) : texts(of_operator) {}
-
-  const InputTexts& texts;
-  std::atomic<bool> finalised{false};
-  CacheOutcome cache = CacheOutcome::kOff;  // of the kernel, when the operator was made
-  std::atomic<bool> append_failed{false};   // rows are missing: a host that continued would get wrong results
-};
-
-// A join and everything that it needs when other handles are gone. *Threads*: members that are not atomic are written
-// before appenders and probers exist (the binding: before their first Arrow batch) and only read from then on.
-struct JoinState : InputStage {
-  JoinState() : InputStage(kJoinTexts) {}
-
+// What joins, aggregations and sorts share: a sink and everything that it needs when other handles are gone. *Threads*:
+// members are written before appenders and readers exist, and only read from then on.
+struct SinkState {
   std::shared_ptr<const Kernel> kernel;
+  CacheOutcome cache = CacheOutcome::kOff;  // of the kernel, when the operator was made
   std::shared_ptr<MemoryBudget> budget;
-  std::shared_ptr<HashJoin> join;
-  std::vector<ColumnType> key_types;
-  // The types of a batch's payload columns, followed by those of the residual predicate.
-  std::vector<ColumnType> build_types;
-  std::vector<ColumnType> probe_types;
+  std::shared_ptr<Sink> sink;
+
+  const KernelSpec& spec() const { return kernel->plan.spec; }
+};
+
+// A join. The binding is written before the first Arrow batch of appenders and probers.
+struct JoinState : SinkState {
+  static constexpr const char* kArgument = "join";
+
+  BatchTypes build;  // the payload is followed by the columns of the residual predicate
+  BatchTypes probe;  // likewise
   std::optional<ArrowBinding> binding;
   bool keeps_strings = false;  // tuples point into the build batches
 
-  const KernelSpec& spec() const { return kernel->plan.spec; }
+  std::shared_ptr<HashJoin> join() const { return std::static_pointer_cast<HashJoin>(sink); }
+};
+
+// The handle of an appender.
+template <class State>
+struct AppenderHandle {
+  static constexpr const char* kArgument = "appender";
+  explicit AppenderHandle(std::shared_ptr<State> of_operator) : state(std::move(of_operator)), appender(state->sink) {}
+
+  std::shared_ptr<State> state;
+  Appender appender;
 };
 
 enum class ProbeState : uint8_t {
@@ -113,21 +105,6 @@ enum class ProbeState : uint8_t {
   kRunning,  // rows may come
   kDone,     // the input is used up
   kFailed,   // rows may have been lost: only a new input can follow
-};
-
-// Marks the operator as missing a batch, also if an exception passes, unless AllWentWell was called.
-class FailureMark {
- public:
-  explicit FailureMark(std::atomic<bool>* failed) : failed_(failed) {}
-  FailureMark(const FailureMark&) = delete;
-  FailureMark& operator=(const FailureMark&) = delete;
-  ~FailureMark() {
-    if (failed_ != nullptr) *failed_ = true;
-  }
-  void AllWentWell() { failed_ = nullptr; }
-
- private:
-  std::atomic<bool>* failed_;
 };
 
 constexpr uint64_t kDefaultBatchRows = 65536;
@@ -138,49 +115,51 @@ constexpr uint64_t kDefaultBatchRows = 65536;
 void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache,
                   quern_counters* counters);
 
-// FailedPrecondition after a failed append; `call` is the name in the text, here and below.
-absl::Status CheckNoFailedAppend(const InputStage& state, const char* call);
-// FailedPrecondition unless rows may still be added.
-absl::Status CheckOpen(const InputStage& state, const char* call);
-// FailedPrecondition for an appender that has handed its rows over.
-absl::Status AlreadyFinished(const InputStage& state, const char* call);
+// The destination of the rows of a handle: the operator itself, or an appender.
+// *Errors*: InvalidArgument for null; FailedPrecondition unless rows may still be added.
+template <class Handle>
+absl::StatusOr<SinkInput> OpenInput(Handle* handle) {
+  constexpr bool kIsAppender = requires { handle->appender; };
+  if (handle == nullptr) {
+    if constexpr (kIsAppender) return MissingArgument("appender");
+    else return MissingArgument(decltype(handle->state)::element_type::kArgument);
+  }
+  SinkInput input = {handle->state->sink.get(), nullptr};
+  if constexpr (kIsAppender) input.appender = &handle->appender;
+  QUERN_RETURN_IF_ERROR(input.CheckOpen("append"));
+  return input;
+}
 
-// CheckOpen for the handle of an appender.
-template <class Appender>
-absl::Status CheckAppender(const Appender& appender, const char* call) {
-  QUERN_RETURN_IF_ERROR(CheckOpen(*appender.state, call));
-  return appender.finished ? AlreadyFinished(*appender.state, call) : absl::OkStatus();
+// Makes an appender of an operator.
+template <class Handle, class Appending>
+absl::Status CreateAppender(Handle* handle, Appending** appender) {
+  if (appender == nullptr) return MissingArgument("appender");
+  *appender = nullptr;
+  if (handle == nullptr) return MissingArgument(decltype(handle->state)::element_type::kArgument);
+  QUERN_RETURN_IF_ERROR(handle->state->sink->CheckOpen("appender"));
+  *appender = new Appending(handle->state);
+  return absl::OkStatus();
 }
 
 // Hands an appender's rows over. *Errors*: InvalidArgument for null.
-template <class Appender>
-absl::Status FinishAppender(Appender* appender) {
+template <class Appending>
+absl::Status FinishAppender(Appending* appender) {
   if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "finish"));
-  FailureMark mark(&appender->state->append_failed);
-  appender->finished = true;
-  QUERN_RETURN_IF_ERROR(appender->appender.Finish());
-  mark.AllWentWell();
-  return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(appender->appender.CheckOpen("finish"));
+  return appender->appender.Finish();
 }
 
-// Finalises `made`, the operator of the state.
-template <class Operator>
-absl::Status FinaliseOnce(InputStage* state, Operator* made) {
-  QUERN_RETURN_IF_ERROR(CheckOpen(*state, "finalise"));
-  QUERN_RETURN_IF_ERROR(made->Finalise());
-  state->finalised = true;
-  return absl::OkStatus();
+// *Errors*: InvalidArgument for null.
+template <class Handle>
+absl::Status Finalise(Handle* handle) {
+  if (handle == nullptr) return MissingArgument(decltype(handle->state)::element_type::kArgument);
+  QUERN_RETURN_IF_ERROR(handle->state->sink->CheckOpen("finalise"));
+  return handle->state->sink->Finalise();
 }
-
-// The same by all threads that call it; after completion it does nothing.
-template <class Operator>
-absl::Status FinaliseTogether(InputStage* state, Operator* made) {
-  if (state->finalised) return absl::OkStatus();
-  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(*state, "finalise"));
-  QUERN_RETURN_IF_ERROR(made->FinaliseShared());
-  state->finalised = true;
-  return absl::OkStatus();
+template <class Handle>
+absl::Status FinaliseShared(Handle* handle) {
+  if (handle == nullptr) return MissingArgument(decltype(handle->state)::element_type::kArgument);
+  return handle->state->sink->FinaliseShared();
 }
 
 enum class ReadState : uint8_t {
@@ -192,13 +171,13 @@ enum class ReadState : uint8_t {
 // Empties an output batch.
 absl::Status ShowNothing(OutputBatch* output);
 // FailedPrecondition for a reader that has failed before.
-absl::Status ReadAfterFailure(const InputTexts& texts);
+absl::Status ReadAfterFailure(const SinkTexts& texts);
 
 // Fills the output batch of a reader's handle; returns whether there is more to come.
 template <class Reader>
 absl::StatusOr<bool> ReadNext(Reader* handle) {
   switch (handle->read_state) {
-    case ReadState::kFailed: return ReadAfterFailure(handle->state->texts);
+    case ReadState::kFailed: return ReadAfterFailure(handle->state->sink->texts());
     case ReadState::kDone: {
       QUERN_RETURN_IF_ERROR(ShowNothing(&handle->output));
       return false;
@@ -219,10 +198,9 @@ quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column
 
 // ---- joins ----
 
-// Adds a batch to the table, through `appender` where it is not null. Its owner is kept until the join is gone.
-absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const BatchView& batch);
-// Adds a host's vectors. They are only read during the call, except for bytes of strings that are not copied.
-absl::Status AppendHostBatch(JoinState* state, JoinAppender* appender, const quern_batch& batch, bool copy_bytes);
+// Adds a host's vectors to the build side. They are only read during the call, except for bytes of strings that are not
+// copied.
+absl::Status AddHostBatch(const JoinState& state, const SinkInput& input, const quern_batch& batch, bool copy_bytes);
 
 // *Errors*: FailedPrecondition before finalise; InvalidArgument.
 absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<JoinState>& state, uint64_t batch_rows);
@@ -291,19 +269,16 @@ struct quern_join {
   std::shared_ptr<quern::c_abi::JoinState> state;
 };
 
-struct quern_appender {
-  explicit quern_appender(std::shared_ptr<quern::c_abi::JoinState> join_state)
-      : state(std::move(join_state)), appender(state->join) {}
-
-  std::shared_ptr<quern::c_abi::JoinState> state;
-  quern::JoinAppender appender;
-  bool finished = false;
+struct quern_appender : quern::c_abi::AppenderHandle<quern::c_abi::JoinState> {
+  using AppenderHandle::AppenderHandle;
 };
 
 struct quern_prober {
   quern_prober(std::shared_ptr<quern::c_abi::JoinState> join_state, std::vector<quern::ColumnType> result_types,
                uint64_t batch_rows)
-      : state(std::move(join_state)), prober(state->join), output(std::move(result_types), batch_rows, state->budget) {}
+      : state(std::move(join_state)),
+        prober(state->join()),
+        output(std::move(result_types), batch_rows, state->budget) {}
 
   std::shared_ptr<quern::c_abi::JoinState> state;
   quern::JoinProber prober;

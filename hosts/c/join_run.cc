@@ -12,7 +12,7 @@
 //
 // No phase begins before all threads have finished the previous one. A morsel that fails ends the run. A host that
 // wants no more results ends it without an error: the remaining morsels are then taken and dropped. No exception of a
-// host's function leaves its thread, where it would end the process.
+// host's function leaves its thread.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,19 +22,10 @@
 #include "hosts/c/morsels.h"
 #include "hosts/c/quern.h"
 #include "hosts/c/raw_batch.h"
+#include "runtime/base/shared_work.h"
 
 namespace quern::c_abi {
 namespace {
-
-absl::Status Build(const std::shared_ptr<JoinState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  const auto append = [&state](quern_appender* appender, const Morsel& morsel) {
-    const BatchSlice slice(*morsel.batch, state->key_types, state->build_types, morsel.first_row, morsel.num_rows);
-    return AppendHostBatch(state.get(), &appender->appender, slice.batch(), false);
-  };
-  QUERN_RETURN_IF_ERROR(AppendByThreads<quern_appender>(state, morsels, threads, append));
-  return RunTasks(threads, threads,
-                  [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->join.get()); });
-}
 
 // The probers of a run, one a thread, each made when its thread has its first morsel.
 class Probers {
@@ -45,7 +36,7 @@ class Probers {
   absl::Status Probe(uint32_t thread, const Morsel& morsel) {
     if (sink_->stopped) return absl::OkStatus();
     QUERN_ASSIGN_OR_RETURN(quern_prober * prober, ProberOf(thread));
-    const BatchSlice slice(*morsel.batch, state_->key_types, state_->probe_types, morsel.first_row, morsel.num_rows);
+    const BatchSlice slice(*morsel.batch, state_->probe.keys, state_->probe.payload, morsel.first_row, morsel.num_rows);
     QUERN_RETURN_IF_ERROR(StartHostProbe(prober, slice.batch()));
     return TakeAll(prober);
   }
@@ -87,15 +78,19 @@ absl::Status RunJoin(quern_join* join, const Batches& build, const Batches& prob
   QUERN_ASSIGN_OR_RETURN(const std::vector<Morsel> probe_morsels, CutIntoMorsels(probe, "probe"));
   QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
-  QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "run"));
+  QUERN_RETURN_IF_ERROR(join->state->sink->CheckOpen("run"));
   ExpectRows(*join->state->kernel, RowsOf(build_morsels) + RowsOf(probe_morsels), threads);
-  QUERN_RETURN_IF_ERROR(Build(join->state, build_morsels, threads));
+  const JoinState& state = *join->state;
+  const auto append = [&state](const SinkInput& input, const quern_batch& batch) {
+    return AddHostBatch(state, input, batch, false);
+  };
+  QUERN_RETURN_IF_ERROR(AppendAndFinalise(state, state.build, build_morsels, threads, append));
   Probers probers(join->state, batch_rows, threads, sink);
-  QUERN_RETURN_IF_ERROR(RunTasks(threads, probe_morsels.size(), [&](uint32_t thread, uint64_t number) {
+  QUERN_RETURN_IF_ERROR(RunMorsels(threads, probe_morsels.size(), [&](uint32_t thread, uint64_t number) {
     return probers.Probe(thread, probe_morsels[number]);
   }));
   if (!RowOf(join->state->spec().join_kind).flags_matched_rows()) return absl::OkStatus();
-  return RunTasks(threads, threads, [&](uint32_t thread, uint64_t) { return probers.ScanUnmatched(thread); });
+  return RunMorsels(threads, threads, [&](uint32_t thread, uint64_t) { return probers.ScanUnmatched(thread); });
 }
 
 }  // namespace

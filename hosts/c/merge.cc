@@ -31,7 +31,7 @@
 namespace quern::c_abi {
 namespace {
 
-constexpr InputTexts kMergeTexts = {"rows", "", "", "a new merge"};
+constexpr SinkTexts kMergeTexts = {"rows", "", "", "a new merge"};
 constexpr uint32_t kMaxRuns = 65536;
 
 absl::Status CheckMerge(const quern_kernel& kernel, uint32_t num_runs, uint64_t batch_rows) {

@@ -6,9 +6,8 @@
 //
 //     batch 0, rows 0 to 65535 | batch 0, rows 65536 to 131071 | batch 0, rows 131072 to 149999 | batch 1, rows 0 to 2
 //
-// Results go to the host's function at once, on the thread that made them. An exception of that function would end the
-// process if it left the thread, so it becomes the run's error here, as Boundary does for the calling thread.
-// std::bad_alloc is thrown on: RunMorsels handles it.
+// Results go to the host's function at once, on the thread that made them. An exception of that function becomes the
+// run's error (RunMorsels), as Boundary does for the calling thread.
 #include "hosts/c/morsels.h"
 
 #include <algorithm>
@@ -58,19 +57,19 @@ absl::StatusOr<uint32_t> NumThreads(uint32_t threads) {
   return threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
 }
 
-absl::Status RunTasks(uint32_t threads, uint64_t num_tasks,
-                      const std::function<absl::Status(uint32_t thread, uint64_t task)>& task) {
-  return RunMorsels(threads, num_tasks, [&task](uint32_t thread, uint64_t number) -> absl::Status {
-    try {
-      return task(thread, number);
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& thrown) {
-      return Internal(thrown.what());
-    } catch (...) {
-      return Internal("unknown exception: not a std::exception; accepted: none");
-    }
-  });
+absl::Status AppendAndFinalise(const SinkState& state, const BatchTypes& types, const std::vector<Morsel>& morsels,
+                               uint32_t threads, const AppendBatch& append) {
+  const auto append_morsel = [&](const SinkInput& input, uint32_t /*thread*/, uint64_t number) {
+    const Morsel& morsel = morsels[number];
+    const BatchSlice slice(*morsel.batch, types.keys, types.payload, morsel.first_row, morsel.num_rows);
+    return append(input, slice.batch());
+  };
+  const absl::Status appended = AppendMorsels(state.sink, morsels.size(), threads, append_morsel);
+  if (!appended.ok()) {
+    state.sink->LoseRows();  // of a batch that was divided, even if a part was rejected as a whole
+    return appended;
+  }
+  return FinaliseOnThreads(state.sink.get(), threads);
 }
 
 void ResultSink::Take(const quern_result& result) {

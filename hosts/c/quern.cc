@@ -80,54 +80,29 @@ absl::Status CreateJoin(quern_kernel* kernel, uint64_t memory_limit, quern_join*
   state->kernel = kernel->compiled.kernel;
   state->cache = kernel->compiled.cache;
   state->budget = std::make_shared<MemoryBudget>(memory_limit);
-  state->join = MakeHashJoin(state->kernel, state->budget);
+  state->sink = MakeHashJoin(state->kernel, state->budget);
   const KernelSpec& spec = state->spec();
-  for (const KeySpec& key : spec.keys) state->key_types.push_back(key.type);
-  state->build_types = WithResidual(spec.build, spec.residual);
-  state->probe_types = WithResidual(spec.probe, spec.residual);
-  state->keeps_strings = HasStrings({state->key_types, spec.build});
+  for (const KeySpec& key : spec.keys) state->build.keys.push_back(key.type);
+  state->probe.keys = state->build.keys;
+  state->build.payload = WithResidual(spec.build, spec.residual);
+  state->probe.payload = WithResidual(spec.probe, spec.residual);
+  state->keeps_strings = HasStrings({state->build.keys, spec.build});
   *join = std::make_unique<quern_join>(quern_join{std::move(state)}).release();
   return absl::OkStatus();
 }
 
-absl::Status Append(quern_join* join, const quern_batch* batch, bool copy_bytes) {
-  if (join == nullptr) return MissingArgument("join");
+template <class Handle>
+absl::Status Append(Handle* handle, const quern_batch* batch, bool copy_bytes) {
+  QUERN_ASSIGN_OR_RETURN(const SinkInput input, OpenInput(handle));
   if (batch == nullptr) return MissingArgument("batch");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "append"));
-  return AppendHostBatch(join->state.get(), nullptr, *batch, copy_bytes);
-}
-
-absl::Status Finalise(quern_join* join) {
-  if (join == nullptr) return MissingArgument("join");
-  return FinaliseOnce(join->state.get(), join->state->join.get());
-}
-
-absl::Status FinaliseShared(quern_join* join) {
-  if (join == nullptr) return MissingArgument("join");
-  return FinaliseTogether(join->state.get(), join->state->join.get());
-}
-
-absl::Status CreateAppender(quern_join* join, quern_appender** appender) {
-  if (appender == nullptr) return MissingArgument("appender");
-  *appender = nullptr;
-  if (join == nullptr) return MissingArgument("join");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "appender"));
-  *appender = new quern_appender(join->state);
-  return absl::OkStatus();
-}
-
-absl::Status Append(quern_appender* appender, const quern_batch* batch, bool copy_bytes) {
-  if (appender == nullptr) return MissingArgument("appender");
-  if (batch == nullptr) return MissingArgument("batch");
-  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
-  return AppendHostBatch(appender->state.get(), &appender->appender, *batch, copy_bytes);
+  return AddHostBatch(*handle->state, input, *batch, copy_bytes);
 }
 
 void GetStats(const quern_join* join, quern_join_stats* stats) {
   if (stats == nullptr) return;
   *stats = {};
   if (join == nullptr) return;
-  const JoinStats& counted = join->state->join->stats();
+  const JoinStats& counted = join->state->join()->stats();
   stats->build_rows = counted.build_rows;
   stats->table_rows = counted.table_rows;
   stats->directory_bytes = counted.directory_bytes;
@@ -138,7 +113,7 @@ void GetStats(const quern_join* join, quern_join_stats* stats) {
 
 const char* LayoutOf(const quern_join* join) {
   if (join == nullptr) return nullptr;
-  return join->state->finalised ? join->state->join->stats().layout : "";
+  return join->state->sink->is_finalised() ? join->state->join()->stats().layout : "";
 }
 
 absl::Status CreateProber(quern_join* join, uint64_t batch_rows, quern_prober** prober) {
@@ -234,48 +209,23 @@ bool HasStrings(const BatchTypes& types) {
          std::any_of(types.payload.begin(), types.payload.end(), is_string);
 }
 
-absl::Status CheckNoFailedAppend(const InputStage& state, const char* call) {
-  if (!state.append_failed) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) + " after a failed append: " + state.texts.missing +
-                                       "; accepted: " + state.texts.accepted);
-}
-
-absl::Status CheckOpen(const InputStage& state, const char* call) {
-  QUERN_RETURN_IF_ERROR(CheckNoFailedAppend(state, call));
-  if (!state.finalised) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) + " after finalise: " + state.texts.complete +
-                                       "; accepted: " + state.texts.accepted);
-}
-
-absl::Status AlreadyFinished(const InputStage& state, const char* call) {
-  return absl::FailedPreconditionError(std::string(call) + " after finish: the appender has handed its " +
-                                       state.texts.rows + " over; accepted: a new appender");
-}
-
 absl::Status ShowNothing(OutputBatch* output) {
   QUERN_RETURN_IF_ERROR(output->Reset());
   output->set_num_rows(0);
   return absl::OkStatus();
 }
 
-absl::Status ReadAfterFailure(const InputTexts& texts) {
+absl::Status ReadAfterFailure(const SinkTexts& texts) {
   return absl::FailedPreconditionError(std::string(texts.rows) +
                                        " after a failure: some of them are lost; accepted: " + texts.accepted);
 }
 
-absl::Status AppendToBuild(JoinState* state, JoinAppender* appender, const BatchView& batch) {
-  FailureMark mark(&state->append_failed);
-  QUERN_RETURN_IF_ERROR(appender == nullptr ? state->join->Append(batch) : appender->Append(batch));
-  mark.AllWentWell();
-  return absl::OkStatus();
-}
-
-absl::Status AppendHostBatch(JoinState* state, JoinAppender* appender, const quern_batch& batch, bool copy_bytes) {
-  const bool copies = copy_bytes && state->keeps_strings;
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(batch, state->key_types, state->build_types, "build",
-                                                             copies ? state->budget : nullptr));
+absl::Status AddHostBatch(const JoinState& state, const SinkInput& input, const quern_batch& batch, bool copy_bytes) {
+  const bool copies = copy_bytes && state.keeps_strings;
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(batch, state.build.keys, state.build.payload, "build",
+                                                             copies ? state.budget : nullptr));
   const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
-  return AppendToBuild(state, appender, view.batch);
+  return input.Append(view.batch);
 }
 
 absl::Status CheckBatchRows(uint64_t batch_rows) {
@@ -291,7 +241,7 @@ uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows) {
 
 absl::StatusOr<std::unique_ptr<quern_prober>> NewProber(const std::shared_ptr<JoinState>& state, uint64_t batch_rows) {
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
-  if (!state->finalised) {
+  if (!state->sink->is_finalised()) {
     return absl::FailedPreconditionError(
         "prober before finalise: the table is not built; accepted: after quern_join_finalise");
   }
@@ -309,7 +259,7 @@ absl::Status StartProbe(quern_prober* prober, BatchView batch) {
 absl::Status StartHostProbe(quern_prober* prober, const quern_batch& batch) {
   const JoinState& state = *prober->state;
   QUERN_ASSIGN_OR_RETURN(HostBatchView view,
-                         ViewOfHostBatch(batch, state.key_types, state.probe_types, "probe", nullptr));
+                         ViewOfHostBatch(batch, state.probe.keys, state.probe.payload, "probe", nullptr));
   return StartProbe(prober, std::move(view.batch));
 }
 

@@ -85,14 +85,16 @@ absl::Status BindArrow(quern_join* join, const SideOfBinding& build, const SideO
   JoinState& state = *join->state;
   if (state.binding)
     return absl::FailedPreconditionError("Arrow columns bound twice: the join has a binding; accepted: a new join");
-  const size_t num_keys = state.key_types.size();
+  const size_t num_keys = state.build.keys.size();
   ArrowBinding binding;
   QUERN_ASSIGN_OR_RETURN(binding.build.keys, ChildNumbers(build.keys, num_keys, "build_keys"));
-  QUERN_ASSIGN_OR_RETURN(binding.build.payload, ChildNumbers(build.payload, state.build_types.size(), "build_payload"));
+  QUERN_ASSIGN_OR_RETURN(binding.build.payload,
+                         ChildNumbers(build.payload, state.build.payload.size(), "build_payload"));
   QUERN_ASSIGN_OR_RETURN(binding.probe.keys, ChildNumbers(probe.keys, num_keys, "probe_keys"));
-  QUERN_ASSIGN_OR_RETURN(binding.probe.payload, ChildNumbers(probe.payload, state.probe_types.size(), "probe_payload"));
-  QUERN_RETURN_IF_ERROR(CheckSchema(*build.schema, binding.build, state.key_types, state.build_types, "build"));
-  QUERN_RETURN_IF_ERROR(CheckSchema(*probe.schema, binding.probe, state.key_types, state.probe_types, "probe"));
+  QUERN_ASSIGN_OR_RETURN(binding.probe.payload,
+                         ChildNumbers(probe.payload, state.probe.payload.size(), "probe_payload"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(*build.schema, binding.build, state.build.keys, state.build.payload, "build"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(*probe.schema, binding.probe, state.probe.keys, state.probe.payload, "probe"));
   QUERN_RETURN_IF_ERROR(CheckUnits(state.spec(), *build.schema, *probe.schema, binding));
   binding.result = ResultFields(state.spec(), binding, *build.schema, *probe.schema);
   state.binding = std::move(binding);
@@ -115,30 +117,19 @@ absl::Status ResultSchema(const quern_join* join, ArrowSchema* schema) {
 
 // ---- batches ----
 
-absl::Status AppendImported(JoinState* state, JoinAppender* appender, ArrowArray* batch, const quern_arrow_rows* rows) {
-  QUERN_RETURN_IF_ERROR(CheckBound(*state));
+template <class Handle>
+absl::Status AppendArrow(Handle* handle, ArrowArray* batch, const quern_arrow_rows* rows) {
+  if (batch == nullptr) return MissingArgument("batch");
+  const MovedInArray moved(batch);
+  QUERN_ASSIGN_OR_RETURN(const SinkInput input, OpenInput(handle));
+  const JoinState& state = *handle->state;
+  QUERN_RETURN_IF_ERROR(CheckBound(state));
   QUERN_ASSIGN_OR_RETURN(BatchView view,
-                         ImportArrow(batch, state->binding->build, state->key_types, state->build_types));
+                         ImportArrow(batch, state.binding->build, state.build.keys, state.build.payload));
   QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
-  if (!state->keeps_strings) view.owner = nullptr;
-  return AppendToBuild(state, appender, view);
-}
-
-absl::Status AppendArrow(quern_join* join, ArrowArray* batch, const quern_arrow_rows* rows) {
-  if (batch == nullptr) return MissingArgument("batch");
-  const MovedInArray moved(batch);
-  if (join == nullptr) return MissingArgument("join");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*join->state, "append"));
-  return AppendImported(join->state.get(), nullptr, batch, rows);
-}
-
-absl::Status AppendArrow(quern_appender* appender, ArrowArray* batch, const quern_arrow_rows* rows) {
-  if (batch == nullptr) return MissingArgument("batch");
-  const MovedInArray moved(batch);
-  if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
-  return AppendImported(appender->state.get(), &appender->appender, batch, rows);
+  if (!state.keeps_strings) view.owner = nullptr;
+  return input.Append(view);
 }
 
 absl::Status InputArrow(quern_prober* prober, ArrowArray* batch, const quern_arrow_rows* rows) {
@@ -147,7 +138,8 @@ absl::Status InputArrow(quern_prober* prober, ArrowArray* batch, const quern_arr
   if (prober == nullptr) return MissingArgument("prober");
   const JoinState& state = *prober->state;
   QUERN_RETURN_IF_ERROR(CheckBound(state));
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(batch, state.binding->probe, state.key_types, state.probe_types));
+  QUERN_ASSIGN_OR_RETURN(BatchView view,
+                         ImportArrow(batch, state.binding->probe, state.probe.keys, state.probe.payload));
   QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   return StartProbe(prober, std::move(view));
 }

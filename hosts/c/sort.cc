@@ -41,9 +41,7 @@ absl::Status CreateSort(quern_kernel* kernel, uint64_t memory_limit, quern_sort*
   *sort = nullptr;
   if (kernel == nullptr) return MissingArgument("kernel");
   QUERN_RETURN_IF_ERROR(CheckOperator(*kernel, Operator::kSort, "a sort"));
-  auto state = std::make_shared<SortState>(kernel->compiled.kernel, memory_limit);
-  state->cache = kernel->compiled.cache;
-  *sort = new quern_sort(std::move(state));
+  *sort = new quern_sort(std::make_shared<SortState>(kernel->compiled, memory_limit));
   return absl::OkStatus();
 }
 
@@ -51,28 +49,9 @@ absl::Status CreateSort(quern_kernel* kernel, uint64_t memory_limit, quern_sort*
 
 template <class Handle>
 absl::Status Append(Handle* handle, const quern_batch* batch, bool copy_bytes) {
-  QUERN_ASSIGN_OR_RETURN(const SortInlet inlet, InletOf(handle));
+  QUERN_ASSIGN_OR_RETURN(const SinkInput input, OpenInput(handle));
   if (batch == nullptr) return MissingArgument("batch");
-  return AddHostBatch(inlet, *batch, copy_bytes);
-}
-
-absl::Status CreateAppender(quern_sort* sort, quern_sort_appender** appender) {
-  if (appender == nullptr) return MissingArgument("appender");
-  *appender = nullptr;
-  if (sort == nullptr) return MissingArgument("sort");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*sort->state, "appender"));
-  *appender = new quern_sort_appender(sort->state);
-  return absl::OkStatus();
-}
-
-absl::Status Finalise(quern_sort* sort) {
-  if (sort == nullptr) return MissingArgument("sort");
-  return FinaliseOnce(sort->state.get(), sort->state->sort.get());
-}
-
-absl::Status FinaliseShared(quern_sort* sort) {
-  if (sort == nullptr) return MissingArgument("sort");
-  return FinaliseTogether(sort->state.get(), sort->state->sort.get());
+  return AddHostBatch(*handle->state, input, *batch, copy_bytes);
 }
 
 // ---- the threshold ----
@@ -83,8 +62,8 @@ absl::Status GetThreshold(quern_sort* sort, quern_result* row, bool* exists) {
   if (exists == nullptr) return MissingArgument("exists");
   *exists = false;
   if (sort == nullptr) return MissingArgument("sort");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*sort->state, "threshold"));
-  QUERN_ASSIGN_OR_RETURN(*exists, sort->state->sort->GetThreshold(&sort->threshold));
+  QUERN_RETURN_IF_ERROR(sort->state->sink->CheckOpen("threshold"));
+  QUERN_ASSIGN_OR_RETURN(*exists, sort->state->sort()->GetThreshold(&sort->threshold));
   if (*exists) *row = ShowRows(sort->threshold, &sort->threshold_columns);
   return absl::OkStatus();
 }
@@ -93,10 +72,10 @@ absl::Status SetThreshold(quern_sort* sort, const quern_batch* keys) {
   if (sort == nullptr) return MissingArgument("sort");
   if (keys == nullptr) return MissingArgument("keys");
   const SortState& state = *sort->state;
-  QUERN_RETURN_IF_ERROR(CheckOpen(state, "threshold"));
+  QUERN_RETURN_IF_ERROR(state.sink->CheckOpen("threshold"));
   QUERN_ASSIGN_OR_RETURN(const HostBatchView view,
                          ViewOfHostBatch(*keys, state.input.types.keys, {}, "threshold", nullptr));
-  return state.sort->SetThreshold(view.batch);
+  return state.sort()->SetThreshold(view.batch);
 }
 
 // ---- method, statistics and counters ----
@@ -105,7 +84,7 @@ void GetStats(const quern_sort* sort, quern_sort_stats* stats) {
   if (stats == nullptr) return;
   *stats = {};
   if (sort == nullptr) return;
-  const SortStats& counted = sort->state->sort->stats();
+  const SortStats& counted = sort->state->sort()->stats();
   stats->input_rows = counted.input_rows;
   stats->num_rows = counted.num_rows;
   stats->dropped_rows = counted.dropped_rows;
@@ -117,7 +96,7 @@ void GetStats(const quern_sort* sort, quern_sort_stats* stats) {
 
 const char* MethodOf(const quern_sort* sort) {
   if (sort == nullptr) return nullptr;
-  return sort->state->finalised ? sort->state->sort->stats().method : "";
+  return sort->state->sink->is_finalised() ? sort->state->sort()->stats().method : "";
 }
 
 // ---- reading rows ----
@@ -151,50 +130,30 @@ RowInput::RowInput(const KernelSpec& spec) {
   types.payload = spec.payload;
 }
 
-SortState::SortState(std::shared_ptr<const Kernel> of_kernel, uint64_t memory_limit)
-    : InputStage(kSortTexts),
-      kernel(std::move(of_kernel)),
-      budget(std::make_shared<MemoryBudget>(memory_limit)),
-      sort(MakeRowSort(kernel, budget)),
-      input(kernel->plan.spec),
-      keeps_strings(sort->keeps_strings() && HasStrings(input.types)) {}
-
-absl::StatusOr<SortInlet> InletOf(quern_sort* sort) {
-  if (sort == nullptr) return MissingArgument("sort");
-  QUERN_RETURN_IF_ERROR(CheckOpen(*sort->state, "append"));
-  return SortInlet{sort->state.get(), nullptr};
+SortState::SortState(const CompiledKernel& compiled, uint64_t memory_limit) : input(compiled.kernel->plan.spec) {
+  kernel = compiled.kernel;
+  cache = compiled.cache;
+  budget = std::make_shared<MemoryBudget>(memory_limit);
+  sink = MakeRowSort(kernel, budget);
+  keeps_strings = sort()->keeps_strings() && HasStrings(input.types);
 }
 
-absl::StatusOr<SortInlet> InletOf(quern_sort_appender* appender) {
-  if (appender == nullptr) return MissingArgument("appender");
-  QUERN_RETURN_IF_ERROR(CheckAppender(*appender, "append"));
-  return SortInlet{appender->state.get(), &appender->appender};
-}
-
-absl::Status AddBatch(const SortInlet& inlet, const BatchView& batch) {
-  FailureMark mark(&inlet.state->append_failed);
-  QUERN_RETURN_IF_ERROR(inlet.appender == nullptr ? inlet.state->sort->Append(batch) : inlet.appender->Append(batch));
-  mark.AllWentWell();
-  return absl::OkStatus();
-}
-
-absl::Status AddHostBatch(const SortInlet& inlet, const quern_batch& batch, bool copy_bytes) {
-  const SortState& state = *inlet.state;
+absl::Status AddHostBatch(const SortState& state, const SinkInput& input, const quern_batch& batch, bool copy_bytes) {
   const BatchTypes& types = state.input.types;
   const bool copies = copy_bytes && state.keeps_strings;
   QUERN_ASSIGN_OR_RETURN(HostBatchView view,
                          ViewOfHostBatch(batch, types.keys, types.payload, "input", copies ? state.budget : nullptr));
   const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
-  return AddBatch(inlet, view.batch);
+  return input.Append(view.batch);
 }
 
 absl::StatusOr<std::unique_ptr<quern_sorted>> NewSorted(const std::shared_ptr<SortState>& state, uint64_t batch_rows) {
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
-  if (!state->finalised) {
+  if (!state->sink->is_finalised()) {
     return absl::FailedPreconditionError(
         "reader before finalise: the rows are not sorted; accepted: after quern_sort_finalise");
   }
-  return std::make_unique<quern_sorted>(state, ResultRows(batch_rows, state->sort->stats().num_rows));
+  return std::make_unique<quern_sorted>(state, ResultRows(batch_rows, state->sort()->stats().num_rows));
 }
 
 quern_result ResultOf(quern_sorted* sorted) { return ShowRows(sorted->output, &sorted->result_columns); }

@@ -99,12 +99,12 @@ template <class Handle>
 absl::Status AppendArrow(Handle* handle, ArrowArray* batch, const quern_arrow_rows* rows) {
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
-  QUERN_ASSIGN_OR_RETURN(const SortInlet inlet, InletOf(handle));
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(batch, inlet.state->input, "sort"));
+  QUERN_ASSIGN_OR_RETURN(const SinkInput input, OpenInput(handle));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(batch, handle->state->input, "sort"));
   QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
-  if (!inlet.state->keeps_strings) view.owner = nullptr;
-  return AddBatch(inlet, view);
+  if (!handle->state->keeps_strings) view.owner = nullptr;
+  return input.Append(view);
 }
 
 absl::Status NextArrow(quern_sorted* sorted, ArrowArray* result, uint64_t* position, bool* more) {

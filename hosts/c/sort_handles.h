@@ -36,34 +36,19 @@ struct RowInput {
   std::optional<SortBinding> binding;
 };
 
-// A sort and everything that it needs when other handles are gone. *Threads*: members that are not atomic are written
-// before appenders and readers exist (the binding: before their first Arrow batch) and only read from then on.
-struct SortState : InputStage {
-  SortState(std::shared_ptr<const Kernel> of_kernel, uint64_t memory_limit);
+// A sort. The binding is written before the first Arrow batch of appenders.
+struct SortState : SinkState {
+  static constexpr const char* kArgument = "sort";
+  SortState(const CompiledKernel& compiled, uint64_t memory_limit);
 
-  std::shared_ptr<const Kernel> kernel;
-  std::shared_ptr<MemoryBudget> budget;
-  std::shared_ptr<RowSort> sort;
   RowInput input;
   bool keeps_strings;  // tuples point into the batches
 
-  const KernelSpec& spec() const { return kernel->plan.spec; }
+  std::shared_ptr<RowSort> sort() const { return std::static_pointer_cast<RowSort>(sink); }
 };
 
-// The destination of rows: the sort itself, or `appender` if it is not null.
-struct SortInlet {
-  SortState* state;
-  SortAppender* appender;
-};
-
-// *Errors*: InvalidArgument for null; FailedPrecondition unless rows may still be added.
-absl::StatusOr<SortInlet> InletOf(quern_sort* sort);
-absl::StatusOr<SortInlet> InletOf(quern_sort_appender* appender);
-
-// Adds a batch. Its owner is kept until the sort and its readers are gone, if rows point into the batch.
-absl::Status AddBatch(const SortInlet& inlet, const BatchView& batch);
 // Adds a host's vectors. They are only read during the call, except for bytes of strings that are not copied.
-absl::Status AddHostBatch(const SortInlet& inlet, const quern_batch& batch, bool copy_bytes);
+absl::Status AddHostBatch(const SortState& state, const SinkInput& input, const quern_batch& batch, bool copy_bytes);
 
 // *Errors*: FailedPrecondition before finalise; InvalidArgument.
 absl::StatusOr<std::unique_ptr<quern_sorted>> NewSorted(const std::shared_ptr<SortState>& state, uint64_t batch_rows);
@@ -93,19 +78,14 @@ struct quern_sort {
   std::vector<quern_result_column> threshold_columns;
 };
 
-struct quern_sort_appender {
-  explicit quern_sort_appender(std::shared_ptr<quern::c_abi::SortState> sort_state)
-      : state(std::move(sort_state)), appender(state->sort) {}
-
-  std::shared_ptr<quern::c_abi::SortState> state;
-  quern::SortAppender appender;
-  bool finished = false;
+struct quern_sort_appender : quern::c_abi::AppenderHandle<quern::c_abi::SortState> {
+  using AppenderHandle::AppenderHandle;
 };
 
 struct quern_sorted {
   quern_sorted(std::shared_ptr<quern::c_abi::SortState> sort_state, uint64_t batch_rows)
       : state(std::move(sort_state)),
-        reader(state->sort),
+        reader(state->sort()),
         output(quern::SortOutputTypes(state->spec()), batch_rows, state->budget) {}
 
   std::shared_ptr<quern::c_abi::SortState> state;

@@ -22,20 +22,9 @@
 namespace quern::c_abi {
 namespace {
 
-absl::Status Build(const std::shared_ptr<SortState>& state, const std::vector<Morsel>& morsels, uint32_t threads) {
-  const auto append = [&state](quern_sort_appender* appender, const Morsel& morsel) {
-    const BatchTypes& types = state->input.types;
-    const BatchSlice slice(*morsel.batch, types.keys, types.payload, morsel.first_row, morsel.num_rows);
-    return AddHostBatch({state.get(), appender == nullptr ? nullptr : &appender->appender}, slice.batch(), false);
-  };
-  QUERN_RETURN_IF_ERROR(AppendMorsels<quern_sort_appender>(state, morsels, threads, append));
-  return RunTasks(threads, threads,
-                  [&](uint32_t, uint64_t) { return FinaliseTogether(state.get(), state->sort.get()); });
-}
-
 absl::Status ReadRows(const std::shared_ptr<SortState>& state, uint64_t batch_rows, ResultSink* sink) {
   if (sink->on_result == nullptr) {
-    sink->num_rows = state->sort->stats().num_rows;
+    sink->num_rows = state->sort()->stats().num_rows;
     return absl::OkStatus();
   }
   QUERN_ASSIGN_OR_RETURN(const std::unique_ptr<quern_sorted> sorted, NewSorted(state, batch_rows));
@@ -54,9 +43,12 @@ absl::Status RunSort(quern_sort* sort, const Batches& batches, uint32_t threads,
   QUERN_ASSIGN_OR_RETURN(threads, NumThreads(threads));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(batch_rows));
   const std::shared_ptr<SortState>& state = sort->state;
-  QUERN_RETURN_IF_ERROR(CheckOpen(*state, "run"));
+  QUERN_RETURN_IF_ERROR(state->sink->CheckOpen("run"));
   ExpectRows(*state->kernel, RowsOf(morsels), threads);
-  QUERN_RETURN_IF_ERROR(Build(state, morsels, threads));
+  const auto append = [&state](const SinkInput& input, const quern_batch& batch) {
+    return AddHostBatch(*state, input, batch, false);
+  };
+  QUERN_RETURN_IF_ERROR(AppendAndFinalise(*state, state->input.types, morsels, threads, append));
   return ReadRows(state, batch_rows, sink);
 }
 

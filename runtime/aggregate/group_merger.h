@@ -17,11 +17,10 @@ class GroupMerger {
  public:
   GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals);
 
-  // Runs tasks until the tables are complete. *Threads*: any number, once each. *Errors*: ResourceExhausted,
-  // OutOfRange; the same for all threads.
-  absl::Status RunTasks() { return work_.RunTasks(); }
+  // The work after which the tables are complete. *Errors*: ResourceExhausted, OutOfRange.
+  SharedWork* work() { return &work_; }
 
-  // The groups, each in one table. Call it after RunTasks has returned OK.
+  // The groups, each in one table. Call it when the work is done.
   std::vector<std::unique_ptr<GroupTable>> TakeTables() { return std::move(tables_); }
 
  private:

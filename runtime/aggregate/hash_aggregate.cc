@@ -2,9 +2,9 @@
 // The work of an aggregation around its tables. Each thread aggregates into thread-local groups (local_groups.h);
 // finalising merges them (group_merger.h); readers share the merged groups and write result columns or saved states:
 //
-//     Append            -> LocalGroups -+
-//     AggregateAppender -> LocalGroups -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
-//     AggregateAppender -> LocalGroups -+
+//     Append   -> LocalGroups -+
+//     Appender -> LocalGroups -+->  GroupMerger -> tables  <- GroupReader, GroupReader, ..
+//     Appender -> LocalGroups -+
 //
 // For 20 M rows of 10 groups and two threads, there are two tables of 10 groups, and one is added to the other. For 10
 // M groups, each thread fills its own table up to a million groups, then 64 partitions, each of which one thread
@@ -28,6 +28,8 @@
 namespace quern {
 namespace {
 
+constexpr SinkTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
+                                       "a new aggregation"};
 constexpr uint64_t kMorselPositions = 65536;
 constexpr uint32_t kScanRows = 1024;
 
@@ -45,17 +47,15 @@ std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
 HashAggregate::HashAggregate(std::shared_ptr<const AggregateDescriptor> descriptor, AggregateEntrySource entry_points,
                              std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget,
                              const AggregateOptions& options)
-    : descriptor_(std::move(descriptor)),
+    : Sink(kAggregateTexts, entry_points.NewCounters(), std::move(budget)),
+      descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
-      counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
-      budget_(std::move(budget)),
       options_(options),
       dictionaries_(std::make_shared<KeyDictionaries>(descriptor_->spec(), budget_)) {}
 
 HashAggregate::~HashAggregate() {
-  if (observer_ == nullptr || !finalised_) return;
-  observer_->EndJob([this](JobSummary* job) {
+  EndJob([this](JobSummary* job) {
     job->keys = stats_.num_groups;
     job->table_bytes = stats_.table_bytes;
     job->ns = counters().ns;
@@ -63,107 +63,33 @@ HashAggregate::~HashAggregate() {
   });
 }
 
-uint64_t HashAggregate::num_groups_so_far() const {
-  const bool has_table = own_local_state_ != nullptr && own_local_state_->table() != nullptr;
-  return has_table ? own_local_state_->table()->num_groups() : 0;
-}
-
-uint64_t HashAggregate::table_bytes() const {
-  return own_local_state_ == nullptr ? 0 : own_local_state_->table()->bytes();
-}
-
-void HashAggregate::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
-
 // ---- appending ----------------------------------------------------------------------------------------------------
-
-absl::Status HashAggregate::CheckOpen(const char* call) const {
-  if (lost_rows_) {
-    return absl::FailedPreconditionError(std::string(call) + " after a failed " + (merges_ ? "finalise" : "append") +
-                                         ": rows are missing from the groups; accepted: a new aggregation");
-  }
-  if (merges_) {
-    return absl::FailedPreconditionError(std::string(call) +
-                                         " after finalise: the groups are complete; accepted: a new aggregation");
-  }
-  return absl::OkStatus();
-}
 
 GroupContext HashAggregate::Context() const { return {descriptor_, entry_points_, budget_, options_, 0, counters_}; }
 
-std::unique_ptr<LocalGroups> HashAggregate::NewLocalState() {
-  ++num_appenders_;
-  return std::make_unique<LocalGroups>(Context(), dictionaries_, &num_appenders_);
+std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
+  ++num_local_states_;
+  return std::make_unique<LocalGroups>(Context(), dictionaries_, &num_local_states_);
 }
 
-absl::Status HashAggregate::AppendTo(LocalGroups* local, const BatchView& batch, bool states) {
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+absl::Status HashAggregate::CheckInput(const BatchView& batch, RowKind kind) const {
   const KernelSpec& spec = descriptor_->spec();
-  const size_t num_columns = states ? spec.aggregates.size() : descriptor_->get()->num_columns;
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns"));
-  if (observer_ != nullptr && !states) observer_->SeeInput(batch);
-  const CallTimer timer(local->counters());
-  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
-  const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
-  const absl::Status status = states ? local->AppendStates(batch) : local->Append(batch, first_row_id);
-  if (!status.ok()) lost_rows_ = true;
-  return status;
+  const size_t num_columns = kind == RowKind::kStates ? spec.aggregates.size() : descriptor_->get()->num_columns;
+  return CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns");
 }
 
-absl::Status HashAggregate::Append(const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
-  return AppendTo(own_local_state_.get(), batch, false);
+LocalGroups* HashAggregate::own_groups() const { return static_cast<LocalGroups*>(own_local_state()); }
+
+uint64_t HashAggregate::num_groups_so_far() const {
+  const bool has_table = own_groups() != nullptr && own_groups()->table() != nullptr;
+  return has_table ? own_groups()->table()->num_groups() : 0;
 }
 
-absl::Status HashAggregate::AppendStates(const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
-  return AppendTo(own_local_state_.get(), batch, true);
-}
+uint64_t HashAggregate::table_bytes() const { return own_groups() == nullptr ? 0 : own_groups()->table()->bytes(); }
 
 void HashAggregate::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   options_.prefetch.Set(loop, setting);
-  if (own_local_state_ != nullptr) own_local_state_->SetPrefetch(loop, setting);
-}
-
-absl::Status HashAggregate::AddLocalState(std::unique_ptr<LocalGroups> local) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  local_states_.push_back(std::move(local));
-  return absl::OkStatus();
-}
-
-AggregateAppender::AggregateAppender(std::shared_ptr<HashAggregate> aggregate)
-    : aggregate_(std::move(aggregate)), local_state_(aggregate_->NewLocalState()) {}
-AggregateAppender::~AggregateAppender() = default;
-
-namespace {
-
-absl::Status CheckHasSide(const LocalGroups* local, const char* call) {
-  if (local != nullptr) return absl::OkStatus();
-  return absl::FailedPreconditionError(std::string(call) +
-                                       " after finish: the groups were handed over; accepted: a new appender");
-}
-
-}  // namespace
-
-absl::Status AggregateAppender::Append(const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckHasSide(local_state_.get(), "append"));
-  return aggregate_->AppendTo(local_state_.get(), batch, false);
-}
-
-absl::Status AggregateAppender::AppendStates(const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckHasSide(local_state_.get(), "append"));
-  return aggregate_->AppendTo(local_state_.get(), batch, true);
-}
-
-void AggregateAppender::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
-  if (local_state_ != nullptr) local_state_->SetPrefetch(loop, setting);
-}
-
-absl::Status AggregateAppender::Finish() {
-  QUERN_RETURN_IF_ERROR(CheckHasSide(local_state_.get(), "finish"));
-  return aggregate_->AddLocalState(std::move(local_state_));
+  if (own_groups() != nullptr) own_groups()->SetPrefetch(loop, setting);
 }
 
 // ---- finalising ---------------------------------------------------------------------------------------------------
@@ -173,20 +99,15 @@ struct HashAggregate::Result {
   std::vector<uint64_t> first_positions;  // of each table, and one past the last
 };
 
-// Requires the mutex.
-absl::Status HashAggregate::BeginMerge() {
-  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-  if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
-  if (local_states_.empty()) local_states_.push_back(NewLocalState());
+absl::StatusOr<SharedWork*> HashAggregate::BeginFinalise() {
+  if (local_states()->empty()) local_states()->push_back(NewLocalState());
   std::vector<LocalGroups*> locals;
-  for (const auto& local : local_states_) locals.push_back(local.get());
-  merges_ = true;
+  for (const auto& local : *local_states()) locals.push_back(static_cast<LocalGroups*>(local.get()));
   merger_ = std::make_unique<GroupMerger>(Context(), std::move(locals));
-  return absl::OkStatus();
+  return merger_->work();
 }
 
-// Requires the mutex.
-void HashAggregate::Take() {
+void HashAggregate::EndFinalise() {
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
   uint64_t position = 0;
@@ -205,41 +126,11 @@ void HashAggregate::Take() {
     stats_.layout = table->layout();
   }
   result_->first_positions.push_back(position);
-  for (const auto& local : local_states_) {
-    stats_.input_rows += local->num_rows();
-    local->mutable_parts()->Clear();
+  for (const auto& local : *local_states()) {
+    auto* const groups = static_cast<LocalGroups*>(local.get());
+    stats_.input_rows += groups->num_rows();
+    groups->mutable_parts()->Clear();
   }
-  finalised_ = true;
-}
-
-absl::Status HashAggregate::Finalise() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (finalised_)
-    return absl::FailedPreconditionError("finalise called twice: the groups are complete; accepted: once");
-  QUERN_RETURN_IF_ERROR(BeginMerge());
-  QUERN_RETURN_IF_ERROR(Merge());
-  Take();
-  return absl::OkStatus();
-}
-
-absl::Status HashAggregate::Merge() {
-  CounterBlock counters(counters_);
-  const CallTimer timer(&counters);
-  const absl::Status status = merger_->RunTasks();
-  if (!status.ok()) lost_rows_ = true;
-  return status;
-}
-
-absl::Status HashAggregate::FinaliseShared() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (finalised_) return absl::OkStatus();
-    if (merger_ == nullptr) QUERN_RETURN_IF_ERROR(BeginMerge());
-  }
-  QUERN_RETURN_IF_ERROR(Merge());
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!finalised_) Take();
-  return absl::OkStatus();
 }
 
 // ---- reading ------------------------------------------------------------------------------------------------------
@@ -397,7 +288,7 @@ absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
 
 absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   const CallTimer timer(&state_->counters);
-  if (!aggregate_->finalised_) {
+  if (!aggregate_->is_finalised()) {
     return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: finalise first");
   }
   const KernelSpec& spec = aggregate_->descriptor_->spec();

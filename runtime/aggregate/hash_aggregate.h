@@ -6,8 +6,9 @@
 //     HashAggregate aggregate(descriptor, entry points, code, budget, options);
 //     aggregate.Append(...)*  ->  aggregate.Finalise()  ->  GroupReader: Next(...)*
 //
-// Two-phase aggregation, with a host's shuffle in between: the GroupReader of the first aggregation reads states
-// instead of results, and AppendStates adds those batches to another aggregation of the same spec.
+// An aggregation is a sink (runtime/sink/sink.h). Two-phase aggregation, with a host's shuffle in between: the
+// GroupReader of the first aggregation reads states instead of results, and those batches are added, as states, to
+// another aggregation of the same spec.
 #ifndef QUERN_RUNTIME_AGGREGATE_HASH_AGGREGATE_H_
 #define QUERN_RUNTIME_AGGREGATE_HASH_AGGREGATE_H_
 
@@ -15,7 +16,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -28,6 +28,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/entry_slot.h"
+#include "runtime/sink/sink.h"
 
 namespace quern {
 
@@ -46,107 +47,56 @@ struct GroupContext;
 class GroupMerger;
 class LocalGroups;
 class GroupTable;
-class JobObserver;
 class KeyDictionaries;
 
-class HashAggregate {
+class HashAggregate final : public Sink {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
   HashAggregate(std::shared_ptr<const AggregateDescriptor> descriptor, AggregateEntrySource entry_points,
                 std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget,
                 const AggregateOptions& options);
-  ~HashAggregate();
+  ~HashAggregate() override;
 
-  // Adds a batch: keys in the order of the spec, and the columns of AggregateInputTypes(spec) as payload. Nothing
-  // refers to the batch afterwards. *Cost*: one or two random cache lines a row, prefetched. *Threads*: one at a time;
-  // use AggregateAppender for more.
-  // *Errors*: FailedPrecondition after Finalise and InvalidArgument for a batch without the spec's columns, both of
-  // which leave the aggregation unchanged; ResourceExhausted and OutOfRange for a checked sum that does not fit, after
-  // which the aggregation rejects further calls.
-  absl::Status Append(const BatchView& batch);
-  // Adds states that another aggregation of the same spec gave out: keys, and a binary column for each aggregate as
-  // payload.
-  // *Errors*: also InvalidArgument for damaged states.
-  absl::Status AppendStates(const BatchView& batch);
+  // A batch has keys in the order of the spec, and the columns of AggregateInputTypes(spec) as payload; one of states
+  // has keys, and a binary column for each aggregate as payload. Nothing refers to a batch once it is added. *Cost* of
+  // Append: one or two random cache lines a row, prefetched. *Errors* of Append, besides those of a sink: OutOfRange
+  // for a checked sum that does not fit; InvalidArgument for damaged states.
 
   // Replaces the prefetch setting for tables of any size, from the next Append on and for later appenders; used to
   // measure settings. No effect where the plan does not prefetch. *Threads*: no other call may be in progress.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
-
-  // Merges the threads' tables. *Errors*: ResourceExhausted, OutOfRange.
-  absl::Status Finalise();
-  // Does the same with any number of threads at once: each runs tasks and returns when all work is done, or immediately
-  // if it is done already.
-  absl::Status FinaliseShared();
 
   // The bytes of the table that Append fills. *Threads*: no other call may be in progress.
   uint64_t table_bytes() const;
   // Its groups so far. *Threads*: as above.
   uint64_t num_groups_so_far() const;
 
-  // Sets an observer for the rest of the aggregation's life. Call it before Append.
-  void Observe(std::unique_ptr<JobObserver> observer);
-
   const AggregateStats& stats() const { return stats_; }
-  // *Threads*: any, at any time.
-  Counters counters() const { return counters_->Sum(); }
   const AggregateDescriptor& descriptor() const { return *descriptor_; }
 
  private:
-  friend class AggregateAppender;
   friend class GroupReader;
+  std::unique_ptr<LocalState> NewLocalState() override;
+  absl::Status CheckInput(const BatchView& batch, RowKind kind) const override;
+  absl::StatusOr<SharedWork*> BeginFinalise() override;
+  void EndFinalise() override;
   GroupContext Context() const;
-  absl::Status CheckOpen(const char* call) const;
-  absl::Status AppendTo(LocalGroups* local, const BatchView& batch, bool states);
-  std::unique_ptr<LocalGroups> NewLocalState();
-  absl::Status AddLocalState(std::unique_ptr<LocalGroups> local);
-  absl::Status BeginMerge();
-  absl::Status Merge();
-  void Take();
+  LocalGroups* own_groups() const;
   // The first of the next n positions that no reader of the partition has taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
 
   std::shared_ptr<const AggregateDescriptor> descriptor_;
   AggregateEntrySource entry_points_;
-  std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;
-  std::shared_ptr<MemoryBudget> budget_;
   AggregateOptions options_;
   AggregateStats stats_;
   std::shared_ptr<KeyDictionaries> dictionaries_;  // values of dictionary keys, shared by all thread-local groups
-  std::mutex mutex_;
-  std::unique_ptr<LocalGroups> own_local_state_;
-  std::vector<std::unique_ptr<LocalGroups>> local_states_;
-  std::atomic<uint32_t> num_appenders_{0};
-  std::atomic<uint64_t> next_row_id_{0};
-  std::atomic<bool> lost_rows_{false};  // an append or a merge failed
-  std::atomic<bool> merges_{false};
+  std::atomic<uint32_t> num_local_states_{0};
   std::unique_ptr<GroupMerger> merger_;
   struct Result;
   std::unique_ptr<Result> result_;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t>
       next_positions_;  // by partition and number of partitions: the next position for its readers
-  std::atomic<bool> finalised_{false};
-  std::unique_ptr<JobObserver> observer_;  // mostly null
-};
-
-// Adds batches from one thread while other threads use appenders of their own.
-class AggregateAppender {
- public:
-  explicit AggregateAppender(std::shared_ptr<HashAggregate> aggregate);
-  ~AggregateAppender();
-
-  absl::Status Append(const BatchView& batch);
-  absl::Status AppendStates(const BatchView& batch);
-  // As HashAggregate::SetPrefetch, for the batches of this appender.
-  void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
-  // Hands over the groups. Without this call, the rows are lost when the appender is destroyed. *Errors*:
-  // FailedPrecondition after Finalise.
-  absl::Status Finish();
-
- private:
-  std::shared_ptr<HashAggregate> aggregate_;
-  std::unique_ptr<LocalGroups> local_state_;
 };
 
 enum class GroupColumns : uint8_t {

@@ -74,8 +74,8 @@ struct LocalGroups::Batch {
 
 LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
                          const std::atomic<uint32_t>* num_local_states)
-    : context_(context),
-      counters_(context.counters),
+    : LocalState(context.counters),
+      context_(context),
       dictionaries_(std::move(dictionaries)),
       num_local_states_(num_local_states),
       table_(MakeGroupTable(context, context.options.expected_groups)),
@@ -132,8 +132,12 @@ void LocalGroups::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting)
   table_->SetPrefetch(loop, setting);
 }
 
-absl::Status LocalGroups::Append(const BatchView& batch, uint64_t first_row_id) {
+absl::Status LocalGroups::Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
+  return kind == RowKind::kStates ? AppendStates(batch) : AppendInput(batch, first_row_id);
+}
+
+absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row_id) {
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
   const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch)};
@@ -159,7 +163,6 @@ void LocalGroups::CountTable() {
 }
 
 absl::Status LocalGroups::AppendStates(const BatchView& batch) {
-  if (batch.num_rows == 0) return absl::OkStatus();
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
   const Batch rows = {batch, keys.data(), 0, false};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups of one thread: a table of its own and, where that stops paying, partitions by hash for the threads to
-// merge.
+// The local state of an aggregation: a table of groups and, where that stops paying, partitions by hash for the threads
+// to merge.
 #ifndef QUERN_RUNTIME_AGGREGATE_LOCAL_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_LOCAL_GROUPS_H_
 
@@ -15,18 +15,18 @@
 #include "runtime/aggregate/tables/stored_keys.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/tuple_store.h"
+#include "runtime/sink/sink.h"
 
 namespace quern {
 
-class LocalGroups {
+class LocalGroups final : public LocalState {
  public:
   // num_local_states: the number of threads that take part; a single thread does not partition.
   LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
               const std::atomic<uint32_t>* num_local_states);
 
-  // *Errors*: as HashAggregate::Append.
-  absl::Status Append(const BatchView& batch, uint64_t first_row_id);
-  absl::Status AppendStates(const BatchView& batch);
+  // *Errors*: ResourceExhausted; OutOfRange for a checked sum that does not fit; InvalidArgument for damaged states.
+  absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
   // From the next batch on.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
@@ -42,10 +42,11 @@ class LocalGroups {
   const TupleStore& parts() const { return parts_; }
   TupleStore* mutable_parts() { return &parts_; }
   AccumulatorMemory* memory() { return &memory_; }
-  CounterBlock* counters() { return &counters_; }
 
  private:
   struct Batch;
+  absl::Status AppendInput(const BatchView& batch, uint64_t first_row_id);
+  absl::Status AppendStates(const BatchView& batch);
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
   uint32_t BlockRows() const;
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
@@ -58,7 +59,6 @@ class LocalGroups {
   absl::Status Compact();
 
   GroupContext context_;
-  CounterBlock counters_;
   std::shared_ptr<KeyDictionaries> dictionaries_;
   const std::atomic<uint32_t>* num_local_states_;
   std::unique_ptr<GroupTable> table_;

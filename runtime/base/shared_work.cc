@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A phase of 64 tasks with 3 threads: each thread takes the next number under the mutex, runs the task without it, and
-// returns. A thread that finds no number left waits, or, if no task is running, begins the next phase. A task takes
-// hundreds of microseconds, so contention for the mutex is negligible.
+// returns. A thread that finds no number left is told so, or, if no task is running, begins the next phase, also
+// without the mutex: nobody waits for it longer than for a few instructions. A task takes hundreds of microseconds, so
+// contention is negligible.
 //
 // A task that runs out of memory ends the work like one that fails; its status allocates nothing (status.h).
 #include "runtime/base/shared_work.h"
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <utility>
 
 #include "runtime/base/joined_threads.h"
@@ -17,59 +19,67 @@
 namespace quern {
 namespace {
 
+// No exception, such as one of a host's function, leaves the thread, where it would end the process.
 template <class Task>
 absl::Status RunTask(const Task& task) {
   const RefusedCalls refused;
-  absl::Status status = WithoutBadAlloc(task);
-  return status.ok() ? refused.status() : status;
+  try {
+    absl::Status status = WithoutBadAlloc(task);
+    return status.ok() ? refused.status() : status;
+  } catch (const std::exception& thrown) {
+    return WithoutBadAlloc([&] { return Internal(thrown.what()); });
+  } catch (...) {
+    return WithoutBadAlloc([] { return Internal("unknown exception: not a std::exception; accepted: none"); });
+  }
 }
 
 }  // namespace
 
-// Called with the mutex held, when no task runs and none is left. Returns whether there is a phase with tasks to take.
-bool SharedWork::BeginPhase() {
-  while (!ended_ && next_task_ == phase_.num_tasks) {
-    absl::StatusOr<std::optional<Phase>> next = std::optional<Phase>();
-    status_ = RunTask([&] {
-      next = next_();
-      return next.status();
-    });
-    ended_ = !status_.ok() || !next->has_value();
-    if (ended_) break;
-    phase_ = **std::move(next);
+// Called with the mutex held, and returns with it; without it in between.
+WorkState SharedWork::StepLocked(std::unique_lock<std::mutex>* lock) {
+  if (ended_) return WorkState::kDone;
+  const bool has_task = next_task_ < phase_.num_tasks;
+  if (!has_task && num_running_ > 0) return WorkState::kBusy;
+  const uint64_t task = has_task ? next_task_++ : 0;
+  std::optional<Phase> next;
+  ++num_running_;
+  lock->unlock();
+  absl::Status status = RunTask([&]() -> absl::Status {
+    if (has_task) return phase_.run(task);
+    QUERN_ASSIGN_OR_RETURN(next, next_());
+    return absl::OkStatus();
+  });
+  lock->lock();
+  --num_running_;
+  if (!status.ok()) {
+    if (status_.ok()) status_ = std::move(status);
+    next_task_ = phase_.num_tasks;
+  } else if (!has_task && next.has_value()) {
+    phase_ = *std::move(next);
     next_task_ = 0;
   }
-  changed_.notify_all();
-  return !ended_;
+  const bool is_last = !has_task && !next.has_value();
+  ended_ = num_running_ == 0 && (is_last || !status_.ok());
+  if (num_running_ == 0) changed_.notify_all();
+  return ended_ ? WorkState::kDone : WorkState::kMore;
+}
+
+absl::StatusOr<WorkState> SharedWork::Step() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const WorkState state = StepLocked(&lock);
+  if (state == WorkState::kDone) QUERN_RETURN_IF_ERROR(status_);
+  return state;
 }
 
 absl::Status SharedWork::RunTasks() {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!ended_) {
-    if (next_task_ == phase_.num_tasks) {
-      if (num_running_ == 0) BeginPhase();
-      else changed_.wait(lock);
-      continue;
-    }
-    const uint64_t task = next_task_++;
-    ++num_running_;
-    lock.unlock();
-    absl::Status status = RunTask([&] { return phase_.run(task); });
-    lock.lock();
-    --num_running_;
-    if (!status.ok() && status_.ok()) {
-      status_ = std::move(status);
-      next_task_ = phase_.num_tasks;
-    }
-    if (num_running_ > 0 || next_task_ < phase_.num_tasks) continue;
-    if (!status_.ok()) {
-      ended_ = true;
-      changed_.notify_all();
-    } else {
-      BeginPhase();
+  while (true) {
+    switch (StepLocked(&lock)) {
+      case WorkState::kMore: break;
+      case WorkState::kBusy: changed_.wait(lock); break;
+      case WorkState::kDone: return status_;
     }
   }
-  return status_;
 }
 
 absl::Status RunMorsels(uint32_t threads, uint64_t num_tasks,

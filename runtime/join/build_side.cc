@@ -49,9 +49,9 @@ struct BuildSide::Step {
 BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
                      std::shared_ptr<CounterSet> counters, const JoinOptions& options,
                      const std::shared_ptr<MemoryBudget>& budget)
-    : descriptor_(std::move(descriptor)),
+    : LocalState(std::move(counters)),
+      descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
-      counters_(std::move(counters)),
       options_(options),
       store_(FormatOf(*descriptor_->get(), options), budget, options.huge_pages),
       null_store_(FormatOf(*descriptor_->get(), options), budget, options.huge_pages),
@@ -71,7 +71,7 @@ void BuildSide::DropTuples() {
   std::vector<uint8_t>().swap(staged_);
 }
 
-absl::Status BuildSide::Append(const BatchView& batch, uint64_t first_row_id) {
+absl::Status BuildSide::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
   if (batch.owner) owners_.push_back(batch.owner);
   const RefusedCalls refused;
   for (uint64_t next = 0; next < batch.num_rows;) {

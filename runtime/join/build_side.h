@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows that one appender has added: their tuples, their key range and their counts.
+// The local state of a join's build side: tuples, their key range and their counts.
 #ifndef QUERN_RUNTIME_JOIN_BUILD_SIDE_H_
 #define QUERN_RUNTIME_JOIN_BUILD_SIDE_H_
 
@@ -14,19 +14,18 @@
 #include "runtime/join/join_options.h"
 #include "runtime/join/packed_key_table.h"
 #include "runtime/rows/tuple_store.h"
+#include "runtime/sink/sink.h"
 
 namespace quern {
 
-struct BatchView;
-
-class BuildSide {
+class BuildSide final : public LocalState {
  public:
   BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
             std::shared_ptr<CounterSet> counters, const JoinOptions& options,
             const std::shared_ptr<MemoryBudget>& budget);
 
-  // first_row_id: the row id of the batch's row 0. *Errors*: ResourceExhausted; a part of the batch may then be stored.
-  absl::Status Append(const BatchView& batch, uint64_t first_row_id);
+  // *Errors*: ResourceExhausted; a part of the batch may then be stored.
+  absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
   TupleStore* store() { return &store_; }
   // Frees everything but the null rows and the memory that strings point into; call it once the table owns the tuples.
@@ -36,7 +35,6 @@ class BuildSide {
   const PackedKeyRange& range() const { return range_; }
   uint64_t num_rows() const { return num_rows_; }
   uint64_t num_null_keys() const { return num_null_keys_; }
-  CounterBlock* counters() { return &counters_; }
 
  private:
   struct Step;
@@ -49,7 +47,6 @@ class BuildSide {
 
   std::shared_ptr<const JoinDescriptor> descriptor_;
   const JoinEntrySource entry_points_;
-  CounterBlock counters_;
   const JoinOptions options_;
   TupleStore store_;
   TupleStore null_store_;

@@ -3,9 +3,9 @@
 // number, their range and the uniqueness of their keys are not known yet. Finalise then chooses the table and builds it
 // (table_builder.h). Probers and scans of unmatched build rows run the stages over it (join_loop.h).
 //
-//     Append       -> BuildSide -+
-//     JoinAppender -> BuildSide -+->  TableBuilder -> JoinTable  <- JoinProber, JoinProber, ..
-//     JoinAppender -> BuildSide -+
+//     Append   -> BuildSide -+
+//     Appender -> BuildSide -+->  TableBuilder -> JoinTable  <- JoinProber, JoinProber, ..
+//     Appender -> BuildSide -+
 //
 // 10 M rows with one i64 key, counted: 80 MB of tuples while building, then a table of 200 MB (open, 40 % taken).
 #include "runtime/join/hash_join.h"
@@ -24,6 +24,8 @@
 namespace quern {
 namespace {
 
+constexpr SinkTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table", "a new join"};
+
 size_t NumOutputColumns(const JoinDescriptor& descriptor) {
   const bool has_mark = descriptor.spec().join_kind == JoinKind::kMark;
   return size_t{descriptor.get()->num_probe} + descriptor.get()->num_build + (has_mark ? 1 : 0);
@@ -33,16 +35,14 @@ size_t NumOutputColumns(const JoinDescriptor& descriptor) {
 
 HashJoin::HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
                    std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
-    : descriptor_(std::move(descriptor)),
+    : Sink(kJoinTexts, entry_points.NewCounters(), std::move(budget)),
+      descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
-      counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
-      budget_(std::move(budget)),
       options_(options) {}
 
 HashJoin::~HashJoin() {
-  if (observer_ == nullptr || !finalised_) return;
-  observer_->EndJob([this](JobSummary* job) {
+  EndJob([this](JobSummary* job) {
     const Counters counted = counters();
     job->table_bytes = stats_.directory_bytes + stats_.tuple_bytes;
     job->num_hits = counted.tag_hits;
@@ -51,72 +51,44 @@ HashJoin::~HashJoin() {
   });
 }
 
-void HashJoin::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
-
 // ---- building ----------------------------------------------------------------------------------------------------
 
-absl::Status HashJoin::CheckOpen(const char* call) const {
-  if (finalised_)
-    return absl::FailedPreconditionError(std::string(call) +
-                                         " after finalise: the table is built; accepted: a new join");
-  if (lost_rows_) {
-    return absl::FailedPreconditionError(
-        std::string(call) + " after a failed append: a batch is missing from the table; accepted: a new join");
-  }
-  return absl::OkStatus();
-}
-
-std::unique_ptr<BuildSide> HashJoin::NewBuildSide() const {
+std::unique_ptr<LocalState> HashJoin::NewLocalState() {
   return std::make_unique<BuildSide>(descriptor_, entry_points_, counters_, options_, budget_);
 }
 
-absl::Status HashJoin::AppendTo(BuildSide* side, const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+absl::Status HashJoin::CheckInput(const BatchView& batch, RowKind /*kind*/) const {
   const QuernJoinDescriptor& descriptor = *descriptor_->get();
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_build + descriptor.num_residual));
-  if (observer_ != nullptr) observer_->SeeBuild(batch);
-  const CallTimer timer(side->counters());
-  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
-  const absl::Status status = side->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
-  if (!status.ok()) lost_rows_ = true;
-  return status;
+  return CheckBatch(batch, descriptor.num_keys, descriptor.num_build + descriptor.num_residual);
 }
 
-absl::Status HashJoin::Append(const BatchView& batch) {
-  if (own_side_ == nullptr) own_side_ = NewBuildSide();
-  return AppendTo(own_side_.get(), batch);
-}
-
-absl::Status HashJoin::AddBuildSide(std::unique_ptr<BuildSide> side) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  if (shared_builder_ != nullptr) {
-    return absl::FailedPreconditionError("append after finalise: the table is being built; accepted: a new join");
-  }
-  sides_.push_back(std::move(side));
-  return absl::OkStatus();
-}
-
-// The caller holds the mutex.
-std::unique_ptr<TableBuilder> HashJoin::NewBuilder() {
-  if (own_side_ != nullptr) sides_.push_back(std::move(own_side_));
-  if (sides_.empty()) sides_.push_back(NewBuildSide());
+absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
+  if (local_states()->empty()) local_states()->push_back(NewLocalState());
   std::vector<TupleStore*> stores;
   PackedKeyRange range;
-  for (const auto& side : sides_) {
+  for (const auto& local : *local_states()) {
+    auto* const side = static_cast<BuildSide*>(local.get());
     stores.push_back(side->store());
     range.Add(side->range());
   }
-  return std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().join_kind), options_, budget_,
-                                        std::move(stores), range);
+  builder_ = std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().join_kind), options_,
+                                            budget_, std::move(stores), range);
+  return builder_->work();
 }
 
-// Takes over the finished table and the counts of its rows. The caller holds the mutex.
-void HashJoin::Take(TableBuilder* builder) {
-  table_ = builder->table;
-  memory_ = std::move(builder->memory);
+// Tuples stay where they are until the table is complete.
+bool HashJoin::AbandonFinalise() {
+  builder_ = nullptr;
+  return true;
+}
+
+// Takes over the finished table and the counts of its rows.
+void HashJoin::EndFinalise() {
+  table_ = builder_->table;
+  memory_ = std::move(builder_->memory);
   uint64_t num_null_keys = 0;
-  for (const auto& side : sides_) {
+  for (const auto& local : *local_states()) {
+    auto* const side = static_cast<BuildSide*>(local.get());
     stats_.build_rows += side->num_rows();
     num_null_keys += side->num_null_keys();
     null_rows_.insert(null_rows_.end(), side->null_rows().begin(), side->null_rows().end());
@@ -135,58 +107,13 @@ void HashJoin::Take(TableBuilder* builder) {
   stats_.layout = LayoutText(table_.layout);
   build_is_empty_ = stats_.build_rows == 0;
   build_has_null_key_ = num_null_keys > 0;
-  finalised_ = true;
-}
-
-absl::Status HashJoin::Finalise() {
-  CounterBlock counters(counters_);
-  const CallTimer timer(&counters);
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (finalised_) return absl::FailedPreconditionError("finalise called twice: the table is built; accepted: once");
-  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-  const std::unique_ptr<TableBuilder> builder = NewBuilder();
-  QUERN_RETURN_IF_ERROR(builder->RunTasks());
-  Take(builder.get());
-  return absl::OkStatus();
-}
-
-absl::Status HashJoin::FinaliseShared() {
-  CounterBlock counters(counters_);
-  const CallTimer timer(&counters);
-  TableBuilder* builder = nullptr;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (finalised_) return absl::OkStatus();
-    QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-    if (shared_builder_ == nullptr) shared_builder_ = NewBuilder();
-    builder = shared_builder_.get();
-  }
-  QUERN_RETURN_IF_ERROR(builder->RunTasks());
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!finalised_) Take(builder);
-  return absl::OkStatus();
 }
 
 void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   options_.prefetch.Set(loop, setting);
-  if (!finalised_ || !descriptor_->get()->prefetches || loop != ProbeLoopOf(table_.layout)) return;
+  if (!is_finalised() || !descriptor_->get()->prefetches || loop != ProbeLoopOf(table_.layout)) return;
   table_.probe = setting;
   stats_.prefetch_distance = setting.distance;
-}
-
-JoinAppender::JoinAppender(std::shared_ptr<HashJoin> join) : join_(std::move(join)), side_(join_->NewBuildSide()) {}
-JoinAppender::~JoinAppender() = default;
-
-absl::Status JoinAppender::Append(const BatchView& batch) {
-  if (side_ == nullptr)
-    return absl::FailedPreconditionError("append after finish: the rows are the join's; accepted: a new appender");
-  return join_->AppendTo(side_.get(), batch);
-}
-
-absl::Status JoinAppender::Finish() {
-  if (side_ == nullptr)
-    return absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once");
-  return join_->AddBuildSide(std::move(side_));
 }
 
 // ---- probing ----------------------------------------------------------------------------------------------------
@@ -197,18 +124,18 @@ JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
 JoinProber::~JoinProber() = default;
 
 absl::Status JoinProber::SetInput(BatchView batch) {
-  if (!join_->finalised_)
+  if (!join_->is_finalised())
     return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
   const QuernJoinDescriptor& descriptor = *join_->descriptor_->get();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_probe + descriptor.num_residual));
-  if (join_->observer_ != nullptr) join_->observer_->SeeProbe(batch);
+  if (join_->observer() != nullptr) join_->observer()->SeeProbe(batch);
   Begin(std::move(batch));
   rows_seen_ += input_.num_rows;
   return absl::OkStatus();
 }
 
 absl::Status JoinProber::SetUnmatched() {
-  if (!join_->finalised_)
+  if (!join_->is_finalised())
     return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
   // Columns that are never read: a build row that is output on its own has row kNullRow on the probe side.
   static constexpr QuernColumn kNoColumn = {};
@@ -304,7 +231,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   QUERN_RETURN_IF_ERROR(refused.status());
   if (code < 0) return StatusOfCode(code);
   out->set_num_rows(args_.out_rows);
-  if (join_->observer_ != nullptr) join_->observer_->SeeMatches(args_.out_rows);
+  if (join_->observer() != nullptr) join_->observer()->SeeMatches(args_.out_rows);
   return code == kQuernFull;
 }
 

@@ -5,13 +5,14 @@
 //
 //     HashJoin join(descriptor, entry points, code, budget, options);
 //     join.Append(...)*  ->  join.Finalise()  ->  any number of JoinProber: SetInput(...), Next(...)*
+//
+// The build side is a sink (runtime/sink/sink.h).
 #ifndef QUERN_RUNTIME_JOIN_HASH_JOIN_H_
 #define QUERN_RUNTIME_JOIN_HASH_JOIN_H_
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,8 @@
 #include "runtime/join/join_table.h"
 #include "runtime/join/table_builder.h"
 #include "runtime/rows/batch_view.h"
+#include "runtime/rows/job_observer.h"
+#include "runtime/sink/sink.h"
 #include "runtime/spec/spec.h"
 
 namespace quern {
@@ -42,40 +45,25 @@ struct JoinStats {
   const char* layout = "";  // chosen at Finalise (join_table.h)
 };
 
-class BuildSide;
-class JobObserver;
-class JoinAppender;
-
 // *Example* with the caller's own threads, each of which runs
 //
-//     JoinAppender appender(join);   while (batch) appender.Append(batch);   appender.Finish();
+//     Appender appender(join);       while (batch) appender.Append(batch);   appender.Finish();
 //     -- barrier: all threads are here --
 //     join->FinaliseShared();
 //     JoinProber prober(join);       while (batch) { prober.SetInput(batch); while (more) more = prober.Next(&out); }
 //     -- barrier: all threads are here; only for kinds that output build rows --
 //     prober.SetUnmatched();         while (more) more = prober.Next(&out);
-class HashJoin {
+class HashJoin final : public Sink {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
   HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
            std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const JoinOptions& options);
-  ~HashJoin();
+  ~HashJoin() override;
 
-  // Adds a batch to the build side. Strings are not copied: the join keeps the batch's owner until it is destroyed.
-  // *Cost*: one pass; tuple_bytes a row, and 8 more where keys are not packed. *Threads*: one at a time; JoinAppender
-  // allows more. *Errors*: FailedPrecondition after Finalise and InvalidArgument for a batch without the spec's
-  // columns, both of which leave the join unchanged; ResourceExhausted over the budget, after which a part of the batch
-  // may be missing and every further call fails.
-  absl::Status Append(const BatchView& batch);
-
-  // Builds the table. *Cost*: one or two random cache lines a row, prefetched or in cache; at the peak, memory for
-  // twice the tuples' bytes. *Errors*: ResourceExhausted, which leaves the join unchanged.
-  absl::Status Finalise();
-
-  // As Finalise, for any number of threads at once: each takes part and returns when the table is built (immediately if
-  // it already is).
-  // *Errors*: as Finalise, the same for all threads; the join cannot be used afterwards.
-  absl::Status FinaliseShared();
+  // A batch of the build side has keys and build payload, then the columns of the residual predicate. Strings are not
+  // copied: the join keeps the batch's owner until it is destroyed. *Cost* of Append: one pass; tuple_bytes a row, and
+  // 8 more where keys are not packed. *Cost* of finalising: one or two random cache lines a row, prefetched or in
+  // cache; at the peak, memory for twice the tuples' bytes. A Finalise that is refused memory may be repeated.
 
   // Overrides a loop's setting for tables of any size; for tuners. A probe loop uses it from its next batch. Set that
   // of a build loop before Finalise. A loop that this join's table does not have ignores it. The setting changes no
@@ -83,65 +71,34 @@ class HashJoin {
   // *Threads*: none may append, build or probe at the same time.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
-  // Attaches an observer, which lives as long as the join. Call it before Append.
-  void Observe(std::unique_ptr<JobObserver> observer);
-
   const JoinStats& stats() const { return stats_; }
   // Whether any prober has turned prefetching off, against the schedule, because few rows were hits.
   bool prefetch_adapted() const { return prefetch_adapted_.load(std::memory_order_relaxed); }
-  // *Threads*: any, at any time.
-  Counters counters() const { return counters_->Sum(); }
   const JoinDescriptor& descriptor() const { return *descriptor_; }
 
  private:
   friend class JoinProber;
-  friend class JoinAppender;
-  absl::Status CheckOpen(const char* call) const;
-  absl::Status AppendTo(BuildSide* side, const BatchView& batch);
-  absl::Status AddBuildSide(std::unique_ptr<BuildSide> side);
-  std::unique_ptr<BuildSide> NewBuildSide() const;
-  std::unique_ptr<TableBuilder> NewBuilder();
-  void Take(TableBuilder* builder);
+
+  std::unique_ptr<LocalState> NewLocalState() override;
+  absl::Status CheckInput(const BatchView& batch, RowKind kind) const override;
+  void ShowTo(JobObserver* observer, const BatchView& batch) const override { observer->SeeBuild(batch); }
+  absl::StatusOr<SharedWork*> BeginFinalise() override;
+  void EndFinalise() override;
+  bool AbandonFinalise() override;
 
   std::shared_ptr<const JoinDescriptor> descriptor_;
   JoinEntrySource entry_points_;
-  std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;
-  std::shared_ptr<MemoryBudget> budget_;
   JoinOptions options_;
   JoinStats stats_;
-  std::mutex mutex_;  // guards what appenders add, and which thread finalises
-  std::unique_ptr<BuildSide> own_side_;
-  std::vector<std::unique_ptr<BuildSide>> sides_;  // all, when finalising
-  std::atomic<uint64_t> next_row_id_{0};
-  std::atomic<bool> lost_rows_{false};  // an append failed in the middle of a batch
-  std::unique_ptr<TableBuilder> shared_builder_;
-  std::atomic<bool> finalised_{false};
+  std::unique_ptr<TableBuilder> builder_;  // while finalising
   JoinTable table_;
   TableMemory memory_;
   TupleList null_rows_;
   bool build_is_empty_ = true;
   bool build_has_null_key_ = false;
-  std::unique_ptr<JobObserver> observer_;         // mostly null
   mutable std::atomic<uint64_t> next_morsel_{0};  // of the scan of unmatched build rows
   mutable std::atomic<bool> prefetch_adapted_{false};
-};
-
-// Adds batches to a join from one thread while others do the same from theirs.
-class JoinAppender {
- public:
-  explicit JoinAppender(std::shared_ptr<HashJoin> join);
-  ~JoinAppender();
-
-  // As HashJoin::Append. Counted row ids continue from the batch appended last, by whichever appender.
-  absl::Status Append(const BatchView& batch);
-  // Hands the rows to the join. An appender that is destroyed without Finish discards its rows. *Errors*:
-  // FailedPrecondition after Finalise.
-  absl::Status Finish();
-
- private:
-  std::shared_ptr<HashJoin> join_;
-  std::unique_ptr<BuildSide> side_;
 };
 
 // One output batch: the columns of JoinOutputTypes(spec). Buffers are owned by the batch.

@@ -37,9 +37,8 @@ class TableBuilder {
   TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
                std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const PackedKeyRange& range);
 
-  // Takes part in building until the table is complete. *Threads*: any. *Errors*: ResourceExhausted, the same for all
-  // threads.
-  absl::Status RunTasks() { return work_.RunTasks(); }
+  // The work after which the table is complete. *Errors*: ResourceExhausted.
+  SharedWork* work() { return &work_; }
 
   JoinTable table;
   TableMemory memory;

@@ -30,8 +30,8 @@ bool SortContext::uses_row_ids() const {
 }
 
 LocalRows::LocalRows(SortContext context)
-    : context_(std::move(context)),
-      counters_(context_.counters),
+    : LocalState(context.counters),
+      context_(std::move(context)),
       memory_(std::make_shared<Memory>(context_.budget, context_.options.huge_pages)),
       bits_(context_.descriptor->get()->num_words) {
   const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
@@ -54,7 +54,7 @@ LocalRows::LocalRows(SortContext context)
 
 LocalRows::~LocalRows() = default;
 
-absl::Status LocalRows::Append(const BatchView& batch, uint64_t first_row_id) {
+absl::Status LocalRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
   std::vector<QuernColumn> fields;
   for (const SortFieldSource& source : context_.descriptor->fields())
     fields.push_back(source.is_key ? batch.keys[source.index] : batch.payload[source.index]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread-local rows of a sort, as key words and tuples in chunks. Under a limit, only rows that may still be part
-// of the result are kept.
+// The local state of a sort: rows as key words and tuples in chunks. Under a limit, only rows that may still be part of
+// the result are kept.
 #ifndef QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 #define QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 
@@ -13,6 +13,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/entry_slot.h"
+#include "runtime/sink/sink.h"
 #include "runtime/sort/sort_chunk.h"
 #include "runtime/sort/sort_descriptor.h"
 #include "runtime/sort/sort_options.h"
@@ -79,13 +80,13 @@ struct SortInput {
   bool needs_tuples = false;  // words and codes do not hold all fields
 };
 
-class LocalRows {
+class LocalRows final : public LocalState {
  public:
   explicit LocalRows(SortContext context);
-  ~LocalRows();
+  ~LocalRows() override;
 
   // *Errors*: ResourceExhausted.
-  absl::Status Append(const BatchView& batch, uint64_t first_row_id);
+  absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
   // HasDictionary: whether the key's words hold dictionary codes. Uncode replaces the codes by the strings' first
   // bytes.
@@ -102,7 +103,6 @@ class LocalRows {
   // thread-local states.
   void AddTo(SortInput* input) const;
 
-  CounterBlock* counters() { return &counters_; }
   uint64_t num_input_rows() const { return num_input_rows_; }
   uint64_t num_rows() const { return num_rows_; }
 
@@ -145,7 +145,6 @@ class LocalRows {
   absl::Status LowerBound();
 
   SortContext context_;
-  CounterBlock counters_;
   std::shared_ptr<Memory> memory_;
   std::deque<SortChunk> chunks_;
   std::vector<WordBits64> bits_;

@@ -2,9 +2,9 @@
 // The stages of a sort. Each thread appends to its own thread-local rows (local_rows.h); finalising sorts the rows of
 // all threads (sorted_rows.h); readers take turns to read the sorted rows:
 //
-//     Append       -> LocalRows -+
-//     SortAppender -> LocalRows -+->  SortedRows  <- SortReader, SortReader, ..
-//     SortAppender -> LocalRows -+
+//     Append   -> LocalRows -+
+//     Appender -> LocalRows -+->  SortedRows  <- SortReader, SortReader, ..
+//     Appender -> LocalRows -+
 //
 // Rows can only be read once they are sorted. A limit ends what readers see.
 #include "runtime/sort/row_sort.h"
@@ -25,6 +25,8 @@
 
 namespace quern {
 namespace {
+
+constexpr SinkTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort", "a new sort"};
 
 // The spec whose result is only the keys of a sort.
 KernelSpec KeysOnly(const KernelSpec& spec) {
@@ -85,18 +87,16 @@ absl::StatusOr<std::shared_ptr<const void>> OwnStrings(const QuernSortDescriptor
 RowSort::RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points,
                  const QuernSortEntryPoints& generic, std::shared_ptr<const void> code,
                  std::shared_ptr<MemoryBudget> budget, const SortOptions& options)
-    : descriptor_(std::move(descriptor)),
+    : Sink(kSortTexts, entry_points.NewCounters(), std::move(budget)),
+      descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       generic_(generic),
-      counters_(entry_points_.NewCounters()),
       code_(std::move(code)),
-      budget_(std::move(budget)),
       options_(options),
       threshold_(std::make_shared<SortThreshold>(descriptor_)) {}
 
 RowSort::~RowSort() {
-  if (observer_ == nullptr || !finalised_) return;
-  observer_->EndJob([this](JobSummary* job) {
+  EndJob([this](JobSummary* job) {
     job->table_bytes = stats_.stored_bytes;
     job->collided_rows = stats_.collided_rows;
     job->ns = counters().ns;
@@ -104,69 +104,19 @@ RowSort::~RowSort() {
   });
 }
 
-void RowSort::Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
-
 // ---- appending -----------------------------------------------------------------------------------------------------
-
-absl::Status RowSort::CheckOpen(const char* call) const {
-  if (lost_rows_) {
-    return absl::FailedPreconditionError(std::string(call) + " after a failed " + (sorts_ ? "finalise" : "append") +
-                                         ": rows are missing from the sort; accepted: a new sort");
-  }
-  if (sorts_) {
-    return absl::FailedPreconditionError(std::string(call) +
-                                         " after finalise: the rows are complete; accepted: a new sort");
-  }
-  return absl::OkStatus();
-}
 
 bool RowSort::keeps_strings() const { return !Context().keeps_top(); }
 SortContext RowSort::Context() const { return {descriptor_, entry_points_, budget_, options_, threshold_, counters_}; }
-std::unique_ptr<LocalRows> RowSort::NewLocalState() const { return std::make_unique<LocalRows>(Context()); }
+std::unique_ptr<LocalState> RowSort::NewLocalState() { return std::make_unique<LocalRows>(Context()); }
 
-absl::Status RowSort::AppendTo(LocalRows* local, const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->spec().keys.size(), descriptor_->spec().payload.size()));
-  if (observer_ != nullptr) observer_->SeeInput(batch);
-  const CallTimer timer(local->counters());
-  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
-  const absl::Status status = local->Append(batch, batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id);
-  if (!status.ok()) lost_rows_ = true;
-  return status;
-}
-
-absl::Status RowSort::Append(const BatchView& batch) {
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
-  return AppendTo(own_local_state_.get(), batch);
+absl::Status RowSort::CheckInput(const BatchView& batch, RowKind /*kind*/) const {
+  return CheckBatch(batch, descriptor_->spec().keys.size(), descriptor_->spec().payload.size());
 }
 
 void RowSort::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   options_.prefetch.Set(loop, setting);
   if (rows_ != nullptr) rows_->SetPrefetch(loop, setting);
-}
-
-absl::Status RowSort::AddLocalState(std::unique_ptr<LocalRows> local) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
-  local_states_.push_back(std::move(local));
-  return absl::OkStatus();
-}
-
-SortAppender::SortAppender(std::shared_ptr<RowSort> sort)
-    : sort_(std::move(sort)), local_state_(sort_->NewLocalState()) {}
-SortAppender::~SortAppender() = default;
-
-absl::Status SortAppender::Append(const BatchView& batch) {
-  if (local_state_ == nullptr)
-    return absl::FailedPreconditionError("append after finish: the rows are the sort's; accepted: a new appender");
-  return sort_->AppendTo(local_state_.get(), batch);
-}
-
-absl::Status SortAppender::Finish() {
-  if (local_state_ == nullptr)
-    return absl::FailedPreconditionError("finish called twice: the rows are the sort's; accepted: once");
-  return sort_->AddLocalState(std::move(local_state_));
 }
 
 // ---- thresholds -----------------------------------------------------------------------------------------------------
@@ -217,80 +167,44 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 
 // ---- sorting --------------------------------------------------------------------------------------------------------
 
-// Dictionary codes, and rows without tuples, are only possible if all thread-local states have them.
+// Dictionary codes, and rows without tuples, are only possible if all local states have them.
 absl::Status RowSort::UnifyLocalStates() {
+  std::vector<LocalRows*> locals;
+  for (const auto& local : *local_states()) locals.push_back(static_cast<LocalRows*>(local.get()));
   for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
-    const auto has_bytes = [k](const auto& local) { return local->num_rows() != 0 && !local->HasDictionary(k); };
-    if (std::none_of(local_states_.begin(), local_states_.end(), has_bytes)) continue;
-    for (const auto& local : local_states_)
+    const auto has_bytes = [k](const LocalRows* local) { return local->num_rows() != 0 && !local->HasDictionary(k); };
+    if (std::none_of(locals.begin(), locals.end(), has_bytes)) continue;
+    for (LocalRows* local : locals)
       if (local->HasDictionary(k)) QUERN_RETURN_IF_ERROR(local->Uncode(k));
   }
-  const auto needs_tuples = [](const auto& local) { return local->num_rows() != 0 && local->NeedsTuples(); };
-  if (std::any_of(local_states_.begin(), local_states_.end(), needs_tuples))
-    for (const auto& local : local_states_) QUERN_RETURN_IF_ERROR(local->RestoreTuples());
+  const auto needs_tuples = [](const LocalRows* local) { return local->num_rows() != 0 && local->NeedsTuples(); };
+  if (std::any_of(locals.begin(), locals.end(), needs_tuples))
+    for (LocalRows* local : locals) QUERN_RETURN_IF_ERROR(local->RestoreTuples());
   return absl::OkStatus();
 }
 
-// Called with the mutex held.
-absl::StatusOr<SortedRows*> RowSort::BeginSorting() {
-  if (rows_ != nullptr) return rows_.get();
-  sorts_ = true;
-  if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
-  if (const absl::Status status = UnifyLocalStates(); !status.ok()) {
-    lost_rows_ = true;
-    return status;
-  }
+absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
+  QUERN_RETURN_IF_ERROR(UnifyLocalStates());
   SortInput input;
-  for (const auto& local : local_states_) {
-    local->AddTo(&input);
-    stats_.input_rows += local->num_input_rows();
-    stats_.dropped_rows += local->num_input_rows() - local->num_rows();
+  for (const auto& local : *local_states()) {
+    auto* const rows = static_cast<LocalRows*>(local.get());
+    rows->AddTo(&input);
+    stats_.input_rows += rows->num_input_rows();
+    stats_.dropped_rows += rows->num_input_rows() - rows->num_rows();
   }
   rows_ = std::make_unique<SortedRows>(Context(), std::move(input), /*needs_rows=*/false);
-  return rows_.get();
+  return rows_->work();
 }
 
-absl::Status RowSort::Finalise() {
-  if (sorts_ && !lost_rows_)
-    return absl::FailedPreconditionError("finalise called twice: the rows are sorted; accepted: once");
-  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-  return Sort();
-}
-
-absl::Status RowSort::FinaliseShared() {
-  if (finalised_) return absl::OkStatus();
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (rows_ == nullptr) QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-    QUERN_RETURN_IF_ERROR(BeginSorting().status());
-  }
-  return Sort();
-}
-
-absl::Status RowSort::Sort() {
-  CounterBlock counters(counters_);
-  const CallTimer timer(&counters);
-  SortedRows* rows = nullptr;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    QUERN_ASSIGN_OR_RETURN(rows, BeginSorting());
-  }
-  if (const absl::Status status = rows->RunTasks(); !status.ok()) {
-    lost_rows_ = true;
-    return status;
-  }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (finalised_) return absl::OkStatus();
+void RowSort::EndFinalise() {
   const uint64_t limit = descriptor_->spec().limit;
-  stats_.num_rows = limit == 0 ? rows->num_rows() : std::min(rows->num_rows(), limit);
-  stats_.entry_bytes = rows->entry_bytes();
-  stats_.key_bits = rows->key_bits();
-  stats_.collided_rows = rows->collided_rows();
-  stats_.method = rows->method();
-  stats_.stored_bytes = rows->stored_bytes();
+  stats_.num_rows = limit == 0 ? rows_->num_rows() : std::min(rows_->num_rows(), limit);
+  stats_.entry_bytes = rows_->entry_bytes();
+  stats_.key_bits = rows_->key_bits();
+  stats_.collided_rows = rows_->collided_rows();
+  stats_.method = rows_->method();
+  stats_.stored_bytes = rows_->stored_bytes();
   stats_.prefetch_class = options_.prefetches ? "group" : "off";
-  finalised_ = true;
-  return absl::OkStatus();
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------------
@@ -310,7 +224,7 @@ SortReader::~SortReader() = default;
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
   const CallTimer timer(&state_->counters);
-  if (!sort_->finalised_)
+  if (!sort_->is_finalised())
     return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());

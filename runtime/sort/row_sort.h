@@ -5,13 +5,14 @@
 //
 //     RowSort sort(descriptor, entry points, code, budget, options);
 //     sort.Append(...)*  ->  sort.Finalise()  ->  SortReader: Next(...)*
+//
+// A sort is a sink (runtime/sink/sink.h).
 #ifndef QUERN_RUNTIME_SORT_ROW_SORT_H_
 #define QUERN_RUNTIME_SORT_ROW_SORT_H_
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/entry_slot.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/sink/sink.h"
 #include "runtime/sort/sort_descriptor.h"
 #include "runtime/sort/sort_options.h"
 
@@ -39,36 +41,23 @@ struct SortStats {
                             // "vector", "radix", "comparison"
 };
 
-class JobObserver;
 class SortedRows;
-class LocalRows;
-
 class SortThreshold;
 struct SortContext;
 
-class RowSort {
+class RowSort final : public Sink {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive.
   // *Errors*: none; memory is allocated later.
   RowSort(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points,
           const QuernSortEntryPoints& generic, std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget,
           const SortOptions& options);
-  ~RowSort();
+  ~RowSort() override;
 
-  // Adds a batch: keys and payload as the spec lists them (a rowid among the payload has a column without data). Values
+  // A batch has keys and payload as the spec lists them (a rowid among the payload has a column without data). Values
   // of fixed width are copied. The bytes of strings above 12 bytes stay where they are until the sort and its readers
   // are gone (`owner` keeps them alive), except in a sort with a limit, which copies those of the rows that it keeps.
-  // *Cost*: a few ns a key.
-  // *Threads*: one at a time; SortAppender for more.
-  // *Errors*: FailedPrecondition after Finalise; InvalidArgument for a batch without the spec's columns, which leaves
-  // the sort as it was; ResourceExhausted, after which every call is rejected.
-  absl::Status Append(const BatchView& batch);
-
-  // Sorts. *Cost*: 5 to 30 ns a row. *Errors*: ResourceExhausted.
-  absl::Status Finalise();
-  // The same by any number of threads at once. Each thread runs tasks and returns when all is sorted, at once if it
-  // already is.
-  absl::Status FinaliseShared();
+  // *Cost* of Append: a few ns a key; of finalising: 5 to 30 ns a row.
 
   // Changes the settings for tables of any size: kGather from the next block that a reader reads, kCollision for
   // sorting that begins later. For measuring settings. It changes nothing where the plan does not prefetch.
@@ -87,61 +76,27 @@ class RowSort {
   // Whether the bytes of strings above 12 bytes must stay where they are, as Append requires.
   bool keeps_strings() const;
 
-  // Installs an observer for the rest of the sort's life; call it before Append.
-  void Observe(std::unique_ptr<JobObserver> observer);
-
   const SortStats& stats() const { return stats_; }
-  // *Threads*: any, at any time.
-  Counters counters() const { return counters_->Sum(); }
   const SortDescriptor& descriptor() const { return *descriptor_; }
 
  private:
-  friend class SortAppender;
   friend class SortReader;
-  absl::Status CheckOpen(const char* call) const;
-  absl::Status AppendTo(LocalRows* local, const BatchView& batch);
+  std::unique_ptr<LocalState> NewLocalState() override;
+  absl::Status CheckInput(const BatchView& batch, RowKind kind) const override;
+  absl::StatusOr<SharedWork*> BeginFinalise() override;
+  void EndFinalise() override;
   SortContext Context() const;
-  std::unique_ptr<LocalRows> NewLocalState() const;
-  absl::Status AddLocalState(std::unique_ptr<LocalRows> local);
   absl::Status UnifyLocalStates();
-  absl::StatusOr<SortedRows*> BeginSorting();
-  absl::Status Sort();
 
   std::shared_ptr<const SortDescriptor> descriptor_;
   SortEntrySource entry_points_;
   const QuernSortEntryPoints generic_;
-  std::shared_ptr<CounterSet> counters_;
   std::shared_ptr<const void> code_;
-  std::shared_ptr<MemoryBudget> budget_;
   SortOptions options_;
   SortStats stats_;
   std::shared_ptr<SortThreshold> threshold_;
-  std::mutex mutex_;
-  std::unique_ptr<LocalRows> own_local_state_;
-  std::vector<std::unique_ptr<LocalRows>> local_states_;
-  std::atomic<uint64_t> next_row_id_{0};
-  std::atomic<bool> lost_rows_{false};  // an append or the sort failed
-  std::atomic<bool> sorts_{false};
   std::unique_ptr<SortedRows> rows_;
   std::atomic<uint64_t> next_position_{0};  // how far the readers have come
-  std::atomic<bool> finalised_{false};
-  std::unique_ptr<JobObserver> observer_;  // mostly null
-};
-
-// Adds batches from one thread while others do the same from theirs.
-class SortAppender {
- public:
-  explicit SortAppender(std::shared_ptr<RowSort> sort);
-  ~SortAppender();
-
-  absl::Status Append(const BatchView& batch);
-  // Hands the rows over to the sort. Without it, the appender's rows are lost with it.
-  // *Errors*: FailedPrecondition after Finalise.
-  absl::Status Finish();
-
- private:
-  std::shared_ptr<RowSort> sort_;
-  std::unique_ptr<LocalRows> local_state_;
 };
 
 // Reads the rows of a finalised sort in order. *Threads*: each reader belongs to one thread. Any number of readers

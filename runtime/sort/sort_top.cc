@@ -212,7 +212,7 @@ absl::Status LocalRows::KeepTop() {
   SortInput input;
   AddTo(&input);
   SortedRows sorted(context_, std::move(input), /*needs_rows=*/true);
-  QUERN_RETURN_IF_ERROR(sorted.RunTasks());
+  QUERN_RETURN_IF_ERROR(sorted.work()->RunTasks());
   const auto old_memory =
       std::exchange(memory_, std::make_shared<Memory>(context_.budget, context_.options.huge_pages));
   const auto old_chunks = std::exchange(chunks_, {});

@@ -29,8 +29,8 @@ class SortedRows {
   SortedRows(const SortContext& context, SortInput input, bool needs_rows);
   ~SortedRows();
 
-  // Runs tasks until all rows are sorted. *Threads*: any number. *Errors*: ResourceExhausted, for all of them.
-  absl::Status RunTasks() { return work_.RunTasks(); }
+  // The work after which all rows are sorted. *Errors*: ResourceExhausted.
+  SharedWork* work() { return &work_; }
 
   uint64_t num_rows() const { return num_rows_; }
   const char* method() const { return method_; }

@@ -136,7 +136,7 @@ TEST_F(AggregateErrors, WrongOrder) {
 TEST_F(AggregateErrors, WrongOrderOfAppenders) {
   quern_aggregate_appender *appender = nullptr, *late = nullptr;
   const std::string after_finalise = " after finalise: the groups are complete; accepted: a new aggregation";
-  const std::string after_finish = " after finish: the appender has handed its groups over; accepted: a new appender";
+  const std::string after_finish = " after finish: the rows were handed over; accepted: a new appender";
   EXPECT_EQ(Failed(quern_aggregate_appender_create, finalised, &appender), "appender" + after_finalise);
   ASSERT_EQ(quern_aggregate_appender_create(open, &appender, nullptr), QUERN_OK);
   ASSERT_EQ(quern_aggregate_appender_create(open, &late, nullptr), QUERN_OK);

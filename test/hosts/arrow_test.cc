@@ -289,7 +289,7 @@ TEST(ArrowErrors, WrongOrder) {
   auto appender = quern::Appender::Create(*arrow.join);
   ASSERT_EQ(appender->Finish().text(), "");
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_appender_append_arrow, appender->handle(), BuildBatch()),
-            "append after finish: the appender has handed its rows over; accepted: a new appender");
+            "append after finish: the rows were handed over; accepted: a new appender");
   ASSERT_EQ(arrow.join->Finalise().text(), "");
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_join_append_arrow, arrow.join->handle(), BuildBatch()),
             "append after finalise: the table is built; accepted: a new join");

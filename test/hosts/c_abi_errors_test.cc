@@ -106,9 +106,9 @@ TEST_F(CAbiErrors, WrongOrderOfAppenders) {
   ASSERT_EQ(quern_appender_create(open_join, &late, nullptr), QUERN_OK);
   ASSERT_EQ(quern_appender_finish(appender, nullptr), QUERN_OK);
   EXPECT_EQ(failed(quern_appender_append, appender, &some_batch, false),
-            "append after finish: the appender has handed its rows over; accepted: a new appender");
+            "append after finish: the rows were handed over; accepted: a new appender");
   EXPECT_EQ(failed(quern_appender_finish, appender),
-            "finish after finish: the appender has handed its rows over; accepted: a new appender");
+            "finish after finish: the rows were handed over; accepted: a new appender");
   ASSERT_EQ(quern_join_finalise_shared(open_join, nullptr), QUERN_OK);
   EXPECT_EQ(quern_join_finalise_shared(open_join, nullptr), QUERN_OK) << "who comes late finds the table";
   EXPECT_EQ(failed(quern_join_finalise, open_join),

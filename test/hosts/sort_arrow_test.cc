@@ -155,7 +155,7 @@ TEST(ArrowSortErrors, WrongOrder) {
   auto appender = quern::SortAppender::Create(sort);
   ASSERT_EQ(appender->Finish().text(), "");
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_sort_appender_append_arrow, appender->handle(), InputBatch()),
-            "append after finish: the appender has handed its rows over; accepted: a new appender");
+            "append after finish: the rows were handed over; accepted: a new appender");
   ASSERT_EQ(sort.Finalise().text(), "");
   EXPECT_EQ(RefusalOf(QUERN_FAILED_PRECONDITION, quern_sort_append_arrow, sort.handle(), InputBatch()),
             "append after finalise: the rows are sorted; accepted: a new sort");

@@ -147,7 +147,7 @@ TEST_F(SortErrors, WrongOrder) {
 TEST_F(SortErrors, WrongOrderOfAppenders) {
   quern_sort_appender *appender = nullptr, *late = nullptr;
   const std::string after_finalise = " after finalise: the rows are sorted; accepted: a new sort";
-  const std::string after_finish = " after finish: the appender has handed its rows over; accepted: a new appender";
+  const std::string after_finish = " after finish: the rows were handed over; accepted: a new appender";
   EXPECT_EQ(Failed(quern_sort_appender_create, finalised, &appender), "appender" + after_finalise);
   ASSERT_EQ(quern_sort_appender_create(open, &appender, nullptr), QUERN_OK);
   ASSERT_EQ(quern_sort_appender_create(open, &late, nullptr), QUERN_OK);

@@ -70,9 +70,8 @@ absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& pr
   const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(compiled.kernel, budget);
   QUERN_ASSIGN_OR_RETURN(const InputBatches batches, InputBatches::Cut(prepared.input));
   OperatorResult result;
-  result.threads = ThreadsFor(batches, threads);
-  QUERN_RETURN_IF_ERROR(
-      AsDataError(AppendAndFinalise<AggregateAppender>(batches, result.threads, progress, aggregate)));
+  result.threads = ThreadsFor(batches.size(), threads);
+  QUERN_RETURN_IF_ERROR(AsDataError(AppendAndFinalise(batches, result.threads, progress, aggregate)));
   progress->Begin("groups", 0);
   Reading reading{prepared, aggregate, budget, count, {}, {}};
   QUERN_RETURN_IF_ERROR(AsDataError(Read(result.threads, &reading)));

@@ -20,17 +20,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
-#include <mutex>
-#include <new>
+#include <memory>
 #include <utility>
 #include <vector>
 
-#include "runtime/base/joined_threads.h"
+#include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/sink/sink_driver.h"
 #include "tools/frontend/errors.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/table_io.h"
 
@@ -39,52 +39,9 @@ namespace {
 
 constexpr int64_t kMinSharedBuildRows = thresholds::kSharedBuildRows;
 
-// What the threads of one phase share: the items they take in turns, and the first error.
-struct Phase {
-  std::atomic<size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::mutex mutex{};
-  absl::Status status{};  // the first error, under the mutex
-
-  void Fail(absl::Status error) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    if (!failed.exchange(true)) status = std::move(error);
-  }
-};
-
-// Runs `work` on up to `threads` threads, this one among them, each with its number from 0. Returns how many there
-// were.
-uint32_t OnThreads(size_t threads, Phase* phase, const std::function<absl::Status(size_t)>& work) {
-  const auto run = [&](size_t number) {
-    try {
-      if (absl::Status status = work(number); !status.ok()) phase->Fail(std::move(status));
-    } catch (const std::bad_alloc&) {
-      phase->Fail(OutOfMemory());
-    }
-  };
-  JoinedThreads others;  // fewer will do
-  while (others.size() + 1 < threads && others.Start([&run, number = others.size() + 1] { run(number); })) {
-  }
-  run(0);
-  const size_t num_others = others.size();
-  others.Join();
-  return static_cast<uint32_t>(num_others) + 1;
-}
-
 // The number of threads that build and scan unmatched build rows.
 uint32_t ThreadsForBuild(const KernelInput& build, uint32_t threads) {
   return build.table->num_rows() > kMinSharedBuildRows ? threads : 1;
-}
-
-absl::Status AppendBatches(const KernelInput& input, const std::vector<RecordBatchPointer>& batches, Phase* phase,
-                           Progress* progress, const std::shared_ptr<HashJoin>& join) {
-  JoinAppender appender(join);
-  for (size_t i = phase->next++; i < batches.size() && !phase->failed; i = phase->next++) {
-    QUERN_ASSIGN_OR_RETURN(const BatchView view, ViewOf(*batches[i], input));
-    QUERN_RETURN_IF_ERROR(appender.Append(view));
-    progress->Add(static_cast<uint64_t>(batches[i]->num_rows()));
-  }
-  return appender.Finish();
 }
 
 // Returns how many threads there were.
@@ -92,14 +49,15 @@ absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progr
                                const std::shared_ptr<HashJoin>& join) {
   QUERN_ASSIGN_OR_RETURN(const auto batches, CutIntoBatches(input.table));
   progress->Begin("build", static_cast<uint64_t>(input.table->num_rows()));
-  Phase append;
-  const size_t appenders = std::min<size_t>(threads, std::max<size_t>(batches.size(), 1));
-  const uint32_t used =
-      OnThreads(appenders, &append, [&](size_t) { return AppendBatches(input, batches, &append, progress, join); });
-  QUERN_RETURN_IF_ERROR(append.status);
-  Phase finalise;
-  OnThreads(used, &finalise, [&](size_t) { return join->FinaliseShared(); });
-  QUERN_RETURN_IF_ERROR(finalise.status);
+  const uint32_t used = ThreadsFor(batches.size(), threads);
+  const auto append = [&](const SinkInput& sink, uint32_t /*thread*/, uint64_t i) -> absl::Status {
+    QUERN_ASSIGN_OR_RETURN(const BatchView view, ViewOf(*batches[i], input));
+    QUERN_RETURN_IF_ERROR(sink.Append(view));
+    progress->Add(static_cast<uint64_t>(batches[i]->num_rows()));
+    return absl::OkStatus();
+  };
+  QUERN_RETURN_IF_ERROR(AppendMorsels(join, batches.size(), used, append));
+  QUERN_RETURN_IF_ERROR(FinaliseOnThreads(join.get(), used));
   return used;
 }
 
@@ -127,42 +85,45 @@ absl::Status TakeAll(size_t place, JoinProber* prober, OutputBatch* out, ProbeWo
   return absl::OkStatus();
 }
 
-// What one thread does.
-absl::Status ProbeBatches(Phase* phase, ProbeWork* work) {
-  JoinProber prober(work->table);
-  OutputBatch out(JoinOutputTypes(work->join.spec), kOutputRows, work->budget);
-  for (size_t i = phase->next++; i < work->batches.size() && !phase->failed; i = phase->next++) {
-    QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*work->batches[i], work->join.inputs[kProbe]));
-    QUERN_RETURN_IF_ERROR(prober.SetInput(std::move(view)));
-    QUERN_RETURN_IF_ERROR(TakeAll(i, &prober, &out, work));
-    work->progress->Add(static_cast<uint64_t>(work->batches[i]->num_rows()));
-  }
+// One thread's prober and its results.
+struct ProbeThread {
+  explicit ProbeThread(const ProbeWork& work)
+      : prober(work.table), out(JoinOutputTypes(work.join.spec), kOutputRows, work.budget) {}
+
+  JoinProber prober;
+  OutputBatch out;
+};
+
+absl::Status ProbeBatch(uint64_t i, ProbeThread* thread, ProbeWork* work) {
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*work->batches[i], work->join.inputs[kProbe]));
+  QUERN_RETURN_IF_ERROR(thread->prober.SetInput(std::move(view)));
+  QUERN_RETURN_IF_ERROR(TakeAll(i, &thread->prober, &thread->out, work));
+  work->progress->Add(static_cast<uint64_t>(work->batches[i]->num_rows()));
   return absl::OkStatus();
 }
 
 // One thread's work: its share of the unmatched build rows.
 absl::Status ScanUnmatchedRows(size_t number, ProbeWork* work) {
-  JoinProber prober(work->table);
-  OutputBatch out(JoinOutputTypes(work->join.spec), kOutputRows, work->budget);
-  QUERN_RETURN_IF_ERROR(prober.SetUnmatched());
-  return TakeAll(work->batches.size() + number, &prober, &out, work);
+  ProbeThread thread(*work);
+  QUERN_RETURN_IF_ERROR(thread.prober.SetUnmatched());
+  return TakeAll(work->batches.size() + number, &thread.prober, &thread.out, work);
 }
 
 // Returns the most threads there were at one time.
 absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t scan_threads, ProbeWork* work) {
   work->progress->Begin("probe", static_cast<uint64_t>(work->join.inputs[kProbe].table->num_rows()));
-  Phase probe;
-  const size_t probers = std::min<size_t>(threads, work->batches.size());
-  const uint32_t used = OnThreads(probers, &probe, [&](size_t) { return ProbeBatches(&probe, work); });
-  QUERN_RETURN_IF_ERROR(probe.status);
+  const uint32_t used = ThreadsFor(work->batches.size(), threads);
+  std::vector<std::unique_ptr<ProbeThread>> of_threads(used);
+  QUERN_RETURN_IF_ERROR(RunMorsels(used, work->batches.size(), [&](uint32_t thread, uint64_t i) {
+    if (of_threads[thread] == nullptr) of_threads[thread] = std::make_unique<ProbeThread>(*work);
+    return ProbeBatch(i, of_threads[thread].get(), work);
+  }));
   if (!RowOf(work->join.spec.join_kind).flags_matched_rows()) return used;
   work->progress->Begin("scan", 0);
   work->results.resize(work->batches.size() + scan_threads);
-  Phase scan;
-  const uint32_t scanned =
-      OnThreads(scan_threads, &scan, [&](size_t number) { return ScanUnmatchedRows(number, work); });
-  QUERN_RETURN_IF_ERROR(scan.status);
-  return std::max(used, scanned);
+  QUERN_RETURN_IF_ERROR(RunMorsels(scan_threads, scan_threads,
+                                   [&](uint32_t, uint64_t number) { return ScanUnmatchedRows(number, work); }));
+  return std::max(used, scan_threads);
 }
 
 }  // namespace

@@ -88,8 +88,8 @@ absl::StatusOr<SortResult> RunPreparedSort(const PreparedSort& prepared, const C
   const std::shared_ptr<RowSort> sort = MakeRowSort(compiled.kernel, budget);
   QUERN_ASSIGN_OR_RETURN(const InputBatches batches, InputBatches::Cut(prepared.input));
   OperatorResult result;
-  result.threads = ThreadsFor(batches, threads);
-  QUERN_RETURN_IF_ERROR(AsDataError(AppendAndFinalise<SortAppender>(batches, result.threads, progress, sort)));
+  result.threads = ThreadsFor(batches.size(), threads);
+  QUERN_RETURN_IF_ERROR(AsDataError(AppendAndFinalise(batches, result.threads, progress, sort)));
   Reading reading{prepared, sort, budget, count, progress, {}, {}};
   QUERN_RETURN_IF_ERROR(AsDataError(Read(result.threads, &reading)));
   for (const uint64_t rows : reading.num_rows) result.num_rows += rows;

@@ -331,7 +331,7 @@ class SwapJob {
         (c < spec.keys.size() ? batch.keys : batch.payload)
             .push_back({from.validity, values, from.offsets, &from.bytes, nullptr, 0});
       }
-      ASSERT_TRUE(second->AppendStates(batch).ok());
+      ASSERT_TRUE(second->Append(batch, RowKind::kStates).ok());
     }
     ASSERT_TRUE(second->Finalise().ok());
     GroupReader groups(second);

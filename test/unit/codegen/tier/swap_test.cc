@@ -275,7 +275,7 @@ TEST(Swap, ThreadsOfOneJobSwapAtDifferentBatches) {
     std::vector<std::thread> threads;
     for (uint64_t t = 0; t < 3; ++t) {
       threads.emplace_back([&, t] {
-        AggregateAppender appender(aggregate);
+        Appender appender(aggregate);
         for (uint64_t seed = 0; seed < 20; ++seed)
           EXPECT_TRUE(
               appender.Append(ViewOf(TypesOf(spec.keys), AggregateInputTypes(spec.aggregates), 40, 60, 100 * t + seed))

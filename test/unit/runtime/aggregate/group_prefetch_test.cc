@@ -81,18 +81,17 @@ TEST(GroupPrefetch, ItMayChangeBetweenBatches) {
   for (const Table& table : kTables) {
     const std::vector<BatchView> batches = BatchesOf(table);
     auto once = Aggregation(table.spec, OptionsOf(table)), often = Aggregation(table.spec, OptionsOf(table));
-    AggregateAppender appender(often);
     for (const PrefetchSetting& setting : ManySettings()) {
       often->SetPrefetch(table.loop, setting);
-      appender.SetPrefetch(table.loop, setting);
+      Appender appender(often);
       for (const BatchView& batch : batches) {
         ASSERT_EQ(once->Append(batch), absl::OkStatus());
         ASSERT_EQ(once->Append(batch), absl::OkStatus());
         ASSERT_EQ(often->Append(batch), absl::OkStatus());
         ASSERT_EQ(appender.Append(batch), absl::OkStatus());
       }
+      ASSERT_EQ(appender.Finish(), absl::OkStatus());
     }
-    ASSERT_EQ(appender.Finish(), absl::OkStatus());
     ASSERT_EQ(once->Finalise(), absl::OkStatus());
     ASSERT_EQ(often->Finalise(), absl::OkStatus());
     EXPECT_EQ(GroupsOf(often), GroupsOf(once)) << table.spec;
@@ -124,11 +123,11 @@ TEST(GroupPrefetch, DealtRowsMayComeInLargerBatches) {
   AggregateOptions options = OptionsOf(table, {.distance = 8, .batch_rows = 4096});
   options.local_groups = 1;
   auto aggregate = Aggregation(table.spec, options, {.batch_rows = 16});
-  AggregateAppender one(aggregate), two(aggregate);
+  Appender one(aggregate), two(aggregate);
   std::vector<int64_t> keys(20000);
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int64_t>(i) * 1000003;
   const std::vector<int64_t> first(keys.begin(), keys.begin() + 10000), rest(keys.begin() + 10000, keys.end());
-  for (AggregateAppender* appender : {&one, &two})
+  for (Appender* appender : {&one, &two})
     for (const auto& some : {first, rest})
       ASSERT_EQ(appender->Append(Rows(10000, {NumberColumn(some)}, {NumberColumn(some)})), absl::OkStatus());
   ASSERT_EQ(one.Finish(), absl::OkStatus());

@@ -19,6 +19,7 @@
 
 #include "runtime/aggregate/hash_aggregate.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/runtime/sink/finalise_together.h"
 
 namespace quern {
 namespace {
@@ -88,13 +89,13 @@ Lines Together(const Case& c, const AggregateOptions& options) {
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      AggregateAppender appender(aggregate);
+      Appender appender(aggregate);
       all_here.arrive_and_wait();
       for (uint64_t begin; (begin = next.fetch_add(kBatchRows)) < c.num_rows;)
         EXPECT_EQ(appender.Append(BatchOf(c, begin)), absl::OkStatus());
       EXPECT_EQ(appender.Finish(), absl::OkStatus());
       all_here.arrive_and_wait();
-      EXPECT_EQ(aggregate->FinaliseShared(), absl::OkStatus());
+      EXPECT_EQ(test::FinaliseTogether(aggregate.get(), t), absl::OkStatus());
       found[t] = GroupsOf(aggregate, 777);
     });
   }
@@ -176,8 +177,8 @@ TEST(HashAggregateParallel, TheOneGroupIsNeverDealtOut) {
   AggregateOptions options;
   options.local_groups = 1;
   auto aggregate = Aggregation("aggregate aggs=count_star,sum(i64)", options);
-  AggregateAppender one(aggregate), two(aggregate);
-  for (AggregateAppender* appender : {&one, &two}) {
+  Appender one(aggregate), two(aggregate);
+  for (Appender* appender : {&one, &two}) {
     for (int64_t row = 0; row < 3; ++row)
       ASSERT_EQ(appender->Append(Rows(1, {}, {NumberColumn<int64_t>({row})})), absl::OkStatus());
     ASSERT_EQ(appender->Finish(), absl::OkStatus());
@@ -191,10 +192,10 @@ TEST(HashAggregateParallel, RowsOfAnAppenderThatGoesAreGone) {
   const Case c = {KeyKind::kText, 400, 7};
   auto aggregate = Aggregation(SpecOf(c));
   {
-    AggregateAppender gone(aggregate);
+    Appender gone(aggregate);
     ASSERT_EQ(gone.Append(BatchOf(c, 0)), absl::OkStatus());
   }
-  AggregateAppender stays(aggregate);
+  Appender stays(aggregate);
   ASSERT_EQ(stays.Append(BatchOf(c, 0)), absl::OkStatus());
   ASSERT_EQ(stays.Finish(), absl::OkStatus());
   ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
@@ -208,7 +209,7 @@ TEST(HashAggregateParallel, SharesOfPartsHaveEveryGroupOnce) {
   options.partition_bits = 4;
   const Case c = {KeyKind::kText, 6000, 2000};
   auto aggregate = Aggregation(SpecOf(c), options), alone = Aggregation(SpecOf(c));
-  AggregateAppender one(aggregate), two(aggregate);
+  Appender one(aggregate), two(aggregate);
   for (uint64_t begin = 0; begin < c.num_rows; begin += kBatchRows) {
     ASSERT_EQ((begin % 1000 == 0 ? one : two).Append(BatchOf(c, begin)), absl::OkStatus());
     ASSERT_EQ(alone->Append(BatchOf(c, begin)), absl::OkStatus());
@@ -229,11 +230,11 @@ TEST(HashAggregateParallel, AnErrorOfOneThreadIsSeenByAll) {
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      AggregateAppender appender(aggregate);
+      Appender appender(aggregate);
       EXPECT_EQ(appender.Append(Rows(1, {key}, {large})), absl::OkStatus());
       EXPECT_EQ(appender.Finish(), absl::OkStatus());
       all_here.arrive_and_wait();
-      statuses[t] = aggregate->FinaliseShared();
+      statuses[t] = test::FinaliseTogether(aggregate.get(), t);
     });
   }
   for (std::thread& thread : threads) thread.join();

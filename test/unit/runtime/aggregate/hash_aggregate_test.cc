@@ -44,11 +44,11 @@ TEST(HashAggregate, StepsOutOfOrderAreRefused) {
   EXPECT_EQ(Message(early.Next(&out).status()),
             "groups before finalise: they are not complete; accepted: finalise first");
   ASSERT_EQ(aggregate->Append(Pairs({1, 2}, {3, 4})), absl::OkStatus());
-  AggregateAppender late(aggregate);
+  Appender late(aggregate);
   ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
   const std::string after = "append after finalise: the groups are complete; accepted: a new aggregation";
   EXPECT_EQ(Message(aggregate->Append(Pairs({1}, {3}))), after);
-  EXPECT_EQ(Message(aggregate->AppendStates(Pairs({1}, {3}))), after);
+  EXPECT_EQ(Message(aggregate->Append(Pairs({1}, {3}), RowKind::kStates)), after);
   EXPECT_EQ(Message(late.Append(Pairs({1}, {3}))), after);
   EXPECT_EQ(Message(late.Finish()), after);
   EXPECT_EQ(Message(aggregate->Finalise()), "finalise called twice: the groups are complete; accepted: once");
@@ -58,14 +58,14 @@ TEST(HashAggregate, StepsOutOfOrderAreRefused) {
 
 TEST(HashAggregate, AnAppenderIsDoneWhenItHasHandedItsGroupsOver) {
   auto aggregate = Aggregation(kSums);
-  AggregateAppender appender(aggregate);
+  Appender appender(aggregate);
   ASSERT_EQ(appender.Append(Pairs({1}, {3})), absl::OkStatus());
   ASSERT_EQ(appender.Finish(), absl::OkStatus());
   EXPECT_EQ(Message(appender.Append(Pairs({1}, {3}))),
-            "append after finish: the groups were handed over; accepted: a new appender");
-  EXPECT_EQ(Message(appender.AppendStates(Pairs({1}, {3}))),
-            "append after finish: the groups were handed over; accepted: a new appender");
-  EXPECT_EQ(Message(appender.Finish()), "finish after finish: the groups were handed over; accepted: a new appender");
+            "append after finish: the rows were handed over; accepted: a new appender");
+  EXPECT_EQ(Message(appender.Append(Pairs({1}, {3}), RowKind::kStates)),
+            "append after finish: the rows were handed over; accepted: a new appender");
+  EXPECT_EQ(Message(appender.Finish()), "finish called twice: the rows were handed over; accepted: once");
 }
 
 TEST(HashAggregate, BatchesOfOtherColumnsAreRefused) {
@@ -74,7 +74,7 @@ TEST(HashAggregate, BatchesOfOtherColumnsAreRefused) {
   batch.payload.clear();
   EXPECT_EQ(Message(aggregate->Append(batch)),
             "batch without the spec's columns: 1 keys, 0 aggregate columns; accepted: 1 and 1");
-  EXPECT_EQ(Message(aggregate->AppendStates(Pairs({1}, {2}))),
+  EXPECT_EQ(Message(aggregate->Append(Pairs({1}, {2}), RowKind::kStates)),
             "batch without the spec's columns: 1 keys, 1 aggregate columns; accepted: 1 and 2");
   batch.num_rows = kNullRow;
   EXPECT_EQ(Message(aggregate->Append(batch)), "batch too large: 4294967295 rows; accepted: below 4294967295");
@@ -384,7 +384,7 @@ TEST(HashAggregate, StatesGoThroughAnotherAggregation) {
   for (const auto& from : {first, second}) {
     ASSERT_EQ(from->Finalise(), absl::OkStatus());
     OutputBatch out(AggregateStateTypes(from->descriptor().spec()), 100, nullptr);
-    ASSERT_EQ(both->AppendStates(StatesOf(from, &out)), absl::OkStatus());
+    ASSERT_EQ(both->Append(StatesOf(from, &out), RowKind::kStates), absl::OkStatus());
   }
   ASSERT_EQ(both->Finalise(), absl::OkStatus());
   EXPECT_EQ(GroupsOf(both), GroupsOf(spec, {one, two}));
@@ -400,7 +400,7 @@ TEST(HashAggregate, StatesWithoutKeysGoThroughToo) {
   for (const auto& from : {empty, full}) {
     ASSERT_EQ(from->Finalise(), absl::OkStatus());
     OutputBatch out(AggregateStateTypes(from->descriptor().spec()), 100, nullptr);
-    ASSERT_EQ(both->AppendStates(StatesOf(from, &out)), absl::OkStatus());
+    ASSERT_EQ(both->Append(StatesOf(from, &out), RowKind::kStates), absl::OkStatus());
   }
   ASSERT_EQ(both->Finalise(), absl::OkStatus());
   EXPECT_EQ(GroupsOf(both), (Lines{"3|-1|2"}));  // 1.5 away from 0
@@ -408,9 +408,9 @@ TEST(HashAggregate, StatesWithoutKeysGoThroughToo) {
 
 TEST(HashAggregate, DamagedStatesAreRefused) {
   auto aggregate = Aggregation("aggregate keys=i64 aggs=sum(i64)");
-  EXPECT_EQ(
-      Message(aggregate->AppendStates(Rows(1, {NumberColumn<int64_t>({1})}, {StringColumn(kVar32, {"12345678"})}))),
-      "saved state of sum(i64) is damaged: 8 bytes; accepted: bytes that this version wrote");
+  EXPECT_EQ(Message(aggregate->Append(Rows(1, {NumberColumn<int64_t>({1})}, {StringColumn(kVar32, {"12345678"})}),
+                                      RowKind::kStates)),
+            "saved state of sum(i64) is damaged: 8 bytes; accepted: bytes that this version wrote");
 }
 
 // ---- shares ----
@@ -502,7 +502,7 @@ void ExpectEveryLimitIsAnError(const std::string& spec, const BatchView& batch, 
     const auto budget = std::make_shared<MemoryBudget>(limit);
     {
       auto aggregate = Aggregation(spec, options, {}, budget);
-      AggregateAppender other(aggregate);
+      Appender other(aggregate);
       absl::Status status = aggregate->Append(batch);
       if (status.ok()) status = aggregate->Append(batch);
       if (status.ok()) status = other.Append(batch);
@@ -558,7 +558,7 @@ TEST(HashAggregate, EveryLimitIsAnError) {
 // If finalising exceeds a limit, later calls report the same error.
 TEST(HashAggregate, AMergeThatFailsFailsForAll) {
   auto aggregate = Aggregation(kSums);
-  AggregateAppender other(aggregate);
+  Appender other(aggregate);
   ASSERT_EQ(aggregate->Append(Pairs({1}, {INT64_MAX})), absl::OkStatus());
   ASSERT_EQ(other.Append(Pairs({1}, {1})), absl::OkStatus());
   ASSERT_EQ(other.Finish(), absl::OkStatus());

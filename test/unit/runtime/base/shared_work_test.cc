@@ -94,6 +94,67 @@ TEST(SharedWork, ATaskThatFailsEndsItForAll) {
   EXPECT_LT(tasks, 1000);
 }
 
+// ---- steps: for callers that must not wait
+// -----------------------------------------------------------------------------
+
+TEST(SharedWork, AStepIsOneTaskOrTheBeginningOfAPhase) {
+  CountedPhases phases({2, 0, 1});
+  SharedWork work([&] { return phases.Next(); });
+  std::vector<uint64_t> done;  // after each step
+  while (*work.Step() != WorkState::kDone) done.push_back(phases.num_done);
+  EXPECT_EQ(done, (std::vector<uint64_t>{0, 1, 2, 2, 2, 3}));
+  EXPECT_EQ(*work.Step(), WorkState::kDone);
+}
+
+TEST(SharedWork, AStepDoesNotWaitForATaskOrForAPhase) {
+  SharedWork* work = nullptr;
+  std::vector<WorkState> while_running;
+  int num_phases = 0;
+  SharedWork one_task([&]() -> absl::StatusOr<std::optional<SharedWork::Phase>> {
+    while_running.push_back(*work->Step());
+    if (num_phases++ == 1) return std::nullopt;
+    return SharedWork::Phase{1, [&](uint64_t) {
+                               while_running.push_back(*work->Step());
+                               return absl::OkStatus();
+                             }};
+  });
+  work = &one_task;
+  EXPECT_TRUE(work->RunTasks().ok());
+  EXPECT_EQ(while_running, std::vector<WorkState>(3, WorkState::kBusy));
+}
+
+TEST(SharedWork, AStepReportsAFailureWhenNoTaskRunsAnyMore) {
+  SharedWork* work = nullptr;
+  absl::StatusOr<WorkState> within = WorkState::kMore;
+  SharedWork two_tasks([&]() -> absl::StatusOr<std::optional<SharedWork::Phase>> {
+    return SharedWork::Phase{2, [&](uint64_t task) {
+                               if (task == 1) return absl::ResourceExhaustedError("task 1");
+                               within = work->Step();  // task 1, which fails
+                               return absl::OkStatus();
+                             }};
+  });
+  work = &two_tasks;
+  EXPECT_EQ(*work->Step(), WorkState::kMore);  // the phase begins
+  EXPECT_EQ(work->Step().status(), absl::ResourceExhaustedError("task 1"));
+  ASSERT_TRUE(within.ok()) << within.status();
+  EXPECT_EQ(*within, WorkState::kMore);
+  EXPECT_EQ(work->Step().status(), absl::ResourceExhaustedError("task 1"));
+}
+
+TEST(SharedWork, StepsOfManyThreadsDoAllTasks) {
+  CountedPhases phases({3, 0, 1, 200, 0, 7});
+  SharedWork work([&] { return phases.Next(); });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&work] {
+      while (*work.Step() != WorkState::kDone) std::this_thread::yield();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(phases.in_order);
+  EXPECT_EQ(phases.num_done, 211u);
+}
+
 TEST(SharedWork, AFailedAllocationIsAStatus) {
   SharedWork in_task([]() -> absl::StatusOr<std::optional<SharedWork::Phase>> {
     return SharedWork::Phase{2, [](uint64_t) -> absl::Status { throw std::bad_alloc(); }};

@@ -258,7 +258,7 @@ TEST(CollatedKeys, SidesAreMergedByEquality) {
         std::atomic<size_t> next{0};
         for (int t = 0; t < 3; ++t) {
           threads.emplace_back([&] {
-            AggregateAppender appender(aggregate);
+            Appender appender(aggregate);
             for (size_t b; (b = next.fetch_add(1)) < batches.size();)
               EXPECT_EQ(appender.Append(batches[b]), absl::OkStatus());
             EXPECT_EQ(appender.Finish(), absl::OkStatus());

@@ -22,6 +22,7 @@
 #include "runtime/join/hash_join.h"
 #include "runtime/rows/output_batch.h"
 #include "test/unit/runtime/join/number_join.h"
+#include "test/unit/runtime/sink/finalise_together.h"
 
 namespace quern {
 namespace {
@@ -139,7 +140,7 @@ absl::Status NextAll(const Case& of, JoinProber* prober, OutputBatch* out, Outco
 absl::Status AppendRows(const Case& of, const std::shared_ptr<HashJoin>& join, uint32_t thread) {
   uint64_t first = 0;
   for (uint32_t before = 0; before < thread; ++before) first += of.rows[before];
-  JoinAppender appender(join);
+  Appender appender(join);
   for (uint64_t done = 0; done < of.rows[thread]; done += kBatchRows) {
     const Rows rows(of, first + done, std::min(kBatchRows, of.rows[thread] - done), of.NumKeys());
     if (absl::Status status = appender.Append(rows.Batch(of, true)); !status.ok()) return status;
@@ -152,7 +153,7 @@ absl::Status RunThread(const Case& of, const std::shared_ptr<HashJoin>& join, ui
                        std::barrier<>* all, Outcome* outcome) {
   absl::Status status = AppendRows(of, join, thread);
   all->arrive_and_wait();
-  if (status.ok()) status = join->FinaliseShared();
+  if (status.ok()) status = test::FinaliseTogether(join.get(), thread);
   all->arrive_and_wait();
   const bool has_probe = !join->descriptor().spec().probe.empty();
   JoinProber prober(join);
@@ -219,7 +220,8 @@ TEST(HashJoinThreads, AllThreadsAreToldThatTheTableDoesNotFit) {
   ASSERT_TRUE(full->Reserve(others).ok());
   std::vector<std::thread> threads;
   std::vector<absl::Status> statuses(kThreads);
-  for (uint32_t t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { statuses[t] = join->FinaliseShared(); });
+  for (uint32_t t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] { statuses[t] = test::FinaliseTogether(join.get(), t); });
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(JoinProber(join).SetUnmatched().code(), absl::StatusCode::kFailedPrecondition);
@@ -252,13 +254,13 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
   const Case& of = AllCases()[0];
   auto join = Join(of);
   const Rows rows(of, 0, 10, 10);
-  JoinAppender first(join), late(join), unfinished(join);
-  for (JoinAppender* appender : {&first, &late, &unfinished}) ASSERT_TRUE(appender->Append(rows.Batch(of, true)).ok());
+  Appender first(join), late(join), unfinished(join);
+  for (Appender* appender : {&first, &late, &unfinished}) ASSERT_TRUE(appender->Append(rows.Batch(of, true)).ok());
   EXPECT_TRUE(first.Finish().ok());
   EXPECT_EQ(first.Finish(),
-            absl::FailedPreconditionError("finish called twice: the rows are the join's; accepted: once"));
+            absl::FailedPreconditionError("finish called twice: the rows were handed over; accepted: once"));
   EXPECT_EQ(first.Append(rows.Batch(of, true)),
-            absl::FailedPreconditionError("append after finish: the rows are the join's; accepted: a new appender"));
+            absl::FailedPreconditionError("append after finish: the rows were handed over; accepted: a new appender"));
   ASSERT_TRUE(join->Append(rows.Batch(of, true)).ok());  // the join's own rows are additional
   ASSERT_TRUE(join->FinaliseShared().ok());
   EXPECT_TRUE(join->FinaliseShared().ok());
@@ -275,12 +277,12 @@ TEST(HashJoinThreads, CountedRowIdsAreUniqueOverAllAppenders) {
   auto join =
       std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec("join.right keys=i64 build=rowid")),
                                  GenericJoinKernel(), nullptr, nullptr, JoinOptions());
-  JoinAppender a(join), b(join);
+  Appender a(join), b(join);
   BatchView batch;
   batch.keys.push_back(Column(keys));
   batch.payload.push_back(Column(keys));  // not read
   batch.num_rows = keys.size();
-  for (JoinAppender* appender : {&a, &b, &a}) ASSERT_TRUE(appender->Append(batch).ok());
+  for (Appender* appender : {&a, &b, &a}) ASSERT_TRUE(appender->Append(batch).ok());
   ASSERT_TRUE(a.Finish().ok() && b.Finish().ok() && join->Finalise().ok());
   JoinProber prober(join);
   ASSERT_TRUE(prober.SetUnmatched().ok());

@@ -100,7 +100,7 @@ std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice la
     std::vector<Keys> partitioned(num_appenders);
     for (size_t i = 0; i < build.size(); ++i) partitioned[i % num_appenders].push_back(build[i]);
     for (const Keys& keys : partitioned) {
-      JoinAppender appender(join);
+      Appender appender(join);
       EXPECT_TRUE(appender.Append(BatchOf(keys, parsed.keys.size(), parsed.build.size())).ok());
       EXPECT_TRUE(appender.Finish().ok());
     }

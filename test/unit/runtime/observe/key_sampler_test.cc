@@ -86,7 +86,7 @@ TEST(ObservedJoin, MayHaveThreads) {
     for (std::thread& thread : threads) thread.join();
   };
   on_threads([&] {
-    JoinAppender appender(join);
+    Appender appender(join);
     for (int i = 0; i < 5; ++i) EXPECT_TRUE(appender.Append(Batch(keys, keys)).ok());
     EXPECT_TRUE(appender.Finish().ok());
   });

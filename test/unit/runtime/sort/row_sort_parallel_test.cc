@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/sort/row_sort.h"
+#include "test/unit/runtime/sink/finalise_together.h"
 #include "test/unit/runtime/sort/sort_rows.h"
 
 namespace quern {
@@ -85,7 +86,7 @@ Lines Together(const Case& c, const char* rest, uint32_t num_threads, const Sort
   std::vector<std::thread> threads;
   for (uint32_t t = 0; t < num_threads; ++t) {
     threads.emplace_back([&, t] {
-      SortAppender appender(sort);
+      Appender appender(sort);
       OutputBatch threshold(SortKeyTypes(sort->descriptor().spec()), 1, nullptr);
       all_here.arrive_and_wait();
       for (size_t number; (number = next.fetch_add(1)) < c.batches.size();) {
@@ -94,7 +95,7 @@ Lines Together(const Case& c, const char* rest, uint32_t num_threads, const Sort
       }
       EXPECT_EQ(appender.Finish(), absl::OkStatus());
       all_here.arrive_and_wait();
-      EXPECT_EQ(sort->FinaliseShared(), absl::OkStatus());
+      EXPECT_EQ(test::FinaliseTogether(sort.get(), t), absl::OkStatus());
       found[t] = BatchesOf(sort, 777);
     });
   }
@@ -152,10 +153,10 @@ TEST(RowSortParallel, RowsOfAnAppenderThatGoesAreGone) {
   const Case c = NumberCase(Pattern::kRandom, 400);
   auto sort = SortOf(SpecOf(c, ""));
   {
-    SortAppender gone(sort);
+    Appender gone(sort);
     ASSERT_EQ(gone.Append(c.batches[0]), absl::OkStatus());
   }
-  SortAppender stays(sort);
+  Appender stays(sort);
   ASSERT_EQ(stays.Append(c.batches[0]), absl::OkStatus());
   ASSERT_EQ(stays.Finish(), absl::OkStatus());
   ASSERT_EQ(sort->Finalise(), absl::OkStatus());

@@ -77,9 +77,9 @@ TEST(RowSort, StepsOutOfOrderAreRefused) {
             "read before finalise: the rows are not sorted; accepted: finalise first");
   const std::vector<BatchView> batches = NumberBatches({2, 1}, 2);
   ASSERT_EQ(sort->Append(batches[0]), absl::OkStatus());
-  SortAppender late(sort);
+  Appender late(sort);
   ASSERT_EQ(sort->Finalise(), absl::OkStatus());
-  const std::string after = "append after finalise: the rows are complete; accepted: a new sort";
+  const std::string after = "append after finalise: the rows are sorted; accepted: a new sort";
   EXPECT_EQ(Message(sort->Append(batches[0])), after);
   EXPECT_EQ(Message(late.Append(batches[0])), after);
   EXPECT_EQ(Message(late.Finish()), after);
@@ -90,13 +90,13 @@ TEST(RowSort, StepsOutOfOrderAreRefused) {
 
 TEST(RowSort, AnAppenderIsDoneWhenItHasHandedItsRowsOver) {
   const auto sort = SortOf(kStable);
-  SortAppender appender(sort);
+  Appender appender(sort);
   const std::vector<BatchView> batches = NumberBatches({2, 1}, 2);
   ASSERT_EQ(appender.Append(batches[0]), absl::OkStatus());
   ASSERT_EQ(appender.Finish(), absl::OkStatus());
   EXPECT_EQ(Message(appender.Append(batches[0])),
-            "append after finish: the rows are the sort's; accepted: a new appender");
-  EXPECT_EQ(Message(appender.Finish()), "finish called twice: the rows are the sort's; accepted: once");
+            "append after finish: the rows were handed over; accepted: a new appender");
+  EXPECT_EQ(Message(appender.Finish()), "finish called twice: the rows were handed over; accepted: once");
 }
 
 TEST(RowSort, BatchesOfOtherColumnsAreRefused) {
@@ -136,7 +136,7 @@ TEST(RowSort, ThresholdsThatAreNoneAreRefused) {
 // A sort within a budget of that many bytes, from the first batch to the last row.
 absl::Status SortWithin(const std::string& spec, const BatchView& batch, const SortTuning& tuning) {
   const auto sort = SortOf(spec, tuning);
-  SortAppender other(sort);
+  Appender other(sort);
   absl::Status status = sort->Append(batch);
   if (status.ok()) status = other.Append(batch);
   if (status.ok()) status = other.Finish();
@@ -451,7 +451,7 @@ TEST(RowSort, StableAcrossAppendersWithInterleavedRowIds) {
   const std::vector<int64_t> keys = KeysOf(Pattern::kFewKeys, 9000);
   for (const uint64_t limit : {0, 1, 50, 4000}) {
     const auto sort = SortOf(std::string(kStable) + (limit != 0 ? " limit=" + std::to_string(limit) : ""));
-    SortAppender one(sort), two(sort);
+    Appender one(sort), two(sort);
     const std::vector<BatchView> batches = NumberBatches(keys, 70);
     for (size_t i = 0; i < batches.size(); ++i)
       ASSERT_EQ((i % 2 == 0 ? one : two).Append(batches[i]), absl::OkStatus());
@@ -512,7 +512,7 @@ TEST(RowSort, ALimitKeepsNothingOfABatch) {
 TEST(RowSort, ABoundFromAnotherAppenderMayBeLonger) {
   for (const char* stable : {"", " stable"}) {
     const auto sort = SortOf(std::string("sort keys=binary:out limit=5") + stable);
-    SortAppender one(sort), two(sort);
+    Appender one(sort), two(sort);
     const std::string stem(kSortPrefixBytes, 'k');
     for (int batch = 0; batch < 3; ++batch)
       ASSERT_EQ(one.Append(Rows(1000, {StringColumn(kVar32, std::vector<std::string>(1000, stem + "longer"))})),

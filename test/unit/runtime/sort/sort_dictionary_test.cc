@@ -52,7 +52,7 @@ Texts SomeTexts(size_t n, size_t num_different, const std::string& stem, size_t 
 }
 
 // Batches of 400 rows, every 17th of which is null; `first_row` counts across thread-local states.
-void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
+void AppendTexts(const Texts& texts, size_t first_row, Appender* local) {
   for (size_t begin = 0; begin < texts.size(); begin += 400) {
     const size_t end = std::min(begin + 400, texts.size());
     const Texts some(texts.begin() + static_cast<ptrdiff_t>(begin), texts.begin() + static_cast<ptrdiff_t>(end));

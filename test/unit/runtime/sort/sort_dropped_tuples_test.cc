@@ -79,7 +79,7 @@ Floats SomeFloats(size_t n, uint32_t seed) {
 }
 
 // Batches of 10,000 rows; every 19th f64 is null.
-void AppendFloats(const Floats& floats, size_t first_row, SortAppender* local) {
+void AppendFloats(const Floats& floats, size_t first_row, Appender* local) {
   for (size_t begin = 0; begin < floats.f64.size(); begin += 10000) {
     const auto from = static_cast<ptrdiff_t>(begin),
                to = static_cast<ptrdiff_t>(std::min(begin + 10000, floats.f64.size()));
@@ -165,7 +165,7 @@ Texts SomeTexts(size_t n, size_t num_different, size_t first) {
 }
 
 // Batches of 10,000 rows with a text, every 17th of which is null, the previous row's text, and a number.
-void AppendTexts(const Texts& texts, size_t first_row, SortAppender* local) {
+void AppendTexts(const Texts& texts, size_t first_row, Appender* local) {
   for (size_t begin = 0; begin < texts.size(); begin += 10000) {
     const auto from = static_cast<ptrdiff_t>(begin), to = static_cast<ptrdiff_t>(std::min(begin + 10000, texts.size()));
     std::vector<bool> valid;

@@ -87,7 +87,7 @@ std::shared_ptr<RowSort> SortOfSides(const std::string& text, const SortTuning& 
   const auto sort = SortOf(text, tuning);
   size_t first_row = 0;
   for (const LocalState& local : locals) {
-    SortAppender appender(sort);
+    Appender appender(sort);
     append(local, first_row, &appender);
     EXPECT_EQ(appender.Finish(), absl::OkStatus());
     first_row += num_rows_of(local);

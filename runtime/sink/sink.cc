@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The states of a sink, and what moves it on:
+//
+//     open ── first Work or Finalise ─> finalising ── all tasks done ─> finalised: the readers run
+//       │                                   │
+//       └── an append fails within a batch  └── a task fails ─> lost: every call fails
+//
+// A sink that one thread finalises may go back from finalising to open (AbandonFinalise), so that a host can free
+// memory and try again.
+#include "runtime/sink/sink.h"
+
+#include <string>
+#include <utility>
+
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+absl::Status HandedOver(const std::string& call, const char* accepted) {
+  return absl::FailedPreconditionError(call + ": the rows were handed over; accepted: " + accepted);
+}
+
+}  // namespace
+
+absl::Status Sink::CheckOpen(const char* call) const {
+  const auto rejected = [&](const std::string& when, const char* why) {
+    return absl::FailedPreconditionError(call + when + ": " + why + "; accepted: " + texts_.accepted);
+  };
+  if (lost_rows_) return rejected(finalising_ ? " after a failed finalise" : " after a failed append", texts_.missing);
+  if (finalising_) return rejected(" after finalise", texts_.complete);
+  return absl::OkStatus();
+}
+
+// ---- adding rows ----------------------------------------------------------------------------------------------------
+
+absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind kind) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  QUERN_RETURN_IF_ERROR(CheckInput(batch, kind));
+  if (observer_ != nullptr && kind == RowKind::kInput) ShowTo(observer_.get(), batch);
+  begun_ = true;
+  const CallTimer timer(local->counters());
+  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
+  const absl::Status status = local->Append(batch, kind, first_row_id);
+  if (!status.ok()) lost_rows_ = true;
+  return status;
+}
+
+absl::Status Sink::Append(const BatchView& batch, RowKind kind) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
+  return AppendTo(own_local_state_.get(), batch, kind);
+}
+
+absl::Status Sink::Combine(std::unique_ptr<LocalState> local) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  local_states_.push_back(std::move(local));
+  return absl::OkStatus();
+}
+
+Appender::Appender(std::shared_ptr<Sink> sink) : sink_(std::move(sink)), local_(sink_->NewLocalState()) {
+  sink_->begun_ = true;
+}
+Appender::~Appender() = default;
+
+absl::Status Appender::CheckOpen(const char* call) const {
+  QUERN_RETURN_IF_ERROR(sink_->CheckOpen(call));
+  return local_ == nullptr ? HandedOver(std::string(call) + " after finish", "a new appender") : absl::OkStatus();
+}
+
+absl::Status Appender::Append(const BatchView& batch, RowKind kind) {
+  if (local_ == nullptr) return HandedOver("append after finish", "a new appender");
+  return sink_->AppendTo(local_.get(), batch, kind);
+}
+
+absl::Status Appender::Finish() {
+  if (local_ == nullptr) return HandedOver("finish called twice", "once");
+  return sink_->Combine(std::move(local_));
+}
+
+// ---- finalising -----------------------------------------------------------------------------------------------------
+
+// Called with the mutex held. The first call begins.
+absl::StatusOr<SharedWork*> Sink::Begin() {
+  if (work_ != nullptr) return work_;
+  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
+    begun_ = true;
+    if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
+    finalising_ = true;
+    QUERN_ASSIGN_OR_RETURN(work_, BeginFinalise());
+    return absl::OkStatus();
+  });
+  lost_rows_ = !status.ok();
+  QUERN_RETURN_IF_ERROR(status);
+  return work_;
+}
+
+// After the work has ended with `status`.
+absl::Status Sink::End(absl::Status status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finalised_) return absl::OkStatus();
+  if (status.ok()) {
+    ended_ = true;
+    status = WithoutBadAlloc([this] {
+      EndFinalise();
+      return absl::OkStatus();
+    });
+  }
+  (status.ok() ? finalised_ : lost_rows_) = true;
+  return status;
+}
+
+absl::StatusOr<WorkState> Sink::Work() {
+  if (finalised_) return WorkState::kDone;
+  SharedWork* work = nullptr;
+  {
+    const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return WorkState::kBusy;
+    QUERN_ASSIGN_OR_RETURN(work, Begin());
+  }
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
+  const absl::StatusOr<WorkState> state = work->Step();
+  if (state.ok() && *state != WorkState::kDone) return state;
+  QUERN_RETURN_IF_ERROR(End(state.status()));
+  return WorkState::kDone;
+}
+
+absl::Status Sink::FinaliseShared() {
+  if (finalised_) return absl::OkStatus();
+  CounterBlock counters(counters_);
+  const CallTimer timer(&counters);
+  SharedWork* work = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    QUERN_ASSIGN_OR_RETURN(work, Begin());
+  }
+  return End(work->RunTasks());
+}
+
+absl::Status Sink::Finalise() {
+  if (finalised_) {
+    return absl::FailedPreconditionError(std::string("finalise called twice: ") + texts_.complete + "; accepted: once");
+  }
+  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+  absl::Status status = FinaliseShared();
+  if (!status.ok() && !ended_ && AbandonFinalise()) {
+    work_ = nullptr;
+    finalising_ = lost_rows_ = false;
+  }
+  return status;
+}
+
+}  // namespace quern

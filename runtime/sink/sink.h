@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of operators that need all rows before the first result: joins (their build side), aggregations, sorts.
+// Such an operator is a *sink*. Each thread adds batches to a *local state*; the sink combines the local states when it
+// is finalised. (The terms are those of DuckDB's PhysicalOperator: sink, combine, finalise; a global and a local
+// state.)
+//
+//     Appender(sink): Append(batch)*, Finish()   on each thread  ─┐
+//     Appender(sink): Append(batch)*, Finish()                   ─┼─>  Work() until done   ─>  the operator's readers
+//     sink.Append(batch)*                        on one thread   ─┘    on any threads
+//
+// What operators share stands here once: the order of calls, the mark of lost rows, row ids, counters, the observer and
+// the work that threads do together. An operator supplies what a local state does with a batch, and how local states
+// become the result.
+#ifndef QUERN_RUNTIME_SINK_SINK_H_
+#define QUERN_RUNTIME_SINK_SINK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/counters.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/shared_work.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/rows/job_observer.h"
+
+namespace quern {
+
+// The kind of the rows of a batch.
+enum class RowKind : uint8_t {
+  kInput,
+  kStates,  // aggregations only: keys and states that another aggregation of the same spec returned
+};
+
+// The texts of errors about the order of calls.
+struct SinkTexts {
+  const char* rows;      // the name of what is added up: "groups"
+  const char* complete;  // why no row may be added after finalise: "the groups are complete"
+  const char* missing;   // what a failed append causes: "rows are missing from the groups"
+  const char* accepted;  // what to do then: "a new aggregation"
+};
+
+// The rows of one thread. *Threads*: one at a time.
+class LocalState {
+ public:
+  explicit LocalState(std::shared_ptr<CounterSet> counters) : counters_(std::move(counters)) {}
+  LocalState(const LocalState&) = delete;
+  LocalState& operator=(const LocalState&) = delete;
+  virtual ~LocalState() = default;
+
+  // first_row_id: the row id of the batch's row 0. *Errors*: any; a part of the batch may then have been added.
+  virtual absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) = 0;
+
+  CounterBlock* counters() { return &counters_; }
+
+ protected:
+  CounterBlock counters_;
+};
+
+class Sink {
+ public:
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  virtual ~Sink() = default;
+
+  // Adds a batch to a local state of the sink's own. *Threads*: one at a time; an Appender each for more.
+  // *Errors*: FailedPrecondition after finalise and InvalidArgument for a batch without the spec's columns, both of
+  // which change nothing; others, such as ResourceExhausted, after which a part of the batch may be missing and every
+  // further call fails.
+  absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput);
+
+  // Does one piece of the work that combines the local states, at most some milliseconds for the tasks of large inputs.
+  // Never waits for another thread. All appenders must have finished. After kDone the readers of the operator may run.
+  // *Threads*: any. *Errors*: ResourceExhausted, OutOfRange, the same for all threads; the sink cannot be used
+  // afterwards.
+  absl::StatusOr<WorkState> Work();
+
+  // Works until all is done; waits where other threads are busy. *Threads*, *Errors*: as Work.
+  absl::Status FinaliseShared();
+  // The same by the only thread, once. *Errors*: where AbandonFinalise allows it, a failure leaves all rows as they
+  // were, so that the call may be repeated.
+  absl::Status Finalise();
+  bool is_finalised() const { return finalised_; }
+  // Whether there was a batch or an appender, or the sink was finalised.
+  bool has_begun() const { return begun_; }
+
+  // *Errors*: FailedPrecondition where no row may be added any more; `call` is the name in the text.
+  absl::Status CheckOpen(const char* call) const;
+
+  // Marks the sink as missing rows, for a caller that cannot add all of a batch: every further call fails.
+  void LoseRows() { lost_rows_ = true; }
+  const SinkTexts& texts() const { return texts_; }
+
+  // Sets an observer for the rest of the sink's life. Call it before Append.
+  void Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
+
+  // *Threads*: any, at any time.
+  Counters counters() const { return counters_->Sum(); }
+
+ protected:
+  // texts: kept, not copied.
+  Sink(const SinkTexts& texts, std::shared_ptr<CounterSet> counters, std::shared_ptr<MemoryBudget> budget)
+      : counters_(std::move(counters)), budget_(std::move(budget)), texts_(texts) {}
+
+  // ---- what an operator supplies ----
+
+  virtual std::unique_ptr<LocalState> NewLocalState() = 0;
+  // *Errors*: InvalidArgument for a batch without the spec's columns.
+  virtual absl::Status CheckInput(const BatchView& batch, RowKind kind) const = 0;
+  virtual void ShowTo(JobObserver* observer, const BatchView& batch) const { observer->SeeInput(batch); }
+  // Makes the work that combines the local states, all of which have arrived; the operator owns it. Called once, by one
+  // thread, with the mutex held.
+  virtual absl::StatusOr<SharedWork*> BeginFinalise() = 0;
+  // Takes over what the work has made, all tasks of which are done. Called once, by one thread, with the mutex held.
+  // The SharedWork itself must stay, since other threads may just be returning from it.
+  virtual void EndFinalise() = 0;
+  // Frees what BeginFinalise and its work, which failed, have made. Returns whether all rows are as they were before.
+  virtual bool AbandonFinalise() { return false; }
+
+  // ---- what it may use ----
+
+  // The local state of Append; null before.
+  LocalState* own_local_state() const { return own_local_state_.get(); }
+  // All local states, from BeginFinalise on; their type is that of NewLocalState.
+  std::vector<std::unique_ptr<LocalState>>* local_states() { return &local_states_; }
+  JobObserver* observer() const { return observer_.get(); }
+  // Tells the observer, if there is one, that a finalised job has ended; for destructors. `fill` as for EndJob.
+  template <class Fill>
+  void EndJob(const Fill& fill) {
+    if (observer_ != nullptr && finalised_) observer_->EndJob(fill);
+  }
+
+  const std::shared_ptr<CounterSet> counters_;
+  const std::shared_ptr<MemoryBudget> budget_;
+  std::mutex mutex_;  // guards which thread begins and ends, and what appenders add
+
+ private:
+  friend class Appender;
+  absl::Status AppendTo(LocalState* local, const BatchView& batch, RowKind kind);
+  absl::Status Combine(std::unique_ptr<LocalState> local);
+  absl::StatusOr<SharedWork*> Begin();
+  absl::Status End(absl::Status status);
+
+  const SinkTexts& texts_;
+  std::unique_ptr<LocalState> own_local_state_;
+  std::vector<std::unique_ptr<LocalState>> local_states_;
+  std::atomic<uint64_t> next_row_id_{0};
+  SharedWork* work_ = nullptr;  // under the mutex, as the next
+  bool ended_ = false;          // EndFinalise was called
+  std::atomic<bool> begun_{false};
+  std::atomic<bool> finalising_{false};  // no row may be added
+  std::atomic<bool> lost_rows_{false};   // an append failed in the middle of a batch, or finalising failed
+  std::atomic<bool> finalised_{false};
+  std::unique_ptr<JobObserver> observer_;  // mostly null
+};
+
+// Adds batches to a sink from one thread while others do the same from theirs.
+class Appender {
+ public:
+  explicit Appender(std::shared_ptr<Sink> sink);
+  Appender(const Appender&) = delete;
+  Appender& operator=(const Appender&) = delete;
+  ~Appender();
+
+  // As Sink::Append. Counted row ids continue from the batch that was appended last, by whichever appender.
+  absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput);
+  // As Sink::CheckOpen; also FailedPrecondition after Finish.
+  absl::Status CheckOpen(const char* call) const;
+  // Hands the rows to the sink. An appender that is destroyed without Finish discards its rows. *Errors*:
+  // FailedPrecondition after finalise.
+  absl::Status Finish();
+
+ private:
+  std::shared_ptr<Sink> sink_;
+  std::unique_ptr<LocalState> local_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SINK_SINK_H_

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// An appender is made when its thread takes its first morsel, so that a thread which comes late leaves nothing to
+// combine.
+#include "runtime/sink/sink_driver.h"
+
+#include <vector>
+
+#include "runtime/base/shared_work.h"
+#include "runtime/base/status.h"
+
+namespace quern {
+
+absl::Status AppendMorsels(const std::shared_ptr<Sink>& sink, uint64_t num_morsels, uint32_t threads,
+                           const AppendMorsel& append) {
+  if (threads <= 1 || num_morsels <= 1) {
+    return RunMorsels(1, num_morsels,
+                      [&](uint32_t thread, uint64_t morsel) { return append({sink.get(), nullptr}, thread, morsel); });
+  }
+  std::vector<std::unique_ptr<Appender>> appenders(threads);
+  QUERN_RETURN_IF_ERROR(RunMorsels(threads, num_morsels, [&](uint32_t thread, uint64_t morsel) {
+    if (appenders[thread] == nullptr) appenders[thread] = std::make_unique<Appender>(sink);
+    return append({sink.get(), appenders[thread].get()}, thread, morsel);
+  }));
+  for (const auto& appender : appenders)
+    if (appender != nullptr) QUERN_RETURN_IF_ERROR(appender->Finish());
+  return absl::OkStatus();
+}
+
+absl::Status FinaliseOnThreads(Sink* sink, uint32_t threads) {
+  if (threads <= 1) return sink->Finalise();
+  return RunMorsels(threads, threads, [sink](uint32_t, uint64_t) { return sink->FinaliseShared(); });
+}
+
+}  // namespace quern

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contract of sinks, on an operator that adds up numbers: the order of calls, row ids, lost rows, and work in
+// pieces by threads that never wait.
+#include "runtime/sink/sink.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+constexpr SinkTexts kTexts = {"rows", "the sum is known", "rows are missing from the sum", "a new sum"};
+
+// What its user wants to fail or to see.
+struct SumOptions {
+  uint64_t fails_at = UINT64_MAX;  // the row id at which an append fails
+  absl::Status task = {};          // of the first attempt's tasks
+  bool throws_at_end = false;
+  bool can_repeat = false;
+};
+
+struct LocalSum final : LocalState {
+  LocalSum(const std::shared_ptr<CounterSet>& counters, uint64_t fails) : LocalState(counters), fails_at(fails) {}
+
+  absl::Status Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) override {
+    for (uint64_t id = first_row_id; id < first_row_id + batch.num_rows; ++id) {
+      if (id == fails_at) return absl::ResourceExhaustedError("no room");
+      sum += id;
+    }
+    return absl::OkStatus();
+  }
+
+  const uint64_t fails_at;
+  uint64_t sum = 0;
+};
+
+// The sum of all row ids.
+class Sum final : public Sink {
+ public:
+  explicit Sum(SumOptions options = {})
+      : Sink(kTexts, std::make_shared<CounterSet>(), nullptr), options_(std::move(options)) {}
+
+  uint64_t sum() const { return sum_; }
+
+ private:
+  std::unique_ptr<LocalState> NewLocalState() override {
+    return std::make_unique<LocalSum>(counters_, options_.fails_at);
+  }
+  absl::Status CheckInput(const BatchView& batch, RowKind kind) const override {
+    return kind == RowKind::kStates ? InvalidArgument("states; accepted: input") : CheckBatch(batch, 0, 0);
+  }
+  // One task for each local state.
+  absl::StatusOr<SharedWork*> BeginFinalise() override {
+    work_ = std::make_unique<SharedWork>([this, begun = false]() mutable {
+      std::optional<SharedWork::Phase> phase;
+      if (!std::exchange(begun, true)) {
+        phase = {local_states()->size(), [this](uint64_t task) {
+                   added_ += static_cast<const LocalSum&>(*(*local_states())[task]).sum;
+                   return std::exchange(options_.task, absl::OkStatus());
+                 }};
+      }
+      return absl::StatusOr<std::optional<SharedWork::Phase>>(std::move(phase));
+    });
+    return work_.get();
+  }
+  void EndFinalise() override {
+    if (options_.throws_at_end) throw std::bad_alloc();
+    sum_ = added_;
+  }
+  bool AbandonFinalise() override {
+    added_ = 0;
+    return options_.can_repeat;
+  }
+
+  SumOptions options_;
+  std::unique_ptr<SharedWork> work_;
+  std::atomic<uint64_t> added_{0};
+  uint64_t sum_ = 0;
+};
+
+BatchView Rows(uint64_t n) {
+  BatchView batch;
+  batch.num_rows = n;
+  return batch;
+}
+
+std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(Sink, RowIdsContinueOverAllAppenders) {
+  const auto sum = std::make_shared<Sum>();
+  Appender first(sum), second(sum);
+  ASSERT_TRUE(first.Append(Rows(3)).ok());
+  ASSERT_TRUE(second.Append(Rows(2)).ok());
+  ASSERT_TRUE(sum->Append(Rows(5)).ok());
+  for (Appender* appender : {&first, &second}) ASSERT_TRUE(appender->Finish().ok());
+  ASSERT_TRUE(sum->Finalise().ok());
+  EXPECT_EQ(sum->sum(), 45u);
+}
+
+TEST(Sink, CallsOutOfOrderAreRefused) {
+  const auto sum = std::make_shared<Sum>();
+  Appender finished(sum), late(sum);
+  ASSERT_TRUE(finished.Finish().ok());
+  EXPECT_EQ(Text(finished.Append(Rows(1))), "append after finish: the rows were handed over; accepted: a new appender");
+  EXPECT_EQ(Text(finished.Finish()), "finish called twice: the rows were handed over; accepted: once");
+  EXPECT_EQ(Text(sum->Append(Rows(1), RowKind::kStates)), "states; accepted: input");
+  EXPECT_FALSE(sum->is_finalised());
+  ASSERT_TRUE(sum->Finalise().ok());
+  EXPECT_TRUE(sum->is_finalised());
+  EXPECT_EQ(Text(sum->Finalise()), "finalise called twice: the sum is known; accepted: once");
+  EXPECT_TRUE(sum->FinaliseShared().ok());
+  EXPECT_EQ(*sum->Work(), WorkState::kDone);
+  for (const absl::Status& status : {sum->Append(Rows(1)), late.Append(Rows(1)), late.Finish()})
+    EXPECT_EQ(Text(status), "append after finalise: the sum is known; accepted: a new sum");
+}
+
+TEST(Sink, AfterAFailedAppendEveryCallFails) {
+  const auto sum = std::make_shared<Sum>(SumOptions{.fails_at = 7});
+  Appender one(sum), other(sum);
+  ASSERT_TRUE(one.Append(Rows(7)).ok());
+  EXPECT_EQ(Text(other.Append(Rows(1))), "no room");
+  const std::string text = " after a failed append: rows are missing from the sum; accepted: a new sum";
+  EXPECT_EQ(Text(one.Append(Rows(1))), "append" + text);
+  EXPECT_EQ(Text(one.Finish()), "append" + text);
+  EXPECT_EQ(Text(sum->Finalise()), "finalise" + text);
+  EXPECT_EQ(Text(sum->FinaliseShared()), "finalise" + text);
+  EXPECT_EQ(Text(sum->Work().status()), "finalise" + text);
+}
+
+TEST(Sink, OnlyAFinaliseThatLeavesTheRowsMayBeRepeated) {
+  const absl::Status full = absl::ResourceExhaustedError("no room");
+  for (const bool can_repeat : {false, true}) {
+    Sum sum({.task = full, .can_repeat = can_repeat});
+    ASSERT_TRUE(sum.Append(Rows(4)).ok());
+    EXPECT_EQ(sum.Finalise(), full);
+    if (can_repeat) {
+      EXPECT_TRUE(sum.Append(Rows(1)).ok());
+      EXPECT_TRUE(sum.Finalise().ok());
+      EXPECT_EQ(sum.sum(), 10u);
+    } else {
+      EXPECT_EQ(Text(sum.Finalise()),
+                "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum");
+    }
+  }
+  // Threads that finalise together cannot know what the others do meanwhile.
+  Sum shared({.task = full, .can_repeat = true});
+  ASSERT_TRUE(shared.Append(Rows(4)).ok());
+  EXPECT_EQ(shared.FinaliseShared(), full);
+  EXPECT_EQ(shared.FinaliseShared(), full);
+}
+
+TEST(Sink, MemoryThatIsRefusedAtTheEndLosesTheResult) {
+  Sum sum({.throws_at_end = true, .can_repeat = true});
+  ASSERT_TRUE(sum.Append(Rows(4)).ok());
+  EXPECT_EQ(sum.Finalise(), OutOfMemory());
+  EXPECT_FALSE(sum.is_finalised());
+  EXPECT_EQ(Text(sum.Finalise()),
+            "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum");
+}
+
+TEST(Sink, ThreadsThatNeverWaitFinaliseTogether) {
+  for (int round = 0; round < 50; ++round) {
+    const auto sum = std::make_shared<Sum>();
+    std::vector<std::unique_ptr<Appender>> appenders;
+    for (int i = 0; i < 20; ++i) {
+      appenders.push_back(std::make_unique<Appender>(sum));
+      ASSERT_TRUE(appenders.back()->Append(Rows(10)).ok());
+      ASSERT_TRUE(appenders.back()->Finish().ok());
+    }
+    std::atomic<int> num_done{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        while (*sum->Work() != WorkState::kDone) std::this_thread::yield();
+        num_done += sum->sum() == 200 * 199 / 2;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(num_done, 3);
+  }
+}
+
+}  // namespace
+}  // namespace quern
