@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "bench/aggregate/agg_workload.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 
 namespace quern::bench {
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "bench/common/timing.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "runtime/base/status.h"
 #include "runtime/filter/row_filter.h"
 #include "runtime/rows/batch_view.h"

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "bench/common/any_columns.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 
 namespace quern::bench {
 

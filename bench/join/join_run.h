@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "bench/join/join_workload.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 
 namespace quern::bench {
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "bench/sort/sort_workload.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "runtime/sort/row_sort.h"
 
 namespace quern::bench {

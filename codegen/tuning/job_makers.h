@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "codegen/tuning/job.h"
 #include "codegen/tuning/job_data.h"
 

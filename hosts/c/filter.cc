@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "codegen/tier/tier.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/memory.h"

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/memory.h"

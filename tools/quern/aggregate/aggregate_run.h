@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "runtime/base/memory.h"
 #include "tools/quern/aggregate/aggregate_columns.h"
 #include "tools/quern/files/progress.h"

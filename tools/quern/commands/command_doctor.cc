@@ -22,6 +22,7 @@
 #include "codegen/compiler.h"
 #include "codegen/machine/machine.h"
 #include "codegen/machine/profile.h"
+#include "codegen/operators.h"
 #include "runtime/base/status.h"
 #include "runtime/collation/icu_collation.h"
 #include "runtime/rows/output_batch.h"

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/list_parser.h"

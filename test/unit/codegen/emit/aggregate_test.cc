@@ -11,6 +11,7 @@
 
 #include "codegen/compiler.h"
 #include "codegen/inspect/dump.h"
+#include "codegen/operators.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 
 namespace quern {

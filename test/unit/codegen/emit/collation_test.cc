@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "runtime/collation/collation.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/collation/collated_texts.h"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "test/unit/runtime/filter/filter_maker.h"
 #include "test/unit/seed.h"
 

@@ -13,6 +13,7 @@
 
 #include "codegen/compiler.h"
 #include "codegen/llvm/jit.h"
+#include "codegen/operators.h"
 #include "test/unit/codegen/llvm/kernel_object.h"
 #include "test/unit/runtime/base/process_memory.h"
 #include "test/unit/runtime/base/sanitized.h"

@@ -12,6 +12,7 @@
 
 #include "codegen/compiler.h"
 #include "codegen/inspect/dump.h"
+#include "codegen/operators.h"
 #include "test/unit/runtime/join/number_join.h"
 
 namespace quern {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "codegen/tier/tier.h"
 #include "ir-templates/generic/generic_aggregate.h"
 #include "ir-templates/generic/generic_filter.h"

@@ -15,6 +15,7 @@
 
 #include "codegen/base/log.h"
 #include "codegen/compiler.h"
+#include "codegen/operators.h"
 #include "codegen/tier/compile_queue.h"
 #include "codegen/tier/tier.h"
 #include "codegen/tier/tier_policy.h"

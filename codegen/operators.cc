@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the plan says of an operator's options, and whether a capture observes the job, is decided here.
+#include "codegen/operators.h"
+
+#include <utility>
+
+#include "codegen/inspect/capture.h"
+#include "codegen/plan/plan.h"
+#include "codegen/tier/tier.h"
+#include "ir-templates/generic/generic_sort.h"
+
+namespace quern {
+namespace {
+
+// The entry points that an operator uses: the slot of the kernel's tier, or fixed ones.
+template <class EntryPoints>
+EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry_points,
+                                  std::shared_ptr<const EntrySlot<EntryPoints>> KernelTier::* slot) {
+  if (kernel.tier != nullptr) return EntrySource<EntryPoints>((*kernel.tier).*slot, kernel.counters);
+  auto fixed = std::make_shared<EntrySlot<EntryPoints>>(entry_points, nullptr, kernel.engine == Engine::kJit);
+  return EntrySource<EntryPoints>(std::move(fixed), kernel.counters);
+}
+
+}  // namespace
+
+std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel,
+                                       std::shared_ptr<MemoryBudget> budget) {
+  auto join = std::make_shared<HashJoin>(kernel->descriptor, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel,
+                                         std::move(budget), MakeJoinOptions(kernel->plan));
+  if (auto observer = ObserverOf(kernel->plan)) join->Observe(std::move(observer));
+  return join;
+}
+
+std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel,
+                                                 std::shared_ptr<MemoryBudget> budget, const GroupHints& hints) {
+  AggregateOptions options = MakeAggregateOptions(kernel->plan);
+  options.expected_groups = hints.expected_groups;
+  options.ranges = hints.ranges;
+  auto aggregate = std::make_shared<HashAggregate>(
+      kernel->groups, SourceOf(*kernel, kernel->aggregate, &KernelTier::aggregate), kernel, std::move(budget), options);
+  if (auto observer = ObserverOf(kernel->plan)) aggregate->Observe(std::move(observer));
+  return aggregate;
+}
+
+std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel,
+                                     std::shared_ptr<MemoryBudget> budget) {
+  auto sort = std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort),
+                                        GenericSortKernel(), kernel, std::move(budget), MakeSortOptions(kernel->plan));
+  if (auto observer = ObserverOf(kernel->plan)) sort->Observe(std::move(observer));
+  return sort;
+}
+
+std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel,
+                                         std::shared_ptr<MemoryBudget> budget, uint32_t num_runs) {
+  return std::make_unique<RunMerger>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel,
+                                     std::move(budget), num_runs);
+}
+
+std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel) {
+  return std::make_shared<RowFilter>(kernel->where, SourceOf(*kernel, kernel->filter, &KernelTier::filter), kernel);
+}
+
+}  // namespace quern
