@@ -36,6 +36,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "runtime/base/status.h"
 
@@ -121,21 +122,23 @@ class TemporaryFile {
   static absl::StatusOr<TemporaryFile> Create(const std::string& text) {
     llvm::SmallString<128> path;
     int descriptor = -1;
-    if (const std::error_code error = llvm::sys::fs::createTemporaryFile("quern-mca", "txt", descriptor, path))
-      return CannotWrite("", error.message());
+    if (const std::error_code error = llvm::sys::fs::createTemporaryFile("quern-mca", "txt", descriptor, path)) {
+      llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
+      return CannotWrite(std::string(path), error.message());
+    }
     TemporaryFile file{std::string(path)};
     Descriptor open_file(descriptor);
     const int write_error = IsOverFileLimit(text.size()) ? EFBIG : WriteBytes(descriptor, text);
     const int close_error = open_file.Close();
     const int error = write_error != 0 ? write_error : close_error;
-    if (error != 0) return CannotWrite(": " + file.path(), std::generic_category().message(error));
+    if (error != 0) return CannotWrite(file.path(), std::generic_category().message(error));
     return file;
   }
   const std::string& path() const { return path_; }
 
  private:
   static absl::Status CannotWrite(const std::string& path, const std::string& why) {
-    return absl::FailedPreconditionError("cannot write a temporary file" + path + " (" + why +
+    return absl::FailedPreconditionError("cannot write a temporary file: " + path + " (" + why +
                                          "); accepted: TMPDIR with room");
   }
   explicit TemporaryFile(const std::string& path) : path_(path), remover_(std::make_unique<llvm::FileRemover>(path)) {}
