@@ -111,7 +111,8 @@ class Capture {
     char name[64];
     std::snprintf(name, sizeof name, "/%d-%llx%s", static_cast<int>(getpid()),
                   static_cast<unsigned long long>(FileTimeNow()), kSuffix);
-    path_ = folder_ + name;
+    path_.reserve(folder_.size() + sizeof name);  // in the parent: a child that is forked should not allocate
+    path_.assign(folder_).append(name);
   }
   void Warn(const std::string& problem) const {
     WarnOnce("jobs are not captured: " + ShowPath(folder_) + " (" + problem +

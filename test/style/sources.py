@@ -150,7 +150,7 @@ def prefetches(root):
 
 # Files with plain locks in objects, and why a fork does no harm there.
 PLAIN_LOCKS = {
-    "runtime/base/fork_safety.h": "ForkSafeMutex itself",
+    "runtime/base/fork_safety.h": "ForkSafeMutex and ForkSafeCondition themselves",
     "runtime/base/shared_work.h": "of one operator",
     "runtime/base/shared_work.cc": "of one call",
     "runtime/aggregate/key_dictionaries.h": "of one operator",
@@ -159,8 +159,6 @@ PLAIN_LOCKS = {
     "runtime/sink/sink.h": "of one operator",
     "runtime/sort/sorted_rows.h": "of one operator",
     "codegen/base/log.cc": "made anew in a child: ForkReset::kLog",
-    "codegen/cache/kernel_cache.h": "a condition that is made anew in a child: ForkReset::kKernelCache",
-    "codegen/tier/compile_queue.cc": "a condition that is made anew in a child: ForkReset::kCompileQueue",
     "hosts/python/src/operator_parts.h": "of one call",
     "hosts/python/src/source.h": "of one call",
     "hosts/python/src/tuning.cc": "of one call",
