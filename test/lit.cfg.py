@@ -6,21 +6,25 @@
 #   %quern                   the command line tool          %tools       the folder of the built programs
 #   %python                  Python with pyarrow, duckdb    %cc, %cxx    the compilers of this build
 #   %src_root, %build_root   the two top folders            FileCheck, not, llvm-objdump, ... are those of LLVM 22
-# and lit's own %s (the test), %S (its folder), %t (a name for temporary files). For REQUIRES: the names in
-# available_features below. `lit -Dlong=1` also runs the tests that take long.
+# and lit's own %s (the test), %S (its folder), %t (a name for temporary files). A path stands as one quoted word, so
+# that a clone may lie in any folder; write it outside of quotes: %t/*.csv, --out=%t, never "%t". For
+# REQUIRES: the names in available_features below. `lit -Dlong=1` also runs the tests that take long.
 import os
+import shlex
+import sys
 
-import lit.formats
+sys.path.insert(0, os.path.dirname(__file__))
+import quoted_paths
 
 config.name = "quern"
-config.test_format = lit.formats.ShTest(False)
+config.test_format = quoted_paths.QuotedPaths()
 config.suffixes = [".test", ".c"]
 config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.build_root, "test")
 
 tools = os.path.join(config.build_root, "bin")
-config.substitutions += [
+config.substitutions += [(name, shlex.quote(path)) for name, path in [
     ("%quern", os.path.join(tools, "quern")),
     ("%python", os.path.join(config.venv, "bin", "python")),
     ("%venv_bin", os.path.join(config.venv, "bin")),
@@ -29,7 +33,7 @@ config.substitutions += [
     ("%build_root", config.build_root),
     ("%cxx", config.cxx_compiler),
     ("%cc", config.c_compiler),
-]
+]]
 
 # A run is like the one before it: tests that draw take the seed from here, `%seed` or QUERN_TEST_SEED; in C++ by
 # test/unit/seed.h. tools/nightly sets another one each time.

@@ -15,14 +15,12 @@
 // mapped: a mapping changes with its file after the check, or ends in SIGBUS where the file is truncated. Opening never
 // blocks, even if the name is a pipe.
 //
-// Nothing is flushed to the disk (fsync). A rename may reach the disk before the bytes do, so after a loss of power a
-// file may be short or hold zeros. Its checksum then fails, and it is written again. Waiting for the disk would make
-// every compilation slower by milliseconds to save one compilation after a crash.
+// Kernels are not flushed to the disk (write_file.cc). After a loss of power the checksum of one may fail, and it is
+// written again. Waiting for the disk would make every compilation slower by milliseconds to save one after a crash.
 #include "codegen/base/private_folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +30,7 @@
 #include <memory>
 #include <system_error>
 
+#include "codegen/base/write_file.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -106,23 +105,6 @@ int ReadBytes(int file, size_t bytes, std::string* content) {
   return 0;
 }
 
-int WriteBytes(int file, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t n = write(file, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    if (n == 0) return ENOSPC;
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-  return 0;
-}
-
-// A write beyond this limit would end the process with SIGXFSZ, a signal that a library should not catch.
-bool IsOverFileLimit(size_t bytes) {
-  struct rlimit limit;
-  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
-}
-
 }  // namespace
 
 Descriptor::~Descriptor() { Close(); }
@@ -184,25 +166,11 @@ absl::StatusOr<std::string> PrivateFolder::Read(const std::string& name, size_t 
   return content;
 }
 
-absl::Status PrivateFolder::WriteNew(const std::string& name, std::string_view content) const {
-  if (IsOverFileLimit(content.size())) return CannotWrite(EFBIG);
-  Descriptor file(openat(descriptor_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return CannotWrite(errno);
-  const int write_error = WriteBytes(file.get(), content);
-  const int close_error = file.Close();
-  if (write_error == 0 && close_error == 0) return absl::OkStatus();
-  Remove(name);
-  return CannotWrite(write_error != 0 ? write_error : close_error);
-}
-
 absl::Status PrivateFolder::Replace(const std::string& name, const std::string& temporary,
                                     std::string_view content) const {
-  QUERN_RETURN_IF_ERROR(WriteNew(temporary, content));
-  if (renameat(descriptor_.get(), temporary.c_str(), descriptor_.get(), name.c_str()) == 0) return absl::OkStatus();
-  const int error = errno;
-  if (error == ENOENT) return absl::OkStatus();  // the user has cleared the folder meanwhile
-  Remove(temporary);
-  return CannotWrite(error);
+  const int error = ReplaceFile(descriptor_.get(), name, temporary, content, S_IRUSR | S_IWUSR);
+  // ENOENT: the user has cleared the folder meanwhile.
+  return error == 0 || error == ENOENT ? absl::OkStatus() : CannotWrite(error);
 }
 
 absl::StatusOr<std::vector<FolderEntry>> PrivateFolder::Entries() const {

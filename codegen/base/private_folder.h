@@ -65,7 +65,6 @@ class PrivateFolder {
   PrivateFolder(std::string what, std::string path, Descriptor descriptor)
       : what_(std::move(what)), path_(std::move(path)), descriptor_(std::move(descriptor)) {}
   absl::Status CannotWrite(int number) const;
-  absl::Status WriteNew(const std::string& name, std::string_view content) const;
 
   std::string what_, path_;
   Descriptor descriptor_;

@@ -7,7 +7,6 @@
 
 #include <exception>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -41,7 +40,7 @@ KernelCache& KernelCache::OfProcess() {
 // Drops entries that other threads of the parent were compiling; in the child nobody finishes them.
 void KernelCache::AfterForkInChild() {
   std::erase_if(entries_, [](const auto& item) { return !item.second->done; });
-  new (&done_) std::condition_variable_any;  // the old one still waits for the threads that waited
+  done_.MakeAnew();
 }
 
 absl::StatusOr<CompiledKernel> KernelCache::FindOrMake(const std::string& key, const Make& make) {

@@ -3,7 +3,6 @@
 #ifndef QUERN_CODEGEN_CACHE_KERNEL_CACHE_H_
 #define QUERN_CODEGEN_CACHE_KERNEL_CACHE_H_
 
-#include <condition_variable>
 #include <functional>
 #include <list>
 #include <memory>
@@ -72,7 +71,7 @@ class KernelCache {
   Evicted Evict();
 
   ForkSafeMutex mutex_;
-  std::condition_variable_any done_;  // of any entry
+  ForkSafeCondition done_;  // of any entry
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> names_;  // of entries in `entries_` only
   std::list<std::string> order_;                                   // finished entries, most recently used first

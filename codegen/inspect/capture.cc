@@ -33,6 +33,7 @@
 #include "codegen/base/log.h"
 #include "codegen/base/private_folder.h"
 #include "codegen/base/process_end.h"
+#include "codegen/base/write_file.h"
 #include "codegen/machine/machine.h"
 #include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
@@ -49,29 +50,6 @@ std::string ErrorText(int number) { return std::generic_category().message(numbe
 int64_t SteadyNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-// *Errors*: a text of what went wrong, "" if nothing did.
-std::string WriteNew(const std::string& path, std::string_view text) {
-  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
-  if (file.get() < 0) return ErrorText(errno);
-  while (!text.empty()) {
-    const ssize_t n = write(file.get(), text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrorText(errno);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  const int error = file.Close();
-  return error == 0 ? "" : ErrorText(error);
-}
-
-std::string Replace(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".quern-tmp";
-  unlink(temporary.c_str());  // left by a killed process with this process id
-  std::string problem = WriteNew(temporary, text);
-  if (problem.empty() && rename(temporary.c_str(), path.c_str()) != 0) problem = ErrorText(errno);
-  if (!problem.empty()) unlink(temporary.c_str());
-  return problem;
 }
 
 // The captures of this process. Never destroyed.
@@ -108,8 +86,8 @@ class Capture {
       has_news_ = false;
       written_ns_ = SteadyNs();
     }
-    const std::string problem = Replace(path_, text);
-    if (!problem.empty()) Warn(problem);
+    const int error = ReplaceFile(AT_FDCWD, path_, path_ + ".quern-tmp", text, S_IRUSR | S_IWUSR);
+    if (error != 0) Warn(ErrorText(error));
   }
 
  private:
@@ -133,7 +111,8 @@ class Capture {
     char name[64];
     std::snprintf(name, sizeof name, "/%d-%llx%s", static_cast<int>(getpid()),
                   static_cast<unsigned long long>(FileTimeNow()), kSuffix);
-    path_ = folder_ + name;
+    path_.reserve(folder_.size() + sizeof name);  // in the parent: a child that is forked should not allocate
+    path_.assign(folder_).append(name);
   }
   void Warn(const std::string& problem) const {
     WarnOnce("jobs are not captured: " + ShowPath(folder_) + " (" + problem +

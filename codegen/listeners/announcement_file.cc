@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "codegen/base/log.h"
+#include "codegen/base/write_file.h"
 
 namespace quern {
 
@@ -48,11 +49,12 @@ AnnouncementFile::Opened AnnouncementFile::Open(bool truncate) {
 void AnnouncementFile::Append(std::string_view bytes) {
   if (descriptor_ < 0) return;
   const off_t before = lseek(descriptor_, 0, SEEK_END);
+  if (before >= 0 && IsOverFileLimit(static_cast<uint64_t>(before) + bytes.size())) return Fail(std::strerror(EFBIG));
   ssize_t written = 0;
   do written = write(descriptor_, bytes.data(), bytes.size());
   while (written < 0 && errno == EINTR);
   if (written == static_cast<ssize_t>(bytes.size())) return;
-  const std::string problem = written < 0 ? std::strerror(errno) : "no space left";
+  const std::string problem = std::strerror(written < 0 ? errno : ENOSPC);
   if (written > 0 && before >= 0 && ftruncate(descriptor_, before) != 0)
     return Fail(problem + ", and what was written stays");
   Fail(problem);

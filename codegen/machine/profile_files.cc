@@ -27,6 +27,7 @@
 #include "codegen/base/environment.h"
 #include "codegen/base/log.h"
 #include "codegen/base/private_folder.h"
+#include "codegen/base/write_file.h"
 #include "codegen/machine/profile.h"
 #include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
@@ -91,20 +92,6 @@ absl::StatusOr<std::string> ReadAll(const std::string& path) {
   return text;
 }
 
-absl::Status WriteAll(const std::string& path, std::string_view text) {
-  constexpr const char* kAccepted = "a folder that takes new files";
-  Descriptor file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (file.get() < 0) return Failed("cannot write profile", path, ErrorText(errno), kAccepted);
-  while (!text.empty()) {
-    const ssize_t n = write(file.get(), text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Failed("cannot write profile", path, ErrorText(errno), kAccepted);
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  const int error = file.Close();
-  return error == 0 ? absl::OkStatus() : Failed("cannot write profile", path, ErrorText(error), kAccepted);
-}
-
 void WarnOf(const absl::Status& status) { WarnOnce("tuning profile is not used: " + std::string(status.message())); }
 
 struct ProfileState {
@@ -162,11 +149,11 @@ absl::Status WriteProfile(const Profile& profile, const std::string& path) {
   if (error)
     return Failed("cannot make folder of profiles", folder.string(), error.message(), "a folder that can be made");
   const std::string temporary = path + "." + std::to_string(getpid()) + ".quern-tmp";
-  absl::Status status = WriteAll(temporary, profile.Print());
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
-    status = Failed("cannot write profile", path, ErrorText(errno), "the name of a file");
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
+  constexpr mode_t kReadByAll = 0644;
+  const int number = ReplaceFile(AT_FDCWD, path, temporary, profile.Print(), kReadByAll);
+  if (number == 0) return absl::OkStatus();
+  return Failed("cannot write profile", path, ErrorText(number),
+                number == EISDIR ? "the name of a file" : "a folder that takes new files");
 }
 
 std::shared_ptr<const Profile> FindProfile() {

@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <deque>
@@ -58,7 +57,7 @@ void BePolite() {
 
 struct CompileQueue::State {
   ForkSafeMutex mutex;
-  std::condition_variable_any changed;  // of any field below
+  ForkSafeCondition changed;  // of any field below
   std::deque<std::weak_ptr<CompileJob>> waiting;
   unsigned num_running = 0;
   CompileThread whose = CompileThread::kOwn;
@@ -113,9 +112,11 @@ struct CompileQueue::State {
 };
 
 CompileQueue* CompileQueue::MakeForProcess() {
-  auto* queue = new CompileQueue;
-  queue->state_ = new State;
-  return queue;
+  std::unique_ptr<CompileQueue> queue(new CompileQueue);
+  auto state = std::make_unique<State>();
+  queue->spare_ = new State;
+  queue->state_ = state.release();
+  return queue.release();
 }
 
 CompileQueue& CompileQueue::OfProcess() {
@@ -143,6 +144,7 @@ Added CompileQueue::Add(const std::shared_ptr<CompileJob>& job) {
   State* state = state_;
   std::lock_guard<ForkSafeMutex> lock(state->mutex);
   if (state->stop) return Added::kEnding;
+  if (spare_ == nullptr) spare_ = new State;
   if (state->whose == CompileThread::kOwn && !state->has_thread) {
     if (!state->StartThread()) return Added::kNoThread;
   }
@@ -211,10 +213,13 @@ void CompileQueue::Stop() {
     state->thread.join();
 }
 
-// The old state is left alone: its thread does not exist here, and its condition, for which others waited, is unusable.
+// The old state is left alone: its thread does not exist here, and the thread that forks may be within a job of it. The
+// spare one takes its place. There is none where the state is that of a child to which no job was added yet; it has
+// neither.
 void CompileQueue::AfterForkInChild() {
   CompileQueue& queue = OfProcess();
-  State* old = std::exchange(queue.state_, new State);
+  if (queue.spare_ == nullptr) return queue.state_->changed.MakeAnew();
+  State* old = std::exchange(queue.state_, std::exchange(queue.spare_, nullptr));
   queue.state_->whose = old->whose;
   for (const auto& waiting : old->waiting) {
     if (auto job = waiting.lock()) job->Forgotten();

@@ -62,6 +62,7 @@ class CompileQueue {
   CompileQueue() = default;
   struct State;
   State* state_ = nullptr;
+  State* spare_ = nullptr;  // of a child that is forked, which should not allocate; null in it until a job is added
   static CompileQueue* MakeForProcess();
   static void AfterForkInChild();
   static void Loop(State* state);

@@ -3,8 +3,10 @@
 #ifndef QUERN_RUNTIME_BASE_FORK_SAFETY_H_
 #define QUERN_RUNTIME_BASE_FORK_SAFETY_H_
 
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <new>
 
 namespace quern {
 
@@ -39,8 +41,7 @@ class ForkAllowed {
 };
 
 // A mutex for state that jobs of several threads share and that a child inherits: nobody holds it while the process
-// forks. With a std::condition_variable_any, which a ForkReset makes anew in the child: it may remember threads that
-// are gone.
+// forks. Threads wait with a ForkSafeCondition.
 class ForkSafeMutex {
  public:
   constexpr ForkSafeMutex() = default;
@@ -54,7 +55,65 @@ class ForkSafeMutex {
   std::mutex mutex_;
 };
 
-// What a child has to put right, in this order. The child has one thread, and no ForkSafeMutex is locked.
+// std::condition_variable_any for a ForkSafeMutex, which can be made anew without memory: that of the standard library
+// allocates. It may not be destroyed while threads wait.
+class ForkSafeCondition {
+ public:
+  ForkSafeCondition() = default;
+  ForkSafeCondition(const ForkSafeCondition&) = delete;
+  ForkSafeCondition& operator=(const ForkSafeCondition&) = delete;
+
+  template <class Predicate>
+  void wait(std::unique_lock<ForkSafeMutex>& lock, const Predicate& is_over) {
+    while (!is_over()) {
+      const Unlocked unlocked(&mutex_, &lock);
+      condition_.wait(unlocked.inner);
+    }
+  }
+  // Returns what `is_over` returns in the end.
+  template <class Time, class Predicate>
+  bool wait_until(std::unique_lock<ForkSafeMutex>& lock, const Time& until, const Predicate& is_over) {
+    while (!is_over()) {
+      const Unlocked unlocked(&mutex_, &lock);
+      if (condition_.wait_until(unlocked.inner, until) == std::cv_status::no_timeout) continue;
+      unlocked.Relock();
+      return is_over();
+    }
+    return true;
+  }
+  void notify_all() {
+    const std::lock_guard<std::mutex> inner(mutex_);
+    condition_.notify_all();
+  }
+
+  // In a child: forgets the threads that waited, which are gone.
+  void MakeAnew() { new (this) ForkSafeCondition; }
+
+ private:
+  // Gives up the lock of the caller once the inner one is held, so that no notification is missed between the two.
+  class Unlocked {
+   public:
+    Unlocked(std::mutex* mutex, std::unique_lock<ForkSafeMutex>* lock) : inner(*mutex), outer_(lock) { lock->unlock(); }
+    ~Unlocked() { Relock(); }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+    void Relock() const {
+      if (outer_->owns_lock()) return;
+      inner.unlock();
+      outer_->lock();
+    }
+    mutable std::unique_lock<std::mutex> inner;
+
+   private:
+    std::unique_lock<ForkSafeMutex>* outer_;
+  };
+
+  std::mutex mutex_;
+  std::condition_variable condition_;
+};
+
+// What a child has to put right, in this order. The child has one thread, and no ForkSafeMutex is locked. It may be
+// short of memory, and an exception would end it: a reset allocates nothing.
 enum class ForkReset : uint8_t {
   kLog,           // the lock under which a callback runs
   kKernelCache,   // kernels that other threads were compiling

@@ -8,6 +8,7 @@ test of all."""
 
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -58,9 +59,9 @@ def main():
                 left_out += 1
                 continue
             run += 1
-            script = command.replace("quern ", f"{quern} ", 1)
+            script = command.replace("quern ", f"{shlex.quote(quern)} ", 1)
             result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=folder,
-                                    env={"D": str(data), "PATH": "/usr/bin:/bin", "HOME": folder,
+                                    env={"D": data.name, "PATH": "/usr/bin:/bin", "HOME": folder,
                                          "QUERN_PROFILE": "off"})
             name = pathlib.Path(page).name
             if result.returncode != 0:

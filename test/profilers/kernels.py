@@ -31,7 +31,7 @@ def symbols_of(quern, spec):
 def mappings():
     """(begin, end, permissions, path) of this process."""
     for line in open("/proc/self/maps"):
-        fields = line.split()
+        fields = line.rstrip("\n").split(maxsplit=5)  # a name may have spaces
         begin, end = (int(number, 16) for number in fields[0].split("-"))
         yield begin, end, fields[1], fields[5] if len(fields) > 5 else ""
 

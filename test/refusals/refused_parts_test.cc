@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -233,6 +237,51 @@ std::shared_ptr<Kernel> FilterWithTier() {
   kernel->filter = GenericFilterKernel();
   AddTier(std::make_unique<FailingMaker>(), 100, true, kernel.get());
   return kernel;
+}
+
+// ---- fork ----
+
+class JobThatWaits final : public CompileJob {
+ public:
+  void Run(const std::atomic<bool>&) override { has_run = true; }
+  void Forgotten() override { is_forgotten = true; }
+  bool has_run = false, is_forgotten = false;
+};
+
+// Forks while no request is granted; the child ends with what `in_child` returns, 1 if it made a request before.
+int StatusOfChild(int (*in_child)()) {
+  StartRefusing(1, Refusing::kFromThenOn);
+  const pid_t child = fork();
+  const uint64_t num_requests = StopRefusing();
+  if (child == 0) _exit(num_requests > 0 ? 1 : in_child());
+  int status = -1;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+std::shared_ptr<JobThatWaits> job_of_parent;
+
+int RunAJobInChild() {
+  CompileQueue& queue = CompileQueue::OfProcess();
+  if (!job_of_parent->is_forgotten || !queue.IsIdle() || queue.thread() != CompileThread::kHost) return 2;
+  const auto job = std::make_shared<JobThatWaits>();
+  if (queue.Add(job) != Added::kWaiting || !queue.RunOne(std::chrono::milliseconds(0)) || !job->has_run) return 3;
+  return 0;
+}
+
+TEST(RefusedParts, AForkedChildNeedsNoMemory) {
+  CompileQueue& queue = CompileQueue::OfProcess();
+  (void)KernelCache::OfProcess();
+  queue.SetThread(CompileThread::kHost);
+  job_of_parent = std::make_shared<JobThatWaits>();
+  ASSERT_EQ(queue.Add(job_of_parent), Added::kWaiting);
+  EXPECT_EQ(StatusOfChild(&RunAJobInChild), 0);
+  // A child of a child, before and after it has a job of its own.
+  EXPECT_EQ(StatusOfChild([] { return StatusOfChild(&RunAJobInChild); }), 0);
+  EXPECT_EQ(StatusOfChild([] { return RunAJobInChild() + StatusOfChild(&RunAJobInChild); }), 0);
+  EXPECT_FALSE(job_of_parent->is_forgotten);
+  EXPECT_TRUE(queue.RunIfWaiting(*job_of_parent));
+  job_of_parent.reset();
+  queue.SetThread(CompileThread::kOwn);
 }
 
 TEST(RefusedParts, TheTableOfTiersHasAnEntryWholeOrNotAtAll) {

@@ -150,7 +150,7 @@ def prefetches(root):
 
 # Files with plain locks in objects, and why a fork does no harm there.
 PLAIN_LOCKS = {
-    "runtime/base/fork_safety.h": "ForkSafeMutex itself",
+    "runtime/base/fork_safety.h": "ForkSafeMutex and ForkSafeCondition themselves",
     "runtime/base/shared_work.h": "of one operator",
     "runtime/base/shared_work.cc": "of one call",
     "runtime/aggregate/key_dictionaries.h": "of one operator",
@@ -159,8 +159,6 @@ PLAIN_LOCKS = {
     "runtime/sink/sink.h": "of one operator",
     "runtime/sort/sorted_rows.h": "of one operator",
     "codegen/base/log.cc": "made anew in a child: ForkReset::kLog",
-    "codegen/cache/kernel_cache.h": "a condition that is made anew in a child: ForkReset::kKernelCache",
-    "codegen/tier/compile_queue.cc": "a condition that is made anew in a child: ForkReset::kCompileQueue",
     "hosts/python/src/operator_parts.h": "of one call",
     "hosts/python/src/source.h": "of one call",
     "hosts/python/src/tuning.cc": "of one call",
@@ -228,9 +226,52 @@ def locale(root):
                        "std::to_chars, codegen/base/text_words.h")
 
 
+# A line of a test that is a command or a part of one, and the paths that may stand in it. lit also reads %seed, %{x}
+# and %%.
+COMMAND_LINE = re.compile(r"\b(?:RUN|DEFINE|REDEFINE):(.*)")
+PATH_IN_COMMAND = re.compile(r"%(?!seed)(?:python|quern|venv_bin|build_root|cc|cxx|lib|[sStpT])")
+
+
+def places_in_quotes(command):
+    """Where quoted text stands in a command, as (begin, end), with the quotes."""
+    quote, begin, at = "", 0, 0
+    while at < len(command):
+        c = command[at]
+        if c == "\\" and quote != "'":
+            at += 1
+        elif not quote and c in "'\"":
+            quote, begin = c, at
+        elif c == quote:
+            quote = ""
+            yield begin, at + 1
+        at += 1
+
+
+def quoted_paths(root):
+    """In commands of tests, no path stands within quotes, since it brings its own (test/quoted_paths.py)."""
+    for path in source_files(root):
+        where = path.relative_to(root)
+        if path.suffix not in (".test", ".c") or where.parts[0] != "test" or "Inputs" in where.parts:
+            continue
+        command, first = "", 0
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            match = COMMAND_LINE.search(line)
+            if not match:
+                continue
+            first = number if not command else first
+            command += match[1].removesuffix("\\")
+            if match[1].endswith("\\"):
+                continue
+            text = command.replace("%%", "..")
+            for begin, end in places_in_quotes(text):
+                if found := PATH_IN_COMMAND.search(text[begin:end]):
+                    yield f"{where}:{first}: path within quotes: {found[0]}; accepted: beside them, as in %t/'*.csv'"
+            command = ""
+
+
 RULES = {rule.__name__: rule
          for rule in (comments_that_go_on, environment, forks, includes_from_the_root, includes_of_templates,
-                      includes_of_public_headers, locale, prefetches, spdx, size)}
+                      includes_of_public_headers, locale, prefetches, quoted_paths, spdx, size)}
 
 
 def main():

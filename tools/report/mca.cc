@@ -19,6 +19,7 @@
 #include "tools/report/mca.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -26,13 +27,17 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "codegen/base/log.h"
+#include "codegen/base/private_folder.h"
+#include "codegen/base/write_file.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -118,15 +123,24 @@ class TemporaryFile {
     llvm::SmallString<128> path;
     int descriptor = -1;
     if (const std::error_code error = llvm::sys::fs::createTemporaryFile("quern-mca", "txt", descriptor, path)) {
-      return absl::FailedPreconditionError("cannot write a temporary file: " + error.message() +
-                                           "; accepted: TMPDIR with room");
+      llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, path);
+      return CannotWrite(std::string(path), error.message());
     }
-    llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true) << text;
-    return TemporaryFile(std::string(path));
+    TemporaryFile file{std::string(path)};
+    Descriptor open_file(descriptor);
+    const int write_error = IsOverFileLimit(text.size()) ? EFBIG : WriteBytes(descriptor, text);
+    const int close_error = open_file.Close();
+    const int error = write_error != 0 ? write_error : close_error;
+    if (error != 0) return CannotWrite(file.path(), std::generic_category().message(error));
+    return file;
   }
   const std::string& path() const { return path_; }
 
  private:
+  static absl::Status CannotWrite(const std::string& path, const std::string& why) {
+    return absl::FailedPreconditionError("cannot write a temporary file: " + path + " (" + why +
+                                         "); accepted: TMPDIR with room");
+  }
   explicit TemporaryFile(const std::string& path) : path_(path), remover_(std::make_unique<llvm::FileRemover>(path)) {}
   std::string path_;
   std::unique_ptr<llvm::FileRemover> remover_;

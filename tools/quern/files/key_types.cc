@@ -60,6 +60,12 @@ bool IsBinary(arrow::Type::type id) {
 bool IsFloat(arrow::Type::type id) { return id == arrow::Type::FLOAT || id == arrow::Type::DOUBLE; }
 bool IsDecimal128(arrow::Type::type id) { return id == arrow::Type::DECIMAL128; }
 
+// A timestamp is a moment, counted from 1970 in UTC whatever its zone; one without a zone is taken as UTC.
+bool AreMomentsOfOneUnit(const arrow::DataType& a, const arrow::DataType& b) {
+  return a.id() == arrow::Type::TIMESTAMP && b.id() == arrow::Type::TIMESTAMP &&
+         static_cast<const arrow::TimestampType&>(a).unit() == static_cast<const arrow::TimestampType&>(b).unit();
+}
+
 std::string AcceptedTypes() {
   std::string text;
   for (const TypeRow& row : AllTypes()) {
@@ -81,6 +87,7 @@ TypePointer CommonKeyType(const TypePointer& probe, const TypePointer& build) {
   const TypePointer b = DecodedType(build);
   if (a->Equals(b) || b->id() == arrow::Type::NA) return a;
   if (a->id() == arrow::Type::NA) return b;
+  if (AreMomentsOfOneUnit(*a, *b)) return a;
   if (arrow::is_integer(a->id()) && arrow::is_integer(b->id())) return CommonInteger(a, b);
   if ((IsUtf8(a->id()) && IsUtf8(b->id())) || (IsBinary(a->id()) && IsBinary(b->id()))) return a;
   const bool are_exact =

@@ -39,6 +39,7 @@
 #include <optional>
 #include <utility>
 
+#include "codegen/base/write_file.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/write_table.h"
@@ -230,13 +231,10 @@ OutputFile::~OutputFile() {
 }
 
 absl::Status OutputFile::WriteTable(const std::shared_ptr<arrow::Table>& table, FileFormat format) {
-  const int copy = fcntl(file_.get(), F_DUPFD_CLOEXEC, 0);  // Arrow closes the descriptor that it writes to
-  if (copy < 0) return WriteError(path_, errno);
   try {
-    const arrow::Status written = WriteTableTo(table, format, copy);
-    const int number = ErrnoOf(written);
-    if (number != 0) return WriteError(path_, number);
-    QUERN_RETURN_IF_ARROW_ERROR(written, CannotWrite(path_));
+    const arrow::Status written = WriteTableTo(table, format, file_.get());
+    if (const int number = ErrnoOf(written); number != 0) return WriteError(path_, number);
+    if (!written.ok()) return FromArrow(written, CannotWrite(path_));
   } catch (const parquet::ParquetException& error) {  // the Parquet library throws some of its errors
     return DataError(CannotWrite(path_) + "; " + error.what());
   }
@@ -244,14 +242,8 @@ absl::Status OutputFile::WriteTable(const std::shared_ptr<arrow::Table>& table, 
 }
 
 absl::Status OutputFile::WriteText(const std::string& text) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = write(file_.get(), text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return WriteError(path_, errno);
-    done += static_cast<size_t>(n);
-  }
-  return absl::OkStatus();
+  const int error = WriteBytes(file_.get(), text);
+  return error == 0 ? absl::OkStatus() : WriteError(path_, error);
 }
 
 // Rights are never wider than those of the old file: where its group cannot be kept, the group has only the rights that
@@ -268,12 +260,17 @@ absl::Status OutputFile::TakeOverAttributes() {
   return fchmod(file_.get(), mode) == 0 ? absl::OkStatus() : WriteError(path_, errno);
 }
 
+// Some file systems report only to close(2) that they could not write. The file itself stays open until it has its
+// name, for its lock; a copy of the descriptor is closed before, and tells the same.
 absl::Status OutputFile::Commit() {
   QUERN_RETURN_IF_ERROR(TakeOverAttributes());
+  Descriptor copy(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  if (copy.get() < 0) return WriteError(path_, errno);
+  if (const int error = copy.Close(); error != 0) return WriteError(path_, error);
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return WriteError(path_, errno);
   signal_path[0] = '\0';
   temporary_.clear();
-  if (const int error = file_.Close(); error != 0) return WriteError(path_, error);
+  file_.Close();
   return absl::OkStatus();
 }
 

@@ -8,10 +8,13 @@
 #include <arrow/csv/api.h>
 #include <arrow/io/api.h>
 #include <arrow/ipc/api.h>
+#include <arrow/util/io_util.h>
 #include <parquet/arrow/writer.h>
 
 #include <cstdio>
 #include <string>
+
+#include "codegen/base/write_file.h"
 
 namespace quern::cli {
 namespace {
@@ -74,6 +77,29 @@ arrow::Status WriteCsv(const TablePointer& table, const std::shared_ptr<arrow::i
   return arrow::csv::WriteCSV(*text, arrow::csv::WriteOptions::Defaults(), stream.get());
 }
 
+// Arrow's own stream takes an interrupted write for an error, and repeats one that takes nothing without end.
+class DescriptorStream : public arrow::io::OutputStream {
+ public:
+  explicit DescriptorStream(int file) : file_(file) {}
+  arrow::Status Write(const void* data, int64_t bytes) override {
+    const int error = WriteBytes(file_, {static_cast<const char*>(data), static_cast<size_t>(bytes)});
+    if (error != 0) return arrow::internal::IOErrorFromErrno(error, "write");
+    written_ += bytes;
+    return arrow::Status::OK();
+  }
+  arrow::Status Close() override {
+    is_closed_ = true;
+    return arrow::Status::OK();
+  }
+  bool closed() const override { return is_closed_; }
+  arrow::Result<int64_t> Tell() const override { return written_; }
+
+ private:
+  int file_;
+  int64_t written_ = 0;
+  bool is_closed_ = false;
+};
+
 arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow::io::OutputStream>& stream) {
   ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(stream, table->schema()));
   ARROW_RETURN_NOT_OK(writer->WriteTable(*table));
@@ -83,7 +109,7 @@ arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow:
 }  // namespace
 
 arrow::Status WriteTableTo(const TablePointer& table, FileFormat format, int descriptor) {
-  ARROW_ASSIGN_OR_RAISE(const auto stream, arrow::io::FileOutputStream::Open(descriptor));
+  const auto stream = std::make_shared<DescriptorStream>(descriptor);
   switch (format) {
     case FileFormat::kParquet: ARROW_RETURN_NOT_OK(WriteParquet(table, stream)); break;
     case FileFormat::kCsv: ARROW_RETURN_NOT_OK(WriteCsv(table, stream)); break;

@@ -9,8 +9,8 @@
 
 namespace quern::cli {
 
-// Writes to an open file. *Ownership*: closes the descriptor, also on errors. The Parquet library may throw
-// parquet::ParquetException.
+// Writes to an open file. *Ownership*: the descriptor is borrowed. *Errors*: those of Arrow, with errno where a write
+// failed. The Parquet library may throw parquet::ParquetException.
 arrow::Status WriteTableTo(const std::shared_ptr<arrow::Table>& table, FileFormat format, int descriptor);
 
 }  // namespace quern::cli
