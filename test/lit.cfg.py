@@ -4,7 +4,7 @@
 # In RUN lines:
 #   %seed                    what random tests begin with
 #   %quern                   the command line tool          %tools       the folder of the built programs
-#   %python                  Python with pyarrow, duckdb    %cc, %cxx    the compilers of this build
+#   %python                  Python of build/venv           %cc, %cxx    the compilers of this build
 #   %src_root, %build_root   the two top folders            FileCheck, not, llvm-objdump, ... are those of LLVM 22
 # and lit's own %s (the test), %S (its folder), %t (a name for temporary files). A path stands as one quoted word, so
 # that a clone may lie in any folder; write it outside of quotes: %t/*.csv, --out=%t, never "%t". For

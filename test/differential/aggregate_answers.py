@@ -13,7 +13,7 @@ import functools
 import math
 import struct
 
-from oracle import normalise
+from oracle import normalise, ordered_value
 from random_data import ColumnType, normalised_float
 
 EPSILON = 2.0 ** -52
@@ -162,18 +162,9 @@ def _sum_distinct(types, values):
 # ---- values ----------------------------------------------------------------------------------------------------------
 
 
-def _ordered(column_type, value):
-    if column_type.is_float:
-        real = number_of(column_type, value)
-        return (1, 0.0) if math.isnan(real) else (0, real)
-    if column_type.name == "decimal128":
-        return number_of(column_type, value)
-    return normalise(column_type, value)
-
-
 def _extreme(types, values, pick):
     column_type = types[0]
-    best = pick(values[0], key=functools.partial(_ordered, column_type))
+    best = pick(values[0], key=functools.partial(ordered_value, column_type))
     wanted = normalise(column_type, best)
     if column_type.is_float:
         return EqualTo(column_type.name, wanted)

@@ -45,9 +45,10 @@ class Case(OneInputCase):
     plain: bool = False   # every variant lays its arrays out plainly
 
     @staticmethod
-    def generate(seed, number):
+    def generate(seed, number, sizes=None):
+        """`sizes`: tuples of keys and rows, where they are not to be random."""
         rng = random.Random(f"aggregate/{seed}/{number}")
-        num_tuples, num_rows = random_sizes(rng)
+        num_tuples, num_rows = sizes or random_sizes(rng)
         keys = random_keys(rng, num_tuples, num_rows)
         if keys:
             num_rows = len(keys[0].indices)
@@ -122,7 +123,7 @@ class Case(OneInputCase):
 # ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
-def _random_params(rng, case):
+def random_params(rng, case):
     params = {}
     if rng.random() < 0.7:
         fits = _fit_word(case.generated_keys)
@@ -189,7 +190,7 @@ class Variant(RandomVariant):
         batch_rows = rng.choice((1, 7, 1000, 65536, 0))
         if case.generated_groups > 5000 and batch_rows in (1, 7):
             batch_rows = 1000  # a call a row takes Python too long
-        return Variant("jit", _random_params(rng, case), rng.choice((1, 2, 3, 7, 20)),
+        return Variant("jit", random_params(rng, case), rng.choice((1, 2, 3, 7, 20)),
                        {end: rng.choice(("arrow", "vectors")) for end in ("input", "states", "result")},
                        rng.choice((0, 0, 1, 2, 2, 3, 4)),
                        rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 1, 2, 3)), rng.choice((0, 0, 0, 1, 3, 8)),

@@ -16,7 +16,7 @@ from aggregate_answers import Anything, EqualTo, Exactly, Near, NotFinite, bits_
 from oracle import duckdb_column, is_trimmed_text, normalise, places_in_order, sql_key
 from random_data import ColumnType, bits_array, float_bits, normalised_float
 
-_MOMENTS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr")
+MOMENTS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr")
 SAME = ("min", "max", "first", "last")
 COMPARED = ("min", "max", "count_distinct")
 _WIDE = "::HUGEINT"
@@ -32,7 +32,7 @@ def _argument(aggregate, number):
 
 
 @dataclasses.dataclass
-class _Key:
+class SqlKey:
     """As oracle.sql_key asks for it."""
     type: ColumnType
 
@@ -41,14 +41,14 @@ def _ordered(call, condition):
     return f"{call[:-1]} ORDER BY row_id) FILTER (WHERE {condition})"
 
 
-def _expression(aggregate):
+def sql_expression(aggregate):
     """The SQL of an aggregate; None where DuckDB has none like it."""
     name, types = aggregate.function, aggregate.types
     has_all = (" AND ".join([f"a{number} IS NOT NULL" for number in range(len(types))]
                             + (["f"] if aggregate.filter else [])) or "true")
     plain = f" FILTER (WHERE {has_all})"
     is_float = bool(types) and types[0].is_float
-    compared = sql_key(_Key(types[0]), "a0") if types else ""
+    compared = sql_key(SqlKey(types[0]), "a0") if types else ""
     if name == "count_star":
         return f"count(*){plain}"
     if name == "count":
@@ -63,7 +63,7 @@ def _expression(aggregate):
         return _ordered(f"{name}(a0)", has_all)
     if name in ("bool_and", "bool_or", "bit_and", "bit_or", "bit_xor"):
         return f"{name}(a0){plain}"
-    if name in _MOMENTS:
+    if name in MOMENTS:
         return f"{name}({', '.join(f'a{number}::DOUBLE' for number in range(len(types)))}){plain}"
     if name == "count_distinct":
         return f"count(DISTINCT {compared}){plain}"
@@ -76,7 +76,7 @@ def _expression(aggregate):
 
 
 def _query(case, expression):
-    keys = ", ".join(sql_key(_Key(key.type), f"k{number}") for number, key in enumerate(case.keys))
+    keys = ", ".join(sql_key(SqlKey(key.type), f"k{number}") for number, key in enumerate(case.keys))
     return f"SELECT min(row_id) AS row, {expression} AS answer FROM input" + (f" GROUP BY {keys}" if keys else "")
 
 
@@ -89,7 +89,7 @@ def _agrees(aggregate, answer, value):
     name, column_type = aggregate.function, aggregate.types[0] if aggregate.types else None
     if value is None or isinstance(answer, (Anything, NotFinite)) or name == "corr" and value != value:
         return value is None and answer.takes(None) or isinstance(answer, (Anything, NotFinite)) or answer.takes(None)
-    if name in _MOMENTS and isinstance(answer, Near) and not math.isfinite(answer.value):
+    if name in MOMENTS and isinstance(answer, Near) and not math.isfinite(answer.value):
         return True  # of one infinity it says 0
     if name == "avg" and isinstance(answer, Exactly):
         return _is_near(value, real_of("f64", answer.value))
@@ -128,7 +128,7 @@ class DuckdbGroups:
         by_row = {group.rows[0] if group.rows else None: group for group in groups.values()}
         self._check(case, by_row, None, "count(*)")
         for number, aggregate in enumerate(case.aggregates):
-            expression = _expression(aggregate)
+            expression = sql_expression(aggregate)
             if expression is not None:
                 self._check(case, by_row, number, expression)
 

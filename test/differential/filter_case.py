@@ -56,9 +56,10 @@ class Case(OneInputCase):
     partition: int = 0
 
     @staticmethod
-    def generate(seed, number):
+    def generate(seed, number, size=None):
+        """`size`: rows, where they are not to be random."""
         rng = random.Random(f"filter/{seed}/{number}")
-        num_rows = random_size(rng)
+        num_rows = random_size(rng) if size is None else size
         case = Case(seed, number, num_rows, random_condition(rng, num_rows), rng.random() < 0.1, [], {}, num_rows)
         case._order_children(rng)
         return case

@@ -113,10 +113,10 @@ class Leaf:
         if self.kind == "null":
             return [(index is None) != self.negated for index in self.column.indices]
         used = {index for index in self.column.indices if index is not None}
-        truth = {index: self._holds(self.column.values[index]) != self.negated for index in used}
+        truth = {index: self.holds(self.column.values[index]) != self.negated for index in used}
         return [None if index is None else truth[index] for index in self.column.indices]
 
-    def _holds(self, value):
+    def holds(self, value):
         column_type = self.column.type
         if self.kind == "bool":
             return bool(value)

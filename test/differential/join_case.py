@@ -82,9 +82,10 @@ class Case(RandomCase):
     plain: bool = False    # every variant lays its arrays out plainly
 
     @staticmethod
-    def generate(seed, number):
+    def generate(seed, number, sizes=None):
+        """`sizes`: of each side, where they are not to be random."""
         rng = random.Random(f"{seed}/{number}")
-        kind, sizes = _random_kind(rng), random_sizes(rng)
+        kind, sizes = _random_kind(rng), dict(sizes) if sizes else random_sizes(rng)
         keys = narrow_keys(rng, sizes) if rng.random() < 0.55 else mixed_keys(rng, sizes)
         keys, residuals = _fit_to_kind(rng, kind, keys, random_residuals(rng, keys, sizes))
         shared = keys + [conjunct.column for conjunct in residuals]
@@ -224,7 +225,7 @@ class Case(RandomCase):
 # ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
-def _random_params(rng, case):
+def random_params(rng, case):
     params = {}
     if rng.random() < 0.7:
         layouts = ("auto", "unchained", "dense", "dense", "open", "open") if case.fits_word() else ("auto", "unchained")
@@ -270,7 +271,7 @@ class Variant(RandomVariant):
 
     @staticmethod
     def random(rng, case):
-        params = _random_params(rng, case)
+        params = random_params(rng, case)
         batch_rows = rng.choice((1, 3, 1000, 65536, 0))
         if case.generated_rows[2] > 5000 and batch_rows in (1, 3):
             batch_rows = 1000  # a call a row takes Python too long

@@ -196,22 +196,25 @@ _QUERIES = {
     "anti": _PROBE_ROWS.format(condition="NOT EXISTS (SELECT 1 FROM build WHERE {matches})"),
     "right_semi": _BUILD_ROWS.format(condition="EXISTS (SELECT 1 FROM probe WHERE {matches})"),
     "right_anti": _BUILD_ROWS.format(condition="NOT EXISTS (SELECT 1 FROM probe WHERE {matches})"),
-    "anti_null_aware": _PROBE_ROWS.format(condition="{probe_key} NOT IN (SELECT {build_key} FROM build)"),
+    "anti_null_aware": _PROBE_ROWS.format(condition="{probe_key} NOT IN (SELECT {build_key} FROM build{within})"),
 }
 
 
-def _query(case):
-    matches = " AND ".join([_sql_equal(key, f"build.k{number}", f"probe.k{number}")
+def join_query(case, by_set=False):
+    """`by_set`: rows match only rows of the same data set, column d."""
+    matches = " AND ".join(["build.d = probe.d"] * by_set +
+                           [_sql_equal(key, f"build.k{number}", f"probe.k{number}")
                             for number, key in enumerate(case.keys)] +
                            [f"probe.r{number} {_SQL_OPERATORS[conjunct.op]} build.r{number}"
                             for number, conjunct in enumerate(case.residuals)])
+    within = " WHERE build.d = probe.d" if by_set else ""
     probe_key, build_key = (sql_key(case.keys[0], f"{side}.k0") for side in ("probe", "build"))
     if case.kind.name == "mark":
         is_in = len(case.keys) == 1 and not case.residuals and not case.keys[0].type.null_equal
-        query = _MARKS.format(condition=f"{probe_key} IN (SELECT {build_key} FROM build)" if is_in else
+        query = _MARKS.format(condition=f"{probe_key} IN (SELECT {build_key} FROM build{within})" if is_in else
                               f"EXISTS (SELECT 1 FROM build WHERE {matches})")
         return query
-    return _QUERIES[case.kind.name].format(matches=matches, probe_key=probe_key, build_key=build_key)
+    return _QUERIES[case.kind.name].format(matches=matches, probe_key=probe_key, build_key=build_key, within=within)
 
 
 class DuckdbOracle:
@@ -228,7 +231,7 @@ class DuckdbOracle:
             columns |= {f"r{number}": _residual_column(conjunct, side)
                         for number, conjunct in enumerate(case.residuals)}
             self._connection.register(side, pa.table(columns))
-        result = self._connection.sql(_query(case)).to_arrow_table()
+        result = self._connection.sql(join_query(case)).to_arrow_table()
         for side in ("build", "probe"):
             self._connection.unregister(side)
         return result.combine_chunks()

@@ -32,11 +32,12 @@ import sort_case
 import sort_expected
 from aggregate_duckdb import DuckdbGroups
 from aggregate_functions import FUNCTIONS
+from aggregate_rows import Aggregate
 from join_feed import Feeder
 from join_kinds import KINDS
 from join_run import Answer
 from oracle import DuckdbOracle, normalise
-from random_data import STRING_TYPES, bits_array
+from random_data import STRING_TYPES, ColumnType, bits_array
 from sort_order import DuckdbOrder
 
 
@@ -177,8 +178,19 @@ def check_aggregate_comparison(case, expected):
             raise SystemExit(f"case {case.number}: a wrong {aggregate.function} is taken")
 
 
+def check_extremes():
+    """Under padding what is below a space is below the empty string, and below what weighs nothing."""
+    values = ["\u0310".encode(), b"a", b"\t"]
+    for name, wanted in (("min", b"\t"), ("max", b"a")):
+        aggregate = Aggregate(name, [ColumnType("utf8", collation="utf8mb4_unicode_ci")], [], None)
+        answer = aggregate_answers.answer_of(aggregate, [values])
+        if not answer.takes(wanted) or any(answer.takes(value) for value in values if value != wanted):
+            raise SystemExit(f"{name} of {values} is {answer}; {wanted} is wanted")
+
+
 def check_aggregations(seed, num_cases):
     check_functions()
+    check_extremes()
     oracle, functions = DuckdbGroups(), collections.Counter()
     for number in range(num_cases):
         case = aggregate_case.Case.generate(seed, number)

@@ -51,9 +51,10 @@ class Case(OneInputCase):
     known_classes: list | None = None
 
     @staticmethod
-    def generate(seed, number):
+    def generate(seed, number, size=None):
+        """`size`: rows, where they are not to be random."""
         rng = random.Random(f"sort/{seed}/{number}")
-        num_rows = random_size(rng)
+        num_rows = random_size(rng) if size is None else size
         keys, order = random_keys(rng, num_rows)
         window = rng.sample(WINDOW_FUNCTIONS, rng.randint(1, 3)) if rng.random() < 0.25 else []
         partition = rng.choice((0, 1, rng.randint(0, len(keys)), len(keys))) if window else 0
@@ -153,7 +154,7 @@ class Case(OneInputCase):
 # ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
-def _random_params(rng, case):
+def random_params(rng, case):
     params = {}
     numbers = {"batch_size": (*BATCHES, 2, 1000), "test.sort_method": ("radix", "radix", "comparison"),
                "prefix_words": (1, 2, 3, 4), "bucket_bytes": (0, 4096, 65536), "dictionary_rows": (0, 1, 100, 65536),
@@ -199,7 +200,7 @@ class Variant(RandomVariant):
         batch_rows = rng.choice((1, 7, 1000, 65536, 0))
         if case.generated_rows > 5000 and batch_rows in (1, 7):
             batch_rows = 1000  # a call a row takes Python too long
-        return Variant("jit", _random_params(rng, case), rng.choice((1, 1, 2, 3, 7, 20)),
+        return Variant("jit", random_params(rng, case), rng.choice((1, 1, 2, 3, 7, 20)),
                        {end: rng.choice(("arrow", "vectors")) for end in ("input", "result")},
                        rng.choice((0, 0, 0, 1, 2, 2, 3)),
                        rng.choice((0, 0, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.random() < 0.5, batch_rows,

@@ -65,13 +65,13 @@ def _sql_column(key):
     return duckdb_column(key.type, key.values, key.indices)
 
 
-def _sql_order(number, key):
+def sql_order(number, key):
     direction, nulls = "DESC" if key.descending else "ASC", "FIRST" if key.nulls_first else "LAST"
     return f"{sql_key(key, f'k{number}')} {direction} NULLS {nulls}"
 
 
 def _query(case):
-    order = ", ".join(_sql_order(number, key) for number, key in enumerate(case.keys))
+    order = ", ".join(sql_order(number, key) for number, key in enumerate(case.keys))
     columns = [f"dense_rank() OVER (ORDER BY {order}) - 1"]
     split = ", ".join(sql_key(key, f"k{number}") for number, key in enumerate(case.keys[:case.partition]))
     for name in ("rank", "dense_rank"):
