@@ -3,7 +3,8 @@
 # with 0.
 # In RUN lines:
 #   %seed                    what random tests begin with
-#   %quern                   the command line tool          %tools       the folder of the built programs
+#   %quern                   the command line tool, in a cross build under the emulator
+#   %tools                   the folder of the built programs
 #   %python                  Python with pyarrow, duckdb    %cc, %cxx    the compilers of this build
 #   %src_root, %build_root   the two top folders            FileCheck, not, llvm-objdump, ... are those of LLVM 22
 # and lit's own %s (the test), %S (its folder), %t (a name for temporary files). For REQUIRES: the names in
@@ -21,7 +22,7 @@ config.test_exec_root = os.path.join(config.build_root, "test")
 
 tools = os.path.join(config.build_root, "bin")
 config.substitutions += [
-    ("%quern", os.path.join(tools, "quern")),
+    ("%quern", " ".join([*filter(None, config.emulator), os.path.join(tools, "quern")])),
     ("%python", os.path.join(config.venv, "bin", "python")),
     ("%venv_bin", os.path.join(config.venv, "bin")),
     ("%tools", tools),
