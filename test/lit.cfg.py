@@ -3,7 +3,8 @@
 # with 0.
 # In RUN lines:
 #   %seed                    what random tests begin with
-#   %quern                   the command line tool          %tools       the folder of the built programs
+#   %quern                   the command line tool, in a cross build under the emulator
+#   %tools                   the folder of the built programs
 #   %python                  Python of build/venv           %cc, %cxx    the compilers of this build
 #   %src_root, %build_root   the two top folders            FileCheck, not, llvm-objdump, ... are those of LLVM 22
 # and lit's own %s (the test), %S (its folder), %t (a name for temporary files). A path stands as one quoted word, so
@@ -24,8 +25,8 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.build_root, "test")
 
 tools = os.path.join(config.build_root, "bin")
+config.substitutions += [("%quern", shlex.join([*filter(None, config.emulator), os.path.join(tools, "quern")]))]
 config.substitutions += [(name, shlex.quote(path)) for name, path in [
-    ("%quern", os.path.join(tools, "quern")),
     ("%python", os.path.join(config.venv, "bin", "python")),
     ("%venv_bin", os.path.join(config.venv, "bin")),
     ("%tools", tools),

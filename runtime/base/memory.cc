@@ -26,7 +26,14 @@
 namespace quern {
 namespace {
 
+// Mappings begin at a multiple of the system's page size, which is at least kSmallestPageBytes, and have a multiple of
+// kPageBytes, which every page size divides.
+constexpr uint64_t kSmallestPageBytes = 4096;
+#if defined(__aarch64__)
+constexpr uint64_t kPageBytes = 65536;
+#else
 constexpr uint64_t kPageBytes = 4096;
+#endif
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 constexpr uint64_t kAddressSpaceBytes = uint64_t{1} << 47;  // x86-64 and AArch64 with 4-level page tables
 
@@ -34,7 +41,7 @@ uint64_t RoundUp(uint64_t n, uint64_t multiple) { return (n + multiple - 1) / mu
 
 // `bytes` (whole pages) at a multiple of `alignment`, or nullptr.
 uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_READ | PROT_WRITE, int flags = 0) {
-  const uint64_t slack = alignment - kPageBytes;
+  const uint64_t slack = alignment - kSmallestPageBytes;
   void* mapping = mmap(nullptr, bytes + slack, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   if (mapping == MAP_FAILED) return nullptr;
   uint8_t* const begin = static_cast<uint8_t*>(mapping);
@@ -106,7 +113,7 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   } else if (mapping_bytes != 0) {
     if (keeps_pages) data = KeptPages::OfProcess().Take(mapping_bytes);
     is_new = data == nullptr;
-    if (is_new) data = MapAligned(mapping_bytes, huge ? kHugePageBytes : kPageBytes);
+    if (is_new) data = MapAligned(mapping_bytes, huge ? kHugePageBytes : kSmallestPageBytes);
   }
   if (data == nullptr) {
     if (budget) budget->Release(bytes);
