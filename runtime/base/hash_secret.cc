@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 
@@ -56,6 +57,17 @@ void DrawSeeds(uint64_t* seeds, size_t n) {
   for (size_t i = 0; i < n; ++i) seeds[i] ^= draws.Next();
 }
 
+// What takes the place of the system's random bits in tests.
+std::atomic<uint64_t> table_seed{0};
+
+// The odd number by which a product is divided: Newton's iteration, each step of which doubles the number of right
+// bits.
+uint64_t Inverse(uint64_t odd) {
+  uint64_t inverse = odd;
+  for (int i = 0; i < 5; ++i) inverse *= 2 - odd * inverse;
+  return inverse;
+}
+
 // Each number from 64 bits of its own.
 void SetSecret(const uint64_t (&seeds)[blocks::kNumHashNumbers]) {
   for (size_t i = 0; i < blocks::kNumHashNumbers; ++i) process_hash_secret[i] = Draws(seeds[i]).NextMultiplier();
@@ -76,5 +88,28 @@ void SetHashSeed(uint64_t seed) {
   for (uint64_t& number : seeds) number = draws.Next();
   SetSecret(seeds);
 }
+
+uint64_t TableSecret::Unmix(uint64_t remixed) const {
+  uint64_t x = remixed;
+  x ^= x >> 32;
+  x *= Inverse(numbers[blocks::kMultiplier2]);
+  x ^= x >> 32;
+  x *= Inverse(numbers[blocks::kMultiplier1]);
+  return x ^ x >> 32;
+}
+
+TableSecret DrawTableSecret() {
+  uint64_t seeds[blocks::kNumHashNumbers] = {};
+  if (table_seed.load(std::memory_order_relaxed) == 0) {
+    DrawSeeds(seeds, blocks::kNumHashNumbers);
+  } else {
+    for (uint64_t& seed : seeds) seed = table_seed.fetch_add(1, std::memory_order_relaxed);
+  }
+  TableSecret secret;
+  for (size_t i = 0; i < blocks::kNumHashNumbers; ++i) secret.numbers[i] = Draws(seeds[i]).NextMultiplier();
+  return secret;
+}
+
+void SetTableSecretSeed(uint64_t seed) { table_seed.store(seed | 1, std::memory_order_relaxed); }
 
 }  // namespace quern

@@ -23,6 +23,7 @@
 #include <cstring>
 
 #include "runtime/blocks/blocks.h"
+#include "runtime/join/crowded_slots.h"
 #include "runtime/join/packed_key_table.h"
 #include "runtime/join/unchained_table.h"
 
@@ -155,6 +156,8 @@ class Prober {
     s_->num_candidates =
         IsPackedKey() ? TestPackedKeys(*p_.table, *s_, begin, end, s_->candidates) : TestGroup(begin, end);
     s_->batch_next = end;
+    if (__builtin_expect(static_cast<int>(p_.table->crowded != nullptr), 0))
+      s_->num_candidates = p_.table->crowded->Narrow(s_->hashes, s_->num_candidates, s_->candidates);
     tally_.hits += * p_.num_new_candidates = s_->num_candidates;
     if (kernel_->prefetch_keys != nullptr && setting.distance != 0 && setting.stages >= 3 && s_->num_candidates > 0)
       kernel_->prefetch_keys(a_);

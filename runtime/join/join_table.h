@@ -30,6 +30,8 @@ const char* LayoutText(Layout layout);
 PrefetchLoop BuildLoopOf(Layout layout);
 PrefetchLoop ProbeLoopOf(Layout layout);
 
+class CrowdedSlots;
+
 struct JoinTable {
   Layout layout = Layout::kUnchained;
   bool zero_hashes = false;
@@ -42,8 +44,9 @@ struct JoinTable {
   uint64_t null_tuple = 0;  // byte offset
 
   // unchained
-  const uint64_t* directory = nullptr;  // directory[-1] exists and is 0
-  uint32_t shift = 0;                   // slot of hash h: h >> shift
+  const uint64_t* directory = nullptr;    // directory[-1] exists and is 0
+  uint32_t shift = 0;                     // slot of hash h: h >> shift
+  const CrowdedSlots* crowded = nullptr;  // where a slot is crowded
 
   // dense: key w has the number (w ^ sign_bit) - base, where that is below range
   uint64_t base = 0;

@@ -178,6 +178,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
     if (has_begun_) {
       table.max_walk = max_walk_;
       store_bitmaps_.clear();
+      QUERN_RETURN_IF_ERROR(IndexCrowded());
       return std::nullopt;
     }
     const Layout layout = to_try_.back();
@@ -193,7 +194,7 @@ void TableBuilder::Stop(Inserted why) {
   stopped_.compare_exchange_strong(none, why);
 }
 
-SharedWork::Phase TableBuilder::PerPart(std::function<void(uint64_t part, const TupleList& spans)> run) {
+SharedWork::Phase TableBuilder::PerPart(std::function<absl::Status(uint64_t part, const TupleList& spans)> run) {
   const uint64_t num_parts = is_partitioned_ ? stores_[0]->parts().size() : 1;
   return {num_parts, [this, run = std::move(run)](uint64_t part) {
             TupleList spans;
@@ -201,8 +202,7 @@ SharedWork::Phase TableBuilder::PerPart(std::function<void(uint64_t part, const 
               const TupleList& list = is_partitioned_ ? store->parts()[part] : store->flat();
               spans.insert(spans.end(), list.begin(), list.end());
             }
-            run(part, spans);
-            return absl::OkStatus();
+            return run(part, spans);
           }};
 }
 
@@ -264,11 +264,12 @@ absl::Status TableBuilder::BeginUnchained() {
       for (const TupleSpan& span : store->parts()[part]) n += span.num_tuples;
     part_begin_.push_back(part_begin_.back() + n * descriptor_.tuple_bytes);
   }
-  phases_.push_back(PerPart([this](uint64_t part, const TupleList& spans) { BuildUnchainedPart(part, spans); }));
+  crowded_runs_.resize(is_partitioned_ ? stores_[0]->parts().size() : 1);
+  phases_.push_back(PerPart([this](uint64_t part, const TupleList& spans) { return BuildUnchainedPart(part, spans); }));
   return absl::OkStatus();
 }
 
-void TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& spans) {
+absl::Status TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& spans) {
   const uint64_t slots = uint64_t{1} << (64 - table.shift);
   const uint64_t slots_of_part = is_partitioned_ ? slots / stores_[0]->parts().size() : slots;
   UnchainedBuild build;
@@ -280,9 +281,21 @@ void TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& spans) {
   build.first_byte = part_begin_[part];
   build.prefetch = table.build;
   build.target = table.tuples;
+  std::vector<uint64_t> crowded;
+  build.crowded = &crowded;
   for (const TupleSpan& span : spans) CountTuples(build, span);
   SumSlots(build);
   for (const TupleSpan& span : spans) ScatterTuples(build, span);
+  return crowded.empty() ? absl::OkStatus() : GroupCrowded(build, spans, budget_, &crowded_runs_[part]);
+}
+
+absl::Status TableBuilder::IndexCrowded() {
+  if (std::all_of(crowded_runs_.begin(), crowded_runs_.end(), [](const HashRuns& runs) { return runs.empty(); }))
+    return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(memory.crowded, CrowdedSlots::Make(crowded_runs_, descriptor_.tuple_bytes, budget_));
+  table.crowded = memory.crowded.get();
+  crowded_runs_.clear();
+  return absl::OkStatus();
 }
 
 // ---- open ----------------------------------------------------------------------------------------------------
@@ -309,22 +322,26 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   const Duplicates duplicates = layout == Layout::kCounting ? Duplicates::kCount
                                 : OneMatchIsEnough()        ? Duplicates::kDrop
                                                             : Duplicates::kStop;
-  phases_.push_back(PerPart([this, duplicates](uint64_t, const TupleList& spans) { InsertPart(spans, duplicates); }));
+  phases_.push_back(
+      PerPart([this, duplicates](uint64_t, const TupleList& spans) { return InsertPart(spans, duplicates); }));
   return absl::OkStatus();
 }
 
-void TableBuilder::InsertPart(const TupleList& spans, Duplicates duplicates) {
+absl::Status TableBuilder::InsertPart(const TupleList& spans, Duplicates duplicates) {
   uint32_t max_walk = 0;
   uint64_t num_inserted = 0;
   for (const TupleSpan& span : spans) {
-    if (stopped_.load(std::memory_order_relaxed) != Inserted::kAll) return;
+    if (stopped_.load(std::memory_order_relaxed) != Inserted::kAll) return absl::OkStatus();
     const Inserted inserted = InsertOpen(table, format_, span, duplicates, &max_walk, &num_inserted);
-    if (inserted != Inserted::kAll) return Stop(inserted);
+    if (inserted == Inserted::kAll) continue;
+    Stop(inserted);
+    return absl::OkStatus();
   }
   num_inserted_ += num_inserted;
   uint32_t seen = max_walk_;
   while (seen < max_walk && !max_walk_.compare_exchange_weak(seen, max_walk)) {
   }
+  return absl::OkStatus();
 }
 
 // ---- dense ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/shared_work.h"
+#include "runtime/join/crowded_slots.h"
 #include "runtime/join/join_options.h"
 #include "runtime/join/join_table.h"
 #include "runtime/join/packed_key_table.h"
@@ -27,6 +28,7 @@ struct TableMemory {
   HugeBuffer tuples;     // slots of an open table
   HugeBuffer directory;  // unchained: directory; csr: runs
   HugeBuffer bitmap;
+  std::unique_ptr<CrowdedSlots> crowded;  // unchained: null where there are none
 
   uint64_t directory_bytes() const { return directory.bytes() + bitmap.bytes(); }
 };
@@ -56,10 +58,11 @@ class TableBuilder {
   absl::Status BeginRuns();
   absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes);
   void SetPrefetch();
-  Phase PerPart(std::function<void(uint64_t part, const TupleList& spans)> run);
+  Phase PerPart(std::function<absl::Status(uint64_t part, const TupleList& spans)> run);
   Phase PerStore(std::function<void(uint64_t store, const TupleList& spans)> run);
-  void BuildUnchainedPart(uint64_t part, const TupleList& spans);
-  void InsertPart(const TupleList& spans, Duplicates duplicates);
+  absl::Status BuildUnchainedPart(uint64_t part, const TupleList& spans);
+  absl::Status IndexCrowded();
+  absl::Status InsertPart(const TupleList& spans, Duplicates duplicates);
   void FillBitmapOf(uint64_t store, const TupleList& spans, Duplicates duplicates);
   void MergeBitmaps(Duplicates duplicates);
   void Stop(Inserted why);
@@ -78,6 +81,7 @@ class TableBuilder {
   std::vector<Layout> to_try_;
   std::deque<Phase> phases_;
   std::vector<uint64_t> part_begin_;       // unchained: byte offset of each partition's first tuple
+  std::vector<HashRuns> crowded_runs_;     // unchained: of each partition
   std::vector<HugeBuffer> store_bitmaps_;  // of all stores but the first
   std::atomic<uint64_t> num_inserted_{0};  // open
   std::atomic<uint32_t> max_walk_{0};      // open

@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/rows/prefetch_lines.h"
 
 namespace quern {
@@ -136,11 +137,14 @@ void CountTuples(const UnchainedBuild& build, const TupleSpan& span) {
 }
 
 void SumSlots(const UnchainedBuild& build) {
+  const uint64_t most_bytes = thresholds::kCrowdedSlotTuples * build.format.tuple_bytes;
   uint64_t begin = build.first_byte;
   for (uint64_t slot = build.first_slot; slot < build.end_slot; ++slot) {
     const uint64_t entry = build.directory[slot];
     build.directory[slot] = begin << kTagBits | (entry & kTagMask);
     begin += entry >> kTagBits;
+    if (__builtin_expect(static_cast<int>(entry >> kTagBits > most_bytes), 0) && build.crowded != nullptr)
+      build.crowded->push_back(slot);
   }
 }
 

@@ -4,6 +4,7 @@
 #define QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "runtime/join/join_table.h"
 #include "runtime/rows/prefetch.h"
@@ -18,9 +19,10 @@ struct UnchainedBuild {
   uint32_t shift = 0;             // slot of hash h: h >> shift
   uint64_t first_slot = 0;
   uint64_t end_slot = 0;
-  uint64_t first_byte = 0;    // where the tuples of the first slot begin
-  PrefetchSetting prefetch;   // stages: 1 the directory, 2 also the tuples; batch_rows: up to 1024
-  uint8_t* target = nullptr;  // the table's tuples
+  uint64_t first_byte = 0;                   // where the tuples of the first slot begin
+  PrefetchSetting prefetch;                  // stages: 1 the directory, 2 also the tuples; batch_rows: up to 1024
+  uint8_t* target = nullptr;                 // the table's tuples
+  std::vector<uint64_t>* crowded = nullptr;  // where there is one, SumSlots adds the slots that are crowded
 };
 
 // The patterns that TagOf looks up.
@@ -29,7 +31,8 @@ const uint16_t* DirectoryTags();
 // Adds each tuple's bytes and tag to its slot's entry. *Cost*: one random line a tuple, prefetched for writing.
 void CountTuples(const UnchainedBuild& build, const TupleSpan& span);
 
-// Replaces the bytes of each slot by the offset at which its tuples begin. *Cost*: one sequential pass over the slots.
+// Replaces the bytes of each slot by the offset at which its tuples begin, and lists crowded slots (crowded_slots.h).
+// *Cost*: one sequential pass over the slots.
 void SumSlots(const UnchainedBuild& build);
 
 // Copies each tuple to the next place of its slot; afterwards each entry holds the end of its slot's tuples. *Cost*:

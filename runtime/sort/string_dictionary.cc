@@ -29,6 +29,7 @@
 #include <string>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/encode.h"
 #include "runtime/collation/collation.h"
 #include "runtime/sort/prefix_sort.h"
@@ -122,9 +123,11 @@ absl::Status StringDictionary::Grow() {
   return absl::OkStatus();
 }
 
-// Returns kNone if there would be too many strings.
+// Returns kNone if there would be too many strings, or if so many meet in one place that they were made to.
 absl::StatusOr<uint32_t> StringDictionary::FindOrAdd(const Sought& sought, blocks::Bytes string) {
+  uint32_t probes = 0;
   for (uint64_t at = sought.hash & mask_;; at = (at + 1) & mask_) {
+    if (++probes > thresholds::kLongestDictionaryProbe) return kNone;
     const Bucket& bucket = buckets()[at];
     for (uint32_t lanes = LanesOf(bucket, static_cast<uint16_t>(TagOf(sought.hash))); lanes != 0; lanes &= lanes - 1) {
       const uint32_t code = bucket.codes[std::countr_zero(lanes)];

@@ -4,5 +4,5 @@
 #include "test/unit/seed.h"
 
 namespace {
-const bool is_seeded = (quern::SetHashSeed(quern::test::Seed()), true);
+const bool is_seeded = (quern::SetHashSeed(quern::test::Seed()), quern::SetTableSecretSeed(quern::test::Seed()), true);
 }  // namespace

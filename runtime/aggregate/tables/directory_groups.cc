@@ -11,6 +11,11 @@
 // until no row is left. Where two rows of a batch have the same new key, the first makes the group; the second finds
 // its tag there and is compared after the key has been stored. Tuples do not move when the directory grows, and hashes
 // lie beside them, so no key is hashed twice.
+//
+// A batch that goes through more than 64 rounds has met keys whose hashes are not spread, or are even equal: they were
+// made so. The directory then takes a secret of its own (Rehash), by which it hashes the keys of tuples. A new row's
+// keys are stored in a tuple beside the table first. The hashes beside tuples stay those of the process, which other
+// tables and partitions go by.
 #include "runtime/aggregate/tables/directory_groups.h"
 
 #include <algorithm>
@@ -29,6 +34,7 @@ namespace {
 
 constexpr uint64_t kFewestEntries = 64;
 constexpr uint64_t kFirstSpanBytes = uint64_t{16} << 10, kLastSpanBytes = uint64_t{16} << 20;
+constexpr uint32_t kMostRounds = thresholds::kLongestGroupProbe / 8;  // of a line each
 constexpr uint64_t kFewestGroupsToJump = thresholds::kFourfoldGrowthGroups;
 // The share of the L3 cache up to which one pass is enough: beyond it, tuples have to be prefetched earlier (250,000
 // texts in 18 MB: 16.3 ns a row with a limit of a quarter, 18.6 with all of it, 17.6 without one pass).
@@ -38,6 +44,10 @@ uint64_t EntryOf(const uint8_t* tuple, uint64_t hash) {
   return reinterpret_cast<uint64_t>(tuple) << kTagBits | (hash & kTagMask);
 }
 uint8_t* TupleOf(uint64_t entry) { return reinterpret_cast<uint8_t*>(entry >> kTagBits); }
+
+uint64_t WordOf(const QuernJoinDescriptor& group, const uint8_t* tuple) {
+  return group.packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
+}
 
 uint32_t RowOf(const KeyRows& rows, uint32_t i) { return blocks::RowAt(rows.rows, rows.first, i); }
 
@@ -61,6 +71,18 @@ struct FieldKeys {
   void Hash(uint64_t* hashes) const {
     context.entry_points.Now().hash(context.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, hashes);
   }
+  void Hash(const TableSecret& secret, uint64_t* hashes) const {
+    const QuernJoinDescriptor& group = *context.descriptor->group();
+    uint32_t batch_rows[kMaxBatchRows];
+    uint8_t* tuples[kMaxBatchRows];
+    std::vector<uint8_t> stored(uint64_t{rows.n} * group.tuple_bytes);
+    for (uint32_t i = 0; i < rows.n; ++i) {
+      batch_rows[i] = RowOf(rows, i);
+      tuples[i] = stored.data() + uint64_t{i} * group.tuple_bytes;
+    }
+    StoreKeys(context, rows.keys, batch_rows, rows.n, stored.data());
+    HashStoredKeys(group, tuples, rows.n, secret.numbers, hashes);
+  }
   uint32_t Compare(uint32_t n, const uint32_t* candidates, uint8_t* const* tuples, uint32_t* unequal) const {
     return context.entry_points.Now().compare(context.descriptor->group(), rows.keys, rows.first, rows.rows, n,
                                               candidates, tuples, unequal);
@@ -79,6 +101,9 @@ struct PackedKeys {
   uint32_t n;
 
   void Hash(uint64_t* hashes) const { HashPackedKeys(words, n, context.descriptor->group()->zero_hashes, hashes); }
+  void Hash(const TableSecret& secret, uint64_t* hashes) const {
+    for (uint32_t i = 0; i < n; ++i) hashes[i] = secret.Remix(words[i]);
+  }
   uint32_t Compare(uint32_t num_candidates, const uint32_t* candidates, uint8_t* const* tuples,
                    uint32_t* unequal) const {
     if (context.descriptor->group()->packed_bytes == 4)
@@ -113,6 +138,9 @@ struct TupleKeys {
   const GroupTuples& from;
 
   void Hash(uint64_t* hashes) const { std::memcpy(hashes, from.hashes, from.n * sizeof(uint64_t)); }
+  void Hash(const TableSecret& secret, uint64_t* hashes) const {
+    HashStoredKeys(*context.descriptor->group(), from.tuples, from.n, secret.numbers, hashes);
+  }
   bool Equal(const uint8_t* a, const uint8_t* b) const {
     const QuernJoinDescriptor& group = *context.descriptor->group();
     for (uint32_t k = 0; k < group.num_keys; ++k)
@@ -251,11 +279,22 @@ absl::Status DirectoryGroups::FindAll(const Keys& keys, uint32_t n, uint8_t** tu
   rows_seen_ += n;
   DirectoryRows looking;
   keys.Hash(looking.hashes);
+  if (__builtin_expect(static_cast<int>(has_secret_), 0)) {
+    process_hashes_.assign(looking.hashes, looking.hashes + n);
+    keys.Hash(secret_, looking.hashes);
+  }
   const PrefetchSetting setting = prefetch();
   const uint64_t groups_before = num_groups_;
   if (finds_first_.is_open()) FindMost(keys, n, setting, &looking, tuples);
   else PlaceAll(n, &looking);
-  while (looking.n > 0) QUERN_RETURN_IF_ERROR(MakeGroups(keys, setting, &looking, tuples));
+  for (uint32_t round = 0; looking.n > 0; ++round) {
+    QUERN_RETURN_IF_ERROR(MakeGroups(keys, setting, &looking, tuples));
+    if (round < kMostRounds || has_secret_ || context_.descriptor->group()->zero_hashes) continue;
+    QUERN_RETURN_IF_ERROR(Rehash());
+    rows_seen_ -= n;
+    tally()->hits -= n - looking.n;  // which will be found
+    return FindAll(keys, n, tuples);
+  }
   finds_first_.Count(n, n - (num_groups_ - groups_before));
   return absl::OkStatus();
 }
@@ -270,6 +309,9 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
   uint8_t* const first_made = span.tuples + span.num_tuples * tuple_bytes;
   const DirectoryEntries directory = {reinterpret_cast<uint64_t*>(directory_.data()), num_entries_};
   ProbeLines(directory, {first_made, span.hashes + span.num_tuples, tuple_bytes}, setting, looking, tuples);
+  if (has_secret_)
+    for (uint32_t m = 0; m < looking->num_made; ++m)
+      span.hashes[span.num_tuples + m] = process_hashes_[looking->made[m]];
   const uint32_t tuples_distance = setting.stages >= 2 ? setting.distance : 0;
   WithPrefetch<PrefetchHint::kWrite>(tuples_distance,
                                      [&]<class Prefetch>() { PrefetchCandidates<Prefetch>(*looking, tuples); });
@@ -316,9 +358,7 @@ absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tupl
   const QuernJoinDescriptor& group = *context_.descriptor->group();
   if (group.packed_bytes == 0) return FindAll(TupleKeys{context_, from}, from.n, tuples);
   uint64_t words[kMaxBatchRows];
-  for (uint32_t i = 0; i < from.n; ++i)
-    words[i] =
-        group.packed_bytes == 4 ? blocks::Load<uint32_t>(from.tuples[i]) : blocks::Load<uint64_t>(from.tuples[i]);
+  for (uint32_t i = 0; i < from.n; ++i) words[i] = WordOf(group, from.tuples[i]);
   return FindAll(PackedKeys{context_, words, from.n}, from.n, tuples);
 }
 
@@ -367,8 +407,38 @@ absl::Status DirectoryGroups::Grow(uint64_t groups) {
   return absl::OkStatus();
 }
 
+// Makes the directory anew under a secret of its own.
+absl::Status DirectoryGroups::Rehash() {
+  QUERN_ASSIGN_OR_RETURN(HugeBuffer directory, HugeBuffer::Allocate(context_.budget, num_entries_ * sizeof(uint64_t),
+                                                                    context_.options.huge_pages));
+  directory_ = std::move(directory);
+  ++num_growths_;
+  has_secret_ = true;
+  secret_ = DrawTableSecret();
+  context_.common_bits = 0;  // of hashes of the process
+  InsertAll();
+  return absl::OkStatus();
+}
+
+void DirectoryGroups::InsertAllWithSecret() {
+  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  uint8_t* tuples[kMaxBatchRows];
+  uint64_t hashes[kMaxBatchRows];
+  for (const TupleSpan& span : spans_) {
+    for (uint64_t begin = 0; begin < span.num_tuples; begin += kMaxBatchRows) {
+      const auto n = static_cast<uint32_t>(std::min<uint64_t>(kMaxBatchRows, span.num_tuples - begin));
+      for (uint32_t i = 0; i < n; ++i) tuples[i] = span.tuples + (begin + i) * group.tuple_bytes;
+      if (group.packed_bytes == 0) HashStoredKeys(group, tuples, n, secret_.numbers, hashes);
+      else
+        for (uint32_t i = 0; i < n; ++i) hashes[i] = secret_.Remix(WordOf(group, tuples[i]));
+      for (uint32_t i = 0; i < n; ++i) Insert(hashes[i], tuples[i]);
+    }
+  }
+}
+
 // Inserts all groups into an empty directory.
 void DirectoryGroups::InsertAll() {
+  if (has_secret_) return InsertAllWithSecret();
   const uint64_t* const entries = reinterpret_cast<const uint64_t*>(directory_.data());
   const uint64_t tuple_bytes = context_.descriptor->group()->tuple_bytes,
                  distance = context_.options.distances.rebuild_rows;

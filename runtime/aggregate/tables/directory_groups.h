@@ -11,6 +11,7 @@
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/aggregate/tables/short_string_probe.h"
 #include "runtime/aggregate/tables/stored_keys.h"
+#include "runtime/base/hash_secret.h"
 #include "runtime/rows/tuple_store.h"
 
 namespace quern {
@@ -51,6 +52,8 @@ class DirectoryGroups : public GroupTable {
   absl::Status FindOthers(const KeyRows& rows, const uint32_t* others, uint32_t n, uint8_t** tuples);
   absl::Status MakeRoom(uint32_t n);
   absl::Status Grow(uint64_t groups);
+  absl::Status Rehash();
+  void InsertAllWithSecret();
   void InsertAll();
   uint64_t SlotOf(uint64_t hash) const { return (hash << context_.common_bits) >> shift_; }
   void Insert(uint64_t hash, const uint8_t* tuple);
@@ -63,6 +66,9 @@ class DirectoryGroups : public GroupTable {
   Arena arena_;  // of tuples and hashes
   TupleList spans_;
   std::vector<uint64_t> span_positions_;  // of each span's first tuple
+  bool has_secret_ = false;               // entries are placed by hashes of the stored keys under secret_
+  TableSecret secret_;
+  std::vector<uint64_t> process_hashes_;  // of the batch, then: spans keep these
   KeyBytes key_bytes_;
   GroupCache short_keys_;
   AdaptiveGate finds_first_;  // open: the last batch had few new groups

@@ -20,6 +20,10 @@
 // a sequential pass, 1 to 2 ns a group compared with 50 for a random insertion. A large table grows in place: slot 1000
 // of 4096 becomes 2000 or 2001 of 8192, so from the last to the first, each tuple moves to a place behind all tuples
 // that have not moved yet.
+//
+// A walk of more than 512 slots means that the words' hashes are not spread: they were made to meet, or they are the
+// groups of another table, in its order. Find then stops, and Rehash moves the groups to a table whose hashes are made
+// with a secret of its own. Different words have different hashes, so such a table is as good as any.
 #include "runtime/aggregate/tables/open_groups.h"
 
 #include <algorithm>
@@ -46,6 +50,11 @@ constexpr uint64_t kReservedTimes = 64;  // reserve addresses for a table this m
 constexpr uint64_t kPairedBytes = thresholds::kPairedSlotsBytes;
 constexpr uint64_t kWidestPairedSlot = 32;  // bytes: two are a line
 constexpr uint64_t kFirstSlots = 4096;      // moved last when a table grows in place
+constexpr uint32_t kLongestWalk = thresholds::kLongestGroupProbe;
+
+void HashWithSecret(const uint64_t* words, uint32_t n, const TableSecret& secret, uint64_t* hashes) {
+  for (uint32_t i = 0; i < n; ++i) hashes[i] = secret.Remix(words[i]);
+}
 
 }  // namespace
 
@@ -104,6 +113,7 @@ void OpenGroups::WithWordAndBytes(F&& f) const {
 }
 
 void OpenGroups::Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const {
+  if (has_secret_) return HashWithSecret(words, n, secret_, hashes);
   HashPackedKeys(words, n, zero_hashes_, hashes);
   if (common_bits_ == 0) return;
   for (uint32_t i = 0; i < n; ++i) hashes[i] <<= common_bits_;
@@ -122,7 +132,7 @@ void OpenGroups::CopyTo(OpenGroups* larger) const {
       words[n] = Load<Word>(tuple);
       n += words[n] != 0;
     }
-    Hash(words, n, hashes);
+    larger->Hash(words, n, hashes);
     for (uint32_t i = 0; i < n; ++i) {
       uint64_t to = larger->FirstSlot(hashes[i]);
       while (Load<Word>(larger->slots_ + to * bytes) != 0) to = (to + 1) & mask;
@@ -197,15 +207,30 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
     WithWordAndBytes([&]<class Word, uint32_t kBytes>() { SpreadOut<Word, kBytes>(old_num_slots); });
     return absl::OkStatus();
   }
+  OpenGroups larger;
+  larger.has_secret_ = has_secret_;
+  larger.secret_ = secret_;
+  return MoveTo(&larger, 64 - shift_ + more_bits, huge_pages, budget);
+}
+
+// Moves the groups to a table of 2^bits slots, which replaces this one.
+absl::Status OpenGroups::MoveTo(OpenGroups* other, uint32_t bits, bool huge_pages,
+                                const std::shared_ptr<MemoryBudget>& budget) {
   QuernJoinDescriptor group = {};
   group.tuple_bytes = slot_bytes_;
   group.packed_bytes = packed_bytes_;
   group.zero_hashes = zero_hashes_;
-  OpenGroups larger;
-  QUERN_RETURN_IF_ERROR(larger.Begin(group, 64 - shift_ + more_bits, common_bits_, huge_pages, budget));
-  WithWordAndBytes([&]<class Word, uint32_t kBytes>() { CopyTo<Word, kBytes>(&larger); });
-  *this = std::move(larger);
+  QUERN_RETURN_IF_ERROR(other->Begin(group, bits, other->has_secret_ ? 0 : common_bits_, huge_pages, budget));
+  WithWordAndBytes([&]<class Word, uint32_t kBytes>() { CopyTo<Word, kBytes>(other); });
+  *this = std::move(*other);
   return absl::OkStatus();
+}
+
+absl::Status OpenGroups::Rehash(bool huge_pages, const std::shared_ptr<MemoryBudget>& budget) {
+  OpenGroups rehashed;
+  rehashed.has_secret_ = true;
+  rehashed.secret_ = DrawTableSecret();
+  return MoveTo(&rehashed, 64 - shift_, huge_pages, budget);
 }
 
 namespace {
@@ -221,6 +246,7 @@ struct FirstProbe {
   bool zero_hashes;
   uint32_t packed_keys_ahead;  // prefetch distance for the words; 0: none, they are in the cache
   PrefetchSetting setting;
+  const TableSecret* secret = nullptr;  // of a table that has one of its own
 };
 
 // The result. Rows that look on did not find their word in the slot that the hash selects.
@@ -242,7 +268,8 @@ FirstProbed StepByRow(const FirstProbe& table, const uint64_t* words, uint32_t n
   const FirstProbe t = table;  // a copy, so that the compiler need not assume that stores change it
   FirstProbed done;
   uint64_t hashes[kMaxBatchRows];
-  HashPackedKeys(words, n, t.zero_hashes, hashes);
+  if (t.secret == nullptr) HashPackedKeys(words, n, t.zero_hashes, hashes);
+  else HashWithSecret(words, n, *t.secret, hashes);
   for (uint32_t i = 0; i < n; ++i) {
     const bool is_zero = words[i] == 0;
     uint8_t* const at = t.slots + (((hashes[i] << t.common_bits) >> t.shift) & t.first_slot_mask) * t.slot_bytes;
@@ -371,10 +398,12 @@ QUERN_AVX512 uint32_t StepAgainByEight(const FirstProbe& table, const uint64_t* 
 #endif
 
 template <class Word>
-StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_pairs) {
+StepLoop StepLoopFor(const PrefetchSetting& setting, [[maybe_unused]] bool has_pairs,
+                     [[maybe_unused]] bool has_secret) {
   return WithPrefetch(setting, [=]<class Prefetch>() -> StepLoop {
 #if defined(__x86_64__)
-    if (HasAvx512()) return has_pairs ? StepByEight<Word, true, Prefetch> : StepByEight<Word, false, Prefetch>;
+    if (HasAvx512() && !has_secret)
+      return has_pairs ? StepByEight<Word, true, Prefetch> : StepByEight<Word, false, Prefetch>;
 #endif
     return StepByRow<Word, Prefetch>;
   });
@@ -389,11 +418,16 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_;
   uint8_t* const slots = slots_;
   uint8_t* const end = slots + num_slots_ * bytes;
-  const FirstProbe table = {slots,  end, bytes, first_slot_mask_, shift_, common_bits_, zero_hashes_, packed_keys_ahead,
-                            setting};
+  const FirstProbe table = {slots,        end,
+                            bytes,        first_slot_mask_,
+                            shift_,       common_bits_,
+                            zero_hashes_, packed_keys_ahead,
+                            setting,      has_secret_ ? &secret_ : nullptr};
   const FirstProbed first =
-      StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0})(table, words, n, tuples, looking);
+      StepLoopFor<Word>(setting, first_slot_mask_ != ~uint64_t{0}, has_secret_)(table, words, n, tuples, looking);
   Steps steps = {0, first.num_further};
+  const uint32_t longest_walk = has_secret_ || zero_hashes_ ? UINT32_MAX : kLongestWalk;
+  uint32_t walk = 0;
   uint64_t num_made = 0;
   uint32_t num_looking = first.num_looking;
 #if defined(__x86_64__)
@@ -401,7 +435,7 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
   if (HasAvx512() && setting.distance == 0 && first.num_further > first.num_looking / 2)
     num_looking = StepAgainByEight<Word>(table, words, tuples, looking, num_looking, &steps.further);
 #endif
-  for (; num_looking > 0; steps.further += num_looking) {
+  for (; num_looking > 0 && walk <= longest_walk; steps.further += num_looking, ++walk) {
     const uint32_t num_rows = num_looking;
     num_looking = 0;
     for (uint32_t r = 0; r < num_rows; ++r) {
@@ -422,6 +456,7 @@ OpenGroups::Steps OpenGroups::FindAs(const uint64_t* words, uint32_t n, uint32_t
   num_groups_ += num_made;
   has_zero_ |= first.has_zeros;
   steps.hits = n - num_made;
+  steps.too_far = num_looking > 0;
   return steps;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/abi/aggregate_abi.h"
+#include "runtime/base/hash_secret.h"
 #include "runtime/base/memory.h"
 #include "runtime/rows/prefetch.h"
 
@@ -24,10 +25,16 @@ class OpenGroups {
   // of hashes.
   // *Errors*: ResourceExhausted, which leaves the table unchanged.
   absl::Status Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
+  // Hashes all words anew with a secret of the table's own. *Cost*: a random line a group; memory for a second table.
+  // *Errors*: ResourceExhausted, which leaves the table unchanged.
+  absl::Status Rehash(bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
 
-  // What a lookup took: words that were there already, and slots that were examined after a word's first.
+  // What a lookup took: words that were there already, and slots that were examined after a word's first. too_far: a
+  // walk was longer than words that are spread have; some words have no tuple yet. The caller then calls Rehash, and
+  // Find again.
   struct Steps {
     uint64_t hits, further;
+    bool too_far = false;
   };
 
   // There must be room for n more. packed_keys_ahead: prefetch distance in words, where they are a column that is read
@@ -60,6 +67,7 @@ class OpenGroups {
   template <class Word, uint32_t kBytes>
   bool PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free);
   void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
+  absl::Status MoveTo(OpenGroups* other, uint32_t bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget);
   void SetPairs();
   // The slot at which the search for a word begins; hash: a result of Hash.
   uint64_t FirstSlot(uint64_t hash) const { return (hash >> shift_) & first_slot_mask_; }
@@ -74,6 +82,8 @@ class OpenGroups {
   uint32_t slot_bytes_ = 0;
   uint32_t packed_bytes_ = 0;
   bool zero_hashes_ = false;
+  bool has_secret_ = false;  // hashes are made with secret_, not with that of the process
+  TableSecret secret_;
   uint64_t num_groups_ = 0;  // without the word 0's
   bool has_zero_ = false;
 };

@@ -155,22 +155,31 @@ absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {
   const uint64_t wanted = std::max(groups + num_groups(), expected_groups_);
   QUERN_RETURN_IF_ERROR(
       open.Begin(group, BitsFor(wanted), context_.common_bits, context_.options.huge_pages, context_.budget));
-  const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateOpen, open.bytes());
+  absl::Status status;
   const auto move = [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
-    uint8_t* to[kMoveRows];
-    open.Find(words, n, setting, to);
-    CopyTuples(group, from, n, to);
+    if (status.ok()) status = MoveGroups(from, words, n, &open);
   };
-  if (table_ == Table::kDense) {
-    ForEachGroup(context_, &dense_, dense_.num_cells(), move);
-    dense_.Free();
-  } else {
-    ForEachGroup(context_, &sorted_, sorted_.num_groups(), move);
-    sorted_.Free();
-  }
+  if (table_ == Table::kDense) ForEachGroup(context_, &dense_, dense_.num_cells(), move);
+  else ForEachGroup(context_, &sorted_, sorted_.num_groups(), move);
+  QUERN_RETURN_IF_ERROR(status);
+  if (table_ == Table::kDense) dense_.Free();
+  else sorted_.Free();
   open_ = std::move(open);
   table_ = Table::kOpen;
   ++num_growths_;
+  return absl::OkStatus();
+}
+
+// Copies groups to an open table, which has room.
+absl::Status PackedKeyGroups::MoveGroups(uint8_t* const* from, const uint64_t* words, uint32_t n,
+                                         OpenGroups* to) const {
+  uint8_t* found[kMoveRows];
+  const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateOpen, to->bytes());
+  if (to->Find(words, n, setting, found).too_far) {
+    QUERN_RETURN_IF_ERROR(to->Rehash(context_.options.huge_pages, context_.budget));
+    to->Find(words, n, setting, found);
+  }
+  CopyTuples(*context_.descriptor->group(), from, n, found);
   return absl::OkStatus();
 }
 
@@ -291,13 +300,13 @@ absl::Status PackedKeyGroups::FindPackedKeys(const uint64_t* words, uint32_t n, 
     QUERN_RETURN_IF_ERROR(WidenDense(words, n));
     if (table_ == Table::kSorted) return FindPackedKeys(words, n, tuples);
   }
-  FindOpen(words, n, tuples, packed_keys_ahead);
-  return absl::OkStatus();
+  return FindOpen(words, n, tuples, packed_keys_ahead);
 }
 
 // Looks up words in the open table, which has room. Where there are few words, the register cache finds their groups
-// without the table.
-void PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead) {
+// without the table. A walk that was too long makes the table anew, once in its life.
+absl::Status PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples,
+                                       uint32_t packed_keys_ahead) {
   if (std::exchange(few_growths_, num_growths_) != num_growths_) few_.Forget();
   OpenGroups::Steps steps = {};
   if (few_.serves()) {
@@ -309,16 +318,23 @@ void PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_t** tupl
     if (num_others != 0) {
       for (uint32_t o = 0; o < num_others; ++o) other_words[o] = words[others[o]];
       const OpenGroups::Steps other_steps = open_.Find(other_words, num_others, prefetch(), found);
-      for (uint32_t o = 0; o < num_others; ++o) tuples[others[o]] = found[o];
-      few_.LearnOthers(words, n, others, num_others, tuples);
-      steps = {steps.hits + other_steps.hits, other_steps.further};
+      for (uint32_t o = 0; o < num_others && !other_steps.too_far; ++o) tuples[others[o]] = found[o];
+      if (!other_steps.too_far) few_.LearnOthers(words, n, others, num_others, tuples);
+      steps = {steps.hits + other_steps.hits, other_steps.further, other_steps.too_far};
     }
   } else {
     steps = open_.Find(words, n, prefetch(), tuples, packed_keys_ahead);
-    if (!context_.descriptor->group()->zero_hashes) few_.Learn(words, n, tuples);
+    if (!context_.descriptor->group()->zero_hashes && !steps.too_far) few_.Learn(words, n, tuples);
+  }
+  tally()->steps += steps.further;
+  if (__builtin_expect(static_cast<int>(steps.too_far), 0)) {
+    QUERN_RETURN_IF_ERROR(open_.Rehash(context_.options.huge_pages, context_.budget));
+    ++num_growths_;
+    tally()->hits -= n - steps.hits;  // the groups that have just been made, which will be found
+    return FindOpen(words, n, tuples, packed_keys_ahead);
   }
   tally()->hits += steps.hits;
-  tally()->steps += steps.further;
+  return absl::OkStatus();
 }
 
 // The rows' words where a column holds them directly and consecutively; else null.

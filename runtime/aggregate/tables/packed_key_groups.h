@@ -41,12 +41,13 @@ class PackedKeyGroups : public GroupTable {
  private:
   absl::Status FindRuns(const uint64_t* words, uint32_t n, uint8_t** tuples);
   absl::Status FindPackedKeys(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead = 0);
-  void FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead);
+  absl::Status FindOpen(const uint64_t* words, uint32_t n, uint8_t** tuples, uint32_t packed_keys_ahead);
   const uint64_t* ColumnOfPackedKeys(const KeyRows& rows) const;
   absl::Status Begin(const uint64_t* words, uint32_t n);
   absl::Status WidenDense(const uint64_t* words, uint32_t n);
   absl::Status GrowOpen(const uint64_t* words, uint32_t n);
   absl::Status BecomeOpen(uint64_t groups);
+  absl::Status MoveGroups(uint8_t* const* from, const uint64_t* words, uint32_t n, OpenGroups* to) const;
   absl::Status BecomeDense(const PackedKeyRanges& ranges);
   bool EndsBehind(const uint64_t* words, uint32_t n) const;
   bool GoesOnInOrder(const uint64_t* words, uint32_t n);

@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/storage_dispatch.h"
+#include "runtime/spec/column_type.h"
 
 namespace quern {
 namespace {
@@ -25,7 +26,31 @@ void CountSpaces(const QuernColumn& key, const uint32_t* rows, uint32_t n, uint3
   }
 }
 
+uint64_t HashInputOf(const QuernField& key, const uint8_t* field, const blocks::HashSecret& secret) {
+  if (blocks::IsVariableStorage(key.storage)) {
+    const blocks::Bytes s = blocks::BytesOf(field, key.width_bytes);
+    if ((key.rule & kWeighsEquality) != 0) return blocks::HashCollated(s, key.rule, secret);
+    return blocks::HashBytes(s.data, s.length, secret);
+  }
+  const uint32_t bytes = key.storage == kFixed ? key.width_bytes : StorageFieldBytes(key.storage);
+  return blocks::HashBytes(field, bytes, secret);
+}
+
 }  // namespace
+
+void HashStoredKeys(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t n,
+                    const blocks::HashSecret& secret, uint64_t* hashes) {
+  for (uint32_t i = 0; i < n; ++i) {
+    uint64_t hash = 0;
+    for (uint32_t k = 0; k < group.num_keys; ++k) {
+      const QuernField& key = group.keys[k];
+      const bool is_null = (tuples[i][key.null_offset] & key.null_mask) != 0;
+      const uint64_t input = is_null ? blocks::kNullInput : HashInputOf(key, tuples[i] + key.tuple_offset, secret);
+      hash = blocks::Combine(hash, input, secret);
+    }
+    hashes[i] = hash;
+  }
+}
 
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n,
                uint8_t* tuples) {

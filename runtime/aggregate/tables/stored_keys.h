@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/aggregate/tables/group_table.h"
+#include "runtime/base/bytes.h"
 #include "runtime/base/memory.h"
 
 namespace quern {
@@ -12,6 +13,10 @@ namespace quern {
 // Writes the keys of n rows of a batch, their nulls, and the number of spaces that PAD SPACE cut off into neighbouring
 // tuples; clears all other bits. Long strings stay in the batch (KeyBytes).
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n, uint8_t* tuples);
+
+// Hashes of n tuples by their keys, with any secret: equal keys have equal hashes. *Cost*: 5 to 20 ns a tuple.
+void HashStoredKeys(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t n,
+                    const blocks::HashSecret& secret, uint64_t* hashes);
 
 // The bytes of string keys that do not fit their tuples. *Threads*: one.
 class KeyBytes {

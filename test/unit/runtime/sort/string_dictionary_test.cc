@@ -54,6 +54,22 @@ std::vector<std::string> RandomTexts(uint32_t seed, size_t n) {
   return texts;
 }
 
+// Bytes 0 to 7 make the first product 0, whatever the next 8 are.
+TEST(StringDictionary, StringsOfOneBucketAreGivenUp) {
+  const auto texts = [](uint64_t n) {
+    std::vector<std::string> all;
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint64_t words[3] = {blocks::quern_hash_secret[blocks::kMultiplier1], i, 7};
+      all.emplace_back(reinterpret_cast<const char*>(words), sizeof(words));
+    }
+    return all;
+  };
+  StringDictionary few(nullptr), many(nullptr);
+  EXPECT_TRUE(Add(texts(200), &few).few);
+  EXPECT_FALSE(Add(texts(300), &many).few);
+  EXPECT_LE(many.size(), 256u);
+}
+
 TEST(StringDictionary, EqualStringsHaveEqualCodes) {
   StringDictionary strings(nullptr);
   const std::vector<std::string> texts = RandomTexts(1, 5000);
