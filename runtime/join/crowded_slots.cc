@@ -2,11 +2,12 @@
 // A slot of an unchained table has half a tuple on average, and a probe compares all of them. More than 256 tuples mean
 // one of two things:
 //
-//     key 7 has 1,000 rows           one hash; nothing moves, and one run is noted
-//     1,000 keys share top bits      1,000 hashes; the tuples are sorted by hash, and 1,000 runs are noted
+//     key 7 has 1,000 rows           not crowded: nothing is done
+//     1,000 keys share top bits      crowded: the tuples are sorted by hash, and 1,000 runs are noted
 //
-// Mostly it is the first, and sometimes a rare key shares the slot. So a hash is elected by a vote (Boyer and Moore,
-// 1991), and only the tuples of others are sorted. They go behind those of the elected one:
+// Which of them shows in the slot's tag, of whose 16 bits a hash sets four, or in 16 of its tuples, taken at random. A
+// frequent key may be among those that meet. So a hash is elected by a vote (Boyer and Moore, 1991), and only the
+// tuples of others are sorted. They go behind those of the elected one:
 //
 //     hashes of the tuples    9 9 4 9 2 9     vote: 9
 //     tuples afterwards       0 1 5 3 4 2     runs: 9 -> 0..3, 2 -> 4, 4 -> 5
@@ -32,6 +33,8 @@ namespace {
 constexpr uint32_t kBlockRows = 1024;
 constexpr uint64_t kFewestBuckets = 64;
 constexpr uint64_t kVoters = 64;
+constexpr uint64_t kSample = 16;
+constexpr int64_t kFewestOthers = 4;  // in a sample of a crowd
 
 // A word that stands for a tuple's hash: its packed key, or the hash itself.
 using Mark = uint64_t;
@@ -68,10 +71,12 @@ class Range {
       const uint64_t begin = number == build.first_slot ? build.first_byte : entry[-1] >> kTagBits;
       slots_.push_back({number, begin, entry[0] >> kTagBits});
     }
-    if (!is_packed_) MakeBuckets();
+    if (is_packed_) KeepCrowded();
+    else MakeBuckets();
   }
 
   absl::Status Group(const std::shared_ptr<MemoryBudget>& budget, HashRuns* runs) {
+    if (slots_.empty()) return absl::OkStatus();
     if (is_packed_) VoteOfFew();
     else ForEachTuple([](Slot* slot, Mark mark) { slot->Vote(mark); });
     ForEachTuple([](Slot* slot, Mark mark) { slot->num_others += mark != slot->elected; });
@@ -95,7 +100,8 @@ class Range {
     for (const Slot& slot : slots_) {
       MarkedTuple* const of_slot = all + slot.first_other - slot.num_others;
       if (slot.num_others != 0) SetApart(slot, of_slot, copies.data());
-      AddRuns(slot, of_slot, runs);
+      runs->slots.push_back(slot.begin);
+      AddRuns(slot, of_slot, &runs->runs);
     }
     return absl::OkStatus();
   }
@@ -103,6 +109,25 @@ class Range {
  private:
   uint64_t tuple_bytes() const { return build_.format.tuple_bytes; }
   uint64_t NumTuples(const Slot& slot) const { return (slot.end - slot.begin) / tuple_bytes(); }
+
+  // Where marks lie in tuples, a few tuples at places that nobody can know tell whether many keys meet.
+  void KeepCrowded() {
+    const TableSecret secret = DrawTableSecret();
+    const auto is_of_one_key = [&](const Slot& slot) {
+      TupleSpan of_slot;
+      of_slot.tuples = build_.target + slot.begin;
+      Mark marks[kSample];
+      Slot sample;
+      for (uint64_t i = 0; i < kSample; ++i) {
+        LoadMarks(of_slot, secret.Remix(slot.number * kSample + i) % NumTuples(slot), 1, &marks[i]);
+        sample.Vote(marks[i]);
+      }
+      const auto num_others =
+          std::count_if(marks, marks + kSample, [&sample](Mark mark) { return mark != sample.elected; });
+      return num_others < kFewestOthers;
+    };
+    slots_.erase(std::remove_if(slots_.begin(), slots_.end(), is_of_one_key), slots_.end());
+  }
 
   // Where marks lie in tuples, every 64th part of a slot is asked.
   void VoteOfFew() {
@@ -203,7 +228,7 @@ class Range {
     return hash;
   }
 
-  void AddRuns(const Slot& slot, const MarkedTuple* others, HashRuns* runs) const {
+  void AddRuns(const Slot& slot, const MarkedTuple* others, std::vector<HashRun>* runs) const {
     const uint64_t end_elected = slot.end - slot.num_others * tuple_bytes();
     if (end_elected != slot.begin) runs->push_back({HashOf(slot.elected), slot.begin, end_elected});
     for (uint64_t i = 0; i < slot.num_others; ++i) {
@@ -232,7 +257,7 @@ absl::StatusOr<std::unique_ptr<CrowdedSlots>> CrowdedSlots::Make(const std::vect
                                                                  uint32_t tuple_bytes,
                                                                  const std::shared_ptr<MemoryBudget>& budget) {
   uint64_t num_runs = 0;
-  for (const HashRuns& of_part : runs) num_runs += of_part.size();
+  for (const HashRuns& of_part : runs) num_runs += of_part.runs.size();
   const uint64_t num_slots = std::bit_ceil(num_runs * 2 + 1);
   std::unique_ptr<CrowdedSlots> made(new CrowdedSlots);
   QUERN_ASSIGN_OR_RETURN(made->memory_, HugeBuffer::Allocate(budget, num_slots * sizeof(HashRun), false));
@@ -242,12 +267,14 @@ absl::StatusOr<std::unique_ptr<CrowdedSlots>> CrowdedSlots::Make(const std::vect
   made->most_bytes_ = thresholds::kCrowdedSlotTuples * tuple_bytes;
   auto* const slots = reinterpret_cast<HashRun*>(made->memory_.data());
   for (const HashRuns& of_part : runs) {
-    for (const HashRun& run : of_part) {
+    made->crowded_.insert(made->crowded_.end(), of_part.slots.begin(), of_part.slots.end());
+    for (const HashRun& run : of_part.runs) {
       uint64_t at = made->SlotOf(run.hash);
       while (slots[at].end != 0) at = (at + 1) & made->mask_;
       slots[at] = run;
     }
   }
+  std::sort(made->crowded_.begin(), made->crowded_.end());
   return made;
 }
 
@@ -261,7 +288,7 @@ uint32_t CrowdedSlots::Narrow(const uint64_t* hashes, uint32_t n, QuernCandidate
   uint32_t num_left = 0;
   for (uint32_t c = 0; c < n; ++c) {
     QuernCandidate candidate = candidates[c];
-    if (candidate.end - candidate.begin > most_bytes_) {
+    if (candidate.end - candidate.begin > most_bytes_ && IsCrowded(candidate.begin)) {
       const HashRun& run = Find(hashes[candidate.index]);
       candidate.begin = run.begin;
       candidate.end = run.end;

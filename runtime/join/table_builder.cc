@@ -290,7 +290,7 @@ absl::Status TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& sp
 }
 
 absl::Status TableBuilder::IndexCrowded() {
-  if (std::all_of(crowded_runs_.begin(), crowded_runs_.end(), [](const HashRuns& runs) { return runs.empty(); }))
+  if (std::all_of(crowded_runs_.begin(), crowded_runs_.end(), [](const HashRuns& runs) { return runs.slots.empty(); }))
     return absl::OkStatus();
   QUERN_ASSIGN_OR_RETURN(memory.crowded, CrowdedSlots::Make(crowded_runs_, descriptor_.tuple_bytes, budget_));
   table.crowded = memory.crowded.get();

@@ -136,15 +136,38 @@ void CountTuples(const UnchainedBuild& build, const TupleSpan& span) {
   });
 }
 
-void SumSlots(const UnchainedBuild& build) {
-  const uint64_t most_bytes = thresholds::kCrowdedSlotTuples * build.format.tuple_bytes;
-  uint64_t begin = build.first_byte;
-  for (uint64_t slot = build.first_slot; slot < build.end_slot; ++slot) {
+namespace {
+
+constexpr uint64_t kSlotsChecked = 256;  // about as many as have kCrowdedSlotTuples tuples in an honest table
+
+// Adds those of the slots from first on, whose tuples end at `end`, that may be crowded (crowded_slots.h). A key with
+// many rows is no crowd: the hashes of one key, and of a few rare ones beside it, do not set every bit of the slot's
+// tag. Who knows the secret can choose keys of one tag; packed keys are therefore looked at.
+void AddCrowded(const UnchainedBuild& build, uint64_t first, uint64_t end_slot, uint64_t end, uint64_t most_bytes) {
+  for (uint64_t slot = first; slot < end_slot; ++slot) {
     const uint64_t entry = build.directory[slot];
-    build.directory[slot] = begin << kTagBits | (entry & kTagMask);
-    begin += entry >> kTagBits;
-    if (__builtin_expect(static_cast<int>(entry >> kTagBits > most_bytes), 0) && build.crowded != nullptr)
-      build.crowded->push_back(slot);
+    const uint64_t next = slot + 1 < end_slot ? build.directory[slot + 1] >> kTagBits : end;
+    const bool is_suspect = build.format.packed_bytes != 0 || (entry & kTagMask) == kTagMask;
+    if (next - (entry >> kTagBits) > most_bytes && is_suspect) build.crowded->push_back(slot);
+  }
+}
+
+}  // namespace
+
+// Whether a slot is crowded is asked only where many have more tuples together than one may have.
+void SumSlots(const UnchainedBuild& build) {
+  const uint64_t most_bytes = thresholds::kCrowdedSlotTuples * build.format.tuple_bytes, end_slot = build.end_slot;
+  uint64_t* const directory = build.directory;
+  uint64_t begin = build.first_byte;
+  for (uint64_t first = build.first_slot; first < end_slot; first += kSlotsChecked) {
+    const uint64_t end_checked = std::min(first + kSlotsChecked, end_slot), first_byte = begin;
+    for (uint64_t slot = first; slot < end_checked; ++slot) {
+      const uint64_t entry = directory[slot];
+      directory[slot] = begin << kTagBits | (entry & kTagMask);
+      begin += entry >> kTagBits;
+    }
+    if (begin - first_byte > most_bytes && build.crowded != nullptr)
+      AddCrowded(build, first, end_checked, begin, most_bytes);
   }
 }
 

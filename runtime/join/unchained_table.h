@@ -22,7 +22,7 @@ struct UnchainedBuild {
   uint64_t first_byte = 0;                   // where the tuples of the first slot begin
   PrefetchSetting prefetch;                  // stages: 1 the directory, 2 also the tuples; batch_rows: up to 1024
   uint8_t* target = nullptr;                 // the table's tuples
-  std::vector<uint64_t>* crowded = nullptr;  // where there is one, SumSlots adds the slots that are crowded
+  std::vector<uint64_t>* crowded = nullptr;  // where there is one, SumSlots adds slots that may be crowded
 };
 
 // The patterns that TagOf looks up.
@@ -31,7 +31,7 @@ const uint16_t* DirectoryTags();
 // Adds each tuple's bytes and tag to its slot's entry. *Cost*: one random line a tuple, prefetched for writing.
 void CountTuples(const UnchainedBuild& build, const TupleSpan& span);
 
-// Replaces the bytes of each slot by the offset at which its tuples begin, and lists crowded slots (crowded_slots.h).
+// Replaces the bytes of each slot by the offset at which its tuples begin, and lists slots that may be crowded (crowded_slots.h).
 // *Cost*: one sequential pass over the slots.
 void SumSlots(const UnchainedBuild& build);
 

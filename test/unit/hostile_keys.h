@@ -22,6 +22,9 @@ inline uint64_t WordWithHash(uint64_t hash) {
 // the last 11, which are the tag of a join and 11 bits of that of a group.
 inline uint64_t HostileHash(uint64_t i) { return uint64_t{0x15ead5ee7} << 31 | i << 11 | 0x5a5; }
 
+// The same, but the tags differ.
+inline uint64_t HostileHashOfAnyTag(uint64_t i) { return uint64_t{0x15ead5ee7} << 31 | i << 11 | (i * 0x9e3 & 0x7ff); }
+
 inline std::vector<int64_t> HostileKeys(size_t n, uint64_t first = 0) {
   std::vector<int64_t> keys(n);
   for (size_t i = 0; i < n; ++i) keys[i] = static_cast<int64_t>(WordWithHash(HostileHash(first + i)));

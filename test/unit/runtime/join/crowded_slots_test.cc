@@ -126,6 +126,7 @@ TEST(CrowdedSlots, DifferentKeysOfOneSlotAreFoundAtOnce) {
   }
 }
 
+// The tag of their slot gives them away.
 TEST(CrowdedSlots, KeysThatAreNotPackedToo) {
   constexpr size_t kRows = 20'000;
   std::vector<Keys> build(2), probe(2);
@@ -134,7 +135,7 @@ TEST(CrowdedSlots, KeysThatAreNotPackedToo) {
       const auto first = static_cast<int64_t>(is_build ? i : i + kRows / 2);
       std::vector<Keys>& side = is_build ? build : probe;
       side[0].push_back(first);
-      side[1].push_back(test::SecondWithHash(first, test::HostileHash(static_cast<uint64_t>(first))));
+      side[1].push_back(test::SecondWithHash(first, test::HostileHashOfAnyTag(static_cast<uint64_t>(first))));
     }
   }
   const Joined joined = Join(kTwoKeys, build, probe);
@@ -142,13 +143,21 @@ TEST(CrowdedSlots, KeysThatAreNotPackedToo) {
   EXPECT_LE(joined.steps, joined.rows);
 }
 
-// One honest key has many rows; the probe side has keys that reach its slot and pass its tag.
-TEST(CrowdedSlots, ProbeRowsThatOnlyShareTheSlotCompareNothing) {
-  const Keys frequent(5'000, HostileKeys(1)[0]);
-  const Keys build = Both(frequent, test::RowNumbers(20'000)), probe = HostileKeys(20'000);
+// A frequent key and a few rare ones in its slot are no crowd: they are compared as ever.
+TEST(CrowdedSlots, AFrequentKeyIsNoCrowd) {
+  const Keys rare = HostileKeys(2), frequent(5'000, rare[0]);
+  const Keys build = Both(Both(frequent, rare), test::RowNumbers(20'000));
+  const Joined joined = Join(kOneKey, {build}, {rare}, LayoutChoice::kUnchained);
+  EXPECT_EQ(joined.pairs, Expected({build}, {rare}));
+  EXPECT_GE(joined.steps_in_vain(), 5'000u);
+}
+
+// Beside a crowded slot, one of a frequent key keeps its rows.
+TEST(CrowdedSlots, AFrequentKeyBesideACrowdKeepsItsRows) {
+  const Keys frequent(5'000, 7), keys = HostileKeys(5'000);
+  const Keys build = Both(frequent, keys), probe = Both({7, 8}, keys);
   const Joined joined = Join(kOneKey, {build}, {probe}, LayoutChoice::kUnchained);
   EXPECT_EQ(joined.pairs, Expected({build}, {probe}));
-  EXPECT_EQ(joined.pairs.size(), frequent.size());
   EXPECT_LE(joined.steps_in_vain(), joined.rows);
 }
 
