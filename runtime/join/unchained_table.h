@@ -31,8 +31,8 @@ const uint16_t* DirectoryTags();
 // Adds each tuple's bytes and tag to its slot's entry. *Cost*: one random line a tuple, prefetched for writing.
 void CountTuples(const UnchainedBuild& build, const TupleSpan& span);
 
-// Replaces the bytes of each slot by the offset at which its tuples begin, and lists slots that may be crowded (crowded_slots.h).
-// *Cost*: one sequential pass over the slots.
+// Replaces the bytes of each slot by the offset at which its tuples begin, and lists slots that may be crowded
+// (crowded_slots.h). *Cost*: one sequential pass over the slots.
 void SumSlots(const UnchainedBuild& build);
 
 // Copies each tuple to the next place of its slot; afterwards each entry holds the end of its slot's tuples. *Cost*:

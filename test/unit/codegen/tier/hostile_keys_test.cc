@@ -36,7 +36,7 @@ Columns Hostile(size_t num_keys, uint64_t first = 0) {
   Columns columns{{Keys(kRows), Keys(kRows)}};
   for (size_t i = 0; i < kRows; ++i) {
     columns.keys[0][i] = static_cast<int64_t>(first + i);
-    columns.keys[1][i] = SecondWithHash(columns.keys[0][i], HostileHash(first + i));
+    columns.keys[1][i] = SecondWithHash(columns.keys[0][i], HostileHashOfAnyTag(first + i));
   }
   return columns;
 }
