@@ -58,12 +58,13 @@ class Sum final : public Sink {
   }
   // One task for each local state.
   absl::StatusOr<SharedWork*> BeginFinalise() override {
+    ++num_attempts_;
     work_ = std::make_unique<SharedWork>([this, begun = false]() mutable {
       std::optional<SharedWork::Phase> phase;
       if (!std::exchange(begun, true)) {
         phase = {local_states()->size(), [this](uint64_t task) {
                    added_ += static_cast<const LocalSum&>(*(*local_states())[task]).sum;
-                   return std::exchange(options_.task, absl::OkStatus());
+                   return num_attempts_ == 1 ? options_.task : absl::OkStatus();
                  }};
       }
       return absl::StatusOr<std::optional<SharedWork::Phase>>(std::move(phase));
@@ -79,7 +80,8 @@ class Sum final : public Sink {
     return options_.can_repeat;
   }
 
-  SumOptions options_;
+  const SumOptions options_;
+  int num_attempts_ = 0;
   std::unique_ptr<SharedWork> work_;
   std::atomic<uint64_t> added_{0};
   uint64_t sum_ = 0;
