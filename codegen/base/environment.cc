@@ -81,7 +81,7 @@ bool WithholdFromIcu() {
   return folder != nullptr;
 }
 
-[[maybe_unused]] const bool is_withheld_from_icu = WithholdFromIcu();
+[[maybe_unused]] const bool kIsWithheldFromIcu = WithholdFromIcu();
 
 }  // namespace
 

@@ -51,6 +51,7 @@ WorkState SharedWork::StepLocked(std::unique_lock<std::mutex>* lock) {
   });
   lock->lock();
   --num_running_;
+  const bool is_last = !has_task && !next.has_value();
   if (!status.ok()) {
     if (status_.ok()) status_ = std::move(status);
     next_task_ = phase_.num_tasks;
@@ -58,7 +59,6 @@ WorkState SharedWork::StepLocked(std::unique_lock<std::mutex>* lock) {
     phase_ = *std::move(next);
     next_task_ = 0;
   }
-  const bool is_last = !has_task && !next.has_value();
   ended_ = num_running_ == 0 && (is_last || !status_.ok());
   if (num_running_ == 0) changed_.notify_all();
   return ended_ ? WorkState::kDone : WorkState::kMore;

@@ -23,8 +23,8 @@
 #include "runtime/collation/collate.h"
 
 // Also declared in runtime_calls.h, which templates do not include.
-extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column,
-                                          uint64_t more);  // NOLINT(readability-redundant-declaration)
+// NOLINTNEXTLINE(readability-redundant-declaration)
+extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);
 
 namespace quern::blocks {
 

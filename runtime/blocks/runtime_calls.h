@@ -12,8 +12,8 @@
 // Makes room for `more` bytes beyond column->num_bytes; contents stay, `bytes` may move. 32 bytes beyond bytes_capacity
 // are writable, so that short copies may overshoot. Returns 0 or kQuernOutOfMemory, which leaves the column unchanged.
 // *Cost*: amortised one copy of each byte, since capacity grows by at least half.
-extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column,
-                                          uint64_t more);  // NOLINT(readability-redundant-declaration)
+// NOLINTNEXTLINE(readability-redundant-declaration): also in blocks.h, for templates
+extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more);
 
 namespace quern {
 

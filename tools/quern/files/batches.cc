@@ -38,7 +38,7 @@ absl::StatusOr<RecordBatchPointer> WithMadeColumns(RecordBatchPointer batch, con
   for (const std::shared_ptr<RowTest>& test : input.made_columns) {
     QUERN_ASSIGN_OR_RETURN(auto bits, test->Bits(*batch));
     QUERN_ASSIGN_OR_RETURN_ARROW(
-        batch, batch->AddColumn(batch->num_columns(), arrow::field("", arrow::boolean(), false), std::move(bits)),
+        batch, batch->AddColumn(batch->num_columns(), arrow::field("", arrow::boolean(), false), bits),
         "cannot add a column to a batch: " + std::to_string(batch->num_rows()) + " rows");
   }
   return batch;

@@ -68,10 +68,10 @@ absl::Status FromArrow(const arrow::Status& status, const std::string& what);
   if (!temporary.ok()) return quern::cli::FromArrow(temporary.status(), what); \
   lhs = std::move(temporary).ValueUnsafe()
 
-#define QUERN_RETURN_IF_ARROW_ERROR(expression, what)                        \
-  do {                                                                       \
-    if (const arrow::Status quern_arrow_ = (expression); !quern_arrow_.ok()) \
-      return quern::cli::FromArrow(quern_arrow_, what);                      \
+#define QUERN_RETURN_IF_ARROW_ERROR(expression, what)                  \
+  do {                                                                 \
+    if (arrow::Status quern_arrow_ = (expression); !quern_arrow_.ok()) \
+      return quern::cli::FromArrow(quern_arrow_, what);                \
   } while (false)
 
 }  // namespace quern::cli
