@@ -192,7 +192,7 @@ def _moments(reals):
 def _moments_error(n, squares, whole):
     """The error bound of a sum of squared distances that is added up value by value: Chan, Golub, LeVeque 1983, table
     1.1."""
-    return 16 * n * EPSILON * math.sqrt(squares * whole) + 64 * (n * EPSILON) ** 2 * whole
+    return 16 * n * EPSILON * math.sqrt(squares) * math.sqrt(whole) + 64 * (n * EPSILON) ** 2 * whole
 
 
 def _is_safe(*sums):
