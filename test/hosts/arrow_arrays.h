@@ -4,6 +4,7 @@
 #ifndef QUERN_TEST_HOSTS_ARROW_ARRAYS_H_
 #define QUERN_TEST_HOSTS_ARROW_ARRAYS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -98,7 +99,7 @@ class TestArray {
     released->release = nullptr;
   }
   void Spoil() {
-    for (std::vector<uint8_t>& buffer : memory_) std::memset(buffer.data(), 0xdd, buffer.size());
+    for (std::vector<uint8_t>& buffer : memory_) std::fill(buffer.begin(), buffer.end(), uint8_t{0xdd});
     for (auto& child : children) child->Spoil();
     if (dictionary) dictionary->Spoil();
   }
