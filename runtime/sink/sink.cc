@@ -42,9 +42,14 @@ absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind k
   const CallTimer timer(local->counters());
   const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
-  const absl::Status status = local->Append(batch, kind, first_row_id);
-  if (!status.ok()) lost_rows_ = true;
-  return status;
+  try {
+    const absl::Status status = local->Append(batch, kind, first_row_id);
+    if (!status.ok()) lost_rows_ = true;
+    return status;
+  } catch (...) {  // memory that was refused, or a host's function
+    lost_rows_ = true;
+    throw;
+  }
 }
 
 absl::Status Sink::Append(const BatchView& batch, RowKind kind) {
@@ -102,6 +107,7 @@ absl::StatusOr<SharedWork*> Sink::Begin() {
 absl::Status Sink::End(absl::Status status) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (finalised_) return absl::OkStatus();
+  if (ended_) return CheckOpen("finalise");  // what the work has made is half taken over
   if (status.ok()) {
     ended_ = true;
     status = WithoutBadAlloc([this] {

@@ -73,8 +73,10 @@ class Sink {
   // further call fails.
   absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput);
 
-  // Does one piece of the work that combines the local states, at most some milliseconds for the tasks of large inputs.
-  // Never waits for another thread. All appenders must have finished. After kDone the readers of the operator may run.
+  // Does one piece of the work that combines the local states: a task, or the beginning of a phase. Most take some
+  // milliseconds; nothing bounds them yet (a sort whose threads have coded strings differently begins with a pass over
+  // their rows). Never waits for another thread. All appenders must have finished. After kDone the readers of the
+  // operator may run.
   // *Threads*: any. *Errors*: ResourceExhausted, OutOfRange, the same for all threads; the sink cannot be used
   // afterwards.
   absl::StatusOr<WorkState> Work();

@@ -21,16 +21,19 @@ constexpr SinkTexts kTexts = {"rows", "the sum is known", "rows are missing from
 // What its user wants to fail or to see.
 struct SumOptions {
   uint64_t fails_at = UINT64_MAX;  // the row id at which an append fails
+  bool throws = false;             // and how: with an exception
   absl::Status task = {};          // of the first attempt's tasks
   bool throws_at_end = false;
   bool can_repeat = false;
 };
 
 struct LocalSum final : LocalState {
-  LocalSum(const std::shared_ptr<CounterSet>& counters, uint64_t fails) : LocalState(counters), fails_at(fails) {}
+  LocalSum(const std::shared_ptr<CounterSet>& counters, const SumOptions& options)
+      : LocalState(counters), fails_at(options.fails_at), throws(options.throws) {}
 
   absl::Status Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) override {
     for (uint64_t id = first_row_id; id < first_row_id + batch.num_rows; ++id) {
+      if (id == fails_at && throws) throw std::bad_alloc();
       if (id == fails_at) return absl::ResourceExhaustedError("no room");
       sum += id;
     }
@@ -38,6 +41,7 @@ struct LocalSum final : LocalState {
   }
 
   const uint64_t fails_at;
+  const bool throws;
   uint64_t sum = 0;
 };
 
@@ -50,9 +54,7 @@ class Sum final : public Sink {
   uint64_t sum() const { return sum_; }
 
  private:
-  std::unique_ptr<LocalState> NewLocalState() override {
-    return std::make_unique<LocalSum>(counters_, options_.fails_at);
-  }
+  std::unique_ptr<LocalState> NewLocalState() override { return std::make_unique<LocalSum>(counters_, options_); }
   absl::Status CheckInput(const BatchView& batch, RowKind kind) const override {
     return kind == RowKind::kStates ? InvalidArgument("states; accepted: input") : CheckBatch(batch, 0, 0);
   }
@@ -72,7 +74,7 @@ class Sum final : public Sink {
     return work_.get();
   }
   void EndFinalise() override {
-    if (options_.throws_at_end) throw std::bad_alloc();
+    if (options_.throws_at_end && num_ends_++ == 0) throw std::bad_alloc();
     sum_ = added_;
   }
   bool AbandonFinalise() override {
@@ -81,7 +83,7 @@ class Sum final : public Sink {
   }
 
   const SumOptions options_;
-  int num_attempts_ = 0;
+  int num_attempts_ = 0, num_ends_ = 0;
   std::unique_ptr<SharedWork> work_;
   std::atomic<uint64_t> added_{0};
   uint64_t sum_ = 0;
@@ -136,6 +138,15 @@ TEST(Sink, AfterAFailedAppendEveryCallFails) {
   EXPECT_EQ(Text(sum->Work().status()), "finalise" + text);
 }
 
+// A part of the batch may have been added when the exception passed.
+TEST(Sink, SoDoesItAfterAnException) {
+  Sum sum(SumOptions{.fails_at = 2, .throws = true});
+  EXPECT_THROW(static_cast<void>(sum.Append(Rows(5))), std::bad_alloc);
+  EXPECT_EQ(Text(sum.Append(Rows(1))),
+            "append after a failed append: rows are missing from the sum; accepted: a new sum");
+  EXPECT_EQ(sum.Finalise().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST(Sink, OnlyAFinaliseThatLeavesTheRowsMayBeRepeated) {
   const absl::Status full = absl::ResourceExhaustedError("no room");
   for (const bool can_repeat : {false, true}) {
@@ -162,9 +173,10 @@ TEST(Sink, MemoryThatIsRefusedAtTheEndLosesTheResult) {
   Sum sum({.throws_at_end = true, .can_repeat = true});
   ASSERT_TRUE(sum.Append(Rows(4)).ok());
   EXPECT_EQ(sum.Finalise(), OutOfMemory());
+  const char* const text = "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum";
+  for (const absl::Status& status : {sum.Finalise(), sum.FinaliseShared(), sum.Work().status()})
+    EXPECT_EQ(Text(status), text);
   EXPECT_FALSE(sum.is_finalised());
-  EXPECT_EQ(Text(sum.Finalise()),
-            "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum");
 }
 
 TEST(Sink, ThreadsThatNeverWaitFinaliseTogether) {
