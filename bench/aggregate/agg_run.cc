@@ -42,7 +42,7 @@ class AggRun {
 
   absl::Status Finalise() {
     if (threads_ == 1) return aggregate_->Finalise();
-    return OnThreads(threads_, [&] { return aggregate_->FinaliseShared(); });
+    return OnThreads(threads_, [&] { return aggregate_->Finalise(); });
   }
 
   absl::Status Read() {

@@ -78,7 +78,7 @@ absl::Status JoinRun::Append() {
 
 absl::Status JoinRun::Finalise() {
   if (threads_ == 1) return join_->Finalise();
-  return OnThreads(threads_, [this] { return join_->FinaliseShared(); });
+  return OnThreads(threads_, [this] { return join_->Finalise(); });
 }
 
 absl::Status JoinRun::TakeRows(JoinProber* prober, OutputBatch* out) {

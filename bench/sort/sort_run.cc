@@ -50,7 +50,7 @@ class SortRun {
 
   absl::Status Finalise() {
     if (threads_ == 1) return sort_->Finalise();
-    return OnThreads(threads_, [this] { return sort_->FinaliseShared(); });
+    return OnThreads(threads_, [this] { return sort_->Finalise(); });
   }
 
   absl::Status Read() {

@@ -220,7 +220,7 @@ class BuildJob final : public TuningJob {
     else QUERN_RETURN_IF_ERROR(build_.AppendTo(join.get(), 0, 1));
     QUERN_RETURN_IF_ERROR(OnThreads(threads, [&](uint32_t t) {
       const double start = NowSeconds();
-      const absl::Status status = threads > 1 ? join->FinaliseShared() : join->Finalise();
+      const absl::Status status = threads > 1 ? join->Finalise() : join->Finalise();
       seconds[t] = NowSeconds() - start;
       return status;
     }));

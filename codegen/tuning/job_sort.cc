@@ -151,7 +151,7 @@ class CollisionJob final : public TuningJob {
       std::vector<double> each(job_.cell.threads);
       QUERN_RETURN_IF_ERROR(OnThreads(job_.cell.threads, [&](uint32_t t) {
         const double start = NowSeconds();
-        const absl::Status status = job_.cell.threads > 1 ? sort->FinaliseShared() : sort->Finalise();
+        const absl::Status status = job_.cell.threads > 1 ? sort->Finalise() : sort->Finalise();
         each[t] = NowSeconds() - start;
         return status;
       }));

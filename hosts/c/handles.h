@@ -160,7 +160,7 @@ absl::Status Finalise(Handle* handle) {
 template <class Handle>
 absl::Status FinaliseShared(Handle* handle) {
   if (handle == nullptr) return MissingArgument(decltype(handle->state)::element_type::kArgument);
-  return handle->state->sink->FinaliseShared();
+  return handle->state->sink->Finalise();
 }
 
 enum class ReadState : uint8_t {

@@ -85,6 +85,11 @@ absl::Status MemoryBudget::Reserve(uint64_t bytes) {
                                           std::to_string(used) + " in use; limit " + std::to_string(limit));
     }
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+  if (account_.reserve != nullptr && !account_.reserve(account_.host, bytes)) {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    return absl::ResourceExhaustedError("memory refused by the host: " + std::to_string(bytes) + " bytes requested, " +
+                                        std::to_string(used) + " in use; accepted: what its account allows");
+  }
   const uint64_t now = used + bytes;
   uint64_t peak = peak_.load(std::memory_order_relaxed);
   while (peak < now && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
@@ -92,7 +97,10 @@ absl::Status MemoryBudget::Reserve(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-void MemoryBudget::Release(uint64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+void MemoryBudget::Release(uint64_t bytes) {
+  used_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (account_.release != nullptr) account_.release(account_.host, bytes);
+}
 
 absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages,
                                                 Contents contents) {

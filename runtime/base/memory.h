@@ -14,11 +14,19 @@
 
 namespace quern {
 
+// A host's account of memory. *Threads*: its functions are called by any.
+struct MemoryAccount {
+  bool (*reserve)(void* host, uint64_t bytes) = nullptr;  // false: refused
+  void (*release)(void* host, uint64_t bytes) = nullptr;
+  void* host = nullptr;
+};
+
 // Counts bytes against a limit. *Threads*: any.
 class MemoryBudget {
  public:
-  // *Units*: bytes; 0 means no limit.
-  explicit MemoryBudget(uint64_t limit_bytes = 0) : limit_(limit_bytes) {}
+  // *Units*: bytes; 0 means no limit. account: every byte is also reserved there; without functions: nowhere.
+  explicit MemoryBudget(uint64_t limit_bytes = 0, const MemoryAccount& account = {})
+      : limit_(limit_bytes), account_(account) {}
 
   // Takes bytes, or returns ResourceExhausted with the request, the bytes in use and the limit.
   absl::Status Reserve(uint64_t bytes);
@@ -30,6 +38,7 @@ class MemoryBudget {
 
  private:
   const uint64_t limit_;
+  const MemoryAccount account_;
   std::atomic<uint64_t> used_{0};
   std::atomic<uint64_t> peak_{0};
 };

@@ -45,6 +45,7 @@ WorkState SharedWork::StepLocked(std::unique_lock<std::mutex>* lock) {
   ++num_running_;
   lock->unlock();
   absl::Status status = RunTask([&]() -> absl::Status {
+    if (stop_flag_ != nullptr) QUERN_RETURN_IF_ERROR(stop_flag_->Check());
     if (has_task) return phase_.run(task);
     QUERN_ASSIGN_OR_RETURN(next, next_());
     return absl::OkStatus();

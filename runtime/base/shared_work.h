@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/stop_flag.h"
 
 namespace quern {
 
@@ -36,6 +37,10 @@ class SharedWork {
 
   explicit SharedWork(NextPhase next) : next_(std::move(next)) {}
 
+  // Ends the work with Cancelled, before its next task, when the flag is set. Not owned; null: none. Call it before
+  // Step.
+  void set_stop_flag(const StopFlag* stop_flag) { stop_flag_ = stop_flag; }
+
   // Runs one task, or begins the next phase. Never waits for another thread. May be called late.
   // *Threads*: any. *Errors*: those of the first task that failed, the same for all threads, once no task runs any
   // more.
@@ -47,6 +52,7 @@ class SharedWork {
   WorkState StepLocked(std::unique_lock<std::mutex>* lock);
 
   NextPhase next_;
+  const StopFlag* stop_flag_ = nullptr;
   std::mutex mutex_;
   std::condition_variable changed_;
   Phase phase_;

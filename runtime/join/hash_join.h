@@ -49,7 +49,7 @@ struct JoinStats {
 //
 //     Appender appender(join);       while (batch) appender.Append(batch);   appender.Finish();
 //     -- barrier: all threads are here --
-//     join->FinaliseShared();
+//     join->Finalise();
 //     JoinProber prober(join);       while (batch) { prober.SetInput(batch); while (more) more = prober.Next(&out); }
 //     -- barrier: all threads are here; only for kinds that output build rows --
 //     prober.SetUnmatched();         while (more) more = prober.Next(&out);

@@ -5,8 +5,8 @@
 //       │                                   │
 //       └── an append fails within a batch  └── a task fails ─> lost: every call fails
 //
-// A sink that one thread finalises may go back from finalising to open (AbandonFinalise), so that a host can free
-// memory and try again.
+// Where the operator can undo its work (AbandonFinalise), the last thread that leaves failed work opens the sink again,
+// so that a host can free memory and try again.
 #include "runtime/sink/sink.h"
 
 #include <string>
@@ -36,6 +36,7 @@ absl::Status Sink::CheckOpen(const char* call) const {
 
 absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind kind) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (stop_flag_ != nullptr) QUERN_RETURN_IF_ERROR(stop_flag_->Check());
   QUERN_RETURN_IF_ERROR(CheckInput(batch, kind));
   if (observer_ != nullptr && kind == RowKind::kInput) ShowTo(observer_.get(), batch);
   begun_ = true;
@@ -87,25 +88,38 @@ absl::Status Appender::Finish() {
 
 // ---- finalising -----------------------------------------------------------------------------------------------------
 
-// Called with the mutex held. The first call begins.
+// After a failure, with the mutex held: the last thread that leaves the work opens the sink again where no row was
+// lost.
+void Sink::OpenAgain() {
+  if (!lost_rows_ || ended_ || num_working_ != 0 || !AbandonFinalise()) return;
+  work_ = nullptr;
+  finalising_ = lost_rows_ = false;
+}
+
+// Called with the mutex held, before a thread works. The first call begins.
 absl::StatusOr<SharedWork*> Sink::Begin() {
-  if (work_ != nullptr) return work_;
-  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-  const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
-    begun_ = true;
-    if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
-    finalising_ = true;
-    QUERN_ASSIGN_OR_RETURN(work_, BeginFinalise());
-    return absl::OkStatus();
-  });
-  lost_rows_ = !status.ok();
-  QUERN_RETURN_IF_ERROR(status);
+  if (work_ == nullptr) {
+    QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+    const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
+      begun_ = true;
+      if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));
+      finalising_ = true;
+      QUERN_ASSIGN_OR_RETURN(work_, BeginFinalise());
+      work_->set_stop_flag(stop_flag_.get());
+      return absl::OkStatus();
+    });
+    lost_rows_ = !status.ok();
+    OpenAgain();
+    QUERN_RETURN_IF_ERROR(status);
+  }
+  ++num_working_;
   return work_;
 }
 
-// After the work has ended with `status`.
+// After a thread's part of the work, all of which has ended with `status`.
 absl::Status Sink::End(absl::Status status) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  --num_working_;
   if (finalised_) return absl::OkStatus();
   if (ended_) return CheckOpen("finalise");  // what the work has made is half taken over
   if (status.ok()) {
@@ -116,6 +130,7 @@ absl::Status Sink::End(absl::Status status) {
     });
   }
   (status.ok() ? finalised_ : lost_rows_) = true;
+  OpenAgain();
   return status;
 }
 
@@ -130,12 +145,18 @@ absl::StatusOr<WorkState> Sink::Work() {
   CounterBlock counters(counters_);
   const CallTimer timer(&counters);
   const absl::StatusOr<WorkState> state = work->Step();
-  if (state.ok() && *state != WorkState::kDone) return state;
+  if (state.ok() && *state != WorkState::kDone) {
+    if (--num_working_ == 0 && lost_rows_) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      OpenAgain();
+    }
+    return state;
+  }
   QUERN_RETURN_IF_ERROR(End(state.status()));
   return WorkState::kDone;
 }
 
-absl::Status Sink::FinaliseShared() {
+absl::Status Sink::Finalise() {
   if (finalised_) return absl::OkStatus();
   CounterBlock counters(counters_);
   const CallTimer timer(&counters);
@@ -145,19 +166,6 @@ absl::Status Sink::FinaliseShared() {
     QUERN_ASSIGN_OR_RETURN(work, Begin());
   }
   return End(work->RunTasks());
-}
-
-absl::Status Sink::Finalise() {
-  if (finalised_) {
-    return absl::FailedPreconditionError(std::string("finalise called twice: ") + texts_.complete + "; accepted: once");
-  }
-  QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
-  absl::Status status = FinaliseShared();
-  if (!status.ok() && !ended_ && AbandonFinalise()) {
-    work_ = nullptr;
-    finalising_ = lost_rows_ = false;
-  }
-  return status;
 }
 
 }  // namespace quern

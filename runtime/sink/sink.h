@@ -25,6 +25,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/shared_work.h"
+#include "runtime/base/stop_flag.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/job_observer.h"
 
@@ -77,14 +78,13 @@ class Sink {
   // milliseconds; nothing bounds them yet (a sort whose threads have coded strings differently begins with a pass over
   // their rows). Never waits for another thread. All appenders must have finished. After kDone the readers of the
   // operator may run.
-  // *Threads*: any. *Errors*: ResourceExhausted, OutOfRange, the same for all threads; the sink cannot be used
-  // afterwards.
+  // *Threads*: any. *Errors*: Cancelled, ResourceExhausted, OutOfRange, the same for all threads. Where AbandonFinalise
+  // allows it, all rows are then as they were, so that the host may try again once all threads have returned; otherwise
+  // the sink cannot be used afterwards.
   absl::StatusOr<WorkState> Work();
 
-  // Works until all is done; waits where other threads are busy. *Threads*, *Errors*: as Work.
-  absl::Status FinaliseShared();
-  // The same by the only thread, once. *Errors*: where AbandonFinalise allows it, a failure leaves all rows as they
-  // were, so that the call may be repeated.
+  // Works until all is done; waits where other threads are busy. Nothing remains to be done after a first success.
+  // *Threads*: any. *Errors*: as Work.
   absl::Status Finalise();
   bool is_finalised() const { return finalised_; }
   // Whether there was a batch or an appender, or the sink was finalised.
@@ -96,6 +96,9 @@ class Sink {
   // Marks the sink as missing rows, for a caller that cannot add all of a batch: every further call fails.
   void LoseRows() { lost_rows_ = true; }
   const SinkTexts& texts() const { return texts_; }
+
+  // Sets a flag that ends appends and the work with Cancelled. Call it before Append.
+  void SetStopFlag(std::shared_ptr<const StopFlag> stop_flag) { stop_flag_ = std::move(stop_flag); }
 
   // Sets an observer for the rest of the sink's life. Call it before Append.
   void Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
@@ -120,7 +123,8 @@ class Sink {
   // Takes over what the work has made, all tasks of which are done. Called once, by one thread, with the mutex held.
   // The SharedWork itself must stay, since other threads may just be returning from it.
   virtual void EndFinalise() = 0;
-  // Frees what BeginFinalise and its work, which failed, have made. Returns whether all rows are as they were before.
+  // Frees what BeginFinalise and its work, which failed, have made; no thread is in the work. Returns whether all rows
+  // are as they were before.
   virtual bool AbandonFinalise() { return false; }
 
   // ---- what it may use ----
@@ -146,13 +150,16 @@ class Sink {
   absl::Status Combine(std::unique_ptr<LocalState> local);
   absl::StatusOr<SharedWork*> Begin();
   absl::Status End(absl::Status status);
+  void OpenAgain();
 
   const SinkTexts& texts_;
   std::unique_ptr<LocalState> own_local_state_;
   std::vector<std::unique_ptr<LocalState>> local_states_;
   std::atomic<uint64_t> next_row_id_{0};
-  SharedWork* work_ = nullptr;  // under the mutex, as the next
-  bool ended_ = false;          // EndFinalise was called
+  std::shared_ptr<const StopFlag> stop_flag_;  // may be null
+  std::atomic<int> num_working_{0};            // threads in the work; falls without the mutex while the work goes on
+  SharedWork* work_ = nullptr;                 // under the mutex, as the next
+  bool ended_ = false;                         // EndFinalise was called
   std::atomic<bool> begun_{false};
   std::atomic<bool> finalising_{false};  // no row may be added
   std::atomic<bool> lost_rows_{false};   // an append failed in the middle of a batch, or finalising failed

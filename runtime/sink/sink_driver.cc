@@ -28,7 +28,7 @@ absl::Status AppendMorsels(const std::shared_ptr<Sink>& sink, uint64_t num_morse
 
 absl::Status FinaliseOnThreads(Sink* sink, uint32_t threads) {
   if (threads <= 1) return sink->Finalise();
-  return RunMorsels(threads, threads, [sink](uint32_t, uint64_t) { return sink->FinaliseShared(); });
+  return RunMorsels(threads, threads, [sink](uint32_t, uint64_t) { return sink->Finalise(); });
 }
 
 }  // namespace quern

@@ -37,7 +37,7 @@ using AppendMorsel = std::function<absl::Status(const SinkInput& input, uint32_t
 absl::Status AppendMorsels(const std::shared_ptr<Sink>& sink, uint64_t num_morsels, uint32_t threads,
                            const AppendMorsel& append);
 
-// Finalises, likewise. *Errors*: as Sink::Finalise for one thread, else as Sink::FinaliseShared.
+// Finalises, likewise. *Errors*: as Sink::Finalise.
 absl::Status FinaliseOnThreads(Sink* sink, uint32_t threads);
 
 }  // namespace quern

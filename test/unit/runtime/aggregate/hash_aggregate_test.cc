@@ -51,8 +51,7 @@ TEST(HashAggregate, StepsOutOfOrderAreRefused) {
   EXPECT_EQ(Message(aggregate->Append(Pairs({1}, {3}), RowKind::kStates)), after);
   EXPECT_EQ(Message(late.Append(Pairs({1}, {3}))), after);
   EXPECT_EQ(Message(late.Finish()), after);
-  EXPECT_EQ(Message(aggregate->Finalise()), "finalise called twice: the groups are complete; accepted: once");
-  EXPECT_EQ(aggregate->FinaliseShared(), absl::OkStatus());
+  EXPECT_EQ(aggregate->Finalise(), absl::OkStatus());
   EXPECT_EQ(GroupsOf(aggregate), (Lines{"1|1|3", "2|1|4"}));
 }
 
@@ -95,7 +94,7 @@ TEST(HashAggregate, AfterAFailedAppendItRefusesToGoOn) {
             "append after a failed append: rows are missing from the groups; accepted: a new aggregation");
   EXPECT_EQ(Message(aggregate->Finalise()),
             "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
-  EXPECT_EQ(Message(aggregate->FinaliseShared()),
+  EXPECT_EQ(Message(aggregate->Finalise()),
             "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
 }
 
@@ -563,8 +562,7 @@ TEST(HashAggregate, AMergeThatFailsFailsForAll) {
   ASSERT_EQ(other.Append(Pairs({1}, {1})), absl::OkStatus());
   ASSERT_EQ(other.Finish(), absl::OkStatus());
   for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(Message(aggregate->FinaliseShared()),
-              "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
+    EXPECT_EQ(Message(aggregate->Finalise()), "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
   OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 8, nullptr);
   GroupReader reader(aggregate);
   EXPECT_EQ(Message(reader.Next(&out).status()),

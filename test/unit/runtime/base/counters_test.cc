@@ -198,7 +198,7 @@ TEST(Counters, ProbersCountWhileTheyWorkAndAfterTheyAreGone) {
       std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), JoinOptions());
   const auto keys = RowNumbers(3000);
   ASSERT_TRUE(join->Append(Batch(keys, keys)).ok());
-  ASSERT_TRUE(join->FinaliseShared().ok());
+  ASSERT_TRUE(join->Finalise().ok());
   EXPECT_EQ(join->counters().rows, 3000u);
   OutputBatch out({ColumnType{}, ColumnType{}}, 100, nullptr);
   {

@@ -262,8 +262,8 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
   EXPECT_EQ(first.Append(rows.Batch(of, true)),
             absl::FailedPreconditionError("append after finish: the rows were handed over; accepted: a new appender"));
   ASSERT_TRUE(join->Append(rows.Batch(of, true)).ok());  // the join's own rows are additional
-  ASSERT_TRUE(join->FinaliseShared().ok());
-  EXPECT_TRUE(join->FinaliseShared().ok());
+  ASSERT_TRUE(join->Finalise().ok());
+  EXPECT_TRUE(join->Finalise().ok());
   EXPECT_EQ(join->stats().table_rows, 20u);
   EXPECT_EQ(late.Append(rows.Batch(of, true)),
             absl::FailedPreconditionError("append after finalise: the table is built; accepted: a new join"));

@@ -90,7 +90,7 @@ TEST(ObservedJoin, MayHaveThreads) {
     for (int i = 0; i < 5; ++i) EXPECT_TRUE(appender.Append(Batch(keys, keys)).ok());
     EXPECT_TRUE(appender.Finish().ok());
   });
-  on_threads([&] { EXPECT_TRUE(join->FinaliseShared().ok()); });
+  on_threads([&] { EXPECT_TRUE(join->Finalise().ok()); });
   on_threads([&] {
     const std::vector<int64_t> few = RowNumbers(50);
     for (int i = 0; i < 20; ++i) EXPECT_EQ(test::Probe(join, Batch(few, few), 1000).size(), 50u * 20);

@@ -12,7 +12,7 @@ namespace quern::test {
 
 // Threads of even numbers wait for the others; those of odd numbers never do, like threads of a host's scheduler.
 inline absl::Status FinaliseTogether(Sink* sink, uint32_t thread) {
-  if (thread % 2 == 0) return sink->FinaliseShared();
+  if (thread % 2 == 0) return sink->Finalise();
   absl::StatusOr<WorkState> state = sink->Work();
   while (state.ok() && *state != WorkState::kDone) {
     if (*state == WorkState::kBusy) std::this_thread::yield();

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
@@ -118,8 +120,7 @@ TEST(Sink, CallsOutOfOrderAreRefused) {
   EXPECT_FALSE(sum->is_finalised());
   ASSERT_TRUE(sum->Finalise().ok());
   EXPECT_TRUE(sum->is_finalised());
-  EXPECT_EQ(Text(sum->Finalise()), "finalise called twice: the sum is known; accepted: once");
-  EXPECT_TRUE(sum->FinaliseShared().ok());
+  EXPECT_TRUE(sum->Finalise().ok());
   EXPECT_EQ(*sum->Work(), WorkState::kDone);
   for (const absl::Status& status : {sum->Append(Rows(1)), late.Append(Rows(1)), late.Finish()})
     EXPECT_EQ(Text(status), "append after finalise: the sum is known; accepted: a new sum");
@@ -134,7 +135,6 @@ TEST(Sink, AfterAFailedAppendEveryCallFails) {
   EXPECT_EQ(Text(one.Append(Rows(1))), "append" + text);
   EXPECT_EQ(Text(one.Finish()), "append" + text);
   EXPECT_EQ(Text(sum->Finalise()), "finalise" + text);
-  EXPECT_EQ(Text(sum->FinaliseShared()), "finalise" + text);
   EXPECT_EQ(Text(sum->Work().status()), "finalise" + text);
 }
 
@@ -158,15 +158,56 @@ TEST(Sink, OnlyAFinaliseThatLeavesTheRowsMayBeRepeated) {
       EXPECT_TRUE(sum.Finalise().ok());
       EXPECT_EQ(sum.sum(), 10u);
     } else {
-      EXPECT_EQ(Text(sum.Finalise()),
-                "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum");
+      EXPECT_EQ(sum.Finalise(), full);  // as for a thread that comes late
+      EXPECT_EQ(Text(sum.Append(Rows(1))),
+                "append after a failed finalise: rows are missing from the sum; accepted: a new sum");
     }
   }
-  // Threads that finalise together cannot know what the others do meanwhile.
-  Sum shared({.task = full, .can_repeat = true});
-  ASSERT_TRUE(shared.Append(Rows(4)).ok());
-  EXPECT_EQ(shared.FinaliseShared(), full);
-  EXPECT_EQ(shared.FinaliseShared(), full);
+}
+
+// Whoever leaves failed work last opens the sink again, so that all threads may try once more.
+TEST(Sink, ThreadsThatFailTogetherMayTryAgainTogether) {
+  const absl::Status full = absl::ResourceExhaustedError("no room");
+  for (int round = 0; round < 50; ++round) {
+    Sum sum({.task = full, .can_repeat = true});
+    ASSERT_TRUE(sum.Append(Rows(4)).ok());
+    std::vector<absl::Status> statuses(3);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&sum, i, status = &statuses[i]] {
+        if (i == 0) {
+          *status = sum.Finalise();
+          return;
+        }
+        absl::StatusOr<WorkState> state = WorkState::kMore;
+        while (state.ok() && *state != WorkState::kDone) state = sum.Work();
+        *status = state.status();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    // A thread that comes after the failure may already try again.
+    EXPECT_EQ(std::ranges::count(statuses, full) + std::ranges::count(statuses, absl::OkStatus()), 3);
+    EXPECT_GE(std::ranges::count(statuses, full), 1);
+    ASSERT_TRUE(sum.Finalise().ok());
+    EXPECT_EQ(sum.sum(), 6u);
+  }
+}
+
+TEST(Sink, ASetStopFlagEndsAppendsAndWork) {
+  int hosts_flag = 0;
+  const auto flag = std::make_shared<StopFlag>(&hosts_flag);
+  Sum sum;
+  sum.SetStopFlag(flag);
+  ASSERT_TRUE(sum.Append(Rows(4)).ok());
+  hosts_flag = 1;
+  const char* const text = "job cancelled: the host has stopped it; accepted: a new job";
+  EXPECT_EQ(Text(sum.Append(Rows(1))), text);
+  hosts_flag = 0;  // the batch that was refused has lost nothing
+  ASSERT_TRUE(sum.Append(Rows(1)).ok());
+  flag->Stop();
+  EXPECT_EQ(Text(sum.Finalise()), text);
+  EXPECT_EQ(Text(sum.Work().status()), text);
+  EXPECT_FALSE(sum.is_finalised());
 }
 
 TEST(Sink, MemoryThatIsRefusedAtTheEndLosesTheResult) {
@@ -174,8 +215,7 @@ TEST(Sink, MemoryThatIsRefusedAtTheEndLosesTheResult) {
   ASSERT_TRUE(sum.Append(Rows(4)).ok());
   EXPECT_EQ(sum.Finalise(), OutOfMemory());
   const char* const text = "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum";
-  for (const absl::Status& status : {sum.Finalise(), sum.FinaliseShared(), sum.Work().status()})
-    EXPECT_EQ(Text(status), text);
+  for (const absl::Status& status : {sum.Finalise(), sum.Work().status()}) EXPECT_EQ(Text(status), text);
   EXPECT_FALSE(sum.is_finalised());
 }
 

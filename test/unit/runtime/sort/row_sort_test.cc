@@ -83,8 +83,7 @@ TEST(RowSort, StepsOutOfOrderAreRefused) {
   EXPECT_EQ(Message(sort->Append(batches[0])), after);
   EXPECT_EQ(Message(late.Append(batches[0])), after);
   EXPECT_EQ(Message(late.Finish()), after);
-  EXPECT_EQ(Message(sort->Finalise()), "finalise called twice: the rows are sorted; accepted: once");
-  EXPECT_EQ(sort->FinaliseShared(), absl::OkStatus());
+  EXPECT_EQ(sort->Finalise(), absl::OkStatus());
   EXPECT_EQ(SortedLines(sort), (Lines{"1|1", "2|0"}));
 }
 
@@ -200,7 +199,7 @@ TEST(RowSort, AfterAFailedAppendItRefusesToGoOn) {
   const std::string after = " after a failed append: rows are missing from the sort; accepted: a new sort";
   EXPECT_EQ(Message(sort->Append(batches[0])), "append" + after);
   EXPECT_EQ(Message(sort->Finalise()), "finalise" + after);
-  EXPECT_EQ(Message(sort->FinaliseShared()), "finalise" + after);
+  EXPECT_EQ(Message(sort->Finalise()), "finalise" + after);
 }
 
 // ---- sizes and patterns ----
