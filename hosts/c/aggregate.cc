@@ -24,8 +24,8 @@
 #include <utility>
 
 #include "hosts/c/aggregate_handles.h"
+#include "hosts/c/host_batch.h"
 #include "hosts/c/quern.h"
-#include "hosts/c/raw_batch.h"
 #include "runtime/base/status.h"
 
 namespace quern::c_abi {
@@ -167,7 +167,8 @@ absl::Status NextResult(quern_groups* groups, quern_result* result, bool* more) 
 absl::Status AddHostBatch(const AggregateState& state, const SinkInput& input, const quern_batch& batch, RowKind kind) {
   const BatchTypes& types = state.types(kind);
   const char* const side = kind == RowKind::kInput ? "input" : "states";
-  QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOfHostBatch(batch, types.keys, types.payload, side, nullptr));
+  QUERN_ASSIGN_OR_RETURN(const HostBatchView view,
+                         ViewOfHostBatch(batch, types.keys, types.payload, side, {state.budget}));
   return input.Append(view.batch, kind);
 }
 

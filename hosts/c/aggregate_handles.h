@@ -80,7 +80,7 @@ struct quern_groups {
   std::shared_ptr<quern::c_abi::AggregateState> state;
   quern::GroupReader reader;
   quern::OutputBatch output;
-  std::vector<quern_result_column> result_columns;
+  std::vector<quern_column> result_columns;
   quern::c_abi::ReadState read_state = quern::c_abi::ReadState::kRunning;
 };
 

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "hosts/c/aggregate_handles.h"
+#include "hosts/c/host_batch.h"
 #include "hosts/c/morsels.h"
 #include "hosts/c/quern.h"
-#include "hosts/c/raw_batch.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 

@@ -17,7 +17,7 @@
 #include <span>
 #include <utility>
 
-#include "hosts/c/raw_batch.h"
+#include "hosts/c/host_batch.h"
 #include "runtime/base/status.h"
 
 namespace quern::c_abi {

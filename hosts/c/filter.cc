@@ -20,8 +20,8 @@
 #include "codegen/operators.h"
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/handles.h"
+#include "hosts/c/host_batch.h"
 #include "hosts/c/quern.h"
-#include "hosts/c/raw_batch.h"
 #include "runtime/abi/arrow_abi.h"
 #include "runtime/base/status.h"
 #include "runtime/filter/row_filter.h"
@@ -71,7 +71,7 @@ absl::Status BindArrow(quern_filter* filter, const ArrowSchema* schema, const in
 
 absl::StatusOr<HostBatchView> ViewOf(const quern_filter& filter, const quern_batch* batch) {
   if (batch == nullptr) return MissingArgument("batch");
-  return ViewOfHostBatch(*batch, filter.columns, {}, "input", nullptr);
+  return ViewOfHostBatch(*batch, filter.columns, {}, "input", {std::make_shared<MemoryBudget>()});
 }
 
 absl::StatusOr<HostBatchView> ViewOf(const quern_filter& filter, const ArrowArray* batch) {

@@ -19,6 +19,7 @@
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
 #include "codegen/tier/tier.h"
+#include "hosts/c/boundary.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
@@ -28,8 +29,6 @@
 #include "runtime/sink/sink_driver.h"
 
 namespace quern::c_abi {
-
-absl::Status MissingArgument(const char* name);
 
 // Announces the rows of a run to a kernel that is not compiled yet. What matters is how long the run takes: the rows of
 // one of its threads.
@@ -195,7 +194,7 @@ absl::Status CheckBatchRows(uint64_t batch_rows);
 // The rows of a reader's results: as many as the caller requested (0: the default), and no more than there are.
 uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows);
 // An output batch as the ABI shows it; `columns` becomes the array that the result points to.
-quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column>* columns);
+quern_result ShowRows(const OutputBatch& output, std::vector<quern_column>* columns);
 
 // ---- joins ----
 
@@ -217,33 +216,6 @@ quern_result ResultOf(quern_prober* prober);
 
 // InvalidArgument for a kernel of another operator; `what` is made from it: "a join".
 absl::Status CheckOperator(const quern_kernel& kernel, Operator wanted, const char* what);
-
-// A caller's enum as the number that it is: C lets any through.
-template <class Enum>
-uint32_t NumberOf(const Enum& value) {
-  static_assert(sizeof(Enum) == sizeof(uint32_t));
-  uint32_t number = 0;
-  std::memcpy(&number, &value, sizeof(number));
-  return number;
-}
-
-// Writes a failure's text to `error` (may be null) and returns its code. Never throws.
-quern_status Report(const absl::Status& status, quern_error* error) noexcept;
-quern_status Report(quern_status status, const char* text, quern_error* error) noexcept;
-
-// Runs the body of a function of the ABI. No exception passes. *Cost*: nothing while nothing is thrown.
-template <class Body>
-quern_status Boundary(quern_error* error, Body&& body) noexcept {
-  try {
-    return Report(body(), error);
-  } catch (const std::bad_alloc&) {
-    return Report(OutOfMemory(), error);
-  } catch (const std::exception& thrown) {
-    return Report(QUERN_INTERNAL, thrown.what(), error);
-  } catch (...) {
-    return Report(QUERN_INTERNAL, "unknown exception: not a std::exception; accepted: none", error);
-  }
-}
 
 // Fills the counters of a handle by copy(); for null with zeros.
 template <class Handle, class Copy>
@@ -284,7 +256,7 @@ struct quern_prober {
   std::shared_ptr<quern::c_abi::JoinState> state;
   quern::JoinProber prober;
   quern::OutputBatch output;
-  std::vector<quern_result_column> result_columns;
+  std::vector<quern_column> result_columns;
   quern::c_abi::ProbeState probe_state = quern::c_abi::ProbeState::kNoInput;
 };
 

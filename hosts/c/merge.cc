@@ -22,8 +22,8 @@
 #include <string>
 #include <utility>
 
+#include "hosts/c/host_batch.h"
 #include "hosts/c/quern.h"
-#include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/spec_text.h"
@@ -67,8 +67,8 @@ absl::Status Input(quern_merge* merge, uint32_t run, const quern_batch* batch) {
   if (merge == nullptr) return MissingArgument("merge");
   if (batch == nullptr) return MissingArgument("batch");
   const BatchTypes& types = merge->input.types;
-  QUERN_ASSIGN_OR_RETURN(const HostBatchView view,
-                         ViewOfHostBatch(*batch, types.keys, types.payload, "input", nullptr));
+  QUERN_ASSIGN_OR_RETURN(const HostBatchView view, ViewOfHostBatch(*batch, types.keys, types.payload, "input",
+                                                                   {std::make_shared<MemoryBudget>()}));
   return StartRun(merge, run, view.batch);
 }
 

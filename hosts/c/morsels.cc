@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "hosts/c/handles.h"
-#include "hosts/c/raw_batch.h"
+#include "hosts/c/host_batch.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"

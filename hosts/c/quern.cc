@@ -28,42 +28,13 @@
 #include <utility>
 
 #include "hosts/c/handles.h"
-#include "hosts/c/raw_batch.h"
+#include "hosts/c/host_batch.h"
 #include "runtime/join/join_descriptor.h"
 
 namespace quern::c_abi {
 namespace {
 
 constexpr uint64_t kMaxResultRows = INT32_MAX;
-
-quern_status CodeOf(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kOk: return QUERN_OK;
-    // A host's function that is not registered, or is registered already.
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kAlreadyExists: return QUERN_INVALID_ARGUMENT;
-    case absl::StatusCode::kResourceExhausted: return QUERN_RESOURCE_EXHAUSTED;
-    // Data without a result: a sum that does not fit, or a host's function that failed.
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kAborted: return QUERN_FAILED_PRECONDITION;
-    case absl::StatusCode::kUnimplemented: return QUERN_UNIMPLEMENTED;
-    default: return QUERN_INTERNAL;  // not our enum: Abseil may add values
-  }
-}
-
-// Copies text into an error object as one line, cut where no UTF-8 character is split.
-void SetText(std::string_view text, quern_error* error) noexcept {
-  size_t length = text.size();
-  if (length > sizeof(error->text) - 1) {
-    length = sizeof(error->text) - 1;
-    while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) --length;
-  }
-  for (size_t i = 0; i < length; ++i)
-    error->text[i] = text[i] == '\n' || text[i] == '\r' || text[i] == '\0' ? ' ' : text[i];
-  error->text[length] = '\0';
-}
 
 // Batches hold the columns of the residual predicate after their payload.
 std::vector<ColumnType> WithResidual(std::vector<ColumnType> payload, const std::vector<ResidualSpec>& residual) {
@@ -131,13 +102,13 @@ absl::Status Input(quern_prober* prober, const quern_batch* batch) {
   return StartHostProbe(prober, *batch);
 }
 
-quern_result_column ResultColumn(const QuernOutColumn& column, const ColumnType& type) {
+quern_column ResultColumn(const QuernOutColumn& column, const ColumnType& type) {
   const Storage storage = RowOf(type.id).storage;
-  quern_result_column result = {};
+  quern_column result = {};
   result.validity = column.validity;
   result.values = storage == kVar32 || storage == kVar64 ? column.bytes : column.values;
   result.offsets = column.offsets;
-  result.bytes = storage == kView ? column.bytes : nullptr;
+  result.buffers = storage == kView ? &column.bytes : nullptr;
   result.num_bytes = column.num_bytes;
   result.null_count = column.null_count;
   return result;
@@ -177,30 +148,11 @@ const char* AcceptedOf(Operator op) {
 
 }  // namespace
 
-absl::Status MissingArgument(const char* name) {
-  return InvalidArgument("null argument: " + std::string(name) + "; accepted: a pointer");
-}
-
 absl::Status CheckOperator(const quern_kernel& kernel, Operator wanted, const char* what) {
   const KernelSpec& spec = kernel.compiled.kernel->plan.spec;
   if (spec.op == wanted) return absl::OkStatus();
   return InvalidArgument("wrong kernel for " + std::string(what) + ": " + OperatorText(spec) +
                          "; accepted: " + AcceptedOf(wanted));
-}
-
-quern_status Report(quern_status status, const char* text, quern_error* error) noexcept {
-  if (error == nullptr) return status;
-  error->status = status;
-  SetText(text, error);
-  return status;
-}
-
-quern_status Report(const absl::Status& status, quern_error* error) noexcept {
-  if (status.ok()) return QUERN_OK;
-  if (error != nullptr) SetText({status.message().data(), status.message().size()}, error);
-  const quern_status code = CodeOf(status.code());
-  if (error != nullptr) error->status = code;
-  return code;
 }
 
 bool HasStrings(const BatchTypes& types) {
@@ -223,7 +175,7 @@ absl::Status ReadAfterFailure(const SinkTexts& texts) {
 absl::Status AddHostBatch(const JoinState& state, const SinkInput& input, const quern_batch& batch, bool copy_bytes) {
   const bool copies = copy_bytes && state.keeps_strings;
   QUERN_ASSIGN_OR_RETURN(HostBatchView view, ViewOfHostBatch(batch, state.build.keys, state.build.payload, "build",
-                                                             copies ? state.budget : nullptr));
+                                                             {state.budget, copies}));
   const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
   return input.Append(view.batch);
 }
@@ -259,7 +211,7 @@ absl::Status StartProbe(quern_prober* prober, BatchView batch) {
 absl::Status StartHostProbe(quern_prober* prober, const quern_batch& batch) {
   const JoinState& state = *prober->state;
   QUERN_ASSIGN_OR_RETURN(HostBatchView view,
-                         ViewOfHostBatch(batch, state.probe.keys, state.probe.payload, "probe", nullptr));
+                         ViewOfHostBatch(batch, state.probe.keys, state.probe.payload, "probe", {state.budget}));
   return StartProbe(prober, std::move(view.batch));
 }
 
@@ -291,7 +243,7 @@ absl::StatusOr<bool> NextRows(quern_prober* prober) {
   return more;
 }
 
-quern_result ShowRows(const OutputBatch& output, std::vector<quern_result_column>* columns) {
+quern_result ShowRows(const OutputBatch& output, std::vector<quern_column>* columns) {
   columns->clear();
   for (size_t i = 0; i < output.num_columns(); ++i) columns->push_back(ResultColumn(output.column(i), output.type(i)));
   quern_result result = {};

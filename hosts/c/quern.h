@@ -81,7 +81,8 @@ typedef enum quern_status {
      host's function that failed. */
   QUERN_FAILED_PRECONDITION = 3,
   QUERN_UNIMPLEMENTED = 4,
-  QUERN_INTERNAL = 5 /* a defect of Quern */
+  QUERN_INTERNAL = 5, /* a defect of Quern */
+  QUERN_CANCELLED = 6 /* the host has stopped the job */
 } quern_status;
 
 /* Owned by the caller; filled on failure. The text is one NUL-terminated line, cut if it is longer than the array. */
@@ -102,6 +103,9 @@ typedef struct quern_sort_appender quern_sort_appender;
 typedef struct quern_sorted quern_sorted;
 typedef struct quern_merge quern_merge;
 typedef struct quern_filter quern_filter;
+typedef struct quern_job quern_job;
+typedef struct quern_input quern_input;
+typedef struct quern_output quern_output;
 
 QUERN_API uint32_t quern_abi_version(void);
 /* "0.1.0" */
@@ -206,6 +210,15 @@ QUERN_API void quern_filter_get_counters(const quern_filter* filter, quern_count
 
 /* ---- batches of a host's own vectors ---- */
 
+/* How the values of a column lie in memory, where that differs from the type; may be combined. */
+typedef enum quern_column_flags {
+  QUERN_COLUMN_CONSTANT = 1, /* element 0 is the value of every row, also in the bitmaps */
+  /* utf8_view, binary_view: elements longer than 12 bytes end in a pointer instead of a buffer's number and an offset,
+     as the string_t of DuckDB and the strings of Umbra do; `buffers` is not read. */
+  QUERN_COLUMN_POINTERS = 2,
+  QUERN_COLUMN_BYTES = 4 /* bool: one byte a row; any value but 0 is true */
+} quern_column_flags;
+
 /* One column of one batch. Element r of the buffers belongs to row r. The buffers depend on the type:
  *
  * fixed width: `values`. bool: `values` is a bitmap (bit 0 of byte 0 first) that starts at bit `bit_offset`. utf8,
@@ -214,7 +227,10 @@ QUERN_API void quern_filter_get_counters(const quern_filter* filter, quern_count
  * `dictionary` the values.
  *
  * `validity` is a bitmap that starts at bit `bit_offset`; a set bit means that the row has a value. NULL: no nulls. A
- * string is shorter than 4 GiB. */
+ * string is shorter than 4 GiB.
+ *
+ * The members up to bit_offset suffice for Arrow's layouts; zeros in the others change nothing. A column that uses
+ * `selection`, `flags` or `value_bytes` is copied into a plain one for the rows of the batch, at a few ns a row. */
 typedef struct quern_column {
   const uint8_t* validity;
   const void* values;
@@ -222,6 +238,14 @@ typedef struct quern_column {
   const uint8_t* const* buffers;
   const struct quern_column* dictionary;
   uint64_t bit_offset;
+  const uint32_t* selection; /* NULL, or the column's own: element selection[r] belongs to row r, in every buffer and
+                                bitmap */
+  uint32_t flags;            /* of quern_column_flags */
+  uint32_t value_bytes;      /* 0, or the bytes of an integer or decimal that is stored narrower than its type: 1, 2, 4
+                                or 8 */
+  uint64_t num_bytes;        /* of results only: the bytes of the column's strings */
+  uint64_t null_count;       /* of results only */
+  uint64_t reserved;         /* 0 */
 } quern_column;
 
 /* One batch. `keys` and `payload` are in the order of the spec. A `rowid` payload needs a column too, which is not
@@ -230,7 +254,8 @@ typedef struct quern_column {
  * Join: after the payload, the same array holds this side's column of each comparison of `residual`.
  *
  * Aggregation: `payload` holds the columns of each aggregate in turn: its arguments, then its `:filter` (a bool column
- * in which null counts as false).
+ * in which null counts as false). A batch of states has the keys of results (dictionaries decoded), and a binary column
+ * for each aggregate as payload.
  *
  * Filter: `keys` holds one column for each mention of a column in the condition, in the order of mention; `payload` is
  * not read.
@@ -239,11 +264,13 @@ typedef struct quern_column {
 typedef struct quern_batch {
   const quern_column* keys;
   const quern_column* payload;
-  const uint32_t* selection;
+  const uint32_t* selection; /* NULL, or the numbers of the rows that take part */
   uint64_t num_rows;
   /* The row id of the batch's row 0, for rowid columns. The aggregates first, last and string_agg and stable sorts use
    * row ids as well. */
   uint64_t first_row_id;
+  /* 0: the members above. Otherwise sizeof(quern_batch): later versions may add members at the end. */
+  size_t struct_size;
 } quern_batch;
 
 /* Which rows of an Arrow array take part, and their row ids. The members mean the same as those of quern_batch. The
@@ -261,25 +288,279 @@ typedef struct quern_arrow_rows {
   uint64_t first_row_id;     /* as in quern_batch */
 } quern_arrow_rows;
 
-/* One column of a result, with the buffers of quern_column, all starting at bit 0. Valid until the next call on its
- * quern_prober, quern_groups, quern_sorted or quern_merge. */
-typedef struct quern_result_column {
-  const uint8_t* validity; /* NULL where neither the spec nor the kind of join can produce nulls */
-  const void* values;      /* utf8 and binary: the bytes */
-  const void* offsets;
-  const uint8_t* bytes; /* views: data buffer 0 */
-  uint64_t num_bytes;
-  uint64_t null_count;
-} quern_result_column;
+typedef enum quern_result_state {
+  QUERN_RESULT_MORE = 0,        /* call again */
+  QUERN_RESULT_NEEDS_INPUT = 1, /* QUERN_PORT_PROBE: push the next batch, if there is one. A merge: run number `run`
+                                   needs its next batch, or its end */
+  QUERN_RESULT_DONE = 2         /* no more rows */
+} quern_result_state;
 
+/* Rows that come out, as columns that can be the input of another job. Owned by the output, which may add members at
+ * the end in later versions; valid until the next call on it. In every state there may be rows, or none. */
 typedef struct quern_result {
   uint64_t num_rows;
   /* Join: probe payload, the mark of a mark join (bool), build payload. Aggregation: keys (dictionaries decoded), then
    * one column for each aggregate. Sort or merge: the keys that the spec flags `out` (dictionaries decoded), then
    * payload, then one column for each window function (u64). With 0 columns only num_rows counts. */
   size_t num_columns;
-  const quern_result_column* columns; /* owned by the handle that returned the result */
+  /* All start at bit 0. `validity` is NULL where neither the spec nor the kind of join can produce nulls; the strings
+   * of a view column are in buffers[0]. */
+  const quern_column* columns;
+  quern_result_state state;
+  uint32_t run;      /* of a merge that needs input */
+  uint64_t position; /* of a sort: the position of the first of these rows among all of them */
 } quern_result;
+
+/* ---- jobs ---- */
+
+/* A job is one run of a kernel: the build side of a join and its probes, an aggregation, a sort, a merge of sorted
+ * runs, or a filter. Rows enter and leave it by ports. A port has inputs or outputs, any number of them, each of which
+ * belongs to one thread at a time.
+ *
+ *                     inputs                                     outputs
+ *     join            BUILD                                      PROBE (takes batches, too), then UNMATCHED
+ *     aggregation     ROWS, STATES                               ROWS or STATES
+ *     sort            ROWS, THRESHOLD                            ROWS, THRESHOLD
+ *     merge           ROWS, one input for each run               ROWS
+ *     filter          quern_job_filter
+ */
+typedef enum quern_port {
+  QUERN_PORT_ROWS = 0,
+  QUERN_PORT_BUILD = 1,
+  QUERN_PORT_PROBE = 2,
+  /* The build rows without a match (right, full, right_anti) or with one (right_semi), and none of other kinds. Create
+   * such outputs when all probing is done. They share these rows: each comes out of one output, once. */
+  QUERN_PORT_UNMATCHED = 3,
+  /* Groups with a binary column of states for each aggregate, to be added to another aggregation of the same spec, in
+   * this process or on another machine. Arrow arrays of states are taken by position, without a binding; damaged states
+   * are QUERN_INVALID_ARGUMENT. */
+  QUERN_PORT_STATES = 4,
+  /* The threshold of a sort with a limit: a row that later rows must precede (or equal) to be among the first `limit`.
+   * It gets tighter as rows arrive, though not with each of them. It exists only when somewhat more than `limit` rows
+   * have arrived, and not for limits above the plan's top_rows. A host's scan may skip rows that come after it, and may
+   * pass it on to sorts of other threads or machines: the keys of one row, in the order of the spec (dictionaries
+   * decoded). Each result of an output is the threshold at that time, or no row. */
+  QUERN_PORT_THRESHOLD = 5
+} quern_port;
+
+/* What a host knows of the values of an aggregation's key: the smallest and the largest (u64: the same bits; ignored
+ * for keys that are not integers, dates or times). */
+typedef struct quern_key_range {
+  uint32_t key; /* its number in the spec */
+  int64_t min, max;
+} quern_key_range;
+
+/* All zeros are the defaults. */
+typedef struct quern_job_options {
+  size_t struct_size;    /* sizeof(quern_job_options): later versions may add members at the end */
+  uint64_t memory_limit; /* bytes that tables, rows and results may take; 0: no limit */
+  uint32_t num_runs; /* 1 to 65536: merge so many runs, by a kernel of a sort without window functions. 0: no merge */
+  /* Hints for an aggregation. A wrong hint makes it slower, never wrong. */
+  uint64_t expected_groups;
+  const quern_key_range* key_ranges; /* only read during the call */
+  size_t num_key_ranges;
+  /* The host's account of memory; both functions or neither. `reserve` is called before memory is taken, `release`
+   * after it was freed, on whichever thread works for the job, also while its handles are destroyed. Where `reserve`
+   * returns false, the call that needs the memory fails with QUERN_RESOURCE_EXHAUSTED. */
+  bool (*reserve)(void* host, uint64_t bytes);
+  void (*release)(void* host, uint64_t bytes);
+  void* host; /* passed to both */
+  /* NULL, or a flag that the host, perhaps its signal handler, makes non-zero to stop the job, as quern_job_cancel
+   * does. It must outlive the job's handles. */
+  const volatile int* stop;
+} quern_job_options;
+
+/* options: NULL stands for zeros. Cost: about a microsecond; memory is taken when rows come. */
+QUERN_API quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* options, quern_job** job,
+                                        quern_error* error);
+QUERN_API void quern_job_destroy(quern_job* job);
+
+/* Stops the job: from now on its calls return QUERN_CANCELLED, those in progress after some milliseconds (a batch of
+ * 65536 rows, or one piece of work). The handles must still be destroyed. Threads: any, at any time; may be called by a
+ * signal handler. */
+QUERN_API void quern_job_cancel(quern_job* job);
+
+/* Binds the columns of a port to the children of Arrow batches; call it before the port's first Arrow batch. `keys` and
+ * `payload` are child numbers of the struct schema, as many as a quern_batch of the port has columns (-1 for a rowid).
+ * The schema is checked against the spec and not kept. Ports that can be bound: ROWS, BUILD, PROBE. */
+QUERN_API quern_status quern_job_bind_arrow(quern_job* job, quern_port port, const struct ArrowSchema* schema,
+                                            const int32_t* keys, const int32_t* payload, quern_error* error);
+
+/* The schema of the arrays of quern_output_next_arrow for outputs of a port, once all inputs of the job are bound. The
+ * names and formats are those of the inputs (dictionaries decoded).
+ *
+ * Join: probe payload, the "mark" of a mark join, build payload; a rowid is "probe_rowid" or "build_rowid". If rows of
+ * one side can come out without a match, the fields of the other side are nullable. Aggregation: the keys, then the
+ * aggregates, each named by its text in the spec: "sum(i64)". Sums and averages of decimals have the scale of the
+ * argument and 38 digits; results of a host's function have seconds (time64: microseconds) as unit, scale 0 and no time
+ * zone. Sort and merge: the keys that come out, the payload (a rowid is "rowid"), then "row_number", "rank",
+ * "dense_rank". The caller releases `schema`. */
+QUERN_API quern_status quern_job_result_schema(const quern_job* job, quern_port port, struct ArrowSchema* schema,
+                                               quern_error* error);
+
+typedef struct quern_input_options {
+  size_t struct_size; /* sizeof(quern_input_options): later versions may add members at the end */
+  uint32_t run;       /* of a merge: the number of the run */
+  /* Joins and sorts keep pointers to the bytes of strings longer than 12, which must stay in place until the job and
+   * its outputs are destroyed (Arrow arrays are kept until then). If this is true they are copied instead. */
+  bool copy_bytes;
+} quern_input_options;
+
+/* Makes an input, by which one thread adds batches while others add theirs by inputs of their own. options: NULL stands
+ * for zeros. Destroying an input that has not finished drops its rows. */
+QUERN_API quern_status quern_input_create(quern_job* job, quern_port port, const quern_input_options* options,
+                                          quern_input** input, quern_error* error);
+QUERN_API void quern_input_destroy(quern_input* input);
+
+/* Adds a batch of the host's own vectors, or an Arrow array.
+ *
+ * Fixed-width values are copied, and so are all values that an aggregation keeps; for the bytes of strings see
+ * copy_bytes. The vectors of a merge must stay in place until the run needs input again; it takes one batch a run, when
+ * it needs one or before the first result. An array is moved in, also on error, and its release callback is called when
+ * the job no longer needs it. Checking it costs O(columns), plus one pass over bitmaps (rows/8 bytes), string offsets,
+ * views and dictionary indices. rows: NULL for all rows, with row ids that continue those of the previous batch.
+ *
+ * Errors: after a failure that may have added a part of the batch every call on the job fails. In a merge, rows that
+ * are not in order are QUERN_INVALID_ARGUMENT, here or when they are due to come out. */
+QUERN_API quern_status quern_input_append(quern_input* input, const quern_batch* batch, quern_error* error);
+QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct ArrowArray* batch,
+                                                const quern_arrow_rows* rows, quern_error* error);
+
+/* Hands the rows over to the job, or ends the run of a merge. Call it once, after the last batch. */
+QUERN_API quern_status quern_input_finish(quern_input* input, quern_error* error);
+
+/* The groups of an aggregation that this input has seen so far, for quern_advise_threads; 0 for other jobs and NULL. */
+QUERN_API uint64_t quern_input_num_groups(const quern_input* input);
+
+typedef enum quern_work_state {
+  QUERN_WORK_MORE = 0, /* call again, from any thread */
+  QUERN_WORK_BUSY = 1, /* other threads do all that can be done now; there may be more when one of them has returned */
+  QUERN_WORK_DONE = 2  /* outputs may be created */
+} quern_work_state;
+
+/* Does one piece of the work between the last input and the first output: of building a join's table, merging groups,
+ * sorting. All inputs must have finished. Never waits for another thread, so that it suits hosts with an event loop or
+ * a scheduler of their own. Most pieces take less than 10 ms; a sort whose threads have coded strings differently
+ * begins with a pass over its rows. Merges and filters have no such work.
+ *
+ * Errors: the same for all threads. After QUERN_RESOURCE_EXHAUSTED while a join is built, once all threads have
+ * returned, everything is as before the first piece, so that the host may free memory and try again. Otherwise the job
+ * cannot be used any more. */
+QUERN_API quern_status quern_job_work(quern_job* job, quern_work_state* state, quern_error* error);
+
+/* The same for hosts whose threads may wait: returns when all work is done, at once if it already is. Any number of
+ * threads may call it, and each takes part. */
+QUERN_API quern_status quern_job_finalise(quern_job* job, quern_error* error);
+
+typedef struct quern_output_options {
+  size_t struct_size;  /* sizeof(quern_output_options): later versions may add members at the end */
+  uint64_t batch_rows; /* the most rows of a result; 0: 65536 */
+  /* Aggregations: only the groups of partition number `partition`, by the hash of the key; num_partitions 0 or 1: all.
+   * A key belongs to the same partition in every aggregation of the process, and in those of other processes unless a
+   * key is a dictionary. Outputs of different partitions may follow one another. */
+  uint32_t partition, num_partitions;
+} quern_output_options;
+
+/* Makes an output, which belongs to one thread. Outputs of a job share its rows: each row comes out of one of them. A
+ * sort's rows come in order, each call taking the next that no output has taken; groups come in no particular order.
+ * options: NULL stands for zeros. All work must be done, except in merges and for thresholds. */
+QUERN_API quern_status quern_output_create(quern_job* job, quern_port port, const quern_output_options* options,
+                                           quern_output** output, quern_error* error);
+QUERN_API void quern_output_destroy(quern_output* output);
+
+/* Starts a batch of the probe side (QUERN_PORT_PROBE). The host's vectors must stay in place until the result's state
+ * is QUERN_RESULT_NEEDS_INPUT; an array is moved in. What is left of an earlier batch is dropped. */
+QUERN_API quern_status quern_output_push(quern_output* output, const quern_batch* batch, quern_error* error);
+QUERN_API quern_status quern_output_push_arrow(quern_output* output, struct ArrowArray* batch,
+                                               const quern_arrow_rows* rows, quern_error* error);
+
+/* Returns the next rows. On failure *result is NULL, and rows are lost: only another batch can follow in a probe, and
+ * nothing elsewhere. QUERN_FAILED_PRECONDITION is also data that has no result: a sum or average that does not fit its
+ * type, the second match of a single join. */
+QUERN_API quern_status quern_output_next(quern_output* output, const quern_result** result, quern_error* error);
+/* The same as an Arrow struct array, which the caller releases; it may outlive all handles. The result has no columns,
+ * and its num_rows is that of the array. */
+QUERN_API quern_status quern_output_next_arrow(quern_output* output, struct ArrowArray* rows,
+                                               const quern_result** result, quern_error* error);
+
+/* Finds the rows of a batch for which the condition of a filter is true: neither false, nor unknown because of a null.
+ *
+ * rows: receives their numbers, rows[0] .. rows[*num_rows - 1], in the order of the batch; room for batch->num_rows of
+ * them. With a selection, only its rows are tested and its elements are written, so that the result may serve as the
+ * selection of another batch (but must not overwrite the selection that is read). bitmap: instead, bit i % 8 of byte
+ * i / 8 is set where row i (with a selection: row selection[i]) passes, and cleared where it does not; bits beyond the
+ * last row become 0. This is the layout of a bool column; room for (batch->num_rows + 7) / 8 bytes. With neither, the
+ * rows are only counted. num_rows: receives the number of rows that pass; may be &batch->num_rows.
+ *
+ * Ownership: nothing is kept; an array remains the caller's and is not released. Cost: one pass over the columns; later
+ * comparisons test only the rows that earlier ones left undecided. Threads: any number at once. Errors: the contents of
+ * `rows` and `bitmap` are then undefined. */
+QUERN_API quern_status quern_job_filter(const quern_job* job, const quern_batch* batch, uint32_t* rows, uint8_t* bitmap,
+                                        uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_job_filter_arrow(const quern_job* job, const struct ArrowArray* batch,
+                                              const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
+                                              uint64_t* num_rows, quern_error* error);
+
+/* What a job has done. Members that do not concern its operator are 0. */
+typedef struct quern_job_stats {
+  size_t struct_size; /* sizeof(quern_job_stats), set by the caller: later versions may add members at the end */
+  /* How the rows are laid out, or were sorted, which is chosen by the data. Join: "unchained", "bitmap", "dense",
+   * "csr", "open", "counting". Aggregation: "single", "dense", "open", "sorted", "directory". Sort: "none" (fewer than
+   * two rows, for example), "sorted" (they arrived in order), "reversed", "nearly_sorted", "insertion", "vector",
+   * "radix", "comparison". Later versions may add more. Static text; "" before all work is done. */
+  const char* layout;
+  uint64_t input_rows;      /* of a join: the build side's */
+  uint64_t num_rows;        /* of a join's table, without rows that can never match (null keys); groups; rows that come
+                               out of a sort */
+  uint64_t used_bytes;      /* memory now */
+  uint64_t peak_bytes;      /* the most memory taken so far */
+  uint64_t directory_bytes; /* of a join's table */
+  uint64_t tuple_bytes;     /* of a join's table */
+  uint64_t table_bytes;     /* of all tables of an aggregation */
+  uint64_t num_growths;     /* of tables of an aggregation */
+  uint64_t dropped_rows;    /* rows that a sort's limit or threshold dropped on arrival */
+  uint64_t collided_rows;   /* rows of a sort with a prefix collision, ordered by their further key bytes */
+  uint64_t entry_bytes;     /* of one sort-key prefix, which is sorted in place of a row */
+  uint32_t key_bits;        /* bits of a sort's keys that differ from row to row */
+  uint32_t prefetch_distance;
+} quern_job_stats;
+/* Must not be called while other threads append or work. NULL gives zeros. */
+QUERN_API void quern_job_get_stats(const quern_job* job, quern_job_stats* stats);
+/* The job's part of quern_kernel_get_counters. Threads: any, at any time. NULL gives zeros. */
+QUERN_API void quern_job_get_counters(const quern_job* job, quern_counters* counters);
+
+/* Receives one result, which is valid until the function returns. It is called from several threads at once, in each
+ * thread with one result at a time. Returning false means that no more results are wanted. */
+typedef bool (*quern_on_result)(void* context, const quern_result* result);
+
+typedef struct quern_run_input {
+  quern_port port; /* ROWS, BUILD, PROBE or STATES */
+  const quern_batch* batches;
+  size_t num_batches;
+} quern_run_input;
+
+typedef struct quern_run_options {
+  size_t struct_size;        /* sizeof(quern_run_options): later versions may add members at the end */
+  uint32_t threads;          /* 1 to 1024; 0: as many as the machine has */
+  uint64_t batch_rows;       /* the most rows of a result; 0: 65536 */
+  quern_on_result on_result; /* receives the results that have rows; NULL: they are only counted */
+  void* context;             /* passed to on_result */
+} quern_run_options;
+
+/* A whole job for hosts without threads: adds the batches of all inputs, does the work and takes all results, on
+ * threads of its own and this one. It divides batches of more than 65536 rows, so that one batch keeps all threads
+ * busy. Rows that were added before take part.
+ *
+ * Joins are probed with the batches of PROBE, after which the build rows of UNMATCHED come out. Results come in no
+ * particular order, except those of a sort (one after the other, in order) and of a join with one thread (in the order
+ * of the probe rows). Where a sort's results are only counted, they remain for outputs. options: NULL stands for zeros.
+ * num_rows: NULL, or receives the number of rows that came out, also on failure.
+ *
+ * The bytes of strings must stay in place as without copy_bytes. After on_result has returned false it is not called
+ * again, except for calls in progress on other threads, and the status is QUERN_OK. A failure before the first result
+ * leaves the job unusable. Merges and filters are QUERN_INVALID_ARGUMENT. */
+QUERN_API quern_status quern_job_run(quern_job* job, const quern_run_input* inputs, size_t num_inputs,
+                                     const quern_run_options* options, uint64_t* num_rows, quern_error* error);
 
 /* ---- the join ---- */
 
@@ -384,10 +665,6 @@ QUERN_API quern_status quern_prober_next_arrow(quern_prober* prober, struct Arro
                                                quern_error* error);
 
 /* ---- a whole join, for hosts without threads ---- */
-
-/* Receives one result, which is valid until the function returns. It is called from several threads at once, in each
- * thread with one result at a time. Returning false means that no more results are wanted. */
-typedef bool (*quern_on_result)(void* context, const quern_result* result);
 
 /* Appends the build batches, finalises, probes the probe batches and scans the unmatched build rows, all on threads of
  * its own and this one. It divides batches of more than 65536 rows, so that one batch keeps all threads busy. Batches

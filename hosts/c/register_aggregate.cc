@@ -6,8 +6,7 @@
 //
 // The runtime calls a function once per batch, not per row, so one more call costs nothing. Our function stands between
 // the runtime and the host's: its `user` identifies the host's function, whose own `user` it passes on. It lets no
-// exception into the runtime's loops: whatever a host in C++ throws is a failure, like any result other than 0. Columns
-// are passed on unchanged, since quern_column is QuernColumn under another name.
+// exception into the runtime's loops: whatever a host in C++ throws is a failure, like any result other than 0.
 //
 // A registration lasts for the process, because kernels that call the function may be in the cache, and so does the
 // copy of its struct. A host that was built with a newer header may pass a longer struct, of which the beginning
@@ -15,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
@@ -25,14 +26,6 @@
 
 namespace quern::c_abi {
 namespace {
-
-static_assert(sizeof(quern_column) == sizeof(QuernColumn));
-static_assert(offsetof(quern_column, validity) == offsetof(QuernColumn, validity));
-static_assert(offsetof(quern_column, values) == offsetof(QuernColumn, values));
-static_assert(offsetof(quern_column, offsets) == offsetof(QuernColumn, offsets));
-static_assert(offsetof(quern_column, buffers) == offsetof(QuernColumn, buffers));
-static_assert(offsetof(quern_column, dictionary) == offsetof(QuernColumn, dictionary));
-static_assert(offsetof(quern_column, bit_offset) == offsetof(QuernColumn, bit_offset));
 
 constexpr int kThrown = -1;
 
@@ -49,11 +42,37 @@ const quern_aggregate_function& FunctionOf(const void* user) {
   return *static_cast<const quern_aggregate_function*>(user);
 }
 
+quern_column HostColumn(const QuernColumn& column) {
+  quern_column shown = {};
+  shown.validity = column.validity;
+  shown.values = column.values;
+  shown.offsets = column.offsets;
+  shown.buffers = column.buffers;
+  shown.bit_offset = column.bit_offset;
+  return shown;
+}
+
+// The columns of one call as the host knows them.
+struct HostColumns {
+  explicit HostColumns(std::span<const QuernColumn> given) {
+    columns.reserve(given.size());
+    dictionaries.reserve(given.size());  // they must not move
+    for (const QuernColumn& column : given) {
+      columns.push_back(HostColumn(column));
+      if (column.dictionary != nullptr)
+        columns.back().dictionary = &dictionaries.emplace_back(HostColumn(*column.dictionary));
+    }
+  }
+  std::vector<quern_column> columns, dictionaries;
+};
+
 int Update(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
            uint64_t n) {
   const quern_aggregate_function& function = FunctionOf(user);
-  const auto* host_columns = reinterpret_cast<const quern_column*>(columns);
-  return WithoutExceptions([&] { return function.update(function.user, host_columns, num_columns, rows, states, n); });
+  return WithoutExceptions([&] {
+    const HostColumns shown({columns, num_columns});
+    return function.update(function.user, shown.columns.data(), num_columns, rows, states, n);
+  });
 }
 
 int Merge(void* user, void* const* into, const void* const* from, uint64_t n) {

@@ -28,8 +28,8 @@
 #include <utility>
 
 #include "codegen/plan/plan.h"
+#include "hosts/c/host_batch.h"
 #include "hosts/c/quern.h"
-#include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
 #include "runtime/base/status.h"
 
@@ -74,7 +74,7 @@ absl::Status SetThreshold(quern_sort* sort, const quern_batch* keys) {
   const SortState& state = *sort->state;
   QUERN_RETURN_IF_ERROR(state.sink->CheckOpen("threshold"));
   QUERN_ASSIGN_OR_RETURN(const HostBatchView view,
-                         ViewOfHostBatch(*keys, state.input.types.keys, {}, "threshold", nullptr));
+                         ViewOfHostBatch(*keys, state.input.types.keys, {}, "threshold", {state.budget}));
   return state.sort()->SetThreshold(view.batch);
 }
 
@@ -142,7 +142,7 @@ absl::Status AddHostBatch(const SortState& state, const SinkInput& input, const 
   const BatchTypes& types = state.input.types;
   const bool copies = copy_bytes && state.keeps_strings;
   QUERN_ASSIGN_OR_RETURN(HostBatchView view,
-                         ViewOfHostBatch(batch, types.keys, types.payload, "input", copies ? state.budget : nullptr));
+                         ViewOfHostBatch(batch, types.keys, types.payload, "input", {state.budget, copies}));
   const std::shared_ptr<const void> needed_for_this_call = std::exchange(view.batch.owner, view.strings);
   return input.Append(view.batch);
 }

@@ -76,7 +76,7 @@ struct quern_sort {
 
   std::shared_ptr<quern::c_abi::SortState> state;
   quern::OutputBatch threshold;  // what quern_sort_get_threshold shows
-  std::vector<quern_result_column> threshold_columns;
+  std::vector<quern_column> threshold_columns;
 };
 
 struct quern_sort_appender : quern::c_abi::AppenderHandle<quern::c_abi::SortState> {
@@ -92,7 +92,7 @@ struct quern_sorted {
   std::shared_ptr<quern::c_abi::SortState> state;
   quern::SortReader reader;
   quern::OutputBatch output;
-  std::vector<quern_result_column> result_columns;
+  std::vector<quern_column> result_columns;
   quern::c_abi::ReadState read_state = quern::c_abi::ReadState::kRunning;
 };
 
@@ -110,7 +110,7 @@ struct quern_merge {
   quern::c_abi::RowInput input;
   std::unique_ptr<quern::RunMerger> merger;
   quern::OutputBatch output;
-  std::vector<quern_result_column> result_columns;
+  std::vector<quern_column> result_columns;
   quern::c_abi::ReadState read_state = quern::c_abi::ReadState::kRunning;
 };
 

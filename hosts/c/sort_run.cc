@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
+#include "hosts/c/host_batch.h"
 #include "hosts/c/morsels.h"
 #include "hosts/c/quern.h"
-#include "hosts/c/raw_batch.h"
 #include "hosts/c/sort_handles.h"
 #include "runtime/base/status.h"
 

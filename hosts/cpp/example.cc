@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "quern.hpp"
+#include "quern_v1.hpp"
 
 namespace {
 

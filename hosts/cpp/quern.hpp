@@ -5,33 +5,25 @@
 //     auto kernel = quern::Kernel::Compile("join.inner keys=i64 build=f64 probe=rowid");
 //     if (!kernel.ok()) return Fail(kernel.status().text());
 //     auto join = quern::Join::Create(*kernel);
-//     ...
-//     quern::Status status = join->Append(batch);          // quern_batch: pointers into the host's vectors
+//     auto build = join->Build();                          // one a thread
+//     quern::Status status = build->Append(batch);         // quern_batch: pointers into the host's vectors
+//     status = build->Finish();
 //     status = join->Finalise();
-//     auto prober = quern::Prober::Create(*join);
-//     status = prober->Input(probe_batch);
-//     while (true) {
-//       quern::Result<quern::Rows> rows = prober->Next();
+//     auto probe = join->Probe();                          // one a thread
+//     status = probe->Push(probe_batch);
+//     do {
+//       quern::Result<const quern_result*> rows = probe->Next();
 //       if (!rows.ok()) ..
-//       Use(rows->result);
-//       if (!rows->more) break;
-//     }
+//       Use(**rows);
+//     } while ((*rows)->state == QUERN_RESULT_MORE);
 //
-// An aggregation, with a kernel for "aggregate keys=i64 aggs=count_star,sum(f64)":
+// An aggregation, with a kernel for "aggregate keys=i64 aggs=count_star,sum(f64)", and a sort, with one for "sort
+// keys=f64:desc:out payload=rowid limit=100", differ in their ports:
 //
-//     auto aggregate = quern::Aggregate::Create(*kernel);
-//     quern::Status status = aggregate->Append(batch);
-//     status = aggregate->Finalise();
-//     auto groups = quern::Groups::Create(*aggregate);
-//     ... groups->Next() as above
-//
-// A sort, with a kernel for "sort keys=f64:desc:out payload=rowid limit=100":
-//
-//     auto sort = quern::Sort::Create(*kernel);
-//     quern::Status status = sort->Append(batch);
-//     status = sort->Finalise();
-//     auto sorted = quern::SortedRows::Create(*sort);
-//     ... sorted->Next() as above, in order; quern::Merge merges the output of several sorts
+//     auto aggregate = quern::Aggregate::Create(*kernel);     auto sort = quern::Sort::Create(*kernel);
+//     aggregate->Rows(), aggregate->States()                  sort->Rows(), sort->Threshold()
+//     aggregate->Finalise()                                   sort->Finalise()
+//     aggregate->Groups(), aggregate->GroupStates()           sort->Sorted()
 //
 // A filter, with a kernel for "filter utf8 = 'R' and i64 >= 3":
 //
@@ -39,10 +31,10 @@
 //     std::vector<uint32_t> rows(batch.num_rows);
 //     quern::Result<uint64_t> passed = filter->Select(batch, rows.data());     // rows[0] .. rows[*passed - 1]
 //
-// Batches, results and statistics are the C structs. Threads, ownership and costs are those that quern.h states, unless
-// this header says otherwise.
+// Batches, results, options and statistics are the C structs; those of options that a function takes may be left out.
+// Threads, ownership and costs are those that quern.h states, unless this header says otherwise.
 //
-// Everything is in the inline namespace quern::v1, so that its symbols differ from those of other major versions and
+// Everything is in the inline namespace quern::v2, so that its symbols differ from those of other major versions and
 // from the library's own, which use the same outer name and are never visible outside it.
 #ifndef QUERN_HPP_
 #define QUERN_HPP_
@@ -59,7 +51,7 @@
 #include "quern.h"
 
 namespace quern {
-inline namespace v1 {
+inline namespace v2 {
 
 // Success, or a code with one line of text. Must not be ignored.
 class [[nodiscard]] Status {
@@ -116,11 +108,17 @@ Result<Value> Answer(Function function, Arguments... arguments) {
   return value;
 }
 
-// The counters that a function of the ABI returns.
+// A struct of the ABI that carries its size.
+template <class Struct>
+Struct Sized(Struct value = {}) {
+  value.struct_size = sizeof(value);
+  return value;
+}
+
+// What a function of the ABI writes into such a struct.
 template <class Stats, class Function, class Handle>
 Stats StatsOf(Function get, const Handle* handle) {
-  Stats stats = {};
-  if constexpr (requires { stats.struct_size; }) stats.struct_size = sizeof(stats);
+  Stats stats = Sized<Stats>();
   get(handle, &stats);
   return stats;
 }
@@ -132,12 +130,6 @@ struct Destroy {
     kDestroy(handle);
   }
 };
-
-// The callback that passes results to a host's function object, whose address is the context.
-template <class OnResult>
-quern_on_result ResultCall() {
-  return [](void* callee, const quern_result* result) -> bool { return (*static_cast<OnResult*>(callee))(*result); };
-}
 
 }  // namespace internal
 
@@ -157,12 +149,6 @@ struct CompileOptions {
   uint64_t expected_rows = 0;
   uint64_t compile_after_rows = 0;
   bool swap_waits = false;
-};
-
-// Where the bytes of appended strings and binaries live.
-enum class StringBytes {
-  kStay,    // the host keeps them in place until the join or sort is gone
-  kCopied,  // the join or sort copies them
 };
 
 // A kernel for one spec on this machine. *Threads*: any number may share it.
@@ -234,551 +220,266 @@ inline Status SetProfileText(std::string_view text) {
   return internal::Call(quern_set_profile_text, text.data(), text.size());
 }
 
-// The positions of one side's columns in Arrow batches: child numbers of the struct schema, -1 for a rowid.
-struct ArrowSide {
+// The positions of a port's columns in Arrow batches: child numbers of the struct schema, -1 for a rowid. The spans
+// must be as long as the port's lists of columns.
+struct ArrowColumns {
   const ArrowSchema* schema = nullptr;
   std::span<const int32_t> keys;
   std::span<const int32_t> payload;
 };
 
-// Options of Join::Run, Aggregate::Run and Sort::Run. Zeros: as many threads as the machine has, 65536 rows.
-struct RunOptions {
-  uint32_t threads = 0;
-  uint64_t batch_rows = 0;  // the most rows of a result
+// Where the bytes of appended strings and binaries live.
+enum class StringBytes {
+  kStay,    // the host keeps them in place until the job and its outputs are gone
+  kCopied,  // the job copies them
 };
 
-// The build side of one join. *Threads*: one at a time until Finalise has returned, except for FinaliseShared and
-// appenders; after that only probers use it.
-class Join {
+// Adds batches to a job. *Threads*: one.
+class Input {
  public:
-  // *Units*: memory_limit in bytes, of table and results; 0: none.
-  static Result<Join> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
-    auto handle = internal::Answer<quern_join*>(quern_join_create, kernel.handle(), memory_limit);
-    if (!handle.ok()) return handle.status();
-    return Join(*handle);
-  }
-
-  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else must stay.
-  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
-    return internal::Call(quern_join_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
-  }
-
-  // Call both before the first Arrow batch. The spans must be as long as the spec's lists.
-  Status BindArrow(const ArrowSide& build, const ArrowSide& probe) {
-    return internal::Call(quern_join_bind_arrow, handle_.get(), build.schema, build.keys.data(), build.payload.data(),
-                          probe.schema, probe.keys.data(), probe.payload.data());
-  }
-
-  // *Ownership*: the caller releases `schema`.
-  Status ResultSchema(ArrowSchema* schema) const {
-    return internal::Call(quern_join_result_schema, handle_.get(), schema);
-  }
-
-  // *Ownership*: the array is moved in, also on error; `rows` is only read. *Cost*: see quern_join_append_arrow.
+  // *Ownership*: see quern_input_append; an array is moved in, also on error.
+  Status Append(const quern_batch& batch) { return internal::Call(quern_input_append, handle_.get(), &batch); }
   Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_join_append_arrow_rows, handle_.get(), batch, rows);
+    return internal::Call(quern_input_append_arrow, handle_.get(), batch, rows);
+  }
+  // Hands the rows over. Destroying an input that has not finished drops its rows.
+  Status Finish() { return internal::Call(quern_input_finish, handle_.get()); }
+  // The groups of an aggregation that this input has seen.
+  uint64_t NumGroups() const { return quern_input_num_groups(handle_.get()); }
+
+  quern_input* handle() const { return handle_.get(); }
+
+ private:
+  friend class Job;
+  explicit Input(quern_input* handle) : handle_(handle) {}
+  std::unique_ptr<quern_input, internal::Destroy<quern_input_destroy>> handle_;
+};
+
+// Returns rows of a job, which it keeps alive. *Threads*: one.
+class Output {
+ public:
+  // Starts a batch of the probe side. *Ownership*: vectors stay until a result's state is QUERN_RESULT_NEEDS_INPUT; an
+  // array is moved in, also on error.
+  Status Push(const quern_batch& batch) { return internal::Call(quern_output_push, handle_.get(), &batch); }
+  Status PushArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
+    return internal::Call(quern_output_push_arrow, handle_.get(), batch, rows);
   }
 
-  Status Finalise() { return internal::Call(quern_join_finalise, handle_.get()); }
+  // The next rows, valid until the next call.
+  Result<const quern_result*> Next() { return internal::Answer<const quern_result*>(quern_output_next, handle_.get()); }
+  // The same as an Arrow struct array. *Ownership*: the caller releases it; it may outlive all handles.
+  Result<const quern_result*> NextArrow(ArrowArray* rows) {
+    return internal::Answer<const quern_result*>(quern_output_next_arrow, handle_.get(), rows);
+  }
 
-  // The same, by all threads that call it. *Threads*: any number, when their appenders have finished.
-  Status FinaliseShared() { return internal::Call(quern_join_finalise_shared, handle_.get()); }
+  quern_output* handle() const { return handle_.get(); }
 
-  // Appends, finalises, probes and scans the unmatched build rows on threads of the library. `on_result` takes a const
-  // quern_result& and returns whether it wants more. Returns the number of rows. *Threads*: `on_result` is called from
-  // several at once. *Ownership*: as Append with StringBytes::kStay.
+ private:
+  friend class Job;
+  explicit Output(quern_output* handle) : handle_(handle) {}
+  std::unique_ptr<quern_output, internal::Destroy<quern_output_destroy>> handle_;
+};
+
+// One run of a kernel, whatever its operator; Join, Aggregate, Sort, Merge and Filter name its ports.
+class Job {
+ public:
+  static Result<Job> Create(const Kernel& kernel, const quern_job_options& options = {}) {
+    const quern_job_options given = internal::Sized(options);
+    auto handle = internal::Answer<quern_job*>(quern_job_create, kernel.handle(), &given);
+    if (!handle.ok()) return handle.status();
+    return Job(*handle);
+  }
+
+  // Call it before the port's first Arrow batch.
+  Status BindArrow(quern_port port, const ArrowColumns& columns) {
+    return internal::Call(quern_job_bind_arrow, handle_.get(), port, columns.schema, columns.keys.data(),
+                          columns.payload.data());
+  }
+  // *Ownership*: the caller releases `schema`.
+  Status ResultSchema(quern_port port, ArrowSchema* schema) const {
+    return internal::Call(quern_job_result_schema, static_cast<const quern_job*>(handle_.get()), port, schema);
+  }
+
+  Result<Input> NewInput(quern_port port, const quern_input_options& options = {}) {
+    const quern_input_options given = internal::Sized(options);
+    auto handle = internal::Answer<quern_input*>(quern_input_create, handle_.get(), port, &given);
+    if (!handle.ok()) return handle.status();
+    return Input(*handle);
+  }
+  Result<Output> NewOutput(quern_port port, const quern_output_options& options = {}) {
+    const quern_output_options given = internal::Sized(options);
+    auto handle = internal::Answer<quern_output*>(quern_output_create, handle_.get(), port, &given);
+    if (!handle.ok()) return handle.status();
+    return Output(*handle);
+  }
+
+  // One piece of the work between inputs and outputs; never waits. *Threads*: any number at once, as for Finalise.
+  Result<quern_work_state> Work() { return internal::Answer<quern_work_state>(quern_job_work, handle_.get()); }
+  // All of it; waits for other threads that take part.
+  Status Finalise() { return internal::Call(quern_job_finalise, handle_.get()); }
+  // *Threads*: any, at any time.
+  void Cancel() { quern_job_cancel(handle_.get()); }
+
+  // Adds all batches, does the work and takes all results, on threads of the library. `on_result` takes a const
+  // quern_result& and returns whether it wants more; it is called from several threads at once. Returns the number of
+  // rows. *Units*: options.on_result and options.context are not read.
   template <class OnResult>
-  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe,
-                       const RunOptions& options, OnResult&& on_result) {
-    const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
-    return RunWith(build, probe, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
+  Result<uint64_t> Run(std::span<const quern_run_input> inputs, const quern_run_options& options,
+                       OnResult&& on_result) {
+    using Callee = std::remove_reference_t<OnResult>;
+    quern_run_options given = internal::Sized(options);
+    given.on_result = [](void* callee, const quern_result* result) -> bool {
+      return (*static_cast<Callee*>(callee))(*result);
+    };
+    given.context = const_cast<void*>(static_cast<const void*>(&on_result));
+    return internal::Answer<uint64_t>(quern_job_run, handle_.get(), inputs.data(), inputs.size(), &given);
   }
-
   // The same without results: only their number is returned.
-  Result<uint64_t> Run(std::span<const quern_batch> build, std::span<const quern_batch> probe,
-                       const RunOptions& options = {}) {
-    return RunWith(build, probe, options, nullptr, nullptr);
+  Result<uint64_t> Run(std::span<const quern_run_input> inputs, const quern_run_options& options = {}) {
+    quern_run_options given = internal::Sized(options);
+    given.on_result = nullptr;
+    return internal::Answer<uint64_t>(quern_job_run, handle_.get(), inputs.data(), inputs.size(), &given);
   }
 
-  // The table's layout: "unchained", "dense", .. Empty before finalise. *Ownership*: static text.
-  std::string_view Layout() const { return quern_join_layout(handle_.get()); }
+  quern_job_stats Stats() const { return internal::StatsOf<quern_job_stats>(quern_job_get_stats, handle_.get()); }
+  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_job_get_counters, handle_.get()); }
 
-  quern_join_stats Stats() const { return internal::StatsOf<quern_join_stats>(quern_join_get_stats, handle_.get()); }
-  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_join_get_counters, handle_.get()); }
+  quern_job* handle() const { return handle_.get(); }
 
-  quern_join* handle() const { return handle_.get(); }
+ protected:
+  explicit Job(quern_job* handle) : handle_(handle) {}
+
+  // A job of a class that derives from Job and names its ports.
+  template <class Named>
+  static Result<Named> CreateNamed(const Kernel& kernel, const quern_job_options& options) {
+    Result<Job> job = Create(kernel, options);
+    if (!job.ok()) return job.status();
+    return Named(*std::move(job));
+  }
 
  private:
-  explicit Join(quern_join* handle) : handle_(handle) {}
-
-  Result<uint64_t> RunWith(std::span<const quern_batch> build, std::span<const quern_batch> probe,
-                           const RunOptions& options, quern_on_result on_result, void* context) {
-    return internal::Answer<uint64_t>(quern_join_run, handle_.get(), build.data(), build.size(), probe.data(),
-                                      probe.size(), options.threads, options.batch_rows, on_result, context);
-  }
-
-  std::unique_ptr<quern_join, internal::Destroy<quern_join_destroy>> handle_;
+  std::unique_ptr<quern_job, internal::Destroy<quern_job_destroy>> handle_;
 };
 
-// Adds batches to a join from one thread, while other appenders do so from theirs. *Threads*: one.
-class Appender {
+class Join : public Job {
  public:
-  static Result<Appender> Create(const Join& join) {
-    auto handle = internal::Answer<quern_appender*>(quern_appender_create, join.handle());
-    if (!handle.ok()) return handle.status();
-    return Appender(*handle);
+  static Result<Join> Create(const Kernel& kernel, const quern_job_options& options = {}) {
+    return CreateNamed<Join>(kernel, options);
   }
+  explicit Join(Job job) : Job(std::move(job)) {}
 
-  // Like those of Join. A failure ends the work of all appenders of the join.
-  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
-    return internal::Call(quern_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
+  Result<Input> Build(StringBytes bytes = StringBytes::kStay) {
+    quern_input_options options = {};
+    options.copy_bytes = bytes == StringBytes::kCopied;
+    return NewInput(QUERN_PORT_BUILD, options);
   }
-  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_appender_append_arrow_rows, handle_.get(), batch, rows);
-  }
-
-  // Hands the rows over, before the join is finalised. Destroying an appender that has not finished drops its rows.
-  Status Finish() { return internal::Call(quern_appender_finish, handle_.get()); }
-
-  quern_appender* handle() const { return handle_.get(); }
-
- private:
-  explicit Appender(quern_appender* handle) : handle_(handle) {}
-  std::unique_ptr<quern_appender, internal::Destroy<quern_appender_destroy>> handle_;
-};
-
-// Rows of a result, valid until the next call on their prober or groups.
-struct Rows {
-  quern_result result = {};
-  bool more = false;  // whether to call again before the next input
-};
-
-// Probes a finalised join, which it keeps alive. *Threads*: one; any number of probers may share the join.
-class Prober {
- public:
   // batch_rows: the most rows of a result; 0: 65536.
-  static Result<Prober> Create(const Join& join, uint64_t batch_rows = 0) {
-    auto handle = internal::Answer<quern_prober*>(quern_prober_create, join.handle(), batch_rows);
-    if (!handle.ok()) return handle.status();
-    return Prober(*handle);
-  }
-
-  // Starts a batch. *Ownership*: vectors and selections must stay until Next has returned more = false; an array is
-  // moved in, also on error.
-  Status Input(const quern_batch& batch) { return internal::Call(quern_prober_input, handle_.get(), &batch); }
-  Status InputArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_prober_input_arrow_rows, handle_.get(), batch, rows);
-  }
-
-  // Starts the scan of unmatched build rows, when all probers have finished all inputs. Probers that call it share the
-  // rows.
-  Status InputUnmatched() { return internal::Call(quern_prober_input_unmatched, handle_.get()); }
-
-  Result<Rows> Next() {
-    Rows rows;
-    Status status = internal::Call(quern_prober_next, handle_.get(), &rows.result, &rows.more);
-    if (!status.ok()) return status;
-    return rows;
-  }
-
-  // The same as an Arrow struct array; returns `more`. *Ownership*: the caller releases `result`; it may outlive the
-  // prober and the join.
-  Result<bool> NextArrow(ArrowArray* result) {
-    return internal::Answer<bool>(quern_prober_next_arrow, handle_.get(), result);
-  }
+  Result<Output> Probe(uint64_t batch_rows = 0) { return Reader(QUERN_PORT_PROBE, batch_rows); }
+  // When all probing is done: the build rows that come out on their own.
+  Result<Output> Unmatched(uint64_t batch_rows = 0) { return Reader(QUERN_PORT_UNMATCHED, batch_rows); }
 
  private:
-  explicit Prober(quern_prober* handle) : handle_(handle) {}
-  std::unique_ptr<quern_prober, internal::Destroy<quern_prober_destroy>> handle_;
+  Result<Output> Reader(quern_port port, uint64_t batch_rows) {
+    quern_output_options options = {};
+    options.batch_rows = batch_rows;
+    return NewOutput(port, options);
+  }
 };
 
-// The columns of an aggregation's output besides its keys.
-enum class GroupColumns {
-  kResults = QUERN_GROUP_RESULTS,
-  kStates = QUERN_GROUP_STATES,  // binary columns for AppendStates of another aggregation of the same spec
-};
-
-// One aggregation. *Threads*: one at a time until Finalise has returned, except for FinaliseShared and appenders; after
-// that only groups use it.
-class Aggregate {
+class Aggregate : public Job {
  public:
-  // *Units*: memory_limit in bytes, of tables and results; 0: none.
-  static Result<Aggregate> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
-    auto handle = internal::Answer<quern_aggregate*>(quern_aggregate_create, kernel.handle(), memory_limit);
-    if (!handle.ok()) return handle.status();
-    return Aggregate(*handle);
+  static Result<Aggregate> Create(const Kernel& kernel, const quern_job_options& options = {}) {
+    return CreateNamed<Aggregate>(kernel, options);
   }
+  explicit Aggregate(Job job) : Job(std::move(job)) {}
 
-  // Hints about the groups, before the first batch; a wrong hint costs speed, never correctness.
-  Status HintGroups(uint64_t expected_groups) {
-    return internal::Call(quern_aggregate_hint_groups, handle_.get(), expected_groups);
-  }
-  Status HintRange(uint32_t key, int64_t min, int64_t max) {
-    return internal::Call(quern_aggregate_hint_range, handle_.get(), key, min, max);
-  }
-
-  // Adds a batch of the host's own vectors. Nothing of it is kept.
-  Status Append(const quern_batch& batch) { return internal::Call(quern_aggregate_append, handle_.get(), &batch); }
-  // Adds the output of another aggregation of the same spec with GroupColumns::kStates.
-  Status AppendStates(const quern_batch& batch) {
-    return internal::Call(quern_aggregate_append_states, handle_.get(), &batch);
-  }
-
-  // Call it before the first Arrow batch; states need no binding. The spans must be as long as the spec's lists.
-  Status BindArrow(const ArrowSide& input) {
-    return internal::Call(quern_aggregate_bind_arrow, handle_.get(), input.schema, input.keys.data(),
-                          input.payload.data());
-  }
-
-  // *Ownership*: the caller releases `schema`.
-  Status ResultSchema(ArrowSchema* schema, GroupColumns columns = GroupColumns::kResults) const {
-    return internal::Call(quern_aggregate_result_schema, handle_.get(), static_cast<quern_group_columns>(columns),
-                          schema);
-  }
-
-  // *Ownership*: the array is moved in, and released when they return. *Cost*: see quern_join_append_arrow.
-  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_aggregate_append_arrow_rows, handle_.get(), batch, rows);
-  }
-  Status AppendStatesArrow(ArrowArray* batch) {
-    return internal::Call(quern_aggregate_append_states_arrow, handle_.get(), batch);
-  }
-
-  Status Finalise() { return internal::Call(quern_aggregate_finalise, handle_.get()); }
-
-  // The same, by all threads that call it. *Threads*: any number, when their appenders have finished.
-  Status FinaliseShared() { return internal::Call(quern_aggregate_finalise_shared, handle_.get()); }
-
-  // Appends, finalises and reads on threads of the library. `on_result` takes a const quern_result& and returns whether
-  // it wants more. Returns the number of groups. *Threads*: `on_result` is called from several at once.
-  template <class OnResult>
-  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
-    const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
-    return RunWith(batches, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
-  }
-
-  // The same without results: only their number is returned.
-  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options = {}) {
-    return RunWith(batches, options, nullptr, nullptr);
-  }
-
-  // The table's layout: "single", "dense", .. Empty before finalise. *Ownership*: static text.
-  std::string_view Layout() const { return quern_aggregate_layout(handle_.get()); }
-
-  quern_aggregate_stats Stats() const {
-    return internal::StatsOf<quern_aggregate_stats>(quern_aggregate_get_stats, handle_.get());
-  }
-  quern_counters Counters() const {
-    return internal::StatsOf<quern_counters>(quern_aggregate_get_counters, handle_.get());
-  }
-
-  quern_aggregate* handle() const { return handle_.get(); }
-
- private:
-  explicit Aggregate(quern_aggregate* handle) : handle_(handle) {}
-
-  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result,
-                           void* context) {
-    return internal::Answer<uint64_t>(quern_aggregate_run, handle_.get(), batches.data(), batches.size(),
-                                      options.threads, options.batch_rows, on_result, context);
-  }
-
-  std::unique_ptr<quern_aggregate, internal::Destroy<quern_aggregate_destroy>> handle_;
+  Result<Input> Rows() { return NewInput(QUERN_PORT_ROWS); }
+  // Takes what GroupStates of another aggregation of the same spec returns.
+  Result<Input> States() { return NewInput(QUERN_PORT_STATES); }
+  Result<Output> Groups(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_ROWS, options); }
+  Result<Output> GroupStates(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_STATES, options); }
 };
 
-// Adds batches to an aggregation from one thread, while other appenders do so from theirs. *Threads*: one.
-class AggregateAppender {
+class Sort : public Job {
  public:
-  static Result<AggregateAppender> Create(const Aggregate& aggregate) {
-    auto handle = internal::Answer<quern_aggregate_appender*>(quern_aggregate_appender_create, aggregate.handle());
-    if (!handle.ok()) return handle.status();
-    return AggregateAppender(*handle);
+  static Result<Sort> Create(const Kernel& kernel, const quern_job_options& options = {}) {
+    return CreateNamed<Sort>(kernel, options);
   }
+  explicit Sort(Job job) : Job(std::move(job)) {}
 
-  // Like those of Aggregate. A failure ends the work of all appenders of the aggregation.
-  Status Append(const quern_batch& batch) {
-    return internal::Call(quern_aggregate_appender_append, handle_.get(), &batch);
+  Result<Input> Rows(StringBytes bytes = StringBytes::kStay) {
+    quern_input_options options = {};
+    options.copy_bytes = bytes == StringBytes::kCopied;
+    return NewInput(QUERN_PORT_ROWS, options);
   }
-  Status AppendStates(const quern_batch& batch) {
-    return internal::Call(quern_aggregate_appender_append_states, handle_.get(), &batch);
+  // Takes rows of keys; rows that come after such a row need not come out.
+  Result<Input> Threshold() { return NewInput(QUERN_PORT_THRESHOLD); }
+  // Each result is the threshold at that time, as one row of keys, or no row.
+  Result<Output> CurrentThreshold() { return NewOutput(QUERN_PORT_THRESHOLD); }
+  Result<Output> Sorted(uint64_t batch_rows = 0) {
+    quern_output_options options = {};
+    options.batch_rows = batch_rows;
+    return NewOutput(QUERN_PORT_ROWS, options);
   }
-  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_aggregate_appender_append_arrow_rows, handle_.get(), batch, rows);
-  }
-  Status AppendStatesArrow(ArrowArray* batch) {
-    return internal::Call(quern_aggregate_appender_append_states_arrow, handle_.get(), batch);
-  }
-
-  // Hands the groups over, before the aggregation is finalised. Destroying an appender that has not finished drops its
-  // rows.
-  Status Finish() { return internal::Call(quern_aggregate_appender_finish, handle_.get()); }
-
-  quern_aggregate_appender* handle() const { return handle_.get(); }
-
- private:
-  explicit AggregateAppender(quern_aggregate_appender* handle) : handle_(handle) {}
-  std::unique_ptr<quern_aggregate_appender, internal::Destroy<quern_aggregate_appender_destroy>> handle_;
 };
 
-// Options of Groups.
-struct GroupOptions {
-  GroupColumns columns = GroupColumns::kResults;
-  // Only one of so many partitions of the groups, by the hash of the key.
-  uint32_t partition = 0;
-  uint32_t num_partitions = 1;
-  uint64_t batch_rows = 0;  // the most rows of a result; 0: 65536
-};
-
-// Reads the groups of a finalised aggregation, which it keeps alive. *Threads*: one; any number of readers share the
-// groups, and each group comes out of one reader, once.
-class Groups {
- public:
-  static Result<Groups> Create(const Aggregate& aggregate, const GroupOptions& options = {}) {
-    auto handle = internal::Answer<quern_groups*>(quern_groups_create_partition, aggregate.handle(),
-                                                  static_cast<quern_group_columns>(options.columns), options.partition,
-                                                  options.num_partitions, options.batch_rows);
-    if (!handle.ok()) return handle.status();
-    return Groups(*handle);
-  }
-
-  Result<Rows> Next() {
-    Rows rows;
-    Status status = internal::Call(quern_groups_next, handle_.get(), &rows.result, &rows.more);
-    if (!status.ok()) return status;
-    return rows;
-  }
-
-  // The same as an Arrow struct array; returns `more`. *Ownership*: the caller releases `result`; it may outlive all
-  // handles.
-  Result<bool> NextArrow(ArrowArray* result) {
-    return internal::Answer<bool>(quern_groups_next_arrow, handle_.get(), result);
-  }
-
- private:
-  explicit Groups(quern_groups* handle) : handle_(handle) {}
-  std::unique_ptr<quern_groups, internal::Destroy<quern_groups_destroy>> handle_;
-};
-
-// One sort. *Threads*: one at a time until Finalise has returned, except for FinaliseShared, appenders and
-// SetThreshold; after that only readers use it.
-class Sort {
- public:
-  // *Units*: memory_limit in bytes, of rows and results; 0: none.
-  static Result<Sort> Create(const Kernel& kernel, uint64_t memory_limit = 0) {
-    auto handle = internal::Answer<quern_sort*>(quern_sort_create, kernel.handle(), memory_limit);
-    if (!handle.ok()) return handle.status();
-    return Sort(*handle);
-  }
-
-  // Adds a batch of the host's own vectors. *Ownership*: see StringBytes; nothing else must stay.
-  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
-    return internal::Call(quern_sort_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
-  }
-
-  // Call it before the first Arrow batch. The spans must be as long as the spec's lists.
-  Status BindArrow(const ArrowSide& input) {
-    return internal::Call(quern_sort_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
-  }
-
-  // *Ownership*: the caller releases `schema`.
-  Status ResultSchema(ArrowSchema* schema) const {
-    return internal::Call(quern_sort_result_schema, handle_.get(), schema);
-  }
-
-  // *Ownership*: the array is moved in, also on error. *Cost*: see quern_join_append_arrow.
-  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_sort_append_arrow_rows, handle_.get(), batch, rows);
-  }
-
-  // The keys, as one row, that later rows must precede (or equal) to come out under a limit; nothing while there is no
-  // such row yet. *Ownership*: valid until the next GetThreshold. *Threads*: one at a time, while appenders append.
-  Result<std::optional<quern_result>> GetThreshold() {
-    quern_result row = {};
-    bool exists = false;
-    Status status = internal::Call(quern_sort_get_threshold, handle_.get(), &row, &exists);
-    if (!status.ok()) return status;
-    return exists ? std::optional<quern_result>(row) : std::nullopt;
-  }
-  // Declares that rows after this row of keys need not come out. *Ownership*: nothing is kept. *Threads*: any.
-  Status SetThreshold(const quern_batch& keys) {
-    return internal::Call(quern_sort_set_threshold, handle_.get(), &keys);
-  }
-
-  Status Finalise() { return internal::Call(quern_sort_finalise, handle_.get()); }
-
-  // The same, by all threads that call it. *Threads*: any number, when their appenders have finished.
-  Status FinaliseShared() { return internal::Call(quern_sort_finalise_shared, handle_.get()); }
-
-  // Appends and finalises on threads of the library, then reads on this one: `on_result` takes a const quern_result&
-  // and returns whether it wants more; results come in order. Returns the number of rows. *Ownership*: as Append with
-  // StringBytes::kStay.
-  template <class OnResult>
-  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options, OnResult&& on_result) {
-    const quern_on_result call = internal::ResultCall<std::remove_reference_t<OnResult>>();
-    return RunWith(batches, options, call, const_cast<void*>(static_cast<const void*>(&on_result)));
-  }
-
-  // The same without reading: all rows remain for readers.
-  Result<uint64_t> Run(std::span<const quern_batch> batches, const RunOptions& options = {}) {
-    return RunWith(batches, options, nullptr, nullptr);
-  }
-
-  // How rows were sorted: "radix", "sorted", .. Empty before finalise. *Ownership*: static text.
-  std::string_view Method() const { return quern_sort_method(handle_.get()); }
-
-  quern_sort_stats Stats() const { return internal::StatsOf<quern_sort_stats>(quern_sort_get_stats, handle_.get()); }
-  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_sort_get_counters, handle_.get()); }
-
-  quern_sort* handle() const { return handle_.get(); }
-
- private:
-  explicit Sort(quern_sort* handle) : handle_(handle) {}
-
-  Result<uint64_t> RunWith(std::span<const quern_batch> batches, const RunOptions& options, quern_on_result on_result,
-                           void* context) {
-    return internal::Answer<uint64_t>(quern_sort_run, handle_.get(), batches.data(), batches.size(), options.threads,
-                                      options.batch_rows, on_result, context);
-  }
-
-  std::unique_ptr<quern_sort, internal::Destroy<quern_sort_destroy>> handle_;
-};
-
-// Adds batches to a sort from one thread, while other appenders do so from theirs. *Threads*: one.
-class SortAppender {
- public:
-  static Result<SortAppender> Create(const Sort& sort) {
-    auto handle = internal::Answer<quern_sort_appender*>(quern_sort_appender_create, sort.handle());
-    if (!handle.ok()) return handle.status();
-    return SortAppender(*handle);
-  }
-
-  // Like those of Sort. A failure ends the work of all appenders of the sort.
-  Status Append(const quern_batch& batch, StringBytes bytes = StringBytes::kStay) {
-    return internal::Call(quern_sort_appender_append, handle_.get(), &batch, bytes == StringBytes::kCopied);
-  }
-  Status AppendArrow(ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_sort_appender_append_arrow_rows, handle_.get(), batch, rows);
-  }
-
-  // Hands the rows over, before the sort is finalised. Destroying an appender that has not finished drops its rows.
-  Status Finish() { return internal::Call(quern_sort_appender_finish, handle_.get()); }
-
-  quern_sort_appender* handle() const { return handle_.get(); }
-
- private:
-  explicit SortAppender(quern_sort_appender* handle) : handle_(handle) {}
-  std::unique_ptr<quern_sort_appender, internal::Destroy<quern_sort_appender_destroy>> handle_;
-};
-
-// Rows of a sort, valid until the next call on their reader.
-struct PlacedRows : Rows {
-  uint64_t position = 0;  // the position of the first of them among all rows of the sort
-};
-// The same without the rows.
-struct Place {
-  bool more = false;
-  uint64_t position = 0;
-};
-
-// Reads the rows of a finalised sort, which it keeps alive. A single reader returns all of them in order; each of
-// several takes the next ones that no reader has taken. *Threads*: one.
-class SortedRows {
- public:
-  // batch_rows: the most rows of a result; 0: 65536.
-  static Result<SortedRows> Create(const Sort& sort, uint64_t batch_rows = 0) {
-    auto handle = internal::Answer<quern_sorted*>(quern_sorted_create, sort.handle(), batch_rows);
-    if (!handle.ok()) return handle.status();
-    return SortedRows(*handle);
-  }
-
-  Result<PlacedRows> Next() {
-    PlacedRows rows;
-    Status status = internal::Call(quern_sorted_next, handle_.get(), &rows.result, &rows.position, &rows.more);
-    if (!status.ok()) return status;
-    return rows;
-  }
-
-  // The same as an Arrow struct array. *Ownership*: the caller releases `result`; it may outlive all handles.
-  Result<Place> NextArrow(ArrowArray* result) {
-    Place place;
-    Status status = internal::Call(quern_sorted_next_arrow, handle_.get(), result, &place.position, &place.more);
-    if (!status.ok()) return status;
-    return place;
-  }
-
- private:
-  explicit SortedRows(quern_sorted* handle) : handle_(handle) {}
-  std::unique_ptr<quern_sorted, internal::Destroy<quern_sorted_destroy>> handle_;
-};
-
-// The next step of a merge.
-struct MergeStep {
-  quern_merge_state state = QUERN_MERGE_DONE;
-  uint32_t run = 0;  // the run that needs its next batch or its end, if the state is QUERN_MERGE_NEEDS_INPUT
-};
-// The same with the rows whose position is certain by then, valid until the next call on the merge.
-struct MergedRows : MergeStep {
-  quern_result result = {};
-};
-
-// Options of Merge.
-struct MergeOptions {
-  uint64_t memory_limit = 0;  // bytes; 0: none
-  uint64_t batch_rows = 0;    // the most rows of a result; 0: 65536
-};
-
-// Merges sorted runs, whose batches it requests. *Threads*: one at a time.
-class Merge {
+// Merges sorted runs. *Threads*: its inputs and output are used by one thread at a time.
+class Merge : public Job {
  public:
   // Takes a kernel of a sort without window functions. num_runs: 1 to 65536.
-  static Result<Merge> Create(const Kernel& kernel, uint32_t num_runs, const MergeOptions& options = {}) {
-    auto handle = internal::Answer<quern_merge*>(quern_merge_create, kernel.handle(), options.memory_limit, num_runs,
-                                                 options.batch_rows);
-    if (!handle.ok()) return handle.status();
-    return Merge(*handle);
+  static Result<Merge> Create(const Kernel& kernel, uint32_t num_runs, quern_job_options options = {}) {
+    options.num_runs = num_runs;
+    return CreateNamed<Merge>(kernel, options);
   }
+  explicit Merge(Job job) : Job(std::move(job)) {}
 
-  // Adds the next batch of a run, when it is requested or before the first Next. *Ownership*: vectors stay until the
-  // run is requested again; an array is moved in, also on error.
-  Status Input(uint32_t run, const quern_batch& batch) {
-    return internal::Call(quern_merge_input, handle_.get(), run, &batch);
+  Result<Input> RunInput(uint32_t run) {
+    quern_input_options options = {};
+    options.run = run;
+    return NewInput(QUERN_PORT_ROWS, options);
   }
-  Status InputArrow(uint32_t run, ArrowArray* batch, const quern_arrow_rows* rows = nullptr) {
-    return internal::Call(quern_merge_input_arrow_rows, handle_.get(), run, batch, rows);
+  Result<Output> Merged(uint64_t batch_rows = 0) {
+    quern_output_options options = {};
+    options.batch_rows = batch_rows;
+    return NewOutput(QUERN_PORT_ROWS, options);
   }
+};
 
-  // Ends a run, which has no further batch.
-  Status End(uint32_t run) { return internal::Call(quern_merge_end, handle_.get(), run); }
-
-  // Like those of Sort.
-  Status BindArrow(const ArrowSide& input) {
-    return internal::Call(quern_merge_bind_arrow, handle_.get(), input.schema, input.keys.data(), input.payload.data());
+// Finds the rows of a batch for which a condition is true. *Ownership*: nothing of a batch is kept; an array remains
+// the caller's. *Cost*: one pass over the columns. *Threads*: any number at once.
+class Filter : public Job {
+ public:
+  static Result<Filter> Create(const Kernel& kernel, const quern_job_options& options = {}) {
+    return CreateNamed<Filter>(kernel, options);
   }
-  Status ResultSchema(ArrowSchema* schema) const {
-    return internal::Call(quern_merge_result_schema, handle_.get(), schema);
-  }
+  explicit Filter(Job job) : Job(std::move(job)) {}
 
-  Result<MergedRows> Next() {
-    MergedRows rows;
-    Status status = internal::Call(quern_merge_next, handle_.get(), &rows.result, &rows.state, &rows.run);
-    if (!status.ok()) return status;
-    return rows;
-  }
+  // Writes the numbers of the rows that pass, in the order of the batch; the caller provides room for batch.num_rows of
+  // them. Returns how many pass, like the others.
+  Result<uint64_t> Select(const quern_batch& batch, uint32_t* rows) const { return Answer(batch, rows, nullptr); }
+  // Writes a bit for each row, bit 0 of byte 0 first, into (batch.num_rows + 7) / 8 bytes.
+  Result<uint64_t> Bitmap(const quern_batch& batch, uint8_t* bitmap) const { return Answer(batch, nullptr, bitmap); }
+  Result<uint64_t> Count(const quern_batch& batch) const { return Answer(batch, nullptr, nullptr); }
 
-  // The same as an Arrow struct array. *Ownership*: the caller releases `result`; it may outlive the merge.
-  Result<MergeStep> NextArrow(ArrowArray* result) {
-    MergeStep step;
-    Status status = internal::Call(quern_merge_next_arrow, handle_.get(), result, &step.state, &step.run);
-    if (!status.ok()) return status;
-    return step;
+  // The same for an Arrow array, or some of its rows.
+  Result<uint64_t> SelectArrow(const ArrowArray& batch, uint32_t* rows, const quern_arrow_rows* of = nullptr) const {
+    return AnswerArrow(batch, of, rows, nullptr);
   }
-
-  quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_merge_get_counters, handle_.get()); }
-  quern_merge* handle() const { return handle_.get(); }
+  Result<uint64_t> BitmapArrow(const ArrowArray& batch, uint8_t* bitmap, const quern_arrow_rows* of = nullptr) const {
+    return AnswerArrow(batch, of, nullptr, bitmap);
+  }
+  Result<uint64_t> CountArrow(const ArrowArray& batch, const quern_arrow_rows* of = nullptr) const {
+    return AnswerArrow(batch, of, nullptr, nullptr);
+  }
 
  private:
-  explicit Merge(quern_merge* handle) : handle_(handle) {}
-  std::unique_ptr<quern_merge, internal::Destroy<quern_merge_destroy>> handle_;
+  Result<uint64_t> Answer(const quern_batch& batch, uint32_t* rows, uint8_t* bitmap) const {
+    return internal::Answer<uint64_t>(quern_job_filter, handle(), &batch, rows, bitmap);
+  }
+  Result<uint64_t> AnswerArrow(const ArrowArray& batch, const quern_arrow_rows* of, uint32_t* rows,
+                               uint8_t* bitmap) const {
+    return internal::Answer<uint64_t>(quern_job_filter_arrow, handle(), &batch, of, rows, bitmap);
+  }
 };
 
 // Registers an aggregate function of the host, host.NAME in specs, for the life of the process. An exception of a
@@ -786,60 +487,6 @@ class Merge {
 inline Status RegisterAggregate(std::string_view name, const quern_aggregate_function& function) {
   return internal::Call(quern_register_aggregate, std::string(name).c_str(), &function);
 }
-
-// Finds the rows of a batch for which a condition is true. *Ownership*: nothing of a batch is kept; an array remains
-// the caller's. *Cost*: one pass over the columns. *Threads*: any number at once, except for BindArrow, which must be
-// called before the first Arrow batch. *Errors*: those of quern_filter_select.
-class Filter {
- public:
-  static Result<Filter> Create(const Kernel& kernel) {
-    auto handle = internal::Answer<quern_filter*>(quern_filter_create, kernel.handle());
-    if (!handle.ok()) return handle.status();
-    return Filter(*handle);
-  }
-
-  // Child numbers of the struct schema, one for each column that the condition mentions.
-  Status BindArrow(const ArrowSchema* input, std::span<const int32_t> columns) {
-    return internal::Call(quern_filter_bind_arrow, handle_.get(), input, columns.data());
-  }
-
-  // Writes the numbers of the rows that pass, in the order of the batch; the caller provides room for batch.num_rows of
-  // them. Returns how many pass.
-  Result<uint64_t> Select(const quern_batch& batch, uint32_t* rows) const {
-    return Counted(quern_filter_select, &batch, rows);
-  }
-  Result<uint64_t> SelectArrow(const ArrowArray& batch, uint32_t* rows) const {
-    return Counted(quern_filter_select_arrow, &batch, rows);
-  }
-
-  // Writes a bit for each row, bit 0 of byte 0 first; the caller provides room for (batch.num_rows + 7) / 8 bytes.
-  // Returns how many rows pass.
-  Result<uint64_t> Bitmap(const quern_batch& batch, uint8_t* bitmap) const {
-    return Counted(quern_filter_bitmap, &batch, bitmap);
-  }
-  Result<uint64_t> BitmapArrow(const ArrowArray& batch, uint8_t* bitmap) const {
-    return Counted(quern_filter_bitmap_arrow, &batch, bitmap);
-  }
-
-  // Returns how many rows pass.
-  Result<uint64_t> Count(const quern_batch& batch) const { return Counted(quern_filter_count, &batch); }
-  Result<uint64_t> CountArrow(const ArrowArray& batch) const { return Counted(quern_filter_count_arrow, &batch); }
-
-  quern_counters Counters() const {
-    return internal::StatsOf<quern_counters>(quern_filter_get_counters, handle_.get());
-  }
-  quern_filter* handle() const { return handle_.get(); }
-
- private:
-  explicit Filter(quern_filter* handle) : handle_(handle) {}
-
-  template <class Function, class... Arguments>
-  Result<uint64_t> Counted(Function function, Arguments... arguments) const {
-    return internal::Answer<uint64_t>(function, handle_.get(), arguments...);
-  }
-
-  std::unique_ptr<quern_filter, internal::Destroy<quern_filter_destroy>> handle_;
-};
 
 // Selects whose thread compiles in the background.
 enum class CompileThread { kOwn = QUERN_COMPILE_THREAD_OWN, kHost = QUERN_COMPILE_THREAD_HOST };
@@ -854,7 +501,7 @@ inline Result<bool> CompileWork(uint32_t timeout_ms) {
   return worked;
 }
 
-}  // namespace v1
+}  // namespace v2
 }  // namespace quern
 
 #endif  // QUERN_HPP_

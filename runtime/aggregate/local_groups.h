@@ -35,6 +35,7 @@ class LocalGroups final : public LocalState {
   absl::Status PartitionRows();
 
   uint64_t num_rows() const { return num_rows_; }
+  uint64_t num_groups() const override { return table_ == nullptr ? 0 : table_->num_groups(); }
   // The total number of groups, estimated from the rows so far.
   uint64_t expected_groups() const { return expected_groups_; }
   GroupTable* table() { return table_.get(); }

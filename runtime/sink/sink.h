@@ -56,6 +56,9 @@ class LocalState {
   // first_row_id: the row id of the batch's row 0. *Errors*: any; a part of the batch may then have been added.
   virtual absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) = 0;
 
+  // Of an aggregation: the groups so far.
+  virtual uint64_t num_groups() const { return 0; }
+
   CounterBlock* counters() { return &counters_; }
 
  protected:
@@ -182,6 +185,8 @@ class Appender {
   // Hands the rows to the sink. An appender that is destroyed without Finish discards its rows. *Errors*:
   // FailedPrecondition after finalise.
   absl::Status Finish();
+  // As LocalState::num_groups; 0 after Finish.
+  uint64_t num_groups() const { return local_ == nullptr ? 0 : local_->num_groups(); }
 
  private:
   std::shared_ptr<Sink> sink_;

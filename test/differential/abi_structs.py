@@ -14,22 +14,20 @@ class Column(ctypes.Structure):
 
 Column._fields_ = [("validity", ctypes.c_void_p), ("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p),
                    ("buffers", ctypes.c_void_p), ("dictionary", ctypes.POINTER(Column)),
-                   ("bit_offset", ctypes.c_uint64)]
+                   ("bit_offset", ctypes.c_uint64), ("selection", ctypes.c_void_p), ("flags", ctypes.c_uint32),
+                   ("value_bytes", ctypes.c_uint32), ("num_bytes", ctypes.c_uint64), ("null_count", ctypes.c_uint64),
+                   ("reserved", ctypes.c_uint64)]
 
 
 class Batch(ctypes.Structure):
     _fields_ = [("keys", ctypes.POINTER(Column)), ("payload", ctypes.POINTER(Column)), ("selection", ctypes.c_void_p),
-                ("num_rows", ctypes.c_uint64), ("first_row_id", ctypes.c_uint64)]
-
-
-class ResultColumn(ctypes.Structure):
-    _fields_ = [("validity", ctypes.c_void_p), ("values", ctypes.c_void_p), ("offsets", ctypes.c_void_p),
-                ("bytes", ctypes.c_void_p), ("num_bytes", ctypes.c_uint64), ("null_count", ctypes.c_uint64)]
+                ("num_rows", ctypes.c_uint64), ("first_row_id", ctypes.c_uint64), ("struct_size", ctypes.c_size_t)]
 
 
 class Result(ctypes.Structure):
     _fields_ = [("num_rows", ctypes.c_uint64), ("num_columns", ctypes.c_size_t),
-                ("columns", ctypes.POINTER(ResultColumn))]
+                ("columns", ctypes.POINTER(Column)), ("state", ctypes.c_int), ("run", ctypes.c_uint32),
+                ("position", ctypes.c_uint64)]
 
 
 class JoinStats(ctypes.Structure):

@@ -20,7 +20,7 @@ import abi_structs
 import quern_abi
 from random_data import STRING_TYPES
 
-_COLUMN_WORDS, _BATCH_WORDS, _ROWS_WORDS, _RESULT_BYTES = 6, 5, 4, 48
+_COLUMN_WORDS, _BATCH_WORDS, _ROWS_WORDS = 11, 6, 4
 
 
 def _untyped(argument):
@@ -44,7 +44,7 @@ class Calls:
         self._error_at = ctypes.addressof(self._error)
         self._out = (ctypes.c_uint64 * 8)()
         self.out_at = ctypes.addressof(self._out)
-        self.more_at, self.position_at = self.out_at + 24, self.out_at + 32
+        self.more_at, self.position_at = self.out_at + 40, self.out_at + 48
 
     def _add(self, name, result, arguments):
         function = getattr(self._library, name)
@@ -74,7 +74,7 @@ class Calls:
         """One result of a reader into the collector; answers whether there are more."""
         self(name, reader, self.out_at, *between, self.more_at)
         collector.take(self._out[0], self._out[1], self._out[2])
-        return self._out[3] & 0xFF
+        return self._out[5] & 0xFF
 
 
     def move_states(self, groups, aggregate):
@@ -82,7 +82,7 @@ class Calls:
         array = abi_structs.ArrowArray()
         address = ctypes.addressof(array)
         self("quern_groups_next_arrow", groups, address, self.more_at)
-        more = self._out[3] & 0xFF
+        more = self._out[5] & 0xFF
         self("quern_aggregate_append_states_arrow", aggregate, address)
         return more
 
@@ -132,7 +132,7 @@ class Batches:
             selection = 0 if cut.selection is None else cut.selection.ctypes.data
             num_rows = cut.end - cut.first if cut.selection is None else len(cut.selection)
             batches[number] = (self._address(self._keys, keys, number), self._address(self._payload, payload, number),
-                               selection, num_rows, cut.first)
+                               selection, num_rows, cut.first, 0)
             rows[number] = (8 * _ROWS_WORDS, selection, num_rows, cut.first)
         self._batches, self._rows = batches, rows
         self.at, self.rows_at = batches.ctypes.data, rows.ctypes.data
@@ -284,7 +284,7 @@ class Collector:
         self.columns = [_Chunks(column_type) for column_type in types]
         self.counts, self.sets, self.errors = [], [], {}
         self.rows_of_set = {}
-        self._unpack = struct.Struct(f"{6 * len(types)}Q").unpack
+        self._unpack = struct.Struct(f"{_COLUMN_WORDS * len(types)}Q").unpack
         self._set = self._in_set = 0
 
     def begin(self, number):
@@ -304,9 +304,11 @@ class Collector:
             return
         if num_columns != len(self.columns):
             raise quern_abi.ContractError(f"a result has {num_columns} columns; the spec has {len(self.columns)}")
-        words = self._unpack(ctypes.string_at(columns_at, _RESULT_BYTES * num_columns))
+        words = self._unpack(ctypes.string_at(columns_at, 8 * _COLUMN_WORDS * num_columns))
         for number, column in enumerate(self.columns):
-            validity, values, offsets, data, num_bytes, _ = words[6 * number:6 * number + 6]
+            first = _COLUMN_WORDS * number
+            (validity, values, offsets, buffers), num_bytes = words[first:first + 4], words[first + 8]
+            data = ctypes.c_void_p.from_address(buffers).value if buffers else None
             column.take(num_rows, validity, values, offsets, data, num_bytes)
         self.counts.append(num_rows)
         self.sets.append(self._set)

@@ -24,13 +24,14 @@ def _string_at(address, num_bytes):
 
 
 def result_array(column, column_type, num_rows):
-    """A quern_result_column, copied."""
+    """A quern_column, copied."""
     if not column_type.nullable and column.validity:
         raise Mismatch("a result column that the spec calls not nullable has a validity bitmap")
     validity = pa.py_buffer(_string_at(column.validity, (num_rows + 7) // 8)) if column.validity else None
     bits_type = column_type.bits_arrow()
     if column_type.name.endswith("_view"):
-        buffers = [_string_at(column.values, 16 * num_rows), _string_at(column.bytes, column.num_bytes)]
+        data = ctypes.c_void_p.from_address(column.buffers).value
+        buffers = [_string_at(column.values, 16 * num_rows), _string_at(data, column.num_bytes)]
     elif column_type.name in STRING_TYPES:
         offset_bytes = 8 if column_type.name.startswith("large") else 4
         buffers = [_string_at(column.offsets, offset_bytes * (num_rows + 1)),

@@ -50,7 +50,7 @@ class BigTable {
     if (strings_) key.offsets = words_.offsets.data() + first;
     else key.values = numbers_.data() + first;
     values[0].values = values[1].values = values_.data() + first;
-    batches_.push_back({&key, values, nullptr, is_whole ? kNumRows : kBatchRows, first});
+    batches_.push_back({&key, values, nullptr, is_whole ? kNumRows : kBatchRows, first, 0});
   }
 
   bool strings_;

@@ -24,8 +24,8 @@ std::string RefusalOf(quern_status code, Function function, Handle handle, TestA
   return error.text;
 }
 
-inline quern_result_column AsResultColumn(const ArrowArray& child, char kind) {
-  quern_result_column column = {};
+inline quern_column AsResultColumn(const ArrowArray& child, char kind) {
+  quern_column column = {};
   column.validity = static_cast<const uint8_t*>(child.buffers[0]);
   column.values = child.buffers[kind == 's' ? 2 : 1];
   if (kind == 's') column.offsets = child.buffers[1];
@@ -36,14 +36,17 @@ inline quern_result_column AsResultColumn(const ArrowArray& child, char kind) {
 inline Lines TakeLines(ArrowArray* result, std::string_view kinds) {
   EXPECT_EQ(result->n_children, static_cast<int64_t>(kinds.size()));
   std::vector<ArrowArray> children;
-  std::vector<quern_result_column> columns;
+  std::vector<quern_column> columns;
   for (size_t i = 0; i < kinds.size(); ++i) {
     EXPECT_EQ(result->children[i]->length, result->length);
     children.push_back(*result->children[i]);
     result->children[i]->release = nullptr;
     columns.push_back(AsResultColumn(children[i], kinds[i]));
   }
-  const quern_result rows = {static_cast<uint64_t>(result->length), columns.size(), columns.data()};
+  quern_result rows = {};
+  rows.num_rows = static_cast<uint64_t>(result->length);
+  rows.num_columns = columns.size();
+  rows.columns = columns.data();
   result->release(result);
   EXPECT_EQ(result->release, nullptr);
   Lines lines;

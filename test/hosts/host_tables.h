@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "quern.hpp"
+#include "quern_v1.hpp"
 
 namespace quern_test {
 
@@ -136,24 +136,24 @@ inline bool BitAt(const void* bitmap, uint64_t i) {
 }
 
 template <class Offset>
-std::string StringAt(const quern_result_column& column, uint64_t row) {
+std::string StringAt(const quern_column& column, uint64_t row) {
   const auto begin = ElementAt<Offset>(column.offsets, row), end = ElementAt<Offset>(column.offsets, row + 1);
   return {static_cast<const char*>(column.values) + begin, static_cast<size_t>(end - begin)};
 }
 
-inline std::string ViewAt(const quern_result_column& column, uint64_t row) {
+inline std::string ViewAt(const quern_column& column, uint64_t row) {
   const char* view = static_cast<const char*>(column.values) + row * 16;
   const auto length = ElementAt<uint32_t>(view, 0);
   if (length <= 12) return {view + 4, length};
   EXPECT_EQ(ElementAt<uint32_t>(view, 2), 0u) << "results have one data buffer";
-  const std::string value(reinterpret_cast<const char*>(column.bytes) + ElementAt<uint32_t>(view, 3), length);
+  const std::string value(reinterpret_cast<const char*>(column.buffers[0]) + ElementAt<uint32_t>(view, 3), length);
   EXPECT_EQ(std::string(view + 4, 4), value.substr(0, 4));
   return value;
 }
 
 // What a result column holds: 'i' int32, 'l' int64, 'r' uint64, 'd' double, 'b' bool, 's' utf8 or binary, 'S'
 // large_utf8, 'v' utf8_view.
-inline std::string ValueText(const quern_result_column& column, char kind, uint64_t row) {
+inline std::string ValueText(const quern_column& column, char kind, uint64_t row) {
   if (column.validity != nullptr && !BitAt(column.validity, row)) return "null";
   switch (kind) {
     case 'i': return std::to_string(ElementAt<int32_t>(column.values, row));

@@ -146,11 +146,8 @@ TEST(Merges, OfWhatSortsGaveOutAreTheSortOfAll) {
     more[rows->run] = next->more;
     Table batch = {{}, {}, next->result.num_rows};
     for (size_t i = 0; i < 4; ++i) {
-      quern_column column = {};
-      column.validity = next->result.columns[i].validity;
-      column.values = next->result.columns[i].values;
-      column.offsets = next->result.columns[i].offsets;
-      bytes[rows->run] = next->result.columns[i].bytes;
+      quern_column column = next->result.columns[i];
+      bytes[rows->run] = column.buffers == nullptr ? nullptr : column.buffers[0];
       column.buffers = &bytes[rows->run];
       (i < 3 ? batch.keys : batch.payload).push_back(column);
     }

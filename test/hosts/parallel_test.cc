@@ -33,7 +33,7 @@ struct Totals {
     for (uint64_t row = 0; row < result.num_rows; ++row) {
       uint64_t hash = 0;
       for (size_t i = 0; i < result.num_columns; ++i) {
-        const quern_result_column& column = result.columns[i];
+        const quern_column& column = result.columns[i];
         const bool valid = column.validity == nullptr || BitAt(column.validity, row);
         hash = (hash + (valid ? ElementAt<uint64_t>(column.values, row) + 2 : 1)) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 32;
@@ -64,7 +64,7 @@ class BigTable {
     columns_.resize(kNumRows / kBatchRows);
     for (size_t i = 0; i < columns_.size(); ++i) AddBatch(i);
     whole_key_ = strings_ ? words_.column() : ColumnOf(numbers_);
-    whole_ = {&whole_key_, &kRowIds, nullptr, kNumRows, 0};
+    whole_ = {&whole_key_, &kRowIds, nullptr, kNumRows, 0, 0};
   }
   BigTable(const BigTable&) = delete;
   BigTable& operator=(const BigTable&) = delete;
@@ -81,7 +81,7 @@ class BigTable {
     } else {
       key.values = numbers_.data() + i * kBatchRows;
     }
-    batches_.push_back({&key, &kRowIds, nullptr, kBatchRows, i * kBatchRows});
+    batches_.push_back({&key, &kRowIds, nullptr, kBatchRows, i * kBatchRows, 0});
   }
 
   bool strings_;

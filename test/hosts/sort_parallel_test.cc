@@ -43,7 +43,7 @@ class BigTable {
     *key = strings_ ? words_.column() : ColumnOf(numbers_);
     if (strings_) key->offsets = words_.offsets.data() + first;
     else key->values = numbers_.data() + first;
-    return {key, &row_ids_, nullptr, num_rows, first};
+    return {key, &row_ids_, nullptr, num_rows, first, 0};
   }
 
   bool strings_;

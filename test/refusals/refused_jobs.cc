@@ -65,7 +65,7 @@ struct Input {
     for (size_t i = 0; i < tables.size(); ++i) {
       for (const char kind : key_kinds) keys[i].push_back(tables[i].ColumnOf(kind));
       for (const char kind : payload_kinds) payload[i].push_back(tables[i].ColumnOf(kind));
-      batches[i] = {keys[i].data(), payload[i].data(), nullptr, rows_of_batch, i * rows_of_batch};
+      batches[i] = {keys[i].data(), payload[i].data(), nullptr, rows_of_batch, i * rows_of_batch, 0};
     }
   }
 };
@@ -109,7 +109,7 @@ uint64_t Mixed(uint64_t hash, const void* bytes, size_t size) {
 uint64_t HashOfRow(const quern_result& result, std::string_view kinds, uint64_t row) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < result.num_columns; ++i) {
-    const quern_result_column& column = result.columns[i];
+    const quern_column& column = result.columns[i];
     hash = Mixed(hash, &kinds[i], 1);
     if (column.validity != nullptr && !BitAt(column.validity, row)) continue;
     if (kinds[i] == 't') {

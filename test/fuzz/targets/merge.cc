@@ -106,7 +106,7 @@ class Checker {
       has_last_ = true;
     }
   }
-  static void CheckStrings(const quern_result_column& column, uint64_t num_rows) {
+  static void CheckStrings(const quern_column& column, uint64_t num_rows) {
     const auto* const offsets = static_cast<const int32_t*>(column.offsets);
     for (uint64_t row = 0; row < num_rows; ++row) Require(offsets[row] <= offsets[row + 1], "offsets of a result rise");
     uint32_t sum = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
-#include <quern.hpp>
+#include <quern_v1.hpp>
 
 int main() {
   const int64_t keys[] = {7, 8};

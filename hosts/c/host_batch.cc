@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a host's vectors to a BatchView. Usually only the column structs are copied, and the data stays where it is. Two
-// things have to be made anew.
+// From a host's vectors to a BatchView. Usually only the column structs are copied, and the data stays where it is.
+// Three things have to be made anew. First, columns that kernels cannot read as they are (plain_columns.h).
 //
-// First, null values in a dictionary. Kernels read only the validity of the indices, so the index of a null value
+// Second, null values in a dictionary. Kernels read only the validity of the indices, so the index of a null value
 // becomes null:
 //
 //     values    "a"  null  "b"            indices        0  1  2  1  2         as kernels see it   0  1  2  1  2
 //     validity   1    0     1             validity       1  1  0  1  1    ->   validity            1  0  0  0  1
 //
-// Second, copies of strings. A tuple of the table points to the bytes of a string longer than 12, so a host that reuses
+// Third, copies of strings. A tuple of the table points to the bytes of a string longer than 12, so a host that reuses
 // its vectors has them copied. Only rows that take part are copied, each once, in the order of their numbers, under
 // offsets (or views) of our own that live until the rows are stored:
 //
@@ -19,47 +19,20 @@
 // Slices move pointers instead: row r of a slice that begins at row 65536 of an int64 column is 8 * 65536 bytes
 // further, in a bitmap 65536 bits. The bytes of strings, the buffers of views and the values of dictionaries stay,
 // since offsets, views and indices lead to them.
-#include "hosts/c/raw_batch.h"
+#include "hosts/c/host_batch.h"
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <string>
 #include <utility>
 
+#include "hosts/c/column_memory.h"
+#include "hosts/c/plain_columns.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 
 namespace quern::c_abi {
 namespace {
-
-// Bytes of strings that outlive the batch, charged to the join's memory budget.
-class StringBytes {
- public:
-  explicit StringBytes(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
-  StringBytes(const StringBytes&) = delete;
-  StringBytes& operator=(const StringBytes&) = delete;
-  ~StringBytes() { budget_->Release(num_bytes_); }
-
-  absl::StatusOr<uint8_t*> Allocate(uint64_t num_bytes) {
-    QUERN_RETURN_IF_ERROR(budget_->Reserve(num_bytes));
-    num_bytes_ += num_bytes;
-    blocks_.push_back(std::make_unique_for_overwrite<uint8_t[]>(num_bytes));
-    return blocks_.back().get();
-  }
-
- private:
-  std::shared_ptr<MemoryBudget> budget_;
-  uint64_t num_bytes_ = 0;
-  std::vector<std::unique_ptr<uint8_t[]>> blocks_;
-};
-
-// What the columns of one view point to besides the host's memory. Deques, because elements must not move.
-struct Scratch {
-  std::deque<QuernColumn> dictionaries;
-  std::deque<std::vector<uint8_t>> arrays;  // bitmaps, offsets, views
-  std::deque<std::vector<const uint8_t*>> buffers;
-};
 
 QuernColumn SameColumn(const quern_column& column) {
   return {column.validity, column.values, column.offsets, column.buffers, nullptr, column.bit_offset};
@@ -93,10 +66,14 @@ struct ColumnName {
   const ColumnType& type;
 };
 
+std::string TextOf(const ColumnName& name) {
+  return std::string(name.side) + " " + name.part + " " + std::to_string(name.number) + " (" + PrintType(name.type) +
+         ")";
+}
+
 absl::Status Missing(const char* what, const ColumnName& name) {
-  return InvalidArgument("column without " + std::string(what) + ": " + std::string(name.side) + " " + name.part + " " +
-                         std::to_string(name.number) + " (" + PrintType(name.type) +
-                         "); accepted: a pointer, unless no row needs it");
+  return InvalidArgument("column without " + std::string(what) + ": " + TextOf(name) +
+                         "; accepted: a pointer, unless no row needs it");
 }
 
 // The numbers in `rows`, each once, ascending.
@@ -113,13 +90,15 @@ std::vector<uint32_t> Distinct(const std::vector<uint32_t>& rows) {
 // Converts the columns of one batch, one after the other.
 class HostColumns {
  public:
-  HostColumns(const quern_batch& batch, const std::shared_ptr<MemoryBudget>& copy_to)
-      : batch_(batch), scratch_(std::make_shared<Scratch>()) {
-    if (copy_to) strings_ = std::make_shared<StringBytes>(copy_to);
-  }
+  HostColumns(const quern_batch& batch, const StringMemory& strings)
+      : batch_(batch), copies_strings_(strings.copy), memory_(strings.budget) {}
 
-  absl::StatusOr<QuernColumn> Convert(const quern_column& column, const ColumnType& type, const ColumnName& name) {
+  absl::StatusOr<QuernColumn> Convert(const quern_column& given, const ColumnType& type, const ColumnName& name) {
     if (type.id == TypeId::kRowId || batch_.num_rows == 0) return QuernColumn{};
+    quern_column column = given;
+    if (!IsPlain(given)) {
+      QUERN_ASSIGN_OR_RETURN(column, MakePlain(given, type, AllRows(), TextOf(name), &memory_));
+    }
     QuernColumn converted = SameColumn(column);
     // Where the spec has no nulls, kernels read no bitmap, but translating a dictionary's rows would.
     if (!type.nullable) converted.validity = nullptr;
@@ -131,8 +110,7 @@ class HostColumns {
     return converted;
   }
 
-  std::shared_ptr<const void> scratch() const { return scratch_; }
-  std::shared_ptr<const void> strings() const { return strings_; }
+  const ColumnMemory& memory() const { return memory_; }
 
  private:
   uint32_t RowAt(uint64_t i) const { return batch_.selection ? batch_.selection[i] : static_cast<uint32_t>(i); }
@@ -140,7 +118,13 @@ class HostColumns {
   // A column whose pointers are all set, and whose bytes stay where they are, is not read here.
   bool NeedsRows(const QuernColumn& values, const ColumnType& type) const {
     const Storage storage = RowOf(type.id).storage;
-    return !HasAllPointers(values, storage) || (strings_ && IsVariable(storage));
+    return !HasAllPointers(values, storage) || (copies_strings_ && IsVariable(storage));
+  }
+
+  std::vector<uint32_t> AllRows() const {
+    std::vector<uint32_t> rows(batch_.num_rows);
+    for (uint64_t i = 0; i < batch_.num_rows; ++i) rows[i] = RowAt(i);
+    return rows;
   }
 
   // The batch's rows that a kernel may read.
@@ -153,8 +137,6 @@ class HostColumns {
     return rows;
   }
 
-  uint8_t* NewArray(uint64_t num_bytes) { return scratch_->arrays.emplace_back(num_bytes).data(); }
-
   absl::Status ConvertDictionary(const quern_column& column, const ColumnType& type, const ColumnName& name,
                                  QuernColumn* indices);
   void FoldNulls(const QuernColumn& values, const ColumnType& type, QuernColumn* indices);
@@ -165,13 +147,17 @@ class HostColumns {
   absl::Status CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column);
 
   const quern_batch& batch_;
-  std::shared_ptr<Scratch> scratch_;
-  std::shared_ptr<StringBytes> strings_;
+  const bool copies_strings_;
+  ColumnMemory memory_;
 };
 
 absl::Status HostColumns::ConvertDictionary(const quern_column& column, const ColumnType& type, const ColumnName& name,
                                             QuernColumn* indices) {
   if (column.dictionary == nullptr) return Missing("dictionary", name);
+  if (!IsPlain(*column.dictionary)) {
+    return InvalidArgument("dictionary with selection, flags or value_bytes: " + TextOf(name) +
+                           "; accepted: plain values; the indices may have them");
+  }
   if (column.values == nullptr && !RowsWithValue(*indices, type).empty()) return Missing("indices", name);
   QuernColumn values = SameColumn(*column.dictionary);
   if (values.validity != nullptr && type.nullable && column.values != nullptr) FoldNulls(values, type, indices);
@@ -181,7 +167,7 @@ absl::Status HostColumns::ConvertDictionary(const quern_column& column, const Co
     for (uint32_t& row : rows) row = IndexAt(*indices, type.index, row);
     QUERN_RETURN_IF_ERROR(CompleteValues(type, rows, name, &values));
   }
-  indices->dictionary = &scratch_->dictionaries.emplace_back(values);
+  indices->dictionary = memory_.NewDictionary(values);
   return absl::OkStatus();
 }
 
@@ -190,7 +176,7 @@ void HostColumns::FoldNulls(const QuernColumn& values, const ColumnType& type, Q
   const std::vector<uint32_t> rows = RowsWithValue(*indices, type);
   uint32_t highest = 0;
   for (uint64_t i = 0; i < batch_.num_rows; ++i) highest = std::max(highest, RowAt(i));
-  uint8_t* validity = NewArray(highest / 8 + 1);
+  uint8_t* validity = memory_.NewArray(highest / 8 + 1);
   for (const uint32_t row : rows) {
     if (blocks::IsValid(&values, IndexAt(*indices, type.index, row))) blocks::SetBitTo(validity, row, true);
   }
@@ -216,7 +202,7 @@ absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vect
     }
     if (has_offsets) column->values = kNoBytes;
   }
-  if (!strings_ || !IsVariable(storage)) return absl::OkStatus();
+  if (!copies_strings_ || !IsVariable(storage)) return absl::OkStatus();
   const std::vector<uint32_t> distinct = Distinct(rows);
   if (storage == kView) return CopyViews(distinct, column);
   return storage == kVar32 ? CopyStrings<int32_t>(distinct, column) : CopyStrings<int64_t>(distinct, column);
@@ -231,8 +217,8 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernCo
   };
   uint64_t num_bytes = 0;
   for (const uint32_t row : rows) num_bytes += static_cast<uint64_t>(length_of(row));
-  QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, strings_->Allocate(num_bytes));
-  uint8_t* offsets = NewArray((uint64_t{rows.back()} + 2) * sizeof(Offset));
+  QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
+  uint8_t* offsets = memory_.NewArray((uint64_t{rows.back()} + 2) * sizeof(Offset));
   Offset end = 0;
   for (const uint32_t row : rows) {
     const auto length = static_cast<Offset>(length_of(row));
@@ -254,9 +240,9 @@ absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColu
     const uint64_t length = blocks::ViewReader::Read(column, row).length;
     if (length > kInlineStringBytes) num_bytes += length;
   }
-  QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, strings_->Allocate(num_bytes));
-  uint8_t* copies = NewArray((uint64_t{rows.back()} + 1) * sizeof(StringRef));
-  std::vector<const uint8_t*>& buffers = scratch_->buffers.emplace_back(1, bytes);
+  QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
+  uint8_t* copies = memory_.NewArray((uint64_t{rows.back()} + 1) * sizeof(StringRef));
+  std::vector<const uint8_t*>& buffers = memory_.NewBuffers(1, bytes);
   for (const uint32_t row : rows) {
     uint8_t* view = copies + uint64_t{row} * sizeof(StringRef);
     std::memcpy(view, static_cast<const uint8_t*>(column->values) + uint64_t{row} * sizeof(StringRef),
@@ -307,16 +293,36 @@ uint64_t OffsetBytes(const ColumnType& type) {
   return storage == kVar32 ? sizeof(int32_t) : sizeof(int64_t);
 }
 
+// The column from a row on; quern_column or QuernColumn.
+template <class Column>
+void MoveOn(const ColumnType& type, uint64_t first_row, uint64_t element_bytes, Column* column) {
+  column->values = MovedOn(column->values, first_row * element_bytes);
+  column->offsets = MovedOn(column->offsets, first_row * OffsetBytes(type));
+  column->bit_offset += first_row;
+}
+
 std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::vector<ColumnType>& types,
                                       uint64_t first_row) {
   std::vector<quern_column> moved(columns, columns + types.size());
   for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i].id == TypeId::kRowId) continue;
-    moved[i].values = MovedOn(columns[i].values, first_row * ElementBytes(types[i]));
-    moved[i].offsets = MovedOn(columns[i].offsets, first_row * OffsetBytes(types[i]));
-    moved[i].bit_offset += first_row;
+    quern_column& column = moved[i];
+    if (types[i].id == TypeId::kRowId || (column.flags & QUERN_COLUMN_CONSTANT) != 0) continue;
+    if (column.selection != nullptr) {
+      column.selection += first_row;
+      continue;
+    }
+    const uint64_t element_bytes = column.value_bytes != 0                    ? column.value_bytes
+                                   : (column.flags & QUERN_COLUMN_BYTES) != 0 ? 1
+                                                                              : ElementBytes(types[i]);
+    MoveOn(types[i], first_row, element_bytes, &column);
   }
   return moved;
+}
+
+void MoveColumns(const std::vector<ColumnType>& types, uint64_t first_row, std::vector<QuernColumn>* columns) {
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (types[i].id != TypeId::kRowId) MoveOn(types[i], first_row, ElementBytes(types[i]), &(*columns)[i]);
+  }
 }
 
 }  // namespace
@@ -324,6 +330,20 @@ std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::ve
 absl::Status CheckNumRows(uint64_t num_rows) {
   if (num_rows < kNullRow) return absl::OkStatus();
   return InvalidArgument("batch too large: " + std::to_string(num_rows) + " rows; accepted: below 4294967295");
+}
+
+BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
+                  uint64_t first_row, uint64_t num_rows) {
+  BatchView slice = batch;
+  slice.num_rows = num_rows;
+  if (batch.selection != nullptr) {
+    slice.selection = batch.selection + first_row;
+    return slice;
+  }
+  if (batch.first_row_id != kCountedRowIds) slice.first_row_id += first_row;
+  MoveColumns(keys, first_row, &slice.keys);
+  MoveColumns(payload, first_row, &slice.payload);
+  return slice;
 }
 
 BatchSlice::BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& keys,
@@ -347,9 +367,9 @@ BatchSlice::BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& 
 
 absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const std::vector<ColumnType>& keys,
                                               const std::vector<ColumnType>& payload, std::string_view side,
-                                              const std::shared_ptr<MemoryBudget>& copy_to) {
+                                              const StringMemory& strings) {
   QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
-  HostColumns converter(batch, copy_to);
+  HostColumns converter(batch, strings);
   HostBatchView view;
   const bool has_rows = batch.num_rows != 0;
   QUERN_RETURN_IF_ERROR(ConvertColumns(batch.keys, keys, side, "key", has_rows, &converter, &view.batch.keys));
@@ -358,8 +378,8 @@ absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const st
   view.batch.selection = batch.selection;
   view.batch.num_rows = batch.num_rows;
   view.batch.first_row_id = batch.first_row_id;
-  view.batch.owner = converter.scratch();
-  view.strings = converter.strings();
+  view.batch.owner = converter.memory().scratch_owner();
+  view.strings = converter.memory().strings_owner();
   return view;
 }
 

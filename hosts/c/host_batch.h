@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host's own vectors as the columns that kernels read. Internal.
-#ifndef QUERN_HOSTS_C_RAW_BATCH_H_
-#define QUERN_HOSTS_C_RAW_BATCH_H_
+#ifndef QUERN_HOSTS_C_HOST_BATCH_H_
+#define QUERN_HOSTS_C_HOST_BATCH_H_
 
 #include <memory>
 #include <string_view>
@@ -17,21 +17,30 @@ namespace quern::c_abi {
 
 struct HostBatchView {
   BatchView batch;                      // its owner holds what had to be made to read the columns
-  std::shared_ptr<const void> strings;  // the copied bytes, to which stored tuples point; null if none were requested
+  std::shared_ptr<const void> strings;  // the copied bytes, to which stored tuples point; null if there are none
+};
+
+// What to do with the bytes of strings.
+struct StringMemory {
+  std::shared_ptr<MemoryBudget> budget;  // pays for copies
+  bool copy = false;                     // copy those of all strings and binaries, so that the host's may go away
 };
 
 // The view of a host's batch.
-// copy_to: null, or the budget that pays for a copy of the bytes of all strings and binaries; nothing then points into
-// the host's memory once the rows are stored.
 // *Nulls*: those of a dictionary's values become nulls of its indices.
-// *Cost*: O(columns); with null values in a dictionary or copy_to O(highest row used) for those columns, and the bytes.
-// *Errors*: InvalidArgument for a missing pointer or too many rows, naming side and column; ResourceExhausted.
+// *Cost*: O(columns); O(highest row used), and the bytes, for columns with null values in a dictionary, columns that
+// are not plain, and copies. *Errors*: InvalidArgument for a missing pointer or too many rows, naming side and column;
+// ResourceExhausted.
 absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const std::vector<ColumnType>& keys,
                                               const std::vector<ColumnType>& payload, std::string_view side,
-                                              const std::shared_ptr<MemoryBudget>& copy_to);
+                                              const StringMemory& strings);
 
 // *Errors*: InvalidArgument for more rows than there are row numbers.
 absl::Status CheckNumRows(uint64_t num_rows);
+
+// Rows first_row .. first_row+num_rows-1 of a batch as a batch, with the same owner; nothing is copied.
+BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
+                  uint64_t first_row, uint64_t num_rows);
 
 // Some of a batch's rows as a batch of their own, for threads that share it. The columns are those of the batch,
 // advanced to the first row, so nothing is copied; with a selection the columns stay and the selection is advanced.
@@ -53,4 +62,4 @@ class BatchSlice {
 
 }  // namespace quern::c_abi
 
-#endif  // QUERN_HOSTS_C_RAW_BATCH_H_
+#endif  // QUERN_HOSTS_C_HOST_BATCH_H_

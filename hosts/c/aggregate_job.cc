@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aggregations as jobs:
+//
+//     ROWS, STATES ─> HashAggregate (a sink) ─ all work done ─> ROWS or STATES
+//
+// Nothing of a batch is kept. Both kinds of input take the same path; a spec `aggregate keys=utf8
+// aggs=sum(i64),count_star` accepts
+//
+//     ROWS      key utf8    payload i64               "a", 5   "b", 1   "a", 2
+//     STATES    key utf8    payload binary, binary    the output of an aggregation of the first two rows:
+//                                                     "a", {5}, {1}   "b", {1}, {1}
+//
+// What a format of the result says beyond the type comes from the arguments, since the spec does not have it. Example:
+// spec `aggregate keys=dictionary(i32,utf8) aggs=sum(decimal128),count(i64):filter`, with columns {qty: l, ok: b,
+// price: d:12,2, region: i -> u}:
+//
+//     results   {region: u, sum(decimal128): d:38,2, count(i64):filter: l}
+//     states    {region: u, sum(decimal128): z, count(i64):filter: z}
+//
+// A minimum of timestamps has the unit and zone of its column; a sum of decimals has their scale, and as many digits as
+// 128 bits hold.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "hosts/c/arrow_fields.h"
+#include "hosts/c/job.h"
+#include "runtime/aggregate/hash_aggregate.h"
+#include "runtime/base/status.h"
+#include "runtime/spec/aggregate_spec.h"
+#include "runtime/spec/spec_text.h"
+
+namespace quern::c_abi {
+namespace {
+
+// ---- formats of results ----
+
+std::string DecimalFormat(const std::string& scale) { return "d:38," + (scale.empty() ? "0" : scale); }
+
+// The format of a type whose unit, scale and zone are unknown: the first of those that column_types.def lists.
+std::string FirstFormat(const ColumnType& type) {
+  if (type.id == TypeId::kDecimal128) return DecimalFormat("");
+  if (type.id == TypeId::kTimestamp) return "tss:";
+  const std::string_view formats = RowOf(type.id).arrow;
+  return std::string(formats.substr(0, formats.find('|')));
+}
+
+// argument: the format of the aggregate's first column; empty if it has none.
+std::string FormatOfResult(const AggregateSpec& aggregate, const ColumnType& result, const std::string& argument) {
+  switch (RowOf(aggregate.function).result) {
+    case ResultRule::kSame: return argument;
+    case ResultRule::kSumOf:
+    case ResultRule::kAverageOf:
+    case ResultRule::kDecimal:
+      return result.id == TypeId::kDecimal128 ? DecimalFormat(UnitOf(argument)) : FirstFormat(result);
+    case ResultRule::kCount:
+    case ResultRule::kDouble:
+    case ResultRule::kOfHost: return FirstFormat(result);
+  }
+  return "";
+}
+
+// ---- hints ----
+
+absl::StatusOr<GroupHints> HintsOf(const quern_job_options& options, size_t num_keys) {
+  GroupHints hints;
+  hints.expected_groups = options.expected_groups;
+  if (options.num_key_ranges == 0) return hints;
+  if (options.key_ranges == nullptr) return MissingArgument("key_ranges");
+  hints.ranges.resize(num_keys);
+  for (size_t i = 0; i < options.num_key_ranges; ++i) {
+    const quern_key_range& range = options.key_ranges[i];
+    if (range.key >= num_keys) {
+      return InvalidArgument(
+          "key number out of range: " + std::to_string(range.key) + "; accepted: " +
+          (num_keys == 0 ? "none, since the spec has no keys" : "0 to " + std::to_string(num_keys - 1)));
+    }
+    hints.ranges[range.key] = {true, range.min, range.max};
+  }
+  return hints;
+}
+
+// ---- the job ----
+
+class GroupOutput final : public JobOutput {
+ public:
+  GroupOutput(const std::shared_ptr<HashAggregate>& aggregate, GroupColumns columns, std::vector<ColumnType> types,
+              const OutputOptions& options, std::shared_ptr<MemoryBudget> budget)
+      : JobOutput(std::move(types), ResultRows(options.batch_rows, aggregate->stats().num_groups), std::move(budget)),
+        reader_(aggregate, columns, options.partition, options.num_partitions) {}
+
+  absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
+    QUERN_ASSIGN_OR_RETURN(const bool more, reader_.Next(&rows));
+    return more ? QUERN_RESULT_MORE : QUERN_RESULT_DONE;
+  }
+
+ private:
+  GroupReader reader_;
+};
+
+constexpr const char* kPorts = "QUERN_PORT_ROWS or QUERN_PORT_STATES";
+
+class AggregateJob final : public SinkJob {
+ public:
+  AggregateJob(const CompiledKernel& compiled, const quern_job_options& options, const GroupHints& hints)
+      : SinkJob(compiled, options, "aggregation") {
+    SetSink(MakeHashAggregate(kernel, budget, hints));
+    PortColumns input = {QUERN_PORT_ROWS, "input", {}}, states = {QUERN_PORT_STATES, "states", {}, true};
+    for (const KeySpec& key : spec().keys) input.types.keys.push_back(key.type);
+    input.types.payload = AggregateInputTypes(spec().aggregates);
+    const std::vector<ColumnType> types = AggregateStateTypes(spec());
+    const auto num_keys = static_cast<ptrdiff_t>(spec().keys.size());
+    states.types.keys.assign(types.begin(), types.begin() + num_keys);
+    states.types.payload.assign(types.begin() + num_keys, types.end());
+    ports.push_back(std::move(input));
+    ports.push_back(std::move(states));
+  }
+
+  absl::StatusOr<std::unique_ptr<JobInput>> NewInput(quern_port port, const InputOptions& /*options*/) override {
+    if (FindPort(port) == nullptr) return NoSuchPort(port, kPorts);
+    return NewSinkInput(port == QUERN_PORT_ROWS ? RowKind::kInput : RowKind::kStates);
+  }
+
+  absl::StatusOr<std::unique_ptr<JobOutput>> NewOutput(quern_port port, const OutputOptions& options) override {
+    if (FindPort(port) == nullptr) return NoSuchPort(port, kPorts);
+    QUERN_RETURN_IF_ERROR(CheckDone());
+    const bool results = port == QUERN_PORT_ROWS;
+    return std::make_unique<GroupOutput>(aggregate(), results ? GroupColumns::kResults : GroupColumns::kStates,
+                                         results ? AggregateOutputTypes(spec()) : AggregateStateTypes(spec()), options,
+                                         budget);
+  }
+
+  Kept kept(quern_port /*port*/) const override { return Kept::kNothing; }
+  absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override;
+
+  void FillStats(quern_job_stats* stats) const override {
+    const AggregateStats& counted = aggregate()->stats();
+    stats->layout = sink->is_finalised() ? counted.layout : "";
+    stats->input_rows = counted.input_rows;
+    stats->num_rows = counted.num_groups;
+    stats->table_bytes = counted.table_bytes;
+    stats->num_growths = counted.num_growths;
+    stats->prefetch_distance = counted.prefetch_distance;
+  }
+  const char* prefetch_class() const override {
+    return sink->is_finalised() ? aggregate()->stats().prefetch_class : "";
+  }
+
+ private:
+  std::shared_ptr<HashAggregate> aggregate() const { return std::static_pointer_cast<HashAggregate>(sink); }
+};
+
+absl::StatusOr<std::vector<ResultField>> AggregateJob::ResultFields(quern_port port) const {
+  if (FindPort(port) == nullptr) return NoSuchPort(port, kPorts);
+  const PortBinding& binding = *FindPort(QUERN_PORT_ROWS)->binding;
+  const std::vector<ColumnType> types = AggregateOutputTypes(spec());
+  std::vector<ResultField> fields;
+  for (const BoundField& key : binding.keys) {
+    const ColumnType& type = types[fields.size()];
+    fields.push_back(FieldOf(key, type, "", type.nullable));
+  }
+  size_t column = 0;
+  for (const AggregateSpec& aggregate : spec().aggregates) {
+    const ColumnType& type = types[fields.size()];
+    const std::string argument = aggregate.arguments.empty() ? "" : binding.payload[column].format;
+    fields.push_back(port == QUERN_PORT_STATES
+                         ? ResultField{PrintItem(aggregate), "z", false}
+                         : ResultField{PrintItem(aggregate), FormatOfResult(aggregate, type, argument), type.nullable});
+    column += aggregate.arguments.size() + (aggregate.filtered ? 1 : 0);
+  }
+  return fields;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Job>> NewAggregateJob(const CompiledKernel& compiled, const quern_job_options& options) {
+  QUERN_ASSIGN_OR_RETURN(const GroupHints hints, HintsOf(options, compiled.kernel->plan.spec.keys.size()));
+  return std::make_shared<AggregateJob>(compiled, options, hints);
+}
+
+}  // namespace quern::c_abi

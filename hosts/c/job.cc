@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the jobs of all operators share: ports, the way of a batch to its operator, and the way of a result to the host.
+//
+//     quern_batch ── ViewOfHostBatch ──┐
+//     ArrowArray ── ImportArrow ───────┴─> BatchView ─> slices of a morsel ─> JobInput::Append, or JobOutput::Push
+//     JobOutput::Fill ─> OutputBatch ─> quern_result, or ArrowArray
+//
+// A large batch is added in slices of 65536 rows, so that a job can be stopped within it. When one of them fails after
+// others were added, rows are missing, and the job says so at every later call.
+#include "hosts/c/job.h"
+
+#include <algorithm>
+#include <string>
+
+#include "hosts/c/arrow_fields.h"
+#include "hosts/c/host_batch.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
+
+namespace quern::c_abi {
+namespace {
+
+constexpr const char* kPortNames[] = {"QUERN_PORT_ROWS",      "QUERN_PORT_BUILD",  "QUERN_PORT_PROBE",
+                                      "QUERN_PORT_UNMATCHED", "QUERN_PORT_STATES", "QUERN_PORT_THRESHOLD"};
+
+std::string PortText(const quern_port& port) {
+  const uint32_t number = NumberOf(port);
+  return number < std::size(kPortNames) ? kPortNames[number] : std::to_string(number);
+}
+
+MemoryAccount AccountOf(const quern_job_options& options) { return {options.reserve, options.release, options.host}; }
+
+// ---- inputs of sinks ----
+
+// The appender is made for the first batch: an input without rows costs nothing, and is no thread that takes part.
+class SinkJobInput final : public JobInput {
+ public:
+  SinkJobInput(std::shared_ptr<SinkJob> job, RowKind kind) : job_(std::move(job)), kind_(kind) {}
+  ~SinkJobInput() override { Close(); }
+
+  absl::Status CheckOpen(const char* call) const override {
+    QUERN_RETURN_IF_ERROR(job_->sink->CheckOpen(call));
+    if (!finished_) return absl::OkStatus();
+    return absl::FailedPreconditionError(std::string(call) +
+                                         " after finish: the rows were handed over; accepted: a new input");
+  }
+  absl::Status Append(const BatchView& batch) override {
+    if (!appender_) {
+      appender_.emplace(job_->sink);
+      ++job_->num_open_inputs;
+    }
+    return appender_->Append(batch, kind_);
+  }
+  absl::Status Finish() override {
+    QUERN_RETURN_IF_ERROR(CheckOpen("finish"));
+    if (appender_) QUERN_RETURN_IF_ERROR(appender_->Finish());
+    Close();
+    finished_ = true;
+    return absl::OkStatus();
+  }
+  void LoseRows() override { job_->sink->LoseRows(); }
+  uint64_t num_groups() const override { return appender_ ? appender_->num_groups() : 0; }
+
+ private:
+  void Close() {
+    if (appender_) --job_->num_open_inputs;
+    appender_.reset();
+  }
+
+  std::shared_ptr<SinkJob> job_;
+  std::optional<Appender> appender_;
+  const RowKind kind_;
+  bool finished_ = false;
+};
+
+// ---- batches ----
+
+// Ends the rest of a batch whose beginning has been added.
+absl::Status AfterSlice(const absl::Status& status, uint64_t first_row, JobInput* input) {
+  if (!status.ok() && first_row != 0) input->LoseRows();
+  return status;
+}
+
+absl::Status AppendSlice(quern_input* input, const quern_batch& batch) {
+  const BatchTypes& types = input->port->types;
+  const StringMemory strings = {input->job->budget, input->copies_strings};
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
+                         ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings));
+  const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
+  if (input->kept != Kept::kBatch) view.batch.owner = view.strings;
+  return input->input->Append(view.batch);
+}
+
+// ---- results ----
+
+quern_column ResultColumn(const QuernOutColumn& column, const ColumnType& type) {
+  const Storage storage = RowOf(type.id).storage;
+  quern_column result = {};
+  result.validity = column.validity;
+  result.values = storage == kVar32 || storage == kVar64 ? column.bytes : column.values;
+  result.offsets = column.offsets;
+  result.buffers = storage == kView ? &column.bytes : nullptr;
+  result.num_bytes = column.num_bytes;
+  result.null_count = column.null_count;
+  return result;
+}
+
+absl::Status EmptyRows(OutputBatch* rows) {
+  QUERN_RETURN_IF_ERROR(rows->Reset());
+  rows->set_num_rows(0);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// ---- jobs -----------------------------------------------------------------------------------------------------------
+
+Job::Job(const CompiledKernel& compiled, const quern_job_options& options, const char* job_name)
+    : name(job_name),
+      kernel(compiled.kernel),
+      cache(compiled.cache),
+      budget(std::make_shared<MemoryBudget>(options.memory_limit, AccountOf(options))),
+      stop(std::make_shared<StopFlag>(options.stop)) {}
+
+PortColumns* Job::FindPort(quern_port port) {
+  const auto found =
+      std::find_if(ports.begin(), ports.end(), [&](const PortColumns& columns) { return columns.port == port; });
+  return found == ports.end() ? nullptr : &*found;
+}
+
+absl::Status Job::NoSuchPort(quern_port port, const char* accepted) const {
+  return InvalidArgument("port that a " + std::string(name) + " does not have here: " + PortText(port) +
+                         "; accepted: " + accepted);
+}
+
+absl::StatusOr<std::unique_ptr<JobInput>> Job::NewInput(quern_port port, const InputOptions& /*options*/) {
+  return NoSuchPort(port, "none, as it has no inputs");
+}
+
+absl::StatusOr<std::unique_ptr<JobOutput>> Job::NewOutput(quern_port port, const OutputOptions& /*options*/) {
+  return NoSuchPort(port, "none, as it has no outputs");
+}
+
+absl::StatusOr<std::vector<ResultField>> Job::ResultFields(quern_port port) const {
+  return NoSuchPort(port, "none, as it has no outputs");
+}
+
+absl::Status JobOutput::Push(BatchView /*batch*/, const BatchTypes& /*rows_of*/) {
+  return InvalidArgument("batch for an output that takes none; accepted: an output of QUERN_PORT_PROBE");
+}
+
+// ---- jobs with a sink -----------------------------------------------------------------------------------------------
+
+std::unique_ptr<JobInput> SinkJob::NewSinkInput(RowKind kind) {
+  return std::make_unique<SinkJobInput>(std::static_pointer_cast<SinkJob>(shared_from_this()), kind);
+}
+
+absl::Status SinkJob::CheckInputs() const {
+  const int64_t num_open = num_open_inputs;
+  if (num_open == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError("work before all inputs have finished: " + std::to_string(num_open) +
+                                       " with rows; accepted: after quern_input_finish of each");
+}
+
+absl::StatusOr<WorkState> SinkJob::Work() {
+  QUERN_RETURN_IF_ERROR(CheckInputs());
+  return sink->Work();
+}
+
+absl::Status SinkJob::Finalise() {
+  QUERN_RETURN_IF_ERROR(CheckInputs());
+  return sink->Finalise();
+}
+
+absl::Status SinkJob::CheckDone() const {
+  if (sink->is_finalised()) return absl::OkStatus();
+  return absl::FailedPreconditionError("output before all work is done: the " + std::string(name) +
+                                       " still has work; accepted: after quern_job_finalise, or QUERN_WORK_DONE");
+}
+
+// ---- handles --------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<quern_input>> NewInput(const std::shared_ptr<Job>& job, quern_port port,
+                                                      const InputOptions& options) {
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<JobInput> made, job->NewInput(port, options));
+  const Kept kept = job->kept(port);
+  return std::make_unique<quern_input>(quern_input{.job = job,
+                                                   .port = job->FindPort(port),
+                                                   .kept = kept,
+                                                   .copies_strings = options.copy_bytes && kept == Kept::kStrings,
+                                                   .input = std::move(made)});
+}
+
+absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Job>& job, quern_port port,
+                                                        const OutputOptions& options) {
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<JobOutput> made, job->NewOutput(port, options));
+  PortColumns* const columns = port == QUERN_PORT_PROBE ? job->FindPort(port) : nullptr;
+  return std::make_unique<quern_output>(quern_output{.job = job, .port = columns, .output = std::move(made)});
+}
+
+absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch) {
+  if (input->kept == Kept::kBatch || batch.num_rows <= thresholds::kMorselRows) return AppendSlice(input, batch);
+  QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
+  const BatchTypes& types = input->port->types;
+  for (uint64_t row = 0; row < batch.num_rows; row += thresholds::kMorselRows) {
+    const uint64_t num_rows = std::min(thresholds::kMorselRows, batch.num_rows - row);
+    const BatchSlice slice(batch, types.keys, types.payload, row, num_rows);
+    QUERN_RETURN_IF_ERROR(AfterSlice(AppendSlice(input, slice.batch()), row, input->input.get()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PushHostBatch(quern_output* output, const quern_batch& batch) {
+  if (output->port == nullptr) return output->output->Push({}, {});
+  const BatchTypes& types = output->port->types;
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
+                         ViewOfHostBatch(batch, types.keys, types.payload, output->port->name, {output->job->budget}));
+  if (view.strings != nullptr) {  // the converted columns and their strings live as long as the batch is read
+    auto owners = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>>(
+        std::move(view.batch.owner), std::move(view.strings));
+    view.batch.owner = std::move(owners);
+  }
+  return output->output->Push(std::move(view.batch), types);
+}
+
+absl::Status NextRows(quern_output* handle) {
+  JobOutput& output = *handle->output;
+  QUERN_RETURN_IF_ERROR(handle->job->stop->Check());
+  output.result = {};
+  if (!output.state) {
+    return absl::FailedPreconditionError("result after a failure: rows are lost; accepted: " +
+                                         std::string(handle->port == nullptr ? "a new job" : "a new batch"));
+  }
+  if (*output.state == QUERN_RESULT_DONE) {
+    QUERN_RETURN_IF_ERROR(EmptyRows(&output.rows));
+    output.result.state = QUERN_RESULT_DONE;
+    return absl::OkStatus();
+  }
+  output.state.reset();
+  QUERN_ASSIGN_OR_RETURN(output.state, output.Fill(&output.result));
+  output.result.state = *output.state;
+  output.result.num_rows = output.rows.num_rows();
+  return absl::OkStatus();
+}
+
+absl::Status NextResult(quern_output* handle) {
+  QUERN_RETURN_IF_ERROR(NextRows(handle));
+  JobOutput& output = *handle->output;
+  output.columns.clear();
+  for (size_t i = 0; i < output.rows.num_columns(); ++i)
+    output.columns.push_back(ResultColumn(output.rows.column(i), output.rows.type(i)));
+  output.result.num_columns = output.columns.size();
+  output.result.columns = output.columns.empty() ? nullptr : output.columns.data();
+  return absl::OkStatus();
+}
+
+}  // namespace quern::c_abi

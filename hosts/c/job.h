@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// The objects behind quern_job, quern_input and quern_output. Internal: quern.h is the interface.
+//
+// What all operators share stands in job.cc (ports, batches, bindings), job_calls.cc (the functions of the ABI) and
+// job_run.cc (threads of the library). An operator supplies a Job with its inputs and outputs:
+//
+//     join_job.cc   aggregate_job.cc   sort_job.cc   merge_job.cc   filter_job.cc
+#ifndef QUERN_HOSTS_C_JOB_H_
+#define QUERN_HOSTS_C_JOB_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "codegen/operators.h"
+#include "hosts/c/boundary.h"
+#include "hosts/c/handles.h"
+#include "hosts/c/quern.h"
+#include "runtime/base/memory.h"
+#include "runtime/base/stop_flag.h"
+#include "runtime/filter/row_filter.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/rows/output_batch.h"
+#include "runtime/sink/sink.h"
+
+namespace quern::c_abi {
+
+// What a bound schema says of a column: its name, and the format of its values.
+struct BoundField {
+  std::string name;
+  std::string format;
+};
+
+// Where Arrow batches have the columns of a port.
+struct PortBinding {
+  ColumnBinding children;
+  std::vector<BoundField> keys, payload;
+};
+
+// The batches that enter by one port.
+struct PortColumns {
+  quern_port port;
+  const char* name;  // in errors: "build"
+  BatchTypes types;
+  bool by_position = false;  // Arrow arrays have the keys, then the payload, and need no binding
+  std::optional<PortBinding> binding = std::nullopt;
+};
+
+// What a job goes on reading of a batch after the call that handed it in.
+enum class Kept : uint8_t {
+  kNothing,
+  kStrings,  // the bytes of long strings
+  kBatch,    // all vectors
+};
+
+struct InputOptions {
+  uint32_t run = 0;
+  bool copy_bytes = false;
+};
+
+struct OutputOptions {
+  uint64_t batch_rows = kDefaultBatchRows;
+  uint32_t partition = 0;
+  uint32_t num_partitions = 1;
+};
+
+// *Threads*: one at a time.
+class JobInput {
+ public:
+  virtual ~JobInput() = default;
+  // *Errors*: FailedPrecondition where no row may be added; `call` is the name in the text.
+  virtual absl::Status CheckOpen(const char* call) const = 0;
+  virtual absl::Status Append(const BatchView& batch) = 0;
+  virtual absl::Status Finish() = 0;
+  // Marks the job as missing rows, after a part of a batch.
+  virtual void LoseRows() {}
+  virtual uint64_t num_groups() const { return 0; }
+};
+
+// *Threads*: one at a time.
+class JobOutput {
+ public:
+  JobOutput(std::vector<ColumnType> types, uint64_t batch_rows, std::shared_ptr<MemoryBudget> budget)
+      : rows(std::move(types), batch_rows, std::move(budget)) {}
+  virtual ~JobOutput() = default;
+
+  // Starts a batch, which `rows_of` describes. *Errors*: InvalidArgument for an output that takes none.
+  virtual absl::Status Push(BatchView batch, const BatchTypes& rows_of);
+  // Fills `rows` and the members run and position of `result`; returns its state.
+  virtual absl::StatusOr<quern_result_state> Fill(quern_result* result) = 0;
+
+  OutputBatch rows;
+  quern_result result = {};
+  std::vector<quern_column> columns;                            // of the result
+  std::optional<quern_result_state> state = QUERN_RESULT_MORE;  // of the last call; empty after a failure
+};
+
+// *Threads*: members are written before inputs and outputs exist, and only read from then on.
+class Job : public std::enable_shared_from_this<Job> {
+ public:
+  Job(const CompiledKernel& compiled, const quern_job_options& options, const char* job_name);
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+  virtual ~Job() = default;
+
+  // *Errors*: InvalidArgument for a port that has none.
+  virtual absl::StatusOr<std::unique_ptr<JobInput>> NewInput(quern_port port, const InputOptions& options);
+  virtual absl::StatusOr<std::unique_ptr<JobOutput>> NewOutput(quern_port port, const OutputOptions& options);
+
+  virtual absl::StatusOr<WorkState> Work() { return WorkState::kDone; }
+  virtual absl::Status Finalise() { return absl::OkStatus(); }
+
+  virtual Kept kept(quern_port /*port*/) const { return Kept::kBatch; }
+  // Called when a port has been bound. *Errors*: InvalidArgument for schemas that do not fit each other.
+  virtual absl::Status CheckBindings() const { return absl::OkStatus(); }
+  // The fields of an output's arrays; all ports are bound. *Errors*: InvalidArgument for a port without fields.
+  virtual absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const;
+  virtual void FillStats(quern_job_stats* /*stats*/) const {}
+  virtual Counters counters() const = 0;
+  virtual const char* prefetch_class() const { return "off"; }
+  virtual const RowFilter* filter() const { return nullptr; }
+
+  const KernelSpec& spec() const { return kernel->plan.spec; }
+  // Null where no batches enter by the port.
+  PortColumns* FindPort(quern_port port);
+  const PortColumns* FindPort(quern_port port) const { return const_cast<Job*>(this)->FindPort(port); }
+  absl::Status NoSuchPort(quern_port port, const char* accepted) const;
+
+  const char* const name;  // in errors: "join"
+  const std::shared_ptr<const Kernel> kernel;
+  const CacheOutcome cache;  // of the kernel, when the job was made
+  const std::shared_ptr<MemoryBudget> budget;
+  const std::shared_ptr<StopFlag> stop;
+  std::vector<PortColumns> ports;
+};
+
+// A job with a sink: joins, aggregations, sorts.
+class SinkJob : public Job {
+ public:
+  using Job::Job;
+
+  absl::StatusOr<WorkState> Work() override;
+  absl::Status Finalise() override;
+  Counters counters() const override { return sink->counters(); }
+
+  // The inputs that have rows and are neither finished nor destroyed.
+  std::atomic<int64_t> num_open_inputs{0};
+  std::shared_ptr<Sink> sink;
+
+ protected:
+  void SetSink(std::shared_ptr<Sink> made) {
+    sink = std::move(made);
+    sink->SetStopFlag(stop);
+  }
+  std::unique_ptr<JobInput> NewSinkInput(RowKind kind);
+  // *Errors*: FailedPrecondition before all work is done.
+  absl::Status CheckDone() const;
+
+ private:
+  absl::Status CheckInputs() const;
+};
+
+// ---- the operators' jobs; the kernel's operator has been checked ----
+
+absl::StatusOr<std::shared_ptr<Job>> NewJoinJob(const CompiledKernel& compiled, const quern_job_options& options);
+absl::StatusOr<std::shared_ptr<Job>> NewAggregateJob(const CompiledKernel& compiled, const quern_job_options& options);
+absl::StatusOr<std::shared_ptr<Job>> NewSortJob(const CompiledKernel& compiled, const quern_job_options& options);
+absl::StatusOr<std::shared_ptr<Job>> NewMergeJob(const CompiledKernel& compiled, const quern_job_options& options);
+absl::StatusOr<std::shared_ptr<Job>> NewFilterJob(const CompiledKernel& compiled, const quern_job_options& options);
+
+// ---- what they share ----
+
+// An output field of a column that comes out unchanged; a rowid is called `rowid`.
+ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable);
+
+// ---- calls on handles ----
+
+absl::StatusOr<std::unique_ptr<quern_input>> NewInput(const std::shared_ptr<Job>& job, quern_port port,
+                                                      const InputOptions& options);
+absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Job>& job, quern_port port,
+                                                        const OutputOptions& options);
+absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch);
+absl::Status PushHostBatch(quern_output* output, const quern_batch& batch);
+// Fills the output's rows; the members num_rows, state, run and position of its result are set.
+absl::Status NextRows(quern_output* output);
+// The same, with columns.
+absl::Status NextResult(quern_output* output);
+
+}  // namespace quern::c_abi
+
+struct quern_job {
+  std::shared_ptr<quern::c_abi::Job> job;
+};
+
+struct quern_input {
+  std::shared_ptr<quern::c_abi::Job> job;
+  quern::c_abi::PortColumns* port;
+  quern::c_abi::Kept kept;
+  bool copies_strings;
+  std::unique_ptr<quern::c_abi::JobInput> input;
+};
+
+struct quern_output {
+  std::shared_ptr<quern::c_abi::Job> job;
+  quern::c_abi::PortColumns* port;  // of the batches that it takes; null if it takes none
+  std::unique_ptr<quern::c_abi::JobOutput> output;
+};
+
+#endif  // QUERN_HOSTS_C_JOB_H_

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of the ABI about jobs, inputs and outputs. Each checks what a caller can get wrong, then does its work
+// inside Boundary. A handle is a small object; whatever it needs lives as long as the handle:
+//
+//     quern_kernel -> Kernel (machine code) <- Job (table, groups or rows; memory budget) <- quern_job
+//                                              Job                                        <- quern_input, ..
+//                                              Job                                        <- quern_output, ..
+//
+// A host may therefore destroy them in any order. Result columns belong to their output.
+//
+// A kernel identifies columns by position, a record batch by name and child number. The binding of a port maps one to
+// the other and is checked once, against the schema; every array is then checked by itself (arrow_import.h). Example:
+// spec `join.inner keys=i64 build=f64 probe=rowid`, build schema {price: g, id: l}, probe schema {order_id: l}:
+//
+//     BUILD   keys = {1}   payload = {0}        PROBE   keys = {0}   payload = {-1}
+//     result schema        {probe_rowid: L, price: g}
+//
+// Arrays are moved in at every outcome: the callee owns the content of the struct from the call on, as the interface
+// requires of consumers, so an error leaks nothing and frees nothing twice.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "hosts/c/arrow_fields.h"
+#include "hosts/c/host_batch.h"
+#include "hosts/c/job.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
+
+namespace quern::c_abi {
+namespace {
+
+// The sizes that the structs had in version 2.0.
+constexpr size_t kJobOptionsSize = sizeof(quern_job_options), kInputOptionsSize = sizeof(quern_input_options),
+                 kOutputOptionsSize = sizeof(quern_output_options), kBatchSize = sizeof(quern_batch);
+
+absl::StatusOr<quern_port> PortOf(const quern_port& port) {
+  const uint32_t number = NumberOf(port);
+  if (number <= QUERN_PORT_THRESHOLD) return port;
+  return InvalidArgument("unknown port: " + std::to_string(number) + "; accepted: 0 to " +
+                         std::to_string(QUERN_PORT_THRESHOLD));
+}
+
+absl::Status CheckBatch(const quern_batch* batch) {
+  if (batch == nullptr) return MissingArgument("batch");
+  if (batch->struct_size == 0) return absl::OkStatus();
+  return CheckStructSize(batch->struct_size, kBatchSize, kBatchSize, batch + 1);
+}
+
+// ---- jobs ----
+
+absl::StatusOr<std::shared_ptr<Job>> NewJob(const CompiledKernel& compiled, const quern_job_options& options) {
+  const Operator op = compiled.kernel->plan.spec.op;
+  if (options.num_runs != 0 && op != Operator::kSort) {
+    return InvalidArgument("num_runs for a kernel that does not sort: " + std::to_string(options.num_runs) +
+                           "; accepted: 0, or a kernel of sort");
+  }
+  if ((options.reserve == nullptr) != (options.release == nullptr))
+    return InvalidArgument("one of reserve and release; accepted: both, or neither");
+  switch (op) {
+    case Operator::kJoin: return NewJoinJob(compiled, options);
+    case Operator::kAggregate: return NewAggregateJob(compiled, options);
+    case Operator::kSort: return options.num_runs == 0 ? NewSortJob(compiled, options) : NewMergeJob(compiled, options);
+    case Operator::kFilter: return NewFilterJob(compiled, options);
+  }
+  return Internal("unknown operator");
+}
+
+absl::Status CreateJob(const quern_kernel* kernel, const quern_job_options* given, quern_job** job) {
+  if (job == nullptr) return MissingArgument("job");
+  *job = nullptr;
+  if (kernel == nullptr) return MissingArgument("kernel");
+  QUERN_ASSIGN_OR_RETURN(const quern_job_options options, ReadOptions(given, kJobOptionsSize));
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<Job> made, NewJob(kernel->compiled, options));
+  *job = new quern_job{std::move(made)};
+  return absl::OkStatus();
+}
+
+absl::Status Work(quern_job* job, quern_work_state* state) {
+  if (state == nullptr) return MissingArgument("state");
+  *state = QUERN_WORK_DONE;
+  if (job == nullptr) return MissingArgument("job");
+  QUERN_ASSIGN_OR_RETURN(const WorkState found, job->job->Work());
+  *state = found == WorkState::kMore ? QUERN_WORK_MORE : found == WorkState::kBusy ? QUERN_WORK_BUSY : QUERN_WORK_DONE;
+  return absl::OkStatus();
+}
+
+absl::Status FinaliseJob(quern_job* job) {
+  if (job == nullptr) return MissingArgument("job");
+  return job->job->Finalise();
+}
+
+// ---- Arrow schemas ----
+
+BoundField FieldAt(const ArrowSchema& schema, int child) {
+  if (child < 0) return {};  // a rowid
+  const ArrowSchema& field = *schema.children[child];
+  return {TextOf(field.name), ValueFormat(field)};
+}
+
+absl::Status BindArrow(quern_job* job, const quern_port& given, const ArrowSchema* schema, const int32_t* keys,
+                       const int32_t* payload) {
+  if (job == nullptr) return MissingArgument("job");
+  if (schema == nullptr) return MissingArgument("schema");
+  QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given));
+  PortColumns* const columns = job->job->FindPort(port);
+  if (columns == nullptr || columns->by_position) return job->job->NoSuchPort(port, "a port of batches with a binding");
+  if (columns->binding) {
+    return absl::FailedPreconditionError("Arrow columns bound twice: the port " + std::string(columns->name) +
+                                         " has a binding; accepted: a new job");
+  }
+  PortBinding binding;
+  const BatchTypes& types = columns->types;
+  QUERN_ASSIGN_OR_RETURN(binding.children.keys, ChildNumbers(keys, types.keys.size(), "keys"));
+  QUERN_ASSIGN_OR_RETURN(binding.children.payload, ChildNumbers(payload, types.payload.size(), "payload"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(*schema, binding.children, types.keys, types.payload, columns->name));
+  for (const int child : binding.children.keys) binding.keys.push_back(FieldAt(*schema, child));
+  for (const int child : binding.children.payload) binding.payload.push_back(FieldAt(*schema, child));
+  columns->binding = std::move(binding);
+  absl::Status status = job->job->CheckBindings();
+  if (!status.ok()) columns->binding.reset();
+  return status;
+}
+
+absl::Status CheckBound(const PortColumns& columns) {
+  if (columns.binding || columns.by_position) return absl::OkStatus();
+  return absl::FailedPreconditionError("Arrow columns not bound: the port " + std::string(columns.name) +
+                                       " has no binding; accepted: after quern_job_bind_arrow");
+}
+
+absl::Status ResultSchema(const quern_job* job, const quern_port& given, ArrowSchema* schema) {
+  if (schema == nullptr) return MissingArgument("schema");
+  *schema = {};
+  if (job == nullptr) return MissingArgument("job");
+  QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given));
+  for (const PortColumns& columns : job->job->ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
+  QUERN_ASSIGN_OR_RETURN(const std::vector<ResultField> fields, job->job->ResultFields(port));
+  return ExportFields(fields, schema);
+}
+
+// ---- Arrow arrays ----
+
+// States have no schema that describes them; at least their number must be right.
+absl::Status CheckNumColumns(const ArrowArray& batch, size_t wanted, const char* name) {
+  if (batch.release == nullptr || batch.n_children == static_cast<int64_t>(wanted)) return absl::OkStatus();
+  return InvalidArgument("wrong number of columns of " + std::string(name) + ": " + std::to_string(batch.n_children) +
+                         "; accepted: " + std::to_string(wanted));
+}
+
+ColumnBinding ByPosition(const BatchTypes& types) {
+  ColumnBinding binding;
+  for (size_t i = 0; i < types.keys.size(); ++i) binding.keys.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < types.payload.size(); ++i) binding.payload.push_back(static_cast<int>(types.keys.size() + i));
+  return binding;
+}
+
+// Takes the array over.
+absl::StatusOr<BatchView> ImportRows(const PortColumns& columns, ArrowArray* batch, const quern_arrow_rows* rows) {
+  QUERN_RETURN_IF_ERROR(CheckBound(columns));
+  const BatchTypes& types = columns.types;
+  if (columns.by_position)
+    QUERN_RETURN_IF_ERROR(CheckNumColumns(*batch, types.keys.size() + types.payload.size(), columns.name));
+  QUERN_ASSIGN_OR_RETURN(BatchView view,
+                         ImportArrow(batch, columns.by_position ? ByPosition(types) : columns.binding->children,
+                                     types.keys, types.payload));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
+  return view;
+}
+
+absl::Status AppendArrow(quern_input* input, ArrowArray* batch, const quern_arrow_rows* rows) {
+  if (batch == nullptr) return MissingArgument("batch");
+  const MovedInArray moved(batch);
+  if (input == nullptr) return MissingArgument("input");
+  QUERN_RETURN_IF_ERROR(input->input->CheckOpen("append"));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(*input->port, batch, rows));
+  const std::shared_ptr<const void> needed_for_this_call = view.owner;
+  if (input->kept == Kept::kNothing) view.owner = nullptr;
+  if (input->kept == Kept::kBatch || view.num_rows <= thresholds::kMorselRows) return input->input->Append(view);
+  const BatchTypes& types = input->port->types;
+  for (uint64_t row = 0; row < view.num_rows; row += thresholds::kMorselRows) {
+    const uint64_t num_rows = std::min(thresholds::kMorselRows, view.num_rows - row);
+    const absl::Status status = input->input->Append(SliceOf(view, types.keys, types.payload, row, num_rows));
+    if (status.ok()) continue;
+    if (row != 0) input->input->LoseRows();
+    return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PushArrow(quern_output* output, ArrowArray* batch, const quern_arrow_rows* rows) {
+  if (batch == nullptr) return MissingArgument("batch");
+  const MovedInArray moved(batch);
+  if (output == nullptr) return MissingArgument("output");
+  if (output->port == nullptr) return output->output->Push({}, {});
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(*output->port, batch, rows));
+  return output->output->Push(std::move(view), output->port->types);
+}
+
+// ---- inputs ----
+
+absl::Status CreateInput(quern_job* job, const quern_port& given_port, const quern_input_options* given,
+                         quern_input** input) {
+  if (input == nullptr) return MissingArgument("input");
+  *input = nullptr;
+  if (job == nullptr) return MissingArgument("job");
+  QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
+  QUERN_ASSIGN_OR_RETURN(const quern_input_options options, ReadOptions(given, kInputOptionsSize));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_input> made,
+                         NewInput(job->job, port, {options.run, options.copy_bytes}));
+  *input = made.release();
+  return absl::OkStatus();
+}
+
+absl::Status Append(quern_input* input, const quern_batch* batch) {
+  if (input == nullptr) return MissingArgument("input");
+  QUERN_RETURN_IF_ERROR(input->input->CheckOpen("append"));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch));
+  return AppendHostBatch(input, *batch);
+}
+
+absl::Status Finish(quern_input* input) {
+  if (input == nullptr) return MissingArgument("input");
+  return input->input->Finish();
+}
+
+// ---- outputs ----
+
+absl::StatusOr<OutputOptions> OptionsOf(const quern_output_options* given) {
+  QUERN_ASSIGN_OR_RETURN(const quern_output_options options, ReadOptions(given, kOutputOptionsSize));
+  QUERN_RETURN_IF_ERROR(CheckBatchRows(options.batch_rows));
+  OutputOptions read;
+  if (options.batch_rows != 0) read.batch_rows = options.batch_rows;
+  read.partition = options.partition;
+  read.num_partitions = std::max(options.num_partitions, 1u);
+  if (read.partition < read.num_partitions) return read;
+  return InvalidArgument("partition out of range: " + std::to_string(read.partition) + "; accepted: 0 to " +
+                         std::to_string(read.num_partitions - 1));
+}
+
+absl::Status CreateOutput(quern_job* job, const quern_port& given_port, const quern_output_options* given,
+                          quern_output** output) {
+  if (output == nullptr) return MissingArgument("output");
+  *output = nullptr;
+  if (job == nullptr) return MissingArgument("job");
+  QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
+  QUERN_ASSIGN_OR_RETURN(const OutputOptions options, OptionsOf(given));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_output> made, NewOutput(job->job, port, options));
+  *output = made.release();
+  return absl::OkStatus();
+}
+
+absl::Status Push(quern_output* output, const quern_batch* batch) {
+  if (output == nullptr) return MissingArgument("output");
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch));
+  return PushHostBatch(output, *batch);
+}
+
+absl::Status Next(quern_output* output, const quern_result** result) {
+  if (result == nullptr) return MissingArgument("result");
+  *result = nullptr;
+  if (output == nullptr) return MissingArgument("output");
+  QUERN_RETURN_IF_ERROR(NextResult(output));
+  *result = &output->output->result;
+  return absl::OkStatus();
+}
+
+absl::Status NextArrow(quern_output* output, ArrowArray* rows, const quern_result** result) {
+  if (rows == nullptr) return MissingArgument("rows");
+  *rows = {};
+  if (result == nullptr) return MissingArgument("result");
+  *result = nullptr;
+  if (output == nullptr) return MissingArgument("output");
+  QUERN_RETURN_IF_ERROR(NextRows(output));
+  output->output->rows.ExportArrow(rows);
+  *result = &output->output->result;
+  return absl::OkStatus();
+}
+
+// ---- filters ----
+
+// What is wanted of the rows that pass.
+struct FilterAnswer {
+  uint32_t* rows;
+  uint8_t* bitmap;
+  uint64_t* num_rows;
+};
+
+absl::StatusOr<const RowFilter*> FilterOf(const quern_job* job, const FilterAnswer& answer) {
+  if (answer.num_rows == nullptr) return MissingArgument("num_rows");
+  if (job == nullptr) return MissingArgument("job");
+  if (answer.rows != nullptr && answer.bitmap != nullptr)
+    return InvalidArgument("both rows and bitmap; accepted: one of them, or neither to count");
+  if (job->job->filter() != nullptr) return job->job->filter();
+  return InvalidArgument("wrong job for a filter: a " + std::string(job->job->name) +
+                         "; accepted: a job of a kernel `filter ..`");
+}
+
+absl::StatusOr<uint64_t> RunFilter(const RowFilter& filter, const BatchView& batch, const FilterAnswer& answer) {
+  if (answer.rows != nullptr) return filter.Select(batch, answer.rows);
+  if (answer.bitmap != nullptr) return filter.Mask(batch, answer.bitmap);
+  return filter.Count(batch);
+}
+
+absl::StatusOr<uint64_t> Filter(const quern_job* job, const quern_batch* batch, const FilterAnswer& answer) {
+  QUERN_ASSIGN_OR_RETURN(const RowFilter* filter, FilterOf(job, answer));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch));
+  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
+  const PortColumns& columns = job->job->ports.front();
+  QUERN_ASSIGN_OR_RETURN(const HostBatchView view,
+                         ViewOfHostBatch(*batch, columns.types.keys, {}, columns.name, {job->job->budget}));
+  return RunFilter(*filter, view.batch, answer);
+}
+
+absl::StatusOr<uint64_t> FilterArrow(const quern_job* job, const ArrowArray* batch, const quern_arrow_rows* selected,
+                                     const FilterAnswer& answer) {
+  QUERN_ASSIGN_OR_RETURN(const RowFilter* filter, FilterOf(job, answer));
+  if (batch == nullptr) return MissingArgument("batch");
+  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
+  ArrowArray borrowed = *batch;
+  if (borrowed.release != nullptr) borrowed.release = [](ArrowArray* array) { array->release = nullptr; };
+  const MovedInArray moved(&borrowed);
+  QUERN_ASSIGN_OR_RETURN(const BatchView view, ImportRows(job->job->ports.front(), &borrowed, selected));
+  return RunFilter(*filter, view, answer);
+}
+
+// Stores the number of rows, 0 after a failure. It runs after the work, since the number may be a member of the batch
+// itself, which is then the selection of the next operation.
+absl::Status Answer(const absl::StatusOr<uint64_t>& passed, uint64_t* num_rows) {
+  if (num_rows != nullptr) *num_rows = passed.value_or(0);
+  return passed.status();
+}
+
+}  // namespace
+
+ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable) {
+  if (type.id == TypeId::kRowId) return {rowid, "L", nullable};
+  return {bound.name, bound.format, nullable};
+}
+
+}  // namespace quern::c_abi
+
+namespace c_abi = quern::c_abi;
+
+extern "C" {
+
+quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* options, quern_job** job,
+                              quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::CreateJob(kernel, options, job); });
+}
+
+void quern_job_destroy(quern_job* job) { delete job; }
+
+void quern_job_cancel(quern_job* job) {
+  if (job != nullptr) job->job->stop->Stop();
+}
+
+quern_status quern_job_bind_arrow(quern_job* job, quern_port port, const ArrowSchema* schema, const int32_t* keys,
+                                  const int32_t* payload, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::BindArrow(job, port, schema, keys, payload); });
+}
+
+quern_status quern_job_result_schema(const quern_job* job, quern_port port, ArrowSchema* schema, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::ResultSchema(job, port, schema); });
+}
+
+quern_status quern_job_work(quern_job* job, quern_work_state* state, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Work(job, state); });
+}
+
+quern_status quern_job_finalise(quern_job* job, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::FinaliseJob(job); });
+}
+
+quern_status quern_job_filter(const quern_job* job, const quern_batch* batch, uint32_t* rows, uint8_t* bitmap,
+                              uint64_t* num_rows, quern_error* error) {
+  return c_abi::Boundary(error,
+                         [&] { return c_abi::Answer(c_abi::Filter(job, batch, {rows, bitmap, num_rows}), num_rows); });
+}
+
+quern_status quern_job_filter_arrow(const quern_job* job, const ArrowArray* batch, const quern_arrow_rows* selected,
+                                    uint32_t* rows, uint8_t* bitmap, uint64_t* num_rows, quern_error* error) {
+  return c_abi::Boundary(error, [&] {
+    return c_abi::Answer(c_abi::FilterArrow(job, batch, selected, {rows, bitmap, num_rows}), num_rows);
+  });
+}
+
+void quern_job_get_stats(const quern_job* job, quern_job_stats* stats) {
+  if (stats == nullptr) return;
+  quern_job_stats all = {};
+  all.layout = "";
+  if (job != nullptr) {
+    job->job->FillStats(&all);
+    all.used_bytes = job->job->budget->used_bytes();
+    all.peak_bytes = job->job->budget->peak_bytes();
+  }
+  c_abi::WriteAnswer(all, stats);
+}
+
+void quern_job_get_counters(const quern_job* job, quern_counters* counters) {
+  c_abi::GetCounters(job, counters, [&] {
+    c_abi::CopyCounters(job->job->counters(), job->job->prefetch_class(), *job->job->kernel, job->job->cache, counters);
+  });
+}
+
+quern_status quern_input_create(quern_job* job, quern_port port, const quern_input_options* options,
+                                quern_input** input, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::CreateInput(job, port, options, input); });
+}
+
+void quern_input_destroy(quern_input* input) { delete input; }
+
+quern_status quern_input_append(quern_input* input, const quern_batch* batch, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Append(input, batch); });
+}
+
+quern_status quern_input_append_arrow(quern_input* input, ArrowArray* batch, const quern_arrow_rows* rows,
+                                      quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::AppendArrow(input, batch, rows); });
+}
+
+quern_status quern_input_finish(quern_input* input, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Finish(input); });
+}
+
+uint64_t quern_input_num_groups(const quern_input* input) { return input == nullptr ? 0 : input->input->num_groups(); }
+
+quern_status quern_output_create(quern_job* job, quern_port port, const quern_output_options* options,
+                                 quern_output** output, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::CreateOutput(job, port, options, output); });
+}
+
+void quern_output_destroy(quern_output* output) { delete output; }
+
+quern_status quern_output_push(quern_output* output, const quern_batch* batch, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Push(output, batch); });
+}
+
+quern_status quern_output_push_arrow(quern_output* output, ArrowArray* batch, const quern_arrow_rows* rows,
+                                     quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::PushArrow(output, batch, rows); });
+}
+
+quern_status quern_output_next(quern_output* output, const quern_result** result, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Next(output, result); });
+}
+
+quern_status quern_output_next_arrow(quern_output* output, ArrowArray* rows, const quern_result** result,
+                                     quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::NextArrow(output, rows, result); });
+}
+
+}  // extern "C"

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins as jobs:
+//
+//     BUILD ─> HashJoin (a sink) ─ all work done ─> PROBE: batches in, rows out; then UNMATCHED: build rows
+//
+// Both sides have the columns of the residual predicate after their payload. Tuples point to the bytes of long strings.
+#include <algorithm>
+#include <string>
+
+#include "hosts/c/arrow_fields.h"
+#include "hosts/c/host_batch.h"
+#include "hosts/c/job.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
+#include "runtime/join/hash_join.h"
+#include "runtime/join/join_descriptor.h"
+
+namespace quern::c_abi {
+namespace {
+
+std::vector<ColumnType> WithResidual(std::vector<ColumnType> payload, const std::vector<ResidualSpec>& residual) {
+  for (const ResidualSpec& conjunct : residual) payload.push_back(conjunct.type);
+  return payload;
+}
+
+// A large batch is probed in slices, so that the job can be stopped within it.
+class ProbeOutput final : public JobOutput {
+ public:
+  ProbeOutput(const std::shared_ptr<const HashJoin>& join, const KernelSpec& spec, uint64_t batch_rows,
+              std::shared_ptr<MemoryBudget> budget)
+      : JobOutput(JoinOutputTypes(spec), batch_rows, std::move(budget)), prober_(join) {}
+
+  absl::Status Push(BatchView batch, const BatchTypes& types) override {
+    state.reset();
+    batch_ = std::move(batch);
+    types_ = &types;
+    next_row_ = 0;
+    QUERN_RETURN_IF_ERROR(StartSlice());
+    state = QUERN_RESULT_MORE;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
+    if (types_ == nullptr) {
+      QUERN_RETURN_IF_ERROR(rows.Reset());
+      rows.set_num_rows(0);
+      return QUERN_RESULT_NEEDS_INPUT;
+    }
+    QUERN_ASSIGN_OR_RETURN(const bool more, prober_.Next(&rows));
+    if (more) return QUERN_RESULT_MORE;
+    if (next_row_ < batch_.num_rows) {
+      QUERN_RETURN_IF_ERROR(StartSlice());
+      return QUERN_RESULT_MORE;
+    }
+    types_ = nullptr;
+    return QUERN_RESULT_NEEDS_INPUT;
+  }
+
+ private:
+  absl::Status StartSlice() {
+    const uint64_t num_rows = std::min(thresholds::kMorselRows, batch_.num_rows - next_row_);
+    const bool is_whole = num_rows == batch_.num_rows;
+    QUERN_RETURN_IF_ERROR(
+        prober_.SetInput(is_whole ? batch_ : SliceOf(batch_, types_->keys, types_->payload, next_row_, num_rows)));
+    next_row_ += num_rows;
+    return absl::OkStatus();
+  }
+
+  JoinProber prober_;
+  BatchView batch_;
+  const BatchTypes* types_ = nullptr;  // of the batch; null: there is none
+  uint64_t next_row_ = 0;
+};
+
+class UnmatchedOutput final : public JobOutput {
+ public:
+  UnmatchedOutput(const std::shared_ptr<const HashJoin>& join, const KernelSpec& spec, uint64_t batch_rows,
+                  std::shared_ptr<MemoryBudget> budget)
+      : JobOutput(JoinOutputTypes(spec), batch_rows, std::move(budget)), prober_(join) {}
+
+  absl::Status Begin() { return prober_.SetUnmatched(); }
+  absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
+    QUERN_ASSIGN_OR_RETURN(const bool more, prober_.Next(&rows));
+    return more ? QUERN_RESULT_MORE : QUERN_RESULT_DONE;
+  }
+
+ private:
+  JoinProber prober_;
+};
+
+class JoinJob final : public SinkJob {
+ public:
+  JoinJob(const CompiledKernel& compiled, const quern_job_options& options) : SinkJob(compiled, options, "join") {
+    SetSink(MakeHashJoin(kernel, budget));
+    std::vector<ColumnType> keys;
+    for (const KeySpec& key : spec().keys) keys.push_back(key.type);
+    ports.push_back({QUERN_PORT_BUILD, "build", {keys, WithResidual(spec().build, spec().residual)}});
+    ports.push_back({QUERN_PORT_PROBE, "probe", {keys, WithResidual(spec().probe, spec().residual)}});
+    keeps_strings_ = HasStrings({keys, spec().build});
+  }
+
+  absl::StatusOr<std::unique_ptr<JobInput>> NewInput(quern_port port, const InputOptions& /*options*/) override {
+    if (port != QUERN_PORT_BUILD) return NoSuchPort(port, "QUERN_PORT_BUILD for inputs");
+    return NewSinkInput(RowKind::kInput);
+  }
+
+  absl::StatusOr<std::unique_ptr<JobOutput>> NewOutput(quern_port port, const OutputOptions& options) override {
+    const bool unmatched = port == QUERN_PORT_UNMATCHED;
+    if (!unmatched && port != QUERN_PORT_PROBE)
+      return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
+    QUERN_RETURN_IF_ERROR(CheckDone());
+    if (!unmatched) return std::make_unique<ProbeOutput>(join(), spec(), options.batch_rows, budget);
+    auto output = std::make_unique<UnmatchedOutput>(join(), spec(), options.batch_rows, budget);
+    QUERN_RETURN_IF_ERROR(output->Begin());
+    return output;
+  }
+
+  Kept kept(quern_port /*port*/) const override { return keeps_strings_ ? Kept::kStrings : Kept::kNothing; }
+  absl::Status CheckBindings() const override;
+  absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override;
+
+  void FillStats(quern_job_stats* stats) const override {
+    const JoinStats& counted = join()->stats();
+    stats->layout = sink->is_finalised() ? counted.layout : "";
+    stats->input_rows = counted.build_rows;
+    stats->num_rows = counted.table_rows;
+    stats->directory_bytes = counted.directory_bytes;
+    stats->tuple_bytes = counted.tuple_bytes;
+    stats->prefetch_distance = counted.prefetch_distance;
+  }
+  const char* prefetch_class() const override { return sink->is_finalised() ? join()->stats().prefetch_class : ""; }
+
+ private:
+  std::shared_ptr<const HashJoin> join() const { return std::static_pointer_cast<const HashJoin>(sink); }
+
+  bool keeps_strings_ = false;
+};
+
+absl::Status CheckUnit(const BoundField& build, const BoundField& probe, const char* part, size_t i) {
+  if (UnitOf(build.format) == UnitOf(probe.format)) return absl::OkStatus();
+  return InvalidArgument(std::string(part) + " of different units: " + part + "[" + std::to_string(i) + "] is " +
+                         build.format + " on the build side, " + probe.format +
+                         " on the probe side; accepted: the same unit or scale");
+}
+
+// Keys and columns of the residual predicate are compared as numbers, so their units must be the same on both sides.
+absl::Status JoinJob::CheckBindings() const {
+  const std::optional<PortBinding>&build = FindPort(QUERN_PORT_BUILD)->binding,
+        &probe = FindPort(QUERN_PORT_PROBE)->binding;
+  if (!build || !probe) return absl::OkStatus();
+  for (size_t i = 0; i < spec().keys.size(); ++i) {
+    QUERN_RETURN_IF_ERROR(CheckUnit(build->keys[i], probe->keys[i], "keys", i));
+  }
+  for (size_t i = 0; i < spec().residual.size(); ++i) {
+    const BoundField &of_build = build->payload[spec().build.size() + i],
+                     &of_probe = probe->payload[spec().probe.size() + i];
+    QUERN_RETURN_IF_ERROR(CheckUnit(of_build, of_probe, "residual", i));
+  }
+  return absl::OkStatus();
+}
+
+// A column may be null where the result's types allow it.
+absl::StatusOr<std::vector<ResultField>> JoinJob::ResultFields(quern_port port) const {
+  if (port != QUERN_PORT_PROBE && port != QUERN_PORT_UNMATCHED)
+    return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
+  const std::vector<ColumnType> types = JoinOutputTypes(spec());
+  std::vector<ResultField> fields;
+  const auto add = [&](const std::vector<ColumnType>& payload, quern_port side, const char* rowid) {
+    const PortBinding& binding = *FindPort(side)->binding;
+    for (size_t i = 0; i < payload.size(); ++i)
+      fields.push_back(FieldOf(binding.payload[i], payload[i], rowid, types[fields.size()].nullable));
+  };
+  add(spec().probe, QUERN_PORT_PROBE, "probe_rowid");
+  if (types.size() > spec().probe.size() + spec().build.size())
+    fields.push_back({"mark", "b", types[fields.size()].nullable});
+  add(spec().build, QUERN_PORT_BUILD, "build_rowid");
+  return fields;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Job>> NewJoinJob(const CompiledKernel& compiled, const quern_job_options& options) {
+  return std::make_shared<JoinJob>(compiled, options);
+}
+
+}  // namespace quern::c_abi
