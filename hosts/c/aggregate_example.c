@@ -33,30 +33,33 @@ static void print_groups(const quern_result* result) {
 int main(void) {
   int exit_status = 1;
   quern_kernel* kernel = NULL;
-  quern_aggregate* aggregate = NULL;
-  quern_groups* groups = NULL;
+  quern_job* aggregation = NULL;
+  quern_input* input = NULL;
+  quern_output* groups = NULL;
   CHECK(
       quern_compile("aggregate keys=i64 aggs=count_star,sum(i64),max(f64)", QUERN_ENGINE_AUTO, NULL, &kernel, &error));
-  CHECK(quern_aggregate_create(kernel, 0, &aggregate, &error));
+  CHECK(quern_job_create(kernel, NULL, &aggregation, &error));
 
   /* Payload: the arguments of the aggregates in order; count_star has none. Nothing of a batch is kept. */
   const quern_column keys[] = {{.values = item_order}};
   const quern_column arguments[] = {{.values = item_quantity}, {.values = item_price}};
   const quern_batch items = {.keys = keys, .payload = arguments, .num_rows = 6};
-  CHECK(quern_aggregate_append(aggregate, &items, &error)); /* as often as there are batches */
-  CHECK(quern_aggregate_finalise(aggregate, &error));
+  CHECK(quern_input_create(aggregation, QUERN_PORT_ROWS, NULL, &input, &error));
+  CHECK(quern_input_append(input, &items, &error)); /* as often as there are batches */
+  CHECK(quern_input_finish(input, &error));
+  CHECK(quern_job_finalise(aggregation, &error));
 
-  CHECK(quern_groups_create(aggregate, QUERN_GROUP_RESULTS, 0, &groups, &error));
-  bool more = true;
-  while (more) {
-    quern_result result; /* valid until the next call on the groups, which come in no order */
-    CHECK(quern_groups_next(groups, &result, &more, &error));
-    print_groups(&result);
-  }
+  CHECK(quern_output_create(aggregation, QUERN_PORT_ROWS, NULL, &groups, &error));
+  const quern_result* result; /* valid until the next call on the output; groups come in no order */
+  do {
+    CHECK(quern_output_next(groups, &result, &error));
+    print_groups(result);
+  } while (result->state != QUERN_RESULT_DONE);
   exit_status = 0;
 done: /* in any order; NULL is fine */
-  quern_groups_destroy(groups);
-  quern_aggregate_destroy(aggregate);
+  quern_output_destroy(groups);
+  quern_input_destroy(input);
+  quern_job_destroy(aggregation);
   quern_kernel_destroy(kernel);
   return exit_status;
 }

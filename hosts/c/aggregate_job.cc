@@ -90,7 +90,7 @@ class GroupOutput final : public JobOutput {
         reader_(aggregate, columns, options.partition, options.num_partitions) {}
 
   absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
-    QUERN_ASSIGN_OR_RETURN(const bool more, reader_.Next(&rows));
+    QUERN_ASSIGN_OR_RETURN(const bool more, reader_.Next(rows.get()));
     return more ? QUERN_RESULT_MORE : QUERN_RESULT_DONE;
   }
 
@@ -112,6 +112,7 @@ class AggregateJob final : public SinkJob {
     const auto num_keys = static_cast<ptrdiff_t>(spec().keys.size());
     states.types.keys.assign(types.begin(), types.begin() + num_keys);
     states.types.payload.assign(types.begin() + num_keys, types.end());
+    ports.reserve(2);
     ports.push_back(std::move(input));
     ports.push_back(std::move(states));
   }

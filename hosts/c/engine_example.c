@@ -20,8 +20,8 @@
  * as it is; the columns of a result are the input columns of the next operator. (example.c explains every call;
  * docs/embedding.md explains life cycle, threads, memory and errors.)
  *
- *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns    # Parquet to column
- * files cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine
+ *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns
+ *     cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine
  *     ./engine columns 2
  */
 #define _POSIX_C_SOURCE 200809L
@@ -39,7 +39,7 @@
 
 #include "quern.h"
 
-enum { MORSEL_ROWS = 16384, MAX_THREADS = 64, LIMIT = 10 };
+enum { MORSEL_ROWS = 16384, MAX_THREADS = 64 };
 
 /* ---- storage: a column is a file of fixed-width values; a string column is two, offsets and bytes ---- */
 
@@ -102,7 +102,7 @@ static uint64_t take_morsel(struct table* table, uint64_t* first) {
   return left < MORSEL_ROWS ? left : MORSEL_ROWS;
 }
 
-/* ---- the plan: one kernel for each operator ---- */
+/* ---- the plan: one kernel and one job for each operator ---- */
 
 /* 9204 is 1995-03-15. The joins return what the next operator needs, the sort its keys (`out`) and payload. */
 static const char* const specs[] = {
@@ -117,10 +117,7 @@ static const char* const specs[] = {
 enum { CUSTOMERS_FILTER, ORDERS_FILTER, ITEMS_FILTER, CUSTOMERS_JOIN, ORDERS_JOIN, GROUPS, FIRST_ROWS, NUM_STEPS };
 
 static quern_kernel* kernels[NUM_STEPS];
-static quern_filter *customers_filter, *orders_filter, *items_filter;
-static quern_join *customers, *orders_of_customers;
-static quern_aggregate* groups;
-static quern_sort* first_rows;
+static quern_job* jobs[NUM_STEPS];
 
 /* ---- the threads: all run the same pipelines, each over its own morsels ---- */
 
@@ -138,189 +135,185 @@ static atomic_bool failed;
     }                                                                      \
   } while (0)
 
+/* What a thread has in a pipeline: a source of rows and the input that they go to. */
+struct part {
+  quern_output* source;
+  quern_input* input;
+  uint32_t* selection; /* of a morsel */
+  int64_t* revenue;    /* of a result */
+};
+
 /* Pipeline 1. A selection counts rows of the whole column, so no batch begins in the middle of a string column. */
-static void build_customers(uint32_t* selection) {
-  quern_appender* appender = NULL;
+static void build_customers(struct part* part) {
   uint64_t first, num_rows;
-  CHECK(quern_appender_create(customers, &appender, &error_));
   while (!atomic_load(&failed) && (num_rows = take_morsel(&customer, &first)) != 0) {
     const quern_column segment = {.values = c_mktsegment, .offsets = c_mktsegment_offsets + first};
     quern_batch batch = {.keys = &segment, .num_rows = num_rows};
-    CHECK(quern_filter_select(customers_filter, &batch, selection, &batch.num_rows, &error_));
+    CHECK(quern_job_filter(jobs[CUSTOMERS_FILTER], &batch, part->selection, NULL, &batch.num_rows, &error_));
     const quern_column key = {.values = c_custkey + first};
     batch.keys = &key;
-    batch.selection = selection;
-    CHECK(quern_appender_append(appender, &batch, false, &error_));
+    batch.selection = part->selection;
+    CHECK(quern_input_append(part->input, &batch, &error_));
   }
-  CHECK(quern_appender_finish(appender, &error_));
 done:
-  quern_appender_destroy(appender);
+  return;
 }
 
-/* Pipeline 2. The columns of a result are valid until the next call on the prober; before that, their values are copied
- * into the table. */
-static void build_orders(uint32_t* selection) {
-  quern_prober* prober = NULL;
-  quern_appender* appender = NULL;
+/* Pipeline 2. The columns of a result are the input of the next job, which copies their values into its table. */
+static void build_orders(struct part* part) {
   uint64_t first, num_rows;
-  CHECK(quern_join_finalise_shared(customers, &error_));
-  CHECK(quern_prober_create(customers, MORSEL_ROWS, &prober, &error_));
-  CHECK(quern_appender_create(orders_of_customers, &appender, &error_));
   while (!atomic_load(&failed) && (num_rows = take_morsel(&orders, &first)) != 0) {
     const quern_column date = {.values = o_orderdate + first};
     quern_batch batch = {.keys = &date, .num_rows = num_rows};
-    CHECK(quern_filter_select(orders_filter, &batch, selection, &batch.num_rows, &error_));
+    CHECK(quern_job_filter(jobs[ORDERS_FILTER], &batch, part->selection, NULL, &batch.num_rows, &error_));
     const quern_column key = {.values = o_custkey + first};
     const quern_column payload[] = {{.values = o_orderkey + first}, date, {.values = o_shippriority + first}};
     batch.keys = &key;
     batch.payload = payload;
-    batch.selection = selection;
-    CHECK(quern_prober_input(prober, &batch, &error_));
-    for (bool more = true; more;) {
-      quern_result found;
-      CHECK(quern_prober_next(prober, &found, &more, &error_));
-      const quern_column orderkey = {.values = found.columns[0].values};
-      const quern_column stored[] = {{.values = found.columns[1].values}, {.values = found.columns[2].values}};
-      const quern_batch to_build = {.keys = &orderkey, .payload = stored, .num_rows = found.num_rows};
-      CHECK(quern_appender_append(appender, &to_build, false, &error_));
-    }
+    batch.selection = part->selection;
+    CHECK(quern_output_push(part->source, &batch, &error_));
+    const quern_result* found;
+    do {
+      CHECK(quern_output_next(part->source, &found, &error_));
+      batch = (quern_batch){.keys = found->columns, .payload = found->columns + 1, .num_rows = found->num_rows};
+      CHECK(quern_input_append(part->input, &batch, &error_));
+    } while (found->state == QUERN_RESULT_MORE);
   }
-  CHECK(quern_appender_finish(appender, &error_));
 done:
-  quern_appender_destroy(appender);
-  quern_prober_destroy(prober);
+  return;
 }
 
 /* Pipeline 3. The expression is the engine's: hundredths of cents, so that all sums are exact. */
-static void group_items(uint32_t* selection, int64_t* revenue) {
-  quern_prober* prober = NULL;
-  quern_aggregate_appender* appender = NULL;
+static void group_items(struct part* part) {
   uint64_t first, num_rows;
-  CHECK(quern_join_finalise_shared(orders_of_customers, &error_));
-  CHECK(quern_prober_create(orders_of_customers, MORSEL_ROWS, &prober, &error_));
-  CHECK(quern_aggregate_appender_create(groups, &appender, &error_));
   while (!atomic_load(&failed) && (num_rows = take_morsel(&lineitem, &first)) != 0) {
     const quern_column date = {.values = l_shipdate + first};
     quern_batch batch = {.keys = &date, .num_rows = num_rows};
-    CHECK(quern_filter_select(items_filter, &batch, selection, &batch.num_rows, &error_));
-    const quern_column key = {.values = l_orderkey + first};
-    const quern_column payload[] = {key, {.values = l_extendedprice + first}, {.values = l_discount + first}};
-    batch.keys = &key;
+    CHECK(quern_job_filter(jobs[ITEMS_FILTER], &batch, part->selection, NULL, &batch.num_rows, &error_));
+    const quern_column payload[] = {
+        {.values = l_extendedprice + first}, {.values = l_discount + first}, {.values = l_orderkey + first}};
+    batch.keys = &payload[2];
     batch.payload = payload;
-    batch.selection = selection;
-    CHECK(quern_prober_input(prober, &batch, &error_));
-    for (bool more = true; more;) {
-      quern_result found; /* probe payload: orderkey, price, discount; build payload: date, priority */
-      CHECK(quern_prober_next(prober, &found, &more, &error_));
-      const int64_t *price = found.columns[1].values, *discount = found.columns[2].values;
-      for (uint64_t i = 0; i < found.num_rows; ++i) revenue[i] = price[i] * (100 - discount[i]);
-      const quern_column keys[] = {{.values = found.columns[0].values},
-                                   {.values = found.columns[3].values},
-                                   {.values = found.columns[4].values}};
-      const quern_column argument = {.values = revenue};
-      const quern_batch to_group = {.keys = keys, .payload = &argument, .num_rows = found.num_rows};
-      CHECK(quern_aggregate_appender_append(appender, &to_group, &error_));
-    }
+    batch.selection = part->selection;
+    CHECK(quern_output_push(part->source, &batch, &error_));
+    const quern_result* found; /* probe payload: price, discount, orderkey; build payload: date, priority */
+    do {
+      CHECK(quern_output_next(part->source, &found, &error_));
+      const int64_t *price = found->columns[0].values, *discount = found->columns[1].values;
+      for (uint64_t i = 0; i < found->num_rows; ++i) part->revenue[i] = price[i] * (100 - discount[i]);
+      const quern_column revenue = {.values = part->revenue};
+      batch = (quern_batch){.keys = found->columns + 2, .payload = &revenue, .num_rows = found->num_rows};
+      CHECK(quern_input_append(part->input, &batch, &error_));
+    } while (found->state == QUERN_RESULT_MORE);
   }
-  CHECK(quern_aggregate_appender_finish(appender, &error_));
 done:
-  quern_aggregate_appender_destroy(appender);
-  quern_prober_destroy(prober);
+  return;
 }
 
-/* Pipeline 4: readers share the groups, each group comes out of one of them. */
-static void sort_groups(void) {
-  quern_groups* reader = NULL;
-  quern_sort_appender* appender = NULL;
-  CHECK(quern_aggregate_finalise_shared(groups, &error_));
-  CHECK(quern_groups_create(groups, QUERN_GROUP_RESULTS, MORSEL_ROWS, &reader, &error_));
-  CHECK(quern_sort_appender_create(first_rows, &appender, &error_));
-  for (bool more = true; more && !atomic_load(&failed);) {
-    quern_result found; /* keys: orderkey, date, priority; then the sum */
-    CHECK(quern_groups_next(reader, &found, &more, &error_));
-    const quern_column keys[] = {{.values = found.columns[3].values}, {.values = found.columns[1].values}};
-    const quern_column payload[] = {{.values = found.columns[0].values}, {.values = found.columns[2].values}};
-    const quern_batch to_sort = {.keys = keys, .payload = payload, .num_rows = found.num_rows};
-    CHECK(quern_sort_appender_append(appender, &to_sort, false, &error_));
-  }
-  CHECK(quern_sort_appender_finish(appender, &error_));
+/* Pipeline 4: outputs share the groups, each group comes out of one of them. */
+static void sort_groups(struct part* part) {
+  const quern_result* found; /* keys: orderkey, date, priority; then the sum */
+  do {
+    CHECK(quern_output_next(part->source, &found, &error_));
+    const quern_column keys[] = {found->columns[3], found->columns[1]};
+    const quern_column payload[] = {found->columns[0], found->columns[2]};
+    const quern_batch batch = {.keys = keys, .payload = payload, .num_rows = found->num_rows};
+    CHECK(quern_input_append(part->input, &batch, &error_));
+  } while (found->state == QUERN_RESULT_MORE && !atomic_load(&failed));
 done:
-  quern_sort_appender_destroy(appender);
-  quern_groups_destroy(reader);
+  return;
+}
+
+struct pipeline {
+  int source; /* the job whose output it reads, all of whose rows must have come; -1: none */
+  quern_port source_port;
+  int sink; /* the job that its rows go to */
+  quern_port sink_port;
+  void (*run)(struct part* part);
+};
+static const struct pipeline pipelines[] = {
+    {-1, QUERN_PORT_ROWS, CUSTOMERS_JOIN, QUERN_PORT_BUILD, build_customers},
+    {CUSTOMERS_JOIN, QUERN_PORT_PROBE, ORDERS_JOIN, QUERN_PORT_BUILD, build_orders},
+    {ORDERS_JOIN, QUERN_PORT_PROBE, GROUPS, QUERN_PORT_ROWS, group_items},
+    {GROUPS, QUERN_PORT_ROWS, FIRST_ROWS, QUERN_PORT_ROWS, sort_groups},
+};
+enum { NUM_PIPELINES = sizeof pipelines / sizeof pipelines[0] };
+
+/* One thread's part of a pipeline. */
+static void run_pipeline(const struct pipeline* pipeline, struct part* part) {
+  const quern_output_options options = {.struct_size = sizeof options, .batch_rows = MORSEL_ROWS};
+  part->source = NULL;
+  part->input = NULL;
+  if (pipeline->source >= 0) {
+    quern_job* source = jobs[pipeline->source];
+    CHECK(quern_job_finalise(source, &error_)); /* all threads together */
+    CHECK(quern_output_create(source, pipeline->source_port, &options, &part->source, &error_));
+  }
+  CHECK(quern_input_create(jobs[pipeline->sink], pipeline->sink_port, NULL, &part->input, &error_));
+  pipeline->run(part);
+  if (!atomic_load(&failed)) CHECK(quern_input_finish(part->input, &error_));
+done:
+  quern_input_destroy(part->input);
+  quern_output_destroy(part->source);
 }
 
 /* One thread's work in all pipelines. A thread that fails waits like the others, and all leave together. */
 static void* run_pipelines(void* unused) {
   (void)unused;
-  uint32_t* selection = malloc(MORSEL_ROWS * sizeof *selection);
-  int64_t* revenue = malloc(MORSEL_ROWS * sizeof *revenue);
-  if (selection == NULL || revenue == NULL) atomic_store(&failed, true);
-  for (int pipeline = 1; pipeline <= 4; ++pipeline) {
-    if (!atomic_load(&failed)) {
-      if (pipeline == 1) build_customers(selection);
-      if (pipeline == 2) build_orders(selection);
-      if (pipeline == 3) group_items(selection, revenue);
-      if (pipeline == 4) sort_groups();
-    }
+  struct part part = {.selection = malloc(MORSEL_ROWS * sizeof *part.selection),
+                      .revenue = malloc(MORSEL_ROWS * sizeof *part.revenue)};
+  if (part.selection == NULL || part.revenue == NULL) atomic_store(&failed, true);
+  for (int i = 0; i < NUM_PIPELINES; ++i) {
+    if (!atomic_load(&failed)) run_pipeline(&pipelines[i], &part);
     pthread_barrier_wait(&all_here);
   }
-  free(selection);
-  free(revenue);
+  free(part.selection);
+  free(part.revenue);
   return NULL;
 }
 
 /* ---- the query ---- */
 
 static bool prepare(void) {
-  for (int step = 0; step < NUM_STEPS; ++step)
+  for (int step = 0; step < NUM_STEPS; ++step) {
     CHECK(quern_compile(specs[step], QUERN_ENGINE_AUTO, NULL, &kernels[step], &error_));
-  CHECK(quern_filter_create(kernels[CUSTOMERS_FILTER], &customers_filter, &error_));
-  CHECK(quern_filter_create(kernels[ORDERS_FILTER], &orders_filter, &error_));
-  CHECK(quern_filter_create(kernels[ITEMS_FILTER], &items_filter, &error_));
-  const uint64_t no_memory_limit = 0;
-  CHECK(quern_join_create(kernels[CUSTOMERS_JOIN], no_memory_limit, &customers, &error_));
-  CHECK(quern_join_create(kernels[ORDERS_JOIN], no_memory_limit, &orders_of_customers, &error_));
-  CHECK(quern_aggregate_create(kernels[GROUPS], no_memory_limit, &groups, &error_));
-  CHECK(quern_sort_create(kernels[FIRST_ROWS], no_memory_limit, &first_rows, &error_));
+    CHECK(quern_job_create(kernels[step], NULL, &jobs[step], &error_));
+  }
   return true;
 done:
   return false;
 }
 
 static bool print_rows(void) {
-  quern_sorted* sorted = NULL;
+  quern_output* sorted = NULL;
+  const quern_result* rows; /* the keys: revenue, date; payload: orderkey, priority */
   bool printed = false;
-  CHECK(quern_sort_finalise(first_rows, &error_));
-  CHECK(quern_sorted_create(first_rows, LIMIT, &sorted, &error_));
+  CHECK(quern_job_finalise(jobs[FIRST_ROWS], &error_));
+  CHECK(quern_output_create(jobs[FIRST_ROWS], QUERN_PORT_ROWS, NULL, &sorted, &error_));
   printf("l_orderkey  revenue  o_orderdate  o_shippriority\n");
-  for (bool more = true; more;) {
-    quern_result rows; /* the keys: revenue, date; payload: orderkey, priority */
-    CHECK(quern_sorted_next(sorted, &rows, NULL, &more, &error_));
-    for (uint64_t i = 0; i < rows.num_rows; ++i) {
-      const int64_t revenue = ((const int64_t*)rows.columns[0].values)[i];
-      const time_t seconds = (time_t)((const int32_t*)rows.columns[1].values)[i] * 86400;
+  do {
+    CHECK(quern_output_next(sorted, &rows, &error_));
+    for (uint64_t i = 0; i < rows->num_rows; ++i) {
+      const int64_t revenue = ((const int64_t*)rows->columns[0].values)[i];
+      const time_t seconds = (time_t)((const int32_t*)rows->columns[1].values)[i] * 86400;
       char date[16];
       strftime(date, sizeof date, "%Y-%m-%d", gmtime(&seconds));
-      printf("%" PRId64 "  %" PRId64 ".%04" PRId64 "  %s  %" PRId32 "\n", ((const int64_t*)rows.columns[2].values)[i],
-             revenue / 10000, revenue % 10000, date, ((const int32_t*)rows.columns[3].values)[i]);
+      printf("%" PRId64 "  %" PRId64 ".%04" PRId64 "  %s  %" PRId32 "\n", ((const int64_t*)rows->columns[2].values)[i],
+             revenue / 10000, revenue % 10000, date, ((const int32_t*)rows->columns[3].values)[i]);
     }
-  }
+  } while (rows->state != QUERN_RESULT_DONE);
   printed = true;
 done:
-  quern_sorted_destroy(sorted);
+  quern_output_destroy(sorted);
   return printed;
 }
 
 /* Handles are reference-counted: any order is fine, and so is NULL. */
 static void destroy_all(void) {
-  quern_filter_destroy(customers_filter);
-  quern_filter_destroy(orders_filter);
-  quern_filter_destroy(items_filter);
-  quern_join_destroy(customers);
-  quern_join_destroy(orders_of_customers);
-  quern_aggregate_destroy(groups);
-  quern_sort_destroy(first_rows);
-  for (int step = 0; step < NUM_STEPS; ++step) quern_kernel_destroy(kernels[step]);
+  for (int step = 0; step < NUM_STEPS; ++step) {
+    quern_job_destroy(jobs[step]);
+    quern_kernel_destroy(kernels[step]);
+  }
 }
 
 static bool run_threads(unsigned num_threads) {

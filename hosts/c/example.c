@@ -55,8 +55,9 @@ static void print_rows(const quern_result* result) {
 int main(void) {
   int exit_status = 1;
   quern_kernel* kernel = NULL;
-  quern_join* join = NULL;
-  quern_prober* prober = NULL;
+  quern_job* join = NULL;
+  quern_input* build = NULL;
+  quern_output* probe = NULL;
 
   /* Returns at once. When enough rows have come for compilation to pay off, machine code for this spec and machine
    * takes over. */
@@ -64,21 +65,22 @@ int main(void) {
   const char* plan = quern_kernel_text(kernel, "plan");
   printf("%.*s\n", (int)strcspn(plan, "\n"), plan);
 
-  /* Build side: columns are pointers into the host's vectors. The regions' bytes stay where they are (copy_bytes =
-   * false), so they must outlive the join. The rowid column has no data: its values are first_row_id, first_row_id + 1,
-   * .. */
+  /* Build side: columns are pointers into the host's vectors. The regions' bytes stay where they are (an option of the
+   * input copies them), so they must outlive the join. The rowid column has no data: its values are first_row_id,
+   * first_row_id + 1, .. One input for each thread. */
   const quern_column build_keys[] = {
       {.values = order_number},
       {.values = order_region, .offsets = order_region_offsets, .validity = order_region_valid},
   };
   const quern_column build_payload[] = {{.values = order_price}, {.values = NULL}};
   const quern_batch orders = {.keys = build_keys, .payload = build_payload, .num_rows = 4, .first_row_id = 0};
-  const uint64_t no_memory_limit = 0;
-  CHECK(quern_join_create(kernel, no_memory_limit, &join, &error));
-  CHECK(quern_join_append(join, &orders, false, &error)); /* as often as there are batches */
-  CHECK(quern_join_finalise(join, &error));
+  CHECK(quern_job_create(kernel, NULL, &join, &error)); /* NULL: default options, such as no memory limit */
+  CHECK(quern_input_create(join, QUERN_PORT_BUILD, NULL, &build, &error));
+  CHECK(quern_input_append(build, &orders, &error)); /* as often as there are batches */
+  CHECK(quern_input_finish(build, &error));
+  CHECK(quern_job_finalise(join, &error)); /* by any number of threads */
 
-  /* Probe side: one prober per thread, any number of them on one join. */
+  /* Probe side: one output for each thread. */
   const quern_column probe_keys[] = {
       {.values = item_order},
       {.values = item_region, .offsets = item_region_offsets},
@@ -86,23 +88,24 @@ int main(void) {
   const quern_column probe_payload[] = {{.values = NULL}};
   const quern_batch items = {
       .keys = probe_keys, .payload = probe_payload, .selection = item_selection, .num_rows = 5, .first_row_id = 0};
-  const uint64_t rows_per_result = 2; /* small, to show the loop; 0 means 65536 */
-  CHECK(quern_prober_create(join, rows_per_result, &prober, &error));
-  CHECK(quern_prober_input(prober, &items, &error)); /* as often as there are batches */
-  bool more = true;
-  while (more) {
-    quern_result result; /* valid until the next call on the prober */
-    CHECK(quern_prober_next(prober, &result, &more, &error));
-    print_rows(&result);
-  }
-  quern_join_stats stats;
-  quern_join_get_stats(join, &stats);
-  printf("%" PRIu64 " orders, %" PRIu64 " in the table\n", stats.build_rows, stats.table_rows);
+  const quern_output_options two_rows = {.struct_size = sizeof two_rows, .batch_rows = 2}; /* to show the loop */
+  CHECK(quern_output_create(join, QUERN_PORT_PROBE, &two_rows, &probe, &error));
+  CHECK(quern_output_push(probe, &items, &error)); /* as often as there are batches */
+  const quern_result* result;                      /* valid until the next call on the output */
+  do {
+    CHECK(quern_output_next(probe, &result, &error));
+    print_rows(result);
+  } while (result->state == QUERN_RESULT_MORE); /* then it needs the next batch */
+
+  quern_job_stats stats = {.struct_size = sizeof stats};
+  quern_job_get_stats(join, &stats);
+  printf("%" PRIu64 " orders, %" PRIu64 " in the table\n", stats.input_rows, stats.num_rows);
   exit_status = 0;
 
 done: /* in any order; NULL is fine */
   quern_kernel_destroy(kernel);
-  quern_join_destroy(join);
-  quern_prober_destroy(prober);
+  quern_job_destroy(join);
+  quern_input_destroy(build);
+  quern_output_destroy(probe);
   return exit_status;
 }

@@ -24,11 +24,11 @@ static quern_error error;
 int main(void) {
   int exit_status = 1;
   quern_kernel* kernel = NULL;
-  quern_filter* filter = NULL;
+  quern_job* filter = NULL;
   /* The first column is compared without regard to case and trailing blanks, the second by its bytes. */
   const char* spec = "filter utf8(utf8mb4_general_ci):nullable in ('RAIL', 'SHIP') and utf8 like '%pending%deposits%'";
   CHECK(quern_compile(spec, QUERN_ENGINE_AUTO, NULL, &kernel, &error));
-  CHECK(quern_filter_create(kernel, &filter, &error));
+  CHECK(quern_job_create(kernel, NULL, &filter, &error));
 
   /* The columns in the order in which the condition mentions them. */
   const quern_column columns[] = {{.validity = mode_validity, .values = mode, .offsets = mode_offsets},
@@ -36,15 +36,15 @@ int main(void) {
   const quern_batch orders = {.keys = columns, .num_rows = 8};
   uint32_t rows[8];
   uint64_t num_rows = 0;
-  CHECK(quern_filter_select(filter, &orders, rows, &num_rows, &error)); /* by any number of threads at once */
+  CHECK(quern_job_filter(filter, &orders, rows, NULL, &num_rows, &error)); /* by any number of threads at once */
   for (uint64_t i = 0; i < num_rows; ++i) printf("row %" PRIu32 "\n", rows[i]);
 
   uint8_t bitmap[1];
-  CHECK(quern_filter_bitmap(filter, &orders, bitmap, NULL, &error));
+  CHECK(quern_job_filter(filter, &orders, NULL, bitmap, &num_rows, &error));
   printf("bitmap 0x%02x\n", bitmap[0]);
   exit_status = 0;
 done: /* in any order; NULL is fine */
-  quern_filter_destroy(filter);
+  quern_job_destroy(filter);
   quern_kernel_destroy(kernel);
   return exit_status;
 }

@@ -232,14 +232,14 @@ absl::Status NextRows(quern_output* handle) {
                                          std::string(handle->port == nullptr ? "a new job" : "a new batch"));
   }
   if (*output.state == QUERN_RESULT_DONE) {
-    QUERN_RETURN_IF_ERROR(EmptyRows(&output.rows));
+    QUERN_RETURN_IF_ERROR(EmptyRows(output.rows.get()));
     output.result.state = QUERN_RESULT_DONE;
     return absl::OkStatus();
   }
   output.state.reset();
   QUERN_ASSIGN_OR_RETURN(output.state, output.Fill(&output.result));
   output.result.state = *output.state;
-  output.result.num_rows = output.rows.num_rows();
+  output.result.num_rows = output.rows->num_rows();
   return absl::OkStatus();
 }
 
@@ -247,8 +247,9 @@ absl::Status NextResult(quern_output* handle) {
   QUERN_RETURN_IF_ERROR(NextRows(handle));
   JobOutput& output = *handle->output;
   output.columns.clear();
-  for (size_t i = 0; i < output.rows.num_columns(); ++i)
-    output.columns.push_back(ResultColumn(output.rows.column(i), output.rows.type(i)));
+  output.columns.reserve(output.rows->num_columns());
+  for (size_t i = 0; i < output.rows->num_columns(); ++i)
+    output.columns.push_back(ResultColumn(output.rows->column(i), output.rows->type(i)));
   output.result.num_columns = output.columns.size();
   output.result.columns = output.columns.empty() ? nullptr : output.columns.data();
   return absl::OkStatus();

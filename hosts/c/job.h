@@ -89,7 +89,7 @@ class JobInput {
 class JobOutput {
  public:
   JobOutput(std::vector<ColumnType> types, uint64_t batch_rows, std::shared_ptr<MemoryBudget> budget)
-      : rows(std::move(types), batch_rows, std::move(budget)) {}
+      : rows(std::make_unique<OutputBatch>(std::move(types), batch_rows, std::move(budget))) {}
   virtual ~JobOutput() = default;
 
   // Starts a batch, which `rows_of` describes. *Errors*: InvalidArgument for an output that takes none.
@@ -97,7 +97,7 @@ class JobOutput {
   // Fills `rows` and the members run and position of `result`; returns its state.
   virtual absl::StatusOr<quern_result_state> Fill(quern_result* result) = 0;
 
-  OutputBatch rows;
+  std::unique_ptr<OutputBatch> rows;
   quern_result result = {};
   std::vector<quern_column> columns;                            // of the result
   std::optional<quern_result_state> state = QUERN_RESULT_MORE;  // of the last call; empty after a failure

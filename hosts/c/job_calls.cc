@@ -271,7 +271,7 @@ absl::Status NextArrow(quern_output* output, ArrowArray* rows, const quern_resul
   *result = nullptr;
   if (output == nullptr) return MissingArgument("output");
   QUERN_RETURN_IF_ERROR(NextRows(output));
-  output->output->rows.ExportArrow(rows);
+  output->output->rows->ExportArrow(rows);
   *result = &output->output->result;
   return absl::OkStatus();
 }

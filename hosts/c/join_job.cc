@@ -5,6 +5,7 @@
 //
 // Both sides have the columns of the residual predicate after their payload. Tuples point to the bytes of long strings.
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "hosts/c/arrow_fields.h"
@@ -23,18 +24,31 @@ std::vector<ColumnType> WithResidual(std::vector<ColumnType> payload, const std:
   return payload;
 }
 
-// A large batch is probed in slices, so that the job can be stopped within it.
+// The rows for which a first result has room, however few rows are pushed.
+constexpr uint64_t kFewRows = 256;
+
+// A large batch is probed in slices, so that the job can be stopped within it. Results have room for as many rows as
+// the largest batch so far, up to batch_rows: a probe of ten rows should not allocate memory for 65536.
 class ProbeOutput final : public JobOutput {
  public:
   ProbeOutput(const std::shared_ptr<const HashJoin>& join, const KernelSpec& spec, uint64_t batch_rows,
               std::shared_ptr<MemoryBudget> budget)
-      : JobOutput(JoinOutputTypes(spec), batch_rows, std::move(budget)), prober_(join) {}
+      : JobOutput(JoinOutputTypes(spec), std::min(batch_rows, kFewRows), budget),
+        spec_(spec),
+        batch_rows_(batch_rows),
+        budget_(std::move(budget)),
+        prober_(join) {}
 
   absl::Status Push(BatchView batch, const BatchTypes& types) override {
     state.reset();
+    num_rows_ = batch.num_rows;
     batch_ = std::move(batch);
     types_ = &types;
     next_row_ = 0;
+    if (num_rows_ > rows->capacity() && rows->capacity() < batch_rows_) {
+      const uint64_t wanted = std::min(std::bit_ceil(num_rows_), batch_rows_);
+      rows = std::make_unique<OutputBatch>(JoinOutputTypes(spec_), wanted, budget_);
+    }
     QUERN_RETURN_IF_ERROR(StartSlice());
     state = QUERN_RESULT_MORE;
     return absl::OkStatus();
@@ -42,13 +56,13 @@ class ProbeOutput final : public JobOutput {
 
   absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
     if (types_ == nullptr) {
-      QUERN_RETURN_IF_ERROR(rows.Reset());
-      rows.set_num_rows(0);
+      QUERN_RETURN_IF_ERROR(rows->Reset());
+      rows->set_num_rows(0);
       return QUERN_RESULT_NEEDS_INPUT;
     }
-    QUERN_ASSIGN_OR_RETURN(const bool more, prober_.Next(&rows));
+    QUERN_ASSIGN_OR_RETURN(const bool more, prober_.Next(rows.get()));
     if (more) return QUERN_RESULT_MORE;
-    if (next_row_ < batch_.num_rows) {
+    if (next_row_ < num_rows_) {
       QUERN_RETURN_IF_ERROR(StartSlice());
       return QUERN_RESULT_MORE;
     }
@@ -58,18 +72,21 @@ class ProbeOutput final : public JobOutput {
 
  private:
   absl::Status StartSlice() {
-    const uint64_t num_rows = std::min(thresholds::kMorselRows, batch_.num_rows - next_row_);
-    const bool is_whole = num_rows == batch_.num_rows;
-    QUERN_RETURN_IF_ERROR(
-        prober_.SetInput(is_whole ? batch_ : SliceOf(batch_, types_->keys, types_->payload, next_row_, num_rows)));
+    const uint64_t num_rows = std::min(thresholds::kMorselRows, num_rows_ - next_row_);
+    const bool is_whole = num_rows == num_rows_;
+    BatchView slice =
+        is_whole ? std::move(batch_) : SliceOf(batch_, types_->keys, types_->payload, next_row_, num_rows);
     next_row_ += num_rows;
-    return absl::OkStatus();
+    return prober_.SetInput(std::move(slice));
   }
 
+  const KernelSpec& spec_;  // the join's kernel has it
+  const uint64_t batch_rows_;
+  const std::shared_ptr<MemoryBudget> budget_;
   JoinProber prober_;
   BatchView batch_;
-  const BatchTypes* types_ = nullptr;  // of the batch; null: there is none
-  uint64_t next_row_ = 0;
+  const BatchTypes* types_ = nullptr;     // of the batch; null: there is none
+  uint64_t num_rows_ = 0, next_row_ = 0;  // of the batch
 };
 
 class UnmatchedOutput final : public JobOutput {
@@ -80,7 +97,7 @@ class UnmatchedOutput final : public JobOutput {
 
   absl::Status Begin() { return prober_.SetUnmatched(); }
   absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
-    QUERN_ASSIGN_OR_RETURN(const bool more, prober_.Next(&rows));
+    QUERN_ASSIGN_OR_RETURN(const bool more, prober_.Next(rows.get()));
     return more ? QUERN_RESULT_MORE : QUERN_RESULT_DONE;
   }
 
@@ -94,6 +111,7 @@ class JoinJob final : public SinkJob {
     SetSink(MakeHashJoin(kernel, budget));
     std::vector<ColumnType> keys;
     for (const KeySpec& key : spec().keys) keys.push_back(key.type);
+    ports.reserve(2);
     ports.push_back({QUERN_PORT_BUILD, "build", {keys, WithResidual(spec().build, spec().residual)}});
     ports.push_back({QUERN_PORT_PROBE, "probe", {keys, WithResidual(spec().probe, spec().residual)}});
     keeps_strings_ = HasStrings({keys, spec().build});

@@ -85,7 +85,7 @@ class MergedOutput final : public JobOutput {
   absl::StatusOr<quern_result_state> Fill(quern_result* filled) override {
     QUERN_RETURN_IF_ERROR(merge_->CheckNoFailure());
     merge_->failed = true;
-    QUERN_ASSIGN_OR_RETURN(const MergeState found, merge_->merger->Next(&rows));
+    QUERN_ASSIGN_OR_RETURN(const MergeState found, merge_->merger->Next(rows.get()));
     merge_->failed = false;
     switch (found) {
       case MergeState::kRows: return QUERN_RESULT_MORE;

@@ -32,7 +32,7 @@ class SortedOutput final : public JobOutput {
         reader_(sort) {}
 
   absl::StatusOr<quern_result_state> Fill(quern_result* filled) override {
-    QUERN_ASSIGN_OR_RETURN(const bool more, reader_.Next(&rows));
+    QUERN_ASSIGN_OR_RETURN(const bool more, reader_.Next(rows.get()));
     filled->position = reader_.position();
     return more ? QUERN_RESULT_MORE : QUERN_RESULT_DONE;
   }
@@ -49,8 +49,8 @@ class ThresholdOutput final : public JobOutput {
   absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
     state = QUERN_RESULT_MORE;  // it may be asked again, whatever comes
     QUERN_RETURN_IF_ERROR(sort_->CheckOpen("threshold"));
-    QUERN_ASSIGN_OR_RETURN(const bool exists, sort_->GetThreshold(&rows));
-    if (!exists) rows.set_num_rows(0);
+    QUERN_ASSIGN_OR_RETURN(const bool exists, sort_->GetThreshold(rows.get()));
+    if (!exists) rows->set_num_rows(0);
     return QUERN_RESULT_MORE;
   }
 
@@ -74,6 +74,7 @@ class SortJob final : public SinkJob {
  public:
   SortJob(const CompiledKernel& compiled, const quern_job_options& options) : SinkJob(compiled, options, "sort") {
     SetSink(MakeRowSort(kernel, budget));
+    ports.reserve(2);
     ports.push_back(RowColumns(spec()));
     ports.push_back({QUERN_PORT_THRESHOLD, "threshold", {ports.front().types.keys, {}}, true});
     keeps_strings_ = sort()->keeps_strings() && HasStrings(ports.front().types);

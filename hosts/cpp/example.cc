@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "quern_v1.hpp"
+#include "quern.hpp"
 
 namespace {
 
@@ -31,24 +31,26 @@ quern::Status PrintCities() {
   quern_column countries = {}, cities = {};
   countries.values = country_code.data();
   cities.values = city_country.data();
-  if (quern::Status status = join->Append(BatchOf(countries, row_ids, country_code.size())); !status.ok())
+  auto build = join->Build();
+  if (!build.ok()) return build.status();
+  if (quern::Status status = build->Append(BatchOf(countries, row_ids, country_code.size())); !status.ok())
     return status;
+  if (quern::Status status = build->Finish(); !status.ok()) return status;
   if (quern::Status status = join->Finalise(); !status.ok()) return status;
 
-  auto prober = quern::Prober::Create(*join);
-  if (!prober.ok()) return prober.status();
-  if (quern::Status status = prober->Input(BatchOf(cities, row_ids, city_country.size())); !status.ok()) return status;
-  for (bool more = true; more;) {
-    quern::Result<quern::Rows> rows = prober->Next();
-    if (!rows.ok()) return rows.status();
-    const auto* city = static_cast<const uint64_t*>(rows->result.columns[0].values);
-    const auto* country = static_cast<const uint64_t*>(rows->result.columns[1].values);
-    for (uint64_t i = 0; i < rows->result.num_rows; ++i) {
+  auto probe = join->Probe();
+  if (!probe.ok()) return probe.status();
+  if (quern::Status status = probe->Push(BatchOf(cities, row_ids, city_country.size())); !status.ok()) return status;
+  while (true) {
+    auto next = probe->Next();
+    if (!next.ok()) return next.status();
+    const quern_result& rows = **next;
+    const auto* city = static_cast<const uint64_t*>(rows.columns[0].values);
+    const auto* country = static_cast<const uint64_t*>(rows.columns[1].values);
+    for (uint64_t i = 0; i < rows.num_rows; ++i)
       std::printf("%s: %s\n", city_name[city[i]].c_str(), country_name[country[i]].c_str());
-    }
-    more = rows->more;
+    if (rows.state != QUERN_RESULT_MORE) return {};
   }
-  return {};
 }
 
 }  // namespace

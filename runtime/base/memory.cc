@@ -239,7 +239,7 @@ void Arena::Clear() {
 absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
   // Each buffer is as large as all earlier ones together, so that a small user takes little memory and a large one few
   // buffers.
-  constexpr uint64_t kFirstBytes = uint64_t{16} << 10, kLargestBytes = uint64_t{16} << 20;
+  constexpr uint64_t kFirstBytes = uint64_t{4} << 10, kLargestBytes = uint64_t{16} << 20;
   bytes = RoundUp(bytes, 64);
   if (buffers_.empty() || buffers_.back().bytes() - used_bytes_ < bytes) {
     // A piece that takes most of a large page gets one, even where this allocates two.

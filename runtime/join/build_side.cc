@@ -58,10 +58,16 @@ BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntry
       sign_bit_(descriptor_->get()->packed_sign_bit) {
   const QuernJoinDescriptor& s = *descriptor_->get();
   step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.tuple_bytes, 1, s.batch_rows));
-  rows_.resize(step_rows_);
-  dropped_.resize(step_rows_);
-  words_.resize(step_rows_);
-  hashes_.resize(step_rows_);
+}
+
+// A join of ten rows should not touch the memory of a whole batch.
+void BuildSide::GrowScratch(uint64_t num_rows) {
+  const size_t n = std::min<uint64_t>(step_rows_, num_rows);
+  if (n <= rows_.size()) return;
+  rows_.resize(n);
+  dropped_.resize(n);
+  words_.resize(n);
+  hashes_.resize(n);
 }
 
 void BuildSide::DropTuples() {
@@ -74,6 +80,7 @@ void BuildSide::DropTuples() {
 absl::Status BuildSide::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
   if (batch.owner) owners_.push_back(batch.owner);
   const RefusedCalls refused;
+  GrowScratch(batch.num_rows);
   for (uint64_t next = 0; next < batch.num_rows;) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, batch.num_rows - next));
     QUERN_RETURN_IF_ERROR(AppendStep(batch, first_row_id, next, n));

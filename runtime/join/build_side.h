@@ -38,6 +38,7 @@ class BuildSide final : public LocalState {
 
  private:
   struct Step;
+  void GrowScratch(uint64_t num_rows);
   absl::Status AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n);
   absl::Status StoreFlat(const Step& step);
   absl::Status StoreParts(const Step& step);
@@ -47,7 +48,7 @@ class BuildSide final : public LocalState {
 
   std::shared_ptr<const JoinDescriptor> descriptor_;
   const JoinEntrySource entry_points_;
-  const JoinOptions options_;
+  const JoinOptions& options_;  // the join's
   TupleStore store_;
   TupleStore null_store_;
   PackedKeyRange range_;
@@ -57,7 +58,7 @@ class BuildSide final : public LocalState {
   uint64_t num_null_keys_ = 0;
   uint64_t num_flat_ = 0;
   std::vector<std::shared_ptr<const void>> owners_;
-  std::vector<uint32_t> rows_;  // scratch; each holds one batch
+  std::vector<uint32_t> rows_;  // scratch; each holds the largest batch so far, up to step_rows_
   std::vector<uint32_t> dropped_;
   std::vector<uint64_t> words_;
   std::vector<uint64_t> hashes_;

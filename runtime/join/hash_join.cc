@@ -11,6 +11,11 @@
 #include "runtime/join/hash_join.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -30,6 +35,32 @@ size_t NumOutputColumns(const JoinDescriptor& descriptor) {
   const bool has_mark = descriptor.spec().join_kind == JoinKind::kMark;
   return size_t{descriptor.get()->num_probe} + descriptor.get()->num_build + (has_mark ? 1 : 0);
 }
+
+// Scratch of probers that are gone, for later ones: to allocate and free 280 KB costs more than a small probe. Its
+// arrays are written before they are read, but for prefetches, so it is not zeroed either. *Threads*: any.
+class KeptScratch {
+ public:
+  static QuernProbeScratch* Take() {
+    QuernProbeScratch* scratch = nullptr;
+    for (std::atomic<QuernProbeScratch*>& slot : slots_) {
+      if (scratch == nullptr) scratch = slot.exchange(nullptr);
+    }
+    if (scratch == nullptr) scratch = new QuernProbeScratch;
+    std::memset(static_cast<void*>(scratch), 0, offsetof(QuernProbeScratch, rows));
+    return scratch;
+  }
+  static void Give(QuernProbeScratch* scratch) {
+    for (std::atomic<QuernProbeScratch*>& slot : slots_) {
+      QuernProbeScratch* none = nullptr;
+      if (slot.compare_exchange_strong(none, scratch)) return;
+    }
+    delete scratch;
+  }
+
+ private:
+  static constinit std::array<std::atomic<QuernProbeScratch*>, 4> slots_;
+};
+constinit std::array<std::atomic<QuernProbeScratch*>, 4> KeptScratch::slots_ = {};
 
 }  // namespace
 
@@ -119,9 +150,9 @@ void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
 // ---- probing ----------------------------------------------------------------------------------------------------
 
 JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
-    : join_(std::move(join)), args_(), scratch_(std::make_unique<QuernProbeScratch>()), counters_(join_->counters_) {}
+    : join_(std::move(join)), args_(), scratch_(KeptScratch::Take()), counters_(join_->counters_) {}
 
-JoinProber::~JoinProber() = default;
+JoinProber::~JoinProber() { KeptScratch::Give(scratch_); }
 
 absl::Status JoinProber::SetInput(BatchView batch) {
   if (!join_->is_finalised())
@@ -202,7 +233,7 @@ void JoinProber::Begin(BatchView batch) {
   args_.directory = table.directory;
   args_.tags = DirectoryTags();
   args_.shift = table.shift;
-  args_.scratch = scratch_.get();
+  args_.scratch = scratch_;
 }
 
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {

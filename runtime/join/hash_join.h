@@ -108,6 +108,8 @@ class OutputBatch;
 class JoinProber {
  public:
   explicit JoinProber(std::shared_ptr<const HashJoin> join);
+  JoinProber(const JoinProber&) = delete;
+  JoinProber& operator=(const JoinProber&) = delete;
   ~JoinProber();
 
   // Starts on a batch. Its columns must stay valid until Next has returned false.
@@ -139,7 +141,7 @@ class JoinProber {
   bool scans_unmatched_ = false;
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
-  std::unique_ptr<QuernProbeScratch> scratch_;
+  QuernProbeScratch* const scratch_;  // owned
   CounterBlock counters_;
   uint32_t num_new_candidates_ = 0;
 };

@@ -19,7 +19,7 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kSmallSpanRows = 1024,
+constexpr uint64_t kSmallSpanRows = 128,
                    kSmallSpanBytes = uint64_t{64} << 10;  // the smaller of the two, where there are few rows
 constexpr uint64_t kFirstSpanRows = uint64_t{1} << 16, kLastSpanRows = uint64_t{1} << 20;
 constexpr uint64_t kLargestSpanBytes = uint64_t{64}
