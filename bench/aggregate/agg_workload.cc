@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row i belongs to group Mix(i) * num_groups / 2^64, so 20 M rows touch 8.6 M of 10 M groups (every row misses a given
-// group with probability 1/e^2). Values are not zero, because hardware may make stores of zeros cheap.
+// Row i belongs to group RandomBits(i + 1) * num_groups / 2^64, so 20 M rows touch 8.6 M of 10 M groups (every row
+// misses a given group with probability 1/e^2). Values are not zero, because hardware may make stores of zeros cheap.
 #include "bench/aggregate/agg_workload.h"
 
 #include <cstring>
 
-#include "runtime/blocks/blocks.h"
+#include "bench/common/random_bits.h"
 
 namespace quern::bench {
 namespace {
@@ -13,12 +13,12 @@ namespace {
 uint64_t GroupOf(const AggWorkloadSpec& spec, uint64_t row) {
   const uint64_t point = spec.is_sorted
                              ? static_cast<uint64_t>((static_cast<unsigned __int128>(row) << 64) / spec.num_rows)
-                             : blocks::Mix(row + 1);
+                             : RandomBits(row + 1);
   return static_cast<uint64_t>((static_cast<unsigned __int128>(point) * spec.num_groups) >> 64);
 }
 
 std::string Word(uint64_t group) {
-  const uint64_t bits = blocks::Mix(group ^ 0x5eed);
+  const uint64_t bits = RandomBits(group ^ 0x5eed);
   std::string word = std::to_string(group) + "abcdefghijklmnopqrstuvw";
   word.resize(8 + bits % 16);
   return word;
@@ -52,8 +52,8 @@ AggWorkload::AggWorkload(const AggWorkloadSpec& spec) : spec_(spec), keys_(spec.
   integers_.resize(spec.num_rows);
   numbers_.resize(spec.num_rows);
   for (uint64_t i = 0; i < spec.num_rows; ++i) {
-    integers_[i] = static_cast<int64_t>(blocks::Mix(i + 7) % 1000 + 1);
-    numbers_[i] = static_cast<double>(blocks::Mix(i + 9) % 100000 + 1) / 7;
+    integers_[i] = static_cast<int64_t>(RandomBits(i + 7) % 1000 + 1);
+    numbers_[i] = static_cast<double>(RandomBits(i + 9) % 100000 + 1) / 7;
   }
 }
 
@@ -70,7 +70,7 @@ void AggWorkload::MakeKey(GroupKey kind, const std::vector<uint64_t>& groups, Ke
   key->values.resize(groups.size() * (kind == GroupKey::kI32 ? 4 : 8));
   for (uint64_t i = 0; i < groups.size(); ++i) {
     if (kind == GroupKey::kI32) Put(&key->values, i, static_cast<int32_t>(groups[i] * 0x9e3779b1u & 0x7fffffff));
-    else Put(&key->values, i, kind == GroupKey::kDenseI64 ? groups[i] : blocks::Mix(groups[i] + 1) >> 1);
+    else Put(&key->values, i, kind == GroupKey::kDenseI64 ? groups[i] : RandomBits(groups[i] + 1) >> 1);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bench/collation/collation_sections.h"
+#include "bench/common/random_bits.h"
 #include "bench/common/strings_workload.h"
 #include "bench/common/timing.h"
 #include "runtime/base/status.h"
@@ -50,7 +51,7 @@ class Places {
 
 std::string RandomLetters(uint32_t num_bytes) {
   std::string text;
-  for (uint32_t i = 0; i < num_bytes; ++i) text += static_cast<char>('a' + blocks::Mix(uint64_t{i} + 1) % 26);
+  for (uint32_t i = 0; i < num_bytes; ++i) text += static_cast<char>('a' + RandomBits(uint64_t{i} + 1) % 26);
   return text;
 }
 

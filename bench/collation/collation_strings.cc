@@ -287,20 +287,21 @@ absl::StatusOr<std::vector<Timed>> KeysOf(const Contestant& who, const StringCol
   const CollationRule rule = who.rule;
   const auto key = std::make_shared<std::string>();
   QUERN_ASSIGN_OR_RETURN(Timed encode, EncodeBlock(column, who.name));
-  std::vector<Timed> all = {HashBlock(column, rule),
-                            Summed(column, sum, [=](blocks::Bytes s) { return HashString(s, rule); }),
-                            std::move(encode),
-                            Summed(column, sum,
-                                   [=](blocks::Bytes s) -> uint64_t {
-                                     uint8_t out[kEncodedBytes];
-                                     const uint32_t n = OrderKeyBytes(s, rule, 0, kEncodedBytes, out);
-                                     return n + out[0];
-                                   }),
-                            Summed(column, sum, [=](blocks::Bytes s) {
-                              key->clear();
-                              AppendOrderKey(s, rule, key.get());
-                              return key->size();
-                            })};
+  std::vector<Timed> all = {
+      HashBlock(column, rule),
+      Summed(column, sum, [=](blocks::Bytes s) { return HashString(s, rule, blocks::quern_hash_secret); }),
+      std::move(encode),
+      Summed(column, sum,
+             [=](blocks::Bytes s) -> uint64_t {
+               uint8_t out[kEncodedBytes];
+               const uint32_t n = OrderKeyBytes(s, rule, 0, kEncodedBytes, out);
+               return n + out[0];
+             }),
+      Summed(column, sum, [=](blocks::Bytes s) {
+        key->clear();
+        AppendOrderKey(s, rule, key.get());
+        return key->size();
+      })};
   if (who.virtual_collator != nullptr) all.push_back(SortKeysOf(column, sum, who.virtual_collator.get()));
   return all;
 }
@@ -313,7 +314,8 @@ absl::Status CheckKeys(const Contestant& who, const StringColumn& column) {
     AppendOrderKey(a, who.rule, &left);
     AppendOrderKey(b, who.rule, &right);
     const bool equal = CompareStrings(a, b, who.rule) == 0;
-    if (equal != (left == right) || (equal && HashString(a, who.rule) != HashString(b, who.rule)))
+    const auto hash = [&](blocks::Bytes s) { return HashString(s, who.rule, blocks::quern_hash_secret); };
+    if (equal != (left == right) || (equal && hash(a) != hash(b)))
       return Internal("row whose keys and comparison differ under " + who.name + ": " + std::to_string(row) +
                       "; accepted: none");
   }

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "bench/common/random_bits.h"
 #include "bench/common/timing.h"
 #include "runtime/base/memory.h"
-#include "runtime/blocks/blocks.h"
 
 namespace quern::bench {
 namespace {
@@ -22,7 +22,7 @@ template <int kDistance>
 void Try(const uint64_t* table, uint64_t lines, uint64_t loads, MemoryFloor* best) {
   // A multiplication alone would step through memory with a constant stride.
   const auto line = [&](uint64_t i) {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(blocks::Mix(i + 1)) * lines) >> 64);
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(RandomBits(i + 1)) * lines) >> 64);
   };
   uint64_t sum = 0;
   const double start = Now();

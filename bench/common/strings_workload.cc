@@ -17,6 +17,8 @@
 #include <array>
 #include <utility>
 
+#include "bench/common/random_bits.h"
+
 namespace quern::bench {
 namespace {
 
@@ -25,11 +27,11 @@ constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcde
 constexpr std::array<std::string_view, 16> kCharacters = {"ä", "Ö", "ñ",  "ç",  "é",  "å",  "λ",  "Ω",
                                                           "д", "Ж", "中", "文", "日", "本", "語", "漢"};
 
-// The numbers Mix(seed + 1), Mix(seed + 2), ..
+// The numbers RandomBits(seed + 1), RandomBits(seed + 2), ..
 class Numbers {
  public:
   explicit Numbers(uint64_t seed) : next_(seed) {}
-  uint64_t Below(uint64_t n) { return blocks::Mix(++next_) % n; }
+  uint64_t Below(uint64_t n) { return RandomBits(++next_) % n; }
 
  private:
   uint64_t next_;
@@ -70,7 +72,7 @@ std::string PatternOf(const std::string& constant) {
 std::string StringOf(const StringsSpec& spec, const std::vector<std::string>& all, uint64_t row, bool is_right) {
   if (spec.kind == StringKind::kSame) return all[0];
   if (spec.kind == StringKind::kCased) return InRandomCase(all[0], 2 * row + is_right);
-  return all[blocks::Mix(is_right && row % 2 == 1 ? ~row : row) % all.size()];
+  return all[RandomBits(is_right && row % 2 == 1 ? ~row : row) % all.size()];
 }
 
 }  // namespace

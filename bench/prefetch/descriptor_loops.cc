@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/common/random_bits.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/prefetch_lines.h"
@@ -54,7 +55,7 @@ inline __attribute__((always_inline)) void Branch(const Payload& payload, uint64
 
 inline __attribute__((always_inline)) uint64_t Work(const Payload& payload) {
   uint64_t x = payload.words[0];
-  for (uint32_t step = 0; step < kWorkSteps; ++step) x = blocks::Mix(x + payload.words[step % 7]);
+  for (uint32_t step = 0; step < kWorkSteps; ++step) x = RandomBits(x + payload.words[step % 7]);
   return x;
 }
 
@@ -116,7 +117,7 @@ absl::StatusOr<DescriptorArray> DescriptorArray::Make(uint32_t rows) {
   for (uint32_t i = 0; i < rows; ++i) {
     descriptors[i] = {uint64_t{i} + 1, &payloads[order[i]]};
     for (uint64_t word = 0; word < 8; ++word)
-      payloads[i].words[word] = blocks::Mix(uint64_t{i} * 8 + word + 1) | uint64_t{1} << 63;
+      payloads[i].words[word] = RandomBits(uint64_t{i} * 8 + word + 1) | uint64_t{1} << 63;
   }
   return array;
 }

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bench/common/random_bits.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/collation/collation.h"
 
@@ -49,10 +50,10 @@ uint64_t Pick(uint64_t point, uint64_t n) {
 std::vector<std::string> MakeVocabulary() {
   std::set<std::string> words;
   for (uint64_t i = 0; words.size() < kNumWords; ++i) {
-    uint64_t bits = blocks::Mix(i + 1);
+    uint64_t bits = RandomBits(i + 1);
     std::string word(4 + bits % 9, ' ');
     for (char& letter : word) {
-      bits = blocks::Mix(bits);
+      bits = RandomBits(bits);
       letter = static_cast<char>('a' + bits % 26);
     }
     words.insert(std::move(word));
@@ -68,7 +69,7 @@ const std::vector<std::string>& Vocabulary() {
 // 8 characters encode 48 bits of the point, the others are random.
 std::string Text16(uint64_t point) {
   static constexpr char kCharacters[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";  // in order
-  const uint64_t random = blocks::Mix(point);
+  const uint64_t random = RandomBits(point);
   std::string text(16, ' ');
   for (uint32_t i = 0; i < 8; ++i) {
     text[i] = kCharacters[(point >> (58 - 6 * i)) & 63];
@@ -80,11 +81,11 @@ std::string Text16(uint64_t point) {
 // Five distinct colours.
 std::string PartName(uint64_t row) {
   constexpr uint64_t kColoursInAll = std::size(kColours);
-  uint64_t bits = blocks::Mix(row + 1), chosen[5];
+  uint64_t bits = RandomBits(row + 1), chosen[5];
   std::string name;
   for (size_t i = 0; i < 5; ++i) {
     do {
-      bits = blocks::Mix(bits + 1);
+      bits = RandomBits(bits + 1);
       chosen[i] = bits % kColoursInAll;
     } while (std::find(chosen, chosen + i, chosen[i]) != chosen + i);
     name += (i == 0 ? "" : " ") + std::string(kColours[chosen[i]]);
@@ -99,7 +100,7 @@ std::string TextOf(SortKey kind, uint64_t row, uint64_t point) {
   return Vocabulary()[Pick(point, kNumWords)];
 }
 
-uint64_t RandomPoint(uint64_t row, size_t key) { return blocks::Mix(row + blocks::Mix(key + 1)); }
+uint64_t RandomPoint(uint64_t row, size_t key) { return RandomBits(row + RandomBits(key + 1)); }
 
 uint64_t SortedPoint(uint64_t row, uint64_t num_rows) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(row) << 64) / num_rows);
@@ -112,7 +113,7 @@ uint64_t PointOf(const SortWorkloadSpec& spec, uint64_t row, size_t key) {
     case RowOrder::kTenPairs: return SortedPoint(row, spec.num_rows);
     case RowOrder::kReversed: return SortedPoint(spec.num_rows - 1 - row, spec.num_rows);
     case RowOrder::kOnePercentMoved:
-      return blocks::Mix(row) % 100 == 0 ? RandomPoint(row, key) : SortedPoint(row, spec.num_rows);
+      return RandomBits(row) % 100 == 0 ? RandomPoint(row, key) : SortedPoint(row, spec.num_rows);
     case RowOrder::kOneValue: return kSign + 12345;
     case RowOrder::kThousandValues: return Pick(RandomPoint(row, key), 1000) * (UINT64_MAX / 1000);
   }
@@ -124,7 +125,7 @@ std::vector<uint64_t> MakePoints(const SortWorkloadSpec& spec, size_t key) {
   for (uint64_t row = 0; row < spec.num_rows; ++row) points[row] = PointOf(spec, row, key);
   if (spec.order != RowOrder::kTenPairs) return points;
   for (uint64_t pair = 1; pair <= 10; ++pair)
-    std::swap(points[Pick(blocks::Mix(pair), spec.num_rows)], points[Pick(blocks::Mix(~pair), spec.num_rows)]);
+    std::swap(points[Pick(RandomBits(pair), spec.num_rows)], points[Pick(RandomBits(~pair), spec.num_rows)]);
   return points;
 }
 
@@ -257,9 +258,10 @@ int CompareRows(const SortValue& a, uint64_t row_a, const SortValue& b, uint64_t
 
 uint64_t HashRow(const SortValue& column, uint64_t row) {
   if (!IsText(column.key))
-    return blocks::Mix(BytesOf(column.key) == 4 ? Get<uint32_t>(column, row) : Get<uint64_t>(column, row));
+    return blocks::Mix(BytesOf(column.key) == 4 ? Get<uint32_t>(column, row) : Get<uint64_t>(column, row),
+                       blocks::kPublicHash);
   uint64_t hash = 1;
-  for (const char c : GetText(column, row)) hash = blocks::Mix(hash + static_cast<uint8_t>(c));
+  for (const char c : GetText(column, row)) hash = blocks::Mix(hash + static_cast<uint8_t>(c), blocks::kPublicHash);
   return hash;
 }
 

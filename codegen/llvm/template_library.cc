@@ -48,9 +48,9 @@ absl::StatusOr<std::string_view> FindTemplate(std::string_view name, std::string
 uint64_t EmbeddedTemplatesHash() {
   const NoFork no_fork;  // the first call makes it
   static const uint64_t hash = [] {
-    uint64_t h = kKernelAbiVersion;
+    uint64_t h = kKernelAbiVersion;  // a part of the cache's keys, which processes share
     for (const EmbeddedTemplate& entry : EmbeddedTemplates())
-      h = blocks::Combine(h, blocks::HashBytes(entry.data, entry.size));
+      h = blocks::Combine(h, blocks::HashBytes(entry.data, entry.size, blocks::kPublicHash), blocks::kPublicHash);
     return h;
   }();
   return hash;

@@ -121,7 +121,8 @@ class Walk {
  private:
   static constexpr uint64_t kRing = 512;  // more than any prefetch distance
 
-  uint64_t Line(uint64_t i) const { return blocks::Mix(i + 1) & mask_; }
+  // A measurement walks the same lines each time.
+  uint64_t Line(uint64_t i) const { return blocks::Mix(i + 1, blocks::kPublicHash) & mask_; }
   template <bool kWrite>
   void Prefetch(uint64_t i) {
     const uint64_t line = Line(i);

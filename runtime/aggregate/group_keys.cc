@@ -158,20 +158,23 @@ absl::StatusOr<uint32_t> WriteHeld(const HeldSource& source, uint32_t n, QuernOu
   return n;
 }
 
+// Partition numbers follow from these hashes, and processes exchange groups by partition.
+constexpr const blocks::HashSecret& kPublic = blocks::kPublicHash;
+
 // Maps a value to 64 bits that are the same for equal keys.
 template <Storage kStorage, class Source>
 uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
   if (!source.Valid(i)) return blocks::kNullInput;
   if constexpr (blocks::IsVariableStorage(kStorage)) {
     const Bytes bytes = blocks::Trimmed(source.ReadString(i), rule);
-    return (rule & kWeighsEquality) != 0 ? blocks::HashCollated(bytes, rule, blocks::kPublicHash)
-                                         : blocks::HashBytes(bytes.data, bytes.length);
+    return (rule & kWeighsEquality) != 0 ? blocks::HashCollated(bytes, rule, kPublic)
+                                         : blocks::HashBytes(bytes.data, bytes.length, kPublic);
   } else if constexpr (kStorage == kFixed) {
-    return blocks::HashBytes(source.ReadFixed(i), source.width);
+    return blocks::HashBytes(source.ReadFixed(i), source.width, kPublic);
   } else {
     const auto value = source.template ReadValue<typename blocks::ReaderOf<kStorage>::Value>(i);
     if constexpr (kStorage == k128)
-      return blocks::Combine(static_cast<uint64_t>(value), static_cast<uint64_t>(value >> 64));
+      return blocks::Combine(static_cast<uint64_t>(value), static_cast<uint64_t>(value >> 64), kPublic);
     else return value;
   }
 }
@@ -189,7 +192,7 @@ void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dict
       constexpr Storage kStorage = decltype(tag)::value;
       const auto add = [&](const auto& source) {
         for (uint32_t i = 0; i < n; ++i)
-          hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, rule));
+          hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, rule), kPublic);
       };
       if (dictionaries.has(key)) add(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key});
       else if (group.packed_bytes == 0) add(FieldSource{group, field, tuples, type.width_bytes, 0});

@@ -158,7 +158,7 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
 void LocalGroups::CountTable() {
   const TableTally tally = table_->TakeTally();
   counters_.Add(Counter::kTagHits, tally.hits);
-  counters_.Add(Counter::kChainSteps, tally.steps);
+  counters_.Add(Counter::kChainSteps, tally.steps + memory_.TakeSteps());
   counters_.Add(Counter::kGrowths, tally.growths);
 }
 

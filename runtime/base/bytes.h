@@ -63,7 +63,7 @@ constexpr uint64_t kNullInput = 0x5bd1e9955bd1e995u;
 // al., 1997): any two keys chosen without knowledge of it share the highest k bits with a probability of at most
 // 2 / 2^k. The steps before it break up arithmetic progressions, for which multiply-shift alone is weak.
 template <class V>
-QUERN_INLINE V Mix(V x, const HashSecret& secret = kPublicHash) {
+QUERN_INLINE V Mix(V x, const HashSecret& secret) {
   x ^= x >> 32;
   x *= secret[kMultiplier1];
   x ^= x >> 32;
@@ -75,7 +75,7 @@ QUERN_INLINE V Mix(V x, const HashSecret& secret = kPublicHash) {
 // The hash of keys (k0, .., ki), from the hash of the keys before ki and the value of ki. Not symmetric: (a, b) and (b,
 // a) differ.
 template <class V>
-QUERN_INLINE V Combine(V hash, V value, const HashSecret& secret = kPublicHash) {
+QUERN_INLINE V Combine(V hash, V value, const HashSecret& secret) {
   return Mix(hash * secret[kCombine] + value, secret);
 }
 
@@ -174,7 +174,7 @@ QUERN_INLINE uint64_t HashLastWords(ShortWords s, uint64_t seed, const HashSecre
   return FoldedMultiply(s.words[2] ^ secret[kCombine], s.words[3] ^ front);
 }
 
-QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n, const HashSecret& secret = kPublicHash) {
+QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n, const HashSecret& secret) {
   uint64_t seed = secret[kMultiplier2] ^ n, rest = n;
   for (; rest > kShortBytes; rest -= 16, p += 16)
     seed = FoldedMultiply(Load<uint64_t>(p) ^ secret[kMultiplier1], Load<uint64_t>(p + 8) ^ seed);
@@ -182,7 +182,7 @@ QUERN_INLINE uint64_t HashBytes(const uint8_t* p, uint64_t n, const HashSecret& 
 }
 
 // The same for n bytes, up to kShortBytes, that have been read as words.
-QUERN_INLINE uint64_t HashShort(ShortWords s, uint64_t n, const HashSecret& secret = kPublicHash) {
+QUERN_INLINE uint64_t HashShort(ShortWords s, uint64_t n, const HashSecret& secret) {
   return HashLastWords(s, secret[kMultiplier2] ^ n, secret);
 }
 

@@ -28,11 +28,11 @@ alignas(64) HashSecret process_hash_secret = {};
 
 namespace {
 
-// A counter through Mix, as in SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+// A counter through Mix, as in SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). The secret does not exist yet.
 class Draws {
  public:
   explicit Draws(uint64_t seed) : state_(seed) {}
-  uint64_t Next() { return blocks::Mix(state_ += blocks::kPublicHash[blocks::kCombine]); }
+  uint64_t Next() { return blocks::Mix(state_ += blocks::kPublicHash[blocks::kCombine], blocks::kPublicHash); }
   uint64_t NextMultiplier() {
     for (;;) {
       const uint64_t number = Next() | 1;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <utility>
 
 #include "runtime/base/joined_threads.h"
@@ -24,12 +23,10 @@ template <class Task>
 absl::Status RunTask(const Task& task) {
   const RefusedCalls refused;
   try {
-    absl::Status status = WithoutBadAlloc(task);
+    absl::Status status = task();
     return status.ok() ? refused.status() : status;
-  } catch (const std::exception& thrown) {
-    return WithoutBadAlloc([&] { return Internal(thrown.what()); });
   } catch (...) {
-    return WithoutBadAlloc([] { return Internal("unknown exception: not a std::exception; accepted: none"); });
+    return StatusOfException();
   }
 }
 

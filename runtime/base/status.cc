@@ -6,6 +6,8 @@
 // thread of the library that ends the process. Such handlers return a copy of OutOfMemory().
 #include "runtime/base/status.h"
 
+#include <exception>
+
 namespace quern {
 namespace {
 
@@ -26,6 +28,20 @@ const absl::Status* const kOutOfMemory = MakeOutOfMemory();
 }  // namespace
 
 const absl::Status& OutOfMemory() noexcept { return *kOutOfMemory; }
+
+absl::Status StatusOfException() noexcept {
+  return WithoutBadAlloc([] {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return OutOfMemory();
+    } catch (const std::exception& thrown) {
+      return Internal(thrown.what());
+    } catch (...) {
+      return Internal("unknown exception: not a std::exception; accepted: none");
+    }
+  });
+}
 
 std::string Show(std::string_view value) {
   constexpr size_t kMaxShownBytes = 80;

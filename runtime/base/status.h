@@ -44,6 +44,10 @@ absl::Status WithoutBadAlloc(Body&& body) {
   }
 }
 
+// The status that stands for the exception which is being handled: OutOfMemory() for std::bad_alloc, Internal with its
+// text for any other. Call it within `catch (...)`.
+absl::Status StatusOfException() noexcept;
+
 // A value as messages show it: one line, printable, not too long.
 std::string Show(std::string_view value);
 // The path of a file or folder: likewise, but whole, since a path without its end leads nowhere.

@@ -35,7 +35,7 @@ absl::StatusOr<Collation> CollationNamed(std::string_view name);
 
 // The hash of the equality key: its HashBytes, so that a string which is its own equality key has the hash of its
 // bytes.
-uint64_t HashString(blocks::Bytes s, CollationRule rule, const blocks::HashSecret& secret = blocks::kPublicHash);
+uint64_t HashString(blocks::Bytes s, CollationRule rule, const blocks::HashSecret& secret);
 bool EqualStrings(blocks::Bytes a, blocks::Bytes b, CollationRule rule);
 // Negative, 0 or positive. *Cost*: for strings of U+0020 to U+007E, a memcmp and a look-up of the two bytes that
 // differ.

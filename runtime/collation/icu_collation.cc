@@ -76,8 +76,10 @@ std::atomic<const OpenCollation*>& SlotOf(Collation id) {
   }
 }
 
+// The same in each process, since cached kernels hold it: so is the hash.
 Collation IdOf(const std::string& name) {
-  const uint64_t hash = blocks::HashBytes(reinterpret_cast<const uint8_t*>(name.data()), name.size());
+  const uint64_t hash =
+      blocks::HashBytes(reinterpret_cast<const uint8_t*>(name.data()), name.size(), blocks::kPublicHash);
   return static_cast<Collation>(kFirstIcuCollation + hash % kFirstIcuCollation);
 }
 

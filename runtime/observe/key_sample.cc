@@ -65,11 +65,12 @@ uint64_t RowSample::Choose(uint64_t n, std::vector<uint32_t>* rows) {
   return stride;
 }
 
-// A number below n, which is a power of two.
+// A number below n, which is a power of two. Which rows are sampled depends on their places alone, and is the same in
+// each process.
 uint64_t RowSample::NextBelow(uint64_t n) {
   if (n == 1) return 0;
-  return blocks::Mix(num_choices_.fetch_add(1, std::memory_order_relaxed) + blocks::kPublicHash[blocks::kCombine]) &
-         (n - 1);
+  const uint64_t choice = num_choices_.fetch_add(1, std::memory_order_relaxed);
+  return blocks::Mix(choice + blocks::kPublicHash[blocks::kCombine], blocks::kPublicHash) & (n - 1);
 }
 
 void RowSample::Add(const uint64_t* hashes, size_t n, uint64_t stride) {

@@ -87,9 +87,10 @@ uint32_t KeySampler::HashRows(const BatchView& batch, const uint32_t* rows, uint
   else n = kept;
   const auto make = descriptor->packed_bytes != 0 ? kernel_.pack : kernel_.hash;
   make(descriptor, batch.keys.data(), 0, scratch->rows, n, scratch->hashes);
-  // Without the constant, a key word of 0 would have the hash 0.
+  // Without the constant, a key word of 0 would have the hash 0. The public numbers, since nothing is looked up by
+  // these hashes: they only estimate how many keys differ.
   for (uint32_t i = 0; i < n; ++i)
-    scratch->hashes[i] = blocks::Mix(scratch->hashes[i] + blocks::kPublicHash[blocks::kCombine]);
+    scratch->hashes[i] = blocks::Mix(scratch->hashes[i] + blocks::kPublicHash[blocks::kCombine], blocks::kPublicHash);
   return n;
 }
 

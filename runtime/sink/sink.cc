@@ -32,6 +32,22 @@ absl::Status Sink::CheckOpen(const char* call) const {
   return absl::OkStatus();
 }
 
+// The error first: whoever sees that rows are lost finds it.
+void Sink::LoseLocked(const absl::Status& error) {
+  if (first_loss_.ok()) first_loss_ = error;
+  lost_rows_ = true;
+}
+
+void Sink::Lose(const absl::Status& error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  LoseLocked(error);
+}
+
+absl::Status Sink::FirstLoss(const absl::Status& status) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return first_loss_.ok() ? status : first_loss_;
+}
+
 // ---- adding rows ----------------------------------------------------------------------------------------------------
 
 absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind kind) {
@@ -45,10 +61,10 @@ absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind k
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
   try {
     const absl::Status status = local->Append(batch, kind, first_row_id);
-    if (!status.ok()) lost_rows_ = true;
+    if (!status.ok()) Lose(status);
     return status;
   } catch (...) {  // memory that was refused, or a host's function
-    lost_rows_ = true;
+    Lose(StatusOfException());
     throw;
   }
 }
@@ -94,6 +110,7 @@ void Sink::OpenAgain() {
   if (!lost_rows_ || ended_ || num_working_ != 0 || !AbandonFinalise()) return;
   work_ = nullptr;
   finalising_ = lost_rows_ = false;
+  first_loss_ = absl::OkStatus();
 }
 
 // Called with the mutex held, before a thread works. The first call begins.
@@ -108,7 +125,7 @@ absl::StatusOr<SharedWork*> Sink::Begin() {
       work_->set_stop_flag(stop_flag_.get());
       return absl::OkStatus();
     });
-    lost_rows_ = !status.ok();
+    if (!status.ok()) LoseLocked(status);
     OpenAgain();
     QUERN_RETURN_IF_ERROR(status);
   }
@@ -129,7 +146,8 @@ absl::Status Sink::End(absl::Status status) {
       return absl::OkStatus();
     });
   }
-  (status.ok() ? finalised_ : lost_rows_) = true;
+  if (status.ok()) finalised_ = true;
+  else LoseLocked(status);
   OpenAgain();
   return status;
 }

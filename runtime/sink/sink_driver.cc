@@ -17,10 +17,11 @@ absl::Status AppendMorsels(const std::shared_ptr<Sink>& sink, uint64_t num_morse
                       [&](uint32_t thread, uint64_t morsel) { return append({sink.get(), nullptr}, thread, morsel); });
   }
   std::vector<std::unique_ptr<Appender>> appenders(threads);
-  QUERN_RETURN_IF_ERROR(RunMorsels(threads, num_morsels, [&](uint32_t thread, uint64_t morsel) {
+  const absl::Status appended = RunMorsels(threads, num_morsels, [&](uint32_t thread, uint64_t morsel) {
     if (appenders[thread] == nullptr) appenders[thread] = std::make_unique<Appender>(sink);
     return append({sink.get(), appenders[thread].get()}, thread, morsel);
-  }));
+  });
+  if (!appended.ok()) return sink->FirstLoss(appended);
   for (const auto& appender : appenders)
     if (appender != nullptr) QUERN_RETURN_IF_ERROR(appender->Finish());
   return absl::OkStatus();
@@ -28,7 +29,8 @@ absl::Status AppendMorsels(const std::shared_ptr<Sink>& sink, uint64_t num_morse
 
 absl::Status FinaliseOnThreads(Sink* sink, uint32_t threads) {
   if (threads <= 1) return sink->Finalise();
-  return RunMorsels(threads, threads, [sink](uint32_t, uint64_t) { return sink->Finalise(); });
+  const absl::Status finalised = RunMorsels(threads, threads, [sink](uint32_t, uint64_t) { return sink->Finalise(); });
+  return finalised.ok() ? finalised : sink->FirstLoss(finalised);
 }
 
 }  // namespace quern

@@ -136,7 +136,8 @@ absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t wi
     // States leave the process, so the hash is the public one. Without the addition, the input hash 0 would stay 0 and
     // get the highest rank.
     hashes[i] = b::Mix(b::HashInput<kStorage>(&values.column, values.rows[i], rule, width, &cache, b::kPublicHash) +
-                       b::kPublicHash[b::kCombine]);
+                           b::kPublicHash[b::kCombine],
+                       b::kPublicHash);
   }
   const RowsToCome states(2 * values.prefetch_rows, values.n), registers(values.prefetch_rows, values.n);
   for (uint32_t i = 0; i < values.n; ++i) {

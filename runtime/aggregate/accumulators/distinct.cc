@@ -15,10 +15,12 @@
 //
 // Sums are computed from the set, so merging needs no sums: integers are summed in 192 bits, which no set overflows,
 // and the result is then checked against its type.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "runtime/aggregate/accumulators/distinct_set.h"
 #include "runtime/aggregate/accumulators/out_of_line_kinds.h"
@@ -47,7 +49,8 @@ auto ReadCandidate(const QuernColumn& column, uint32_t row, CollationRule rule, 
 }
 
 template <class Slot, class Candidate>
-absl::Status InsertOrFlag(const Candidate& candidate, DistinctSet<Slot>* set, AccumulatorMemory* memory) {
+__attribute__((always_inline)) inline absl::Status InsertOrFlag(const Candidate& candidate, DistinctSet<Slot>* set,
+                                                                AccumulatorMemory* memory) {
   if constexpr (!std::is_same_v<Slot, StringSlot>) {
     if (IsEmpty(candidate.value)) return set->has_zero = 1, absl::OkStatus();
   }
@@ -65,7 +68,8 @@ absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t w
   const RowsToCome states(2 * distance, values.n), slots(distance, values.n);
   for (uint32_t i = 0; i < values.n; ++i) {
     states.Before(i, [&](uint32_t row) { return values.states[row]; });
-    if (slots.Covers(i)) StateAt<Set>(values.states[i + distance])->Prefetch(candidates[i + distance].Hash());
+    if (slots.Covers(i))
+      StateAt<Set>(values.states[i + distance])->Prefetch(candidates[i + distance].Hash(b::quern_hash_secret));
     QUERN_RETURN_IF_ERROR(InsertOrFlag(candidates[i], StateAt<Set>(values.states[i]), memory));
   }
   return absl::OkStatus();
@@ -195,6 +199,7 @@ struct Sum192 {
 // How to sum values of T, as slots hold them: Sum, Add(slot), Fits() and Result().
 template <class T>
 struct IntegerSum {
+  static constexpr bool kRounds = false;
   using Result = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
   Sum192 sum;
 
@@ -206,6 +211,7 @@ struct IntegerSum {
 template <class T>
 struct FloatSum {
   using Result = double;
+  static constexpr bool kRounds = true;
   double sum = 0;
 
   void Add(WordSlot slot) { sum += b::Load<T>(&slot); }  // the low bytes of the word
@@ -214,6 +220,7 @@ struct FloatSum {
 };
 
 struct DecimalSum {
+  static constexpr bool kRounds = false;
   using Result = b::uint128_t;
   Sum192 sum;
 
@@ -234,7 +241,7 @@ class SumDistinct final : public CountDistinct<Slot> {
     for (uint32_t i = 0; i < n; ++i) {
       const auto& set = StateAt<DistinctSet<Slot>>(states[i]);
       Sum sum;
-      set.ForEachSlot([&](const Slot& slot) { sum.Add(slot); });
+      Add(set, &sum);
       if (!sum.Fits()) return OutOfRange();
       b::Store(static_cast<uint8_t*>(out->values) + (out_row + i) * sizeof(typename Sum::Result), sum.Value());
       WriteValidity(out, out_row + i, set.size() > 0);
@@ -243,6 +250,21 @@ class SumDistinct final : public CountDistinct<Slot> {
   }
 
  private:
+  static void Add(const DistinctSet<Slot>& set, Sum* sum) {
+    if constexpr (Sum::kRounds) {
+      if (set.has_secret != 0) return AddInOrder(set, sum);
+    }
+    set.ForEachSlot([&](const Slot& slot) { sum->Add(slot); });
+  }
+  // The slots of a table with numbers of its own are in another order each time, which rounding would show.
+  static void AddInOrder(const DistinctSet<Slot>& set, Sum* sum) {
+    std::vector<Slot> values;
+    values.reserve(set.size());
+    set.ForEachSlot([&](const Slot& slot) { values.push_back(slot); });
+    std::sort(values.begin(), values.end());
+    for (const Slot& slot : values) sum->Add(slot);
+  }
+
   absl::Status OutOfRange() const {
     return absl::OutOfRangeError("sum out of range: " + AggregateText(this->spec()) + "; accepted: results within " +
                                  std::to_string(8 * sizeof(typename Sum::Result)) + " bits");

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,10 +33,15 @@ class AccumulatorMemory {
   void GiveBack(uint8_t* piece, uint64_t bytes);
   static uint64_t PieceBytes(uint64_t bytes);
 
+  // Steps of the thread's sets of values that took long: their sum since the last call.
+  void CountSteps(uint64_t steps) { num_steps_ += steps; }
+  uint64_t TakeSteps() { return std::exchange(num_steps_, 0); }
+
  private:
   Arena arena_;
   uint8_t* end_of_small_ = nullptr;  // rest of a piece of the arena from which small pieces are cut
   uint64_t small_bytes_ = 0;
+  uint64_t num_steps_ = 0;
   uint8_t* free_[64] = {};  // by log2 of their size: each piece holds the address of the next one
 };
 

@@ -35,10 +35,12 @@ bool RegisterCache::Separates(uint64_t multiplier) const {
   return true;
 }
 
-// Finds a multiplier that gives each known word a place of its own.
+// Finds a multiplier that gives each known word a place of its own. The public numbers do for drawing multipliers:
+// words for which none is found after kMostTries end the cache, and no word is looked for in more than one place.
 void RegisterCache::Place() {
   uint64_t tries = 0;
-  for (; tries < kMostTries && !Separates(multiplier_); ++tries) multiplier_ = blocks::Mix(multiplier_ + tries + 1) | 1;
+  for (; tries < kMostTries && !Separates(multiplier_); ++tries)
+    multiplier_ = blocks::Mix(multiplier_ + tries + 1, blocks::kPublicHash) | 1;
   if (tries == kMostTries) return GiveUp();
   // The word 0 has the first place with any multiplier; where that place is empty, no known word belongs there.
   std::fill_n(words_, kNumPlaces, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 100,000 keys made by somebody who knows the secret of the process, so that all meet in one place: in both engines, a
-// join and an aggregation take a bounded number of steps a row, and have the same result.
+// join, an aggregation and a set of distinct values take a bounded number of steps a row, and have the same result.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -99,6 +99,29 @@ TEST(HostileKeys, AggregationsTakeFewStepsARow) {
     }
     EXPECT_EQ(lines[0], lines[1]);
   }
+}
+
+// All values are of one group, so that its set meets all of them.
+TEST(HostileKeys, DistinctValuesTakeFewStepsARow) {
+  const BothKernels kernels("aggregate keys=i64 aggs=count_distinct(i64)");
+  ASSERT_TRUE(kernels.ok());
+  const Keys group(kRows, 7), values = HostileKeys(kRows);
+  BatchView batch;
+  batch.keys = {Column(group)};
+  batch.payload = {Column(values)};
+  batch.num_rows = kRows;
+  Lines lines[2];
+  for (const auto& kernel : {kernels.generic, kernels.compiled}) {
+    const auto aggregate = MakeHashAggregate(kernel, NoLimit());
+    for (int turn = 0; turn < 2; ++turn) ASSERT_TRUE(aggregate->Append(batch).ok());
+    ASSERT_TRUE(aggregate->Finalise().ok());
+    constexpr uint64_t kLongest = thresholds::kLongestDistinctWalk;
+    EXPECT_GT(aggregate->counters().chain_steps, kLongest * kLongest / 3);
+    EXPECT_LE(aggregate->counters().chain_steps, kLongest * kLongest);
+    lines[kernel == kernels.compiled ? 1 : 0] = GroupsOf(aggregate);
+  }
+  EXPECT_EQ(lines[0], Lines{"7|" + std::to_string(kRows)});
+  EXPECT_EQ(lines[1], lines[0]);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "runtime/base/bytes.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/collation/collation.h"
 #include "test/unit/seed.h"
 
 namespace quern {
@@ -45,10 +46,18 @@ uint64_t Unmixed(uint64_t hash) {
   return hash ^ hash >> 32;
 }
 
+// No call hashes with the public numbers because it forgot to name a secret.
+template <class Word, class Byte, class Words, class Text>
+concept HashesWithoutSecret = requires(Word word, const Byte* p, Words words, Text text) {
+  requires requires { b::Mix(word); } || requires { b::Combine(word, word); } || requires { b::HashBytes(p, word); } ||
+               requires { b::HashShort(words, word); } || requires { HashString(text, CollationRule{}); };
+};
+static_assert(!HashesWithoutSecret<uint64_t, uint8_t, b::ShortWords, b::Bytes>);
+
 uint64_t CraftedWord(uint32_t key) { return Unmixed(uint64_t{0xdeadbeef12} << 24 | key); }
 
 TEST(HashSecret, WordsOfOneSlotSpread) {
-  EXPECT_EQ(FullestSlot([](uint32_t key) { return b::Mix(CraftedWord(key)); }), kKeys);
+  EXPECT_EQ(FullestSlot([](uint32_t key) { return b::Mix(CraftedWord(key), b::kPublicHash); }), kKeys);
   EXPECT_LE(FullestSlot([](uint32_t key) { return b::Mix(CraftedWord(key), b::quern_hash_secret); }), kRandomlyFull);
 }
 
@@ -56,7 +65,7 @@ TEST(HashSecret, PairsOfKeysOfOneSlotSpread) {
   const auto pair = [](uint32_t key, const b::HashSecret& secret) {
     // The second key takes back what the first one adds before the last Mix.
     const uint64_t first = key * uint64_t{0x10001} + 3;
-    const uint64_t second = CraftedWord(key) - b::Mix(first) * b::kPublicHash[b::kCombine];
+    const uint64_t second = CraftedWord(key) - b::Mix(first, b::kPublicHash) * b::kPublicHash[b::kCombine];
     return b::Combine(b::Mix(first, secret), second, secret);
   };
   EXPECT_EQ(FullestSlot([&](uint32_t key) { return pair(key, b::kPublicHash); }), kKeys);

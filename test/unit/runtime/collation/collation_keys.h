@@ -66,10 +66,11 @@ inline void ExpectOrder(const std::string& a, const std::string& b, int order, C
   ASSERT_EQ(Sign(CompareStrings(BytesOfText(b), BytesOfText(a), rule)), -order) << what;
   ASSERT_EQ(EqualStrings(BytesOfText(a), BytesOfText(b), rule), order == 0) << what;
   ASSERT_EQ(EqualityKey(a, rule) == EqualityKey(b, rule), order == 0) << what;
-  const uint64_t hash = HashString(BytesOfText(a), rule), other = HashString(BytesOfText(b), rule);
+  const uint64_t hash = HashString(BytesOfText(a), rule, blocks::kPublicHash),
+                 other = HashString(BytesOfText(b), rule, blocks::kPublicHash);
   ASSERT_TRUE(order != 0 || hash == other) << what;
   const std::string key = EqualityKey(a, rule);
-  ASSERT_EQ(hash, blocks::HashBytes(BytesOfText(key).data, key.size())) << what;
+  ASSERT_EQ(hash, blocks::HashBytes(BytesOfText(key).data, key.size(), blocks::kPublicHash)) << what;
 }
 
 }  // namespace quern::test

@@ -328,7 +328,7 @@ TEST(Collation, NothingIsReadBeyondAString) {
         const std::string a = text.substr(0, text.size() - cut);
         const blocks::Bytes at_end = page.Put(a), same_at_end = other.Put(a);
         uint8_t bytes[16];
-        ASSERT_EQ(HashString(at_end, rule), HashString(BytesOfText(a), rule));
+        ASSERT_EQ(HashString(at_end, rule, blocks::kPublicHash), HashString(BytesOfText(a), rule, blocks::kPublicHash));
         ASSERT_TRUE(EqualStrings(at_end, same_at_end, rule));
         ASSERT_EQ(Sign(CompareStrings(at_end, BytesOfText(text), rule)),
                   Sign(CompareStrings(BytesOfText(a), BytesOfText(text), rule)));
@@ -347,9 +347,10 @@ TEST(Collation, ThreadsMayBeginAtOnce) {
   std::vector<uint64_t> hashes(4);
   for (uint64_t& hash : hashes) {
     threads.emplace_back([&hash] {
-      for (const std::string& name : Names()) hash += HashString(BytesOfText("Stra\u00dfe"), RuleNamed(name));
+      for (const std::string& name : Names())
+        hash += HashString(BytesOfText("Stra\u00dfe"), RuleNamed(name), blocks::kPublicHash);
       for (const char* tag : {"icu:sv", "icu:cs", "icu:da"})
-        if (!IcuVersion().empty()) hash += HashString(BytesOfText("Stra\u00dfe"), RuleNamed(tag));
+        if (!IcuVersion().empty()) hash += HashString(BytesOfText("Stra\u00dfe"), RuleNamed(tag), blocks::kPublicHash);
     });
   }
   for (std::thread& thread : threads) thread.join();

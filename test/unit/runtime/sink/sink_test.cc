@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/sink/sink_driver.h"
 
 namespace quern {
 namespace {
@@ -136,6 +137,7 @@ TEST(Sink, AfterAFailedAppendEveryCallFails) {
   EXPECT_EQ(Text(one.Finish()), "append" + text);
   EXPECT_EQ(Text(sum->Finalise()), "finalise" + text);
   EXPECT_EQ(Text(sum->Work().status()), "finalise" + text);
+  EXPECT_EQ(Text(sum->FirstLoss(sum->Finalise())), "no room");
 }
 
 // A part of the batch may have been added when the exception passed.
@@ -145,6 +147,7 @@ TEST(Sink, SoDoesItAfterAnException) {
   EXPECT_EQ(Text(sum.Append(Rows(1))),
             "append after a failed append: rows are missing from the sum; accepted: a new sum");
   EXPECT_EQ(sum.Finalise().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(sum.FirstLoss(sum.Finalise()), OutOfMemory());
 }
 
 TEST(Sink, OnlyAFinaliseThatLeavesTheRowsMayBeRepeated) {
@@ -154,6 +157,7 @@ TEST(Sink, OnlyAFinaliseThatLeavesTheRowsMayBeRepeated) {
     ASSERT_TRUE(sum.Append(Rows(4)).ok());
     EXPECT_EQ(sum.Finalise(), full);
     if (can_repeat) {
+      EXPECT_TRUE(sum.FirstLoss(absl::OkStatus()).ok());
       EXPECT_TRUE(sum.Append(Rows(1)).ok());
       EXPECT_TRUE(sum.Finalise().ok());
       EXPECT_EQ(sum.sum(), 10u);
@@ -216,7 +220,41 @@ TEST(Sink, MemoryThatIsRefusedAtTheEndLosesTheResult) {
   EXPECT_EQ(sum.Finalise(), OutOfMemory());
   const char* const text = "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum";
   for (const absl::Status& status : {sum.Finalise(), sum.Work().status()}) EXPECT_EQ(Text(status), text);
+  EXPECT_EQ(sum.FirstLoss(sum.Finalise()), OutOfMemory());
   EXPECT_FALSE(sum.is_finalised());
+}
+
+// Says at the end of a thread that it has ended.
+struct TellsEnd {
+  std::atomic<bool>* ended;
+  ~TellsEnd() { *ended = true; }
+};
+
+// Thread 1 comes after the append of thread 0 has failed, and returns before it.
+TEST(Sink, ThreadsThatAppendTogetherReturnTheErrorThatLostRows) {
+  for (const bool throws : {false, true}) {
+    const auto sum = std::make_shared<Sum>(SumOptions{.fails_at = 0, .throws = throws});
+    std::atomic<bool> begun{false}, lost{false}, ended{false};
+    const auto wait_for = [](const std::atomic<bool>& moment) {
+      while (!moment) std::this_thread::yield();
+    };
+    const absl::Status status =
+        AppendMorsels(sum, 2, 2, [&](const SinkInput& input, uint32_t thread, uint64_t) -> absl::Status {
+          if (thread == 1) {
+            thread_local const TellsEnd tells{&ended};
+            static_cast<void>(tells);
+            begun = true;
+            wait_for(lost);
+            return input.Append(Rows(1));
+          }
+          wait_for(begun);
+          const absl::Status failed = WithoutBadAlloc([&] { return input.Append(Rows(1)); });
+          lost = true;
+          wait_for(ended);
+          return failed;
+        });
+    EXPECT_EQ(Text(status), throws ? Text(OutOfMemory()) : "no room");
+  }
 }
 
 TEST(Sink, ThreadsThatNeverWaitFinaliseTogether) {
