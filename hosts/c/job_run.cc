@@ -26,6 +26,7 @@
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "runtime/join/join_descriptor.h"
+#include "runtime/sink/sink_driver.h"
 
 namespace quern::c_abi {
 namespace {
@@ -40,7 +41,7 @@ struct PortMorsels {
 
 class JobRun {
  public:
-  JobRun(std::shared_ptr<Job> job, const quern_run_options& options, ResultSink* sink)
+  JobRun(std::shared_ptr<SinkJob> job, const quern_run_options& options, ResultSink* sink)
       : job_(std::move(job)), sink_(sink) {
     if (options.batch_rows != 0) output_options_.batch_rows = options.batch_rows;
   }
@@ -52,7 +53,7 @@ class JobRun {
     for (const PortMorsels& port : ports) {
       if (port.port != QUERN_PORT_PROBE) QUERN_RETURN_IF_ERROR(Append(port, threads));
     }
-    QUERN_RETURN_IF_ERROR(Finalise(threads));
+    QUERN_RETURN_IF_ERROR(FinaliseOnThreads(job_->sink.get(), threads));
     switch (job_->spec().op) {
       case Operator::kJoin: return Probe(ports, threads);
       case Operator::kSort: return ReadSorted();
@@ -82,12 +83,7 @@ class JobRun {
         input->input->LoseRows();  // of a batch that was divided, even if a part was refused as a whole
       else QUERN_RETURN_IF_ERROR(input->input->Finish());
     }
-    return appended;
-  }
-
-  absl::Status Finalise(uint32_t threads) {
-    if (threads == 1) return job_->Finalise();
-    return RunMorsels(threads, threads, [this](uint32_t, uint64_t) { return job_->Finalise(); });
+    return appended.ok() ? appended : job_->sink->FirstLoss(appended);
   }
 
   absl::Status TakeAll(quern_output* output) {
@@ -137,7 +133,7 @@ class JobRun {
     return absl::OkStatus();
   }
 
-  std::shared_ptr<Job> job_;
+  std::shared_ptr<SinkJob> job_;
   OutputOptions output_options_;
   ResultSink* sink_;
 };
@@ -154,7 +150,8 @@ absl::Status CheckRunPort(const Job& job, const quern_port& port) {
 
 absl::Status RunJob(quern_job* job, std::span<const quern_run_input> inputs, const quern_run_options& options,
                     ResultSink* sink) {
-  if (dynamic_cast<SinkJob*>(job->job.get()) == nullptr) {
+  const auto sink_job = std::dynamic_pointer_cast<SinkJob>(job->job);
+  if (sink_job == nullptr) {
     return InvalidArgument("run of a " + std::string(job->job->name) + "; accepted: a join, an aggregation or a sort");
   }
   std::vector<PortMorsels> ports;
@@ -165,8 +162,8 @@ absl::Status RunJob(quern_job* job, std::span<const quern_run_input> inputs, con
   }
   QUERN_ASSIGN_OR_RETURN(const uint32_t threads, NumThreads(options.threads));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(options.batch_rows));
-  QUERN_RETURN_IF_ERROR(static_cast<SinkJob&>(*job->job).sink->CheckOpen("run"));
-  return JobRun(job->job, options, sink).Run(ports, threads);
+  QUERN_RETURN_IF_ERROR(sink_job->sink->CheckOpen("run"));
+  return JobRun(sink_job, options, sink).Run(ports, threads);
 }
 
 absl::Status CheckAndRun(quern_job* job, const quern_run_input* inputs, size_t num_inputs,

@@ -163,7 +163,8 @@ struct QuernCandidate {
   uint32_t index;  // of the row in the hash batch
 };
 
-// What a probe keeps between calls; one for each prober, zeroed once. The arrays carry one stage's output to the next.
+// What a probe keeps between calls, one for each prober. The members before the arrays are zeroed once. The arrays
+// carry one stage's output to the next.
 struct QuernProbeScratch {
   const uint32_t* batch_numbers;  // batch's row of each row in `hashes`; nullptr: batch_first + i
   uint64_t batch_first;
