@@ -17,6 +17,7 @@
 #include <span>
 #include <utility>
 
+#include "hosts/c/boundary.h"
 #include "hosts/c/host_batch.h"
 #include "runtime/base/status.h"
 
@@ -110,11 +111,9 @@ std::string UnitOf(const std::string& format) {
   return "";
 }
 
-ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int child, const std::string& rowid,
-                          bool nullable) {
+ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable) {
   if (type.id == TypeId::kRowId) return {rowid, "L", nullable};
-  const ArrowSchema& field = *schema.children[child];
-  return {TextOf(field.name), ValueFormat(field), nullable};
+  return {bound.name, bound.format, nullable};
 }
 
 // Everything that can throw comes first: an error leaves `schema` empty.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared parts of Arrow input and output (quern_arrow.cc, aggregate_arrow.cc, sort_arrow.cc): arrays that are moved
-// in, their rows, child numbers, formats, and exported schemas. Internal.
+// Arrow input and output: arrays that are moved in, their rows, child numbers, formats, and exported schemas. Internal.
 #ifndef QUERN_HOSTS_C_ARROW_FIELDS_H_
 #define QUERN_HOSTS_C_ARROW_FIELDS_H_
 
@@ -10,12 +9,28 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
 #include "runtime/abi/arrow_abi.h"
 #include "runtime/rows/batch_view.h"
+#include "runtime/spec/column_type.h"
 
 namespace quern::c_abi {
+
+// What a bound schema says of a column: its name, and the format of its values.
+struct BoundField {
+  std::string name;
+  std::string format;
+};
+
+// One column of a result's schema.
+struct ResultField {
+  std::string name;
+  std::string format;
+  bool nullable = false;
+};
+
+// The field of a column that comes out unchanged; a rowid is called `rowid`.
+ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable);
 
 // Releases an array that no import has taken over.
 class MovedInArray {
@@ -47,11 +62,6 @@ std::string ValueFormat(const ArrowSchema& field);
 // What a format specifies beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and
 // precisions change no value.
 std::string UnitOf(const std::string& format);
-
-// The result's field of a column that comes out unchanged: child number `child` of a schema that has been checked. A
-// rowid has no child and is called `rowid`.
-ResultField ResultFieldOf(const ArrowSchema& schema, const ColumnType& type, int child, const std::string& rowid,
-                          bool nullable);
 
 // Writes a struct schema of these fields. *Ownership*: the caller releases it; an error leaves it empty.
 absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema);

@@ -24,10 +24,9 @@ quern_status CodeOf(absl::StatusCode code) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists: return QUERN_INVALID_ARGUMENT;
     case absl::StatusCode::kResourceExhausted: return QUERN_RESOURCE_EXHAUSTED;
-    // Data without a result: a sum that does not fit, or a host's function that failed.
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kOutOfRange:
-    case absl::StatusCode::kAborted: return QUERN_FAILED_PRECONDITION;
+    case absl::StatusCode::kFailedPrecondition: return QUERN_FAILED_PRECONDITION;
+    case absl::StatusCode::kOutOfRange: return QUERN_OUT_OF_RANGE;
+    case absl::StatusCode::kAborted: return QUERN_ABORTED;
     case absl::StatusCode::kUnimplemented: return QUERN_UNIMPLEMENTED;
     case absl::StatusCode::kCancelled: return QUERN_CANCELLED;
     default: return QUERN_INTERNAL;  // not our enum: Abseil may add values

@@ -21,13 +21,16 @@
 #include "codegen/plan/thread_advice.h"
 #include "codegen/tier/compile_queue.h"
 #include "codegen/tier/tier.h"
-#include "hosts/c/handles.h"
+#include "hosts/c/kernel_handle.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/fork_safety.h"
+#include "runtime/base/kept_pages.h"
 #include "runtime/join/join_descriptor.h"
 
 namespace quern::c_abi {
 namespace {
+
+constexpr size_t kCompileOptionsSize = sizeof(quern_compile_options);  // in version 2.0
 
 absl::StatusOr<Engine> EngineOf(const quern_engine& engine) {
   const uint32_t number = NumberOf(engine);
@@ -64,11 +67,6 @@ absl::StatusOr<CompileWhen> WhenOf(const quern_compile_when& when) {
 }
 
 absl::StatusOr<CompileOptions> OptionsOf(const quern_compile_options& given) {
-  constexpr size_t kSize = sizeof(quern_compile_options);
-  if (given.struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(given.struct_size) +
-                           "; accepted: " + std::to_string(kSize) + " or more");
-  }
   CompileOptions options;
   QUERN_ASSIGN_OR_RETURN(options.engine, EngineOf(given.engine));
   QUERN_ASSIGN_OR_RETURN(options.when, WhenOf(given.when));
@@ -83,8 +81,8 @@ absl::Status CompileWith(const char* spec_text, const quern_compile_options* giv
   if (kernel == nullptr) return MissingArgument("kernel");
   *kernel = nullptr;
   if (spec_text == nullptr) return MissingArgument("spec");
-  if (given == nullptr) return MissingArgument("options");
-  QUERN_ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(*given));
+  QUERN_ASSIGN_OR_RETURN(const quern_compile_options all, ReadOptions(given, kCompileOptionsSize));
+  QUERN_ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(all));
   QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, CompileText(spec_text, options));
   auto handle = std::make_unique<quern_kernel>();
   handle->compiled = std::move(compiled);
@@ -195,6 +193,9 @@ namespace c_abi = quern::c_abi;
 
 extern "C" {
 
+uint32_t quern_abi_version(void) { return QUERN_ABI_VERSION; }
+const char* quern_version(void) { return QUERN_VERSION; }
+
 quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel,
                            quern_error* error) {
   quern_compile_options options = {};
@@ -253,6 +254,13 @@ void quern_set_log_callback(quern_on_log on_log, void* context) {
   });
 }
 
+void quern_set_kept_memory(uint64_t bytes) {
+  c_abi::Boundary(nullptr, [&] {
+    quern::KeptPages::OfProcess().SetMost(bytes);
+    return absl::OkStatus();
+  });
+}
+
 void quern_cache_set_limit(uint64_t code_bytes) {
   c_abi::Boundary(nullptr, [&] {
     quern::SetKernelCacheLimit(code_bytes);
@@ -271,10 +279,10 @@ void quern_cache_get_stats(quern_cache_stats* stats) {
   if (stats == nullptr) return;
   c_abi::Boundary(nullptr, [&] {
     const quern::KernelCacheStats now = quern::GetKernelCacheStats();
-    const quern_cache_stats all = {stats->struct_size, now.kernels,        now.code_bytes, now.limit_bytes,
-                                   now.hits,           now.misses,         now.evictions,  now.live_kernels,
-                                   now.live_bytes,     now.reserved_bytes, now.mappings};
-    std::memcpy(stats, &all, std::min(stats->struct_size, sizeof(all)));
+    const quern_cache_stats all = {0,           now.kernels,   now.code_bytes,   now.limit_bytes, now.hits,
+                                   now.misses,  now.evictions, now.live_kernels, now.live_bytes,  now.reserved_bytes,
+                                   now.mappings};
+    c_abi::WriteAnswer(all, stats);
     return absl::OkStatus();
   });
 }

@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// The counters of jobs, for hosts. A job's counters are those of one operator's handle. A kernel's are the sums over
-// all operators made from its handle, or from another one that shares its kernel, including operators that are gone:
+// The counters of jobs, for hosts. A kernel's counters are the sums over all jobs made from its handle, or from another
+// one that shares its kernel, including jobs that are gone:
 //
-//     two joins of one kernel, 3,000 and 1,000 rows     quern_join_get_counters: 3000, 1000
+//     two joins of one kernel, 3,000 and 1,000 rows     quern_job_get_counters: 3000, 1000
 //                                                       quern_kernel_get_counters: 4000
-#include <algorithm>
-#include <cstring>
-
 #include "codegen/tier/tier.h"
-#include "hosts/c/aggregate_handles.h"
-#include "hosts/c/handles.h"
-#include "hosts/c/sort_handles.h"
+#include "hosts/c/job.h"
+#include "hosts/c/kernel_handle.h"
 
 namespace quern::c_abi {
 
-void CopyCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache,
-                  quern_counters* counters) {
+void WriteCounters(const Counters& counted, const char* prefetch_class, const Kernel& kernel, CacheOutcome cache,
+                   quern_counters* counters) {
   quern_counters all = {};
-  all.struct_size = counters->struct_size;
 #define QUERN_COUNTER(id, name, meaning) all.name = counted.name;
 #include "runtime/base/counters.def"
   all.prefetch_class = prefetch_class;
   all.tier = TierText(counted);
   all.cache = CacheText(kernel.tier == nullptr ? cache : kernel.tier->cache());
-  std::memcpy(counters, &all, std::min(counters->struct_size, sizeof(all)));
+  WriteAnswer(all, counters);
 }
 
+namespace {
+
+absl::Status WriteNoCounters(quern_counters* counters) {
+  WriteCounters({}, "", Kernel(), CacheOutcome::kOff, counters);
+  return absl::OkStatus();
+}
+
+}  // namespace
 }  // namespace quern::c_abi
 
 namespace c_abi = quern::c_abi;
@@ -33,40 +36,22 @@ namespace c_abi = quern::c_abi;
 extern "C" {
 
 void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* counters) {
-  c_abi::GetCounters(kernel, counters, [&] {
+  if (counters == nullptr) return;
+  c_abi::Boundary(nullptr, [&] {
+    if (kernel == nullptr) return c_abi::WriteNoCounters(counters);
     const quern::CompiledKernel& compiled = kernel->compiled;
-    c_abi::CopyCounters(compiled.kernel->counters->Sum(), "", *compiled.kernel, compiled.cache, counters);
+    c_abi::WriteCounters(compiled.kernel->counters->Sum(), "", *compiled.kernel, compiled.cache, counters);
+    return absl::OkStatus();
   });
 }
 
-void quern_join_get_counters(const quern_join* join, quern_counters* counters) {
-  c_abi::GetCounters(join, counters, [&] {
-    const c_abi::JoinState& state = *join->state;
-    c_abi::CopyCounters(state.sink->counters(), state.sink->is_finalised() ? state.join()->stats().prefetch_class : "",
-                        *state.kernel, state.cache, counters);
-  });
-}
-
-void quern_aggregate_get_counters(const quern_aggregate* aggregate, quern_counters* counters) {
-  c_abi::GetCounters(aggregate, counters, [&] {
-    const c_abi::AggregateState& state = *aggregate->state;
-    c_abi::CopyCounters(state.sink->counters(),
-                        state.sink->is_finalised() ? state.aggregate()->stats().prefetch_class : "", *state.kernel,
-                        state.cache, counters);
-  });
-}
-
-void quern_sort_get_counters(const quern_sort* sort, quern_counters* counters) {
-  c_abi::GetCounters(sort, counters, [&] {
-    const c_abi::SortState& state = *sort->state;
-    c_abi::CopyCounters(state.sink->counters(), state.sink->is_finalised() ? state.sort()->stats().prefetch_class : "",
-                        *state.kernel, state.cache, counters);
-  });
-}
-
-void quern_merge_get_counters(const quern_merge* merge, quern_counters* counters) {
-  c_abi::GetCounters(merge, counters, [&] {
-    c_abi::CopyCounters(merge->merger->counters(), "off", *merge->kernel, merge->cache, counters);
+void quern_job_get_counters(const quern_job* handle, quern_counters* counters) {
+  if (counters == nullptr) return;
+  c_abi::Boundary(nullptr, [&] {
+    if (handle == nullptr) return c_abi::WriteNoCounters(counters);
+    const c_abi::Job& job = *handle->job;
+    c_abi::WriteCounters(job.counters(), job.prefetch_class(), *job.kernel, job.cache, counters);
+    return absl::OkStatus();
   });
 }
 

@@ -113,6 +113,22 @@ absl::Status EmptyRows(OutputBatch* rows) {
 
 }  // namespace
 
+bool HasStrings(const BatchTypes& types) {
+  const auto is_string = [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); };
+  return std::any_of(types.keys.begin(), types.keys.end(), is_string) ||
+         std::any_of(types.payload.begin(), types.payload.end(), is_string);
+}
+
+absl::Status CheckBatchRows(uint64_t batch_rows) {
+  constexpr uint64_t kMaxResultRows = INT32_MAX;
+  if (batch_rows <= kMaxResultRows) return absl::OkStatus();
+  return InvalidArgument("batch_rows out of range: " + std::to_string(batch_rows) + "; accepted: 0 to " +
+                         std::to_string(kMaxResultRows));
+}
+
+// A table of few rows needs only small results.
+uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows) { return std::clamp<uint64_t>(num_rows, 1, batch_rows); }
+
 // ---- jobs -----------------------------------------------------------------------------------------------------------
 
 Job::Job(const CompiledKernel& compiled, const quern_job_options& options, const char* job_name)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects behind quern_job, quern_input and quern_output. Internal: quern.h is the interface.
 //
-// What all operators share stands in job.cc (ports, batches, bindings), job_calls.cc (the functions of the ABI) and
-// job_run.cc (threads of the library). An operator supplies a Job with its inputs and outputs:
+// What all operators share stands in job.cc (ports, batches, results), port_arrow.cc (Arrow), job_calls.cc (the
+// functions of the ABI) and job_run.cc (threads of the library). An operator supplies a Job with its inputs and
+// outputs:
 //
 //     join_job.cc   aggregate_job.cc   sort_job.cc   merge_job.cc   filter_job.cc
 #ifndef QUERN_HOSTS_C_JOB_H_
@@ -20,8 +21,9 @@
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
+#include "hosts/c/arrow_fields.h"
 #include "hosts/c/boundary.h"
-#include "hosts/c/handles.h"
+#include "hosts/c/kernel_handle.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/stop_flag.h"
@@ -33,11 +35,15 @@
 
 namespace quern::c_abi {
 
-// What a bound schema says of a column: its name, and the format of its values.
-struct BoundField {
-  std::string name;
-  std::string format;
+constexpr uint64_t kDefaultBatchRows = 65536;
+
+// The columns of an input batch.
+struct BatchTypes {
+  std::vector<ColumnType> keys;
+  std::vector<ColumnType> payload;
 };
+// Whether there are strings or binaries among them: stored rows may then point to bytes outside themselves.
+bool HasStrings(const BatchTypes& types);
 
 // Where Arrow batches have the columns of a port.
 struct PortBinding {
@@ -178,8 +184,10 @@ absl::StatusOr<std::shared_ptr<Job>> NewFilterJob(const CompiledKernel& compiled
 
 // ---- what they share ----
 
-// An output field of a column that comes out unchanged; a rowid is called `rowid`.
-ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable);
+// *Errors*: InvalidArgument for more rows than a result may have.
+absl::Status CheckBatchRows(uint64_t batch_rows);
+// The rows of an output's results: as many as wanted, and no more than there are.
+uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows);
 
 // ---- calls on handles ----
 

@@ -7,16 +7,6 @@
 //                                              Job                                        <- quern_output, ..
 //
 // A host may therefore destroy them in any order. Result columns belong to their output.
-//
-// A kernel identifies columns by position, a record batch by name and child number. The binding of a port maps one to
-// the other and is checked once, against the schema; every array is then checked by itself (arrow_import.h). Example:
-// spec `join.inner keys=i64 build=f64 probe=rowid`, build schema {price: g, id: l}, probe schema {order_id: l}:
-//
-//     BUILD   keys = {1}   payload = {0}        PROBE   keys = {0}   payload = {-1}
-//     result schema        {probe_rowid: L, price: g}
-//
-// Arrays are moved in at every outcome: the callee owns the content of the struct from the call on, as the interface
-// requires of consumers, so an error leaks nothing and frees nothing twice.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -24,6 +14,7 @@
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
+#include "hosts/c/port_arrow.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 
@@ -90,42 +81,14 @@ absl::Status FinaliseJob(quern_job* job) {
   return job->job->Finalise();
 }
 
-// ---- Arrow schemas ----
-
-BoundField FieldAt(const ArrowSchema& schema, int child) {
-  if (child < 0) return {};  // a rowid
-  const ArrowSchema& field = *schema.children[child];
-  return {TextOf(field.name), ValueFormat(field)};
-}
+// ---- Arrow ----
 
 absl::Status BindArrow(quern_job* job, const quern_port& given, const ArrowSchema* schema, const int32_t* keys,
                        const int32_t* payload) {
   if (job == nullptr) return MissingArgument("job");
   if (schema == nullptr) return MissingArgument("schema");
   QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given));
-  PortColumns* const columns = job->job->FindPort(port);
-  if (columns == nullptr || columns->by_position) return job->job->NoSuchPort(port, "a port of batches with a binding");
-  if (columns->binding) {
-    return absl::FailedPreconditionError("Arrow columns bound twice: the port " + std::string(columns->name) +
-                                         " has a binding; accepted: a new job");
-  }
-  PortBinding binding;
-  const BatchTypes& types = columns->types;
-  QUERN_ASSIGN_OR_RETURN(binding.children.keys, ChildNumbers(keys, types.keys.size(), "keys"));
-  QUERN_ASSIGN_OR_RETURN(binding.children.payload, ChildNumbers(payload, types.payload.size(), "payload"));
-  QUERN_RETURN_IF_ERROR(CheckSchema(*schema, binding.children, types.keys, types.payload, columns->name));
-  for (const int child : binding.children.keys) binding.keys.push_back(FieldAt(*schema, child));
-  for (const int child : binding.children.payload) binding.payload.push_back(FieldAt(*schema, child));
-  columns->binding = std::move(binding);
-  absl::Status status = job->job->CheckBindings();
-  if (!status.ok()) columns->binding.reset();
-  return status;
-}
-
-absl::Status CheckBound(const PortColumns& columns) {
-  if (columns.binding || columns.by_position) return absl::OkStatus();
-  return absl::FailedPreconditionError("Arrow columns not bound: the port " + std::string(columns.name) +
-                                       " has no binding; accepted: after quern_job_bind_arrow");
+  return BindPort(job->job.get(), port, *schema, keys, payload);
 }
 
 absl::Status ResultSchema(const quern_job* job, const quern_port& given, ArrowSchema* schema) {
@@ -133,38 +96,7 @@ absl::Status ResultSchema(const quern_job* job, const quern_port& given, ArrowSc
   *schema = {};
   if (job == nullptr) return MissingArgument("job");
   QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given));
-  for (const PortColumns& columns : job->job->ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
-  QUERN_ASSIGN_OR_RETURN(const std::vector<ResultField> fields, job->job->ResultFields(port));
-  return ExportFields(fields, schema);
-}
-
-// ---- Arrow arrays ----
-
-// States have no schema that describes them; at least their number must be right.
-absl::Status CheckNumColumns(const ArrowArray& batch, size_t wanted, const char* name) {
-  if (batch.release == nullptr || batch.n_children == static_cast<int64_t>(wanted)) return absl::OkStatus();
-  return InvalidArgument("wrong number of columns of " + std::string(name) + ": " + std::to_string(batch.n_children) +
-                         "; accepted: " + std::to_string(wanted));
-}
-
-ColumnBinding ByPosition(const BatchTypes& types) {
-  ColumnBinding binding;
-  for (size_t i = 0; i < types.keys.size(); ++i) binding.keys.push_back(static_cast<int>(i));
-  for (size_t i = 0; i < types.payload.size(); ++i) binding.payload.push_back(static_cast<int>(types.keys.size() + i));
-  return binding;
-}
-
-// Takes the array over.
-absl::StatusOr<BatchView> ImportRows(const PortColumns& columns, ArrowArray* batch, const quern_arrow_rows* rows) {
-  QUERN_RETURN_IF_ERROR(CheckBound(columns));
-  const BatchTypes& types = columns.types;
-  if (columns.by_position)
-    QUERN_RETURN_IF_ERROR(CheckNumColumns(*batch, types.keys.size() + types.payload.size(), columns.name));
-  QUERN_ASSIGN_OR_RETURN(BatchView view,
-                         ImportArrow(batch, columns.by_position ? ByPosition(types) : columns.binding->children,
-                                     types.keys, types.payload));
-  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
-  return view;
+  return ExportResultSchema(*job->job, port, schema);
 }
 
 absl::Status AppendArrow(quern_input* input, ArrowArray* batch, const quern_arrow_rows* rows) {
@@ -331,12 +263,6 @@ absl::Status Answer(const absl::StatusOr<uint64_t>& passed, uint64_t* num_rows) 
 }
 
 }  // namespace
-
-ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable) {
-  if (type.id == TypeId::kRowId) return {rowid, "L", nullable};
-  return {bound.name, bound.format, nullable};
-}
-
 }  // namespace quern::c_abi
 
 namespace c_abi = quern::c_abi;
@@ -394,12 +320,6 @@ void quern_job_get_stats(const quern_job* job, quern_job_stats* stats) {
     all.peak_bytes = job->job->budget->peak_bytes();
   }
   c_abi::WriteAnswer(all, stats);
-}
-
-void quern_job_get_counters(const quern_job* job, quern_counters* counters) {
-  c_abi::GetCounters(job, counters, [&] {
-    c_abi::CopyCounters(job->job->counters(), job->job->prefetch_class(), *job->job->kernel, job->job->cache, counters);
-  });
 }
 
 quern_status quern_input_create(quern_job* job, quern_port port, const quern_input_options* options,

@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-#include "hosts/c/handles.h"
+#include "hosts/c/boundary.h"
 #include "hosts/c/host_batch.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
@@ -55,21 +55,6 @@ absl::StatusOr<uint32_t> NumThreads(uint32_t threads) {
                            std::to_string(kMaxThreads));
   }
   return threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
-}
-
-absl::Status AppendAndFinalise(const SinkState& state, const BatchTypes& types, const std::vector<Morsel>& morsels,
-                               uint32_t threads, const AppendBatch& append) {
-  const auto append_morsel = [&](const SinkInput& input, uint32_t /*thread*/, uint64_t number) {
-    const Morsel& morsel = morsels[number];
-    const BatchSlice slice(*morsel.batch, types.keys, types.payload, morsel.first_row, morsel.num_rows);
-    return append(input, slice.batch());
-  };
-  const absl::Status appended = AppendMorsels(state.sink, morsels.size(), threads, append_morsel);
-  if (!appended.ok()) {
-    state.sink->LoseRows();  // of a batch that was divided, even if a part was rejected as a whole
-    return appended;
-  }
-  return FinaliseOnThreads(state.sink.get(), threads);
 }
 
 void ResultSink::Take(const quern_result& result) {

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared parts of runs on threads of the library (join_run.cc, aggregate_run.cc, sort_run.cc): batches divided into
-// morsels, tasks for threads, and the destination of results. Internal.
+// Runs on threads of the library (job_run.cc): batches divided into morsels, and the destination of results. Internal.
 #ifndef QUERN_HOSTS_C_MORSELS_H_
 #define QUERN_HOSTS_C_MORSELS_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "hosts/c/handles.h"
 #include "hosts/c/quern.h"
 
 namespace quern::c_abi {
@@ -37,12 +33,6 @@ uint64_t RowsOf(const std::vector<Morsel>& morsels);
 
 // The threads of a run; 0: as many as the machine has. *Errors*: InvalidArgument above 1024.
 absl::StatusOr<uint32_t> NumThreads(uint32_t threads);
-
-// Appends morsels to an operator on up to `threads` threads, then finalises it. `append` gets a sink's input and a
-// batch. *Errors*: any; after a failed append the operator misses rows.
-using AppendBatch = std::function<absl::Status(const SinkInput& input, const quern_batch& batch)>;
-absl::Status AppendAndFinalise(const SinkState& state, const BatchTypes& types, const std::vector<Morsel>& morsels,
-                               uint32_t threads, const AppendBatch& append);
 
 // The destination of rows, and their number. *Threads*: any.
 struct ResultSink {

@@ -21,7 +21,7 @@
 #include "codegen/machine/profile.h"
 #include "codegen/tier/compile_queue.h"
 #include "codegen/tuning/tuner.h"
-#include "hosts/c/handles.h"
+#include "hosts/c/boundary.h"
 #include "hosts/c/quern.h"
 
 struct quern_profile {

@@ -3,54 +3,36 @@
  * Quern's C ABI: kernels for joins, aggregations, sorts and filters, compiled for one spec on this machine, called from
  * any engine. Plain C11; nothing but this header and libquern.so is needed.
  *
- *     spec text -> quern_compile -> quern_kernel
+ * A *kernel* is made from a spec, one line of text with types, keys and results. A *job* is one run of a kernel. Rows
+ * enter and leave it by *ports*, through *inputs* and *outputs*, of which each thread makes its own:
  *
- * A join:
+ *     spec ── quern_compile ──> kernel ── quern_job_create ──> job
  *
- *     quern_join_create -> quern_join_append_*  (build side, batch by batch) -> quern_join_finalise
- *     quern_prober_create -> quern_prober_input_* (a batch of the probe side) -> quern_prober_next_* until no more
- *                            (both again for each further batch)
+ *         on each thread   quern_input_create -> quern_input_append.. -> quern_input_finish
+ *         on any threads   quern_job_work until done, or quern_job_finalise
+ *         on each thread   quern_output_create -> quern_output_next..
  *
- * and, for joins that also return build rows on their own (right, full, right_semi, right_anti), after all probing:
+ *                     inputs                             outputs
+ *     join            BUILD                              PROBE (takes batches, too), then UNMATCHED
+ *     aggregation     ROWS, STATES                       ROWS or STATES
+ *     sort            ROWS, THRESHOLD                    ROWS, THRESHOLD
+ *     merge           ROWS, one input for each run       ROWS
+ *     filter          none: quern_job_filter answers batch by batch
  *
- *     quern_prober_input_unmatched -> quern_prober_next_* until no more
- *
- * An aggregation:
- *
- *     quern_aggregate_create -> quern_aggregate_append_* (batch by batch) -> quern_aggregate_finalise
- *     quern_groups_create -> quern_groups_next_* until no more
- *
- * or an aggregation in two phases, with a shuffle by the host between them: quern_groups_create with QUERN_GROUP_STATES
- * returns states instead of results; quern_aggregate_append_states_* adds them to another aggregation of the same spec.
- *
- * A sort, and a merge of the output of several sorts:
- *
- *     quern_sort_create -> quern_sort_append_* (batch by batch) -> quern_sort_finalise
- *     quern_sorted_create -> quern_sorted_next_* until no more
- *     quern_merge_create -> quern_merge_next_* until done; where it needs input, quern_merge_input_* or quern_merge_end
- *
- * A filter, which keeps nothing from one batch to the next:
- *
- *     quern_filter_create -> quern_filter_select_* or quern_filter_bitmap_* or quern_filter_count_*, batch by batch
- *
- * In a host with threads, each thread appends through its own quern_appender (quern_aggregate_appender,
- * quern_sort_appender), and all of them finalise with quern_join_finalise_shared (quern_aggregate_finalise_shared,
- * quern_sort_finalise_shared). A host without threads calls quern_join_run, quern_aggregate_run or quern_sort_run,
- * which do all of this.
+ * The columns of a result are those that a batch takes, so that the output of one job is the input of another. A host
+ * without threads calls quern_job_run, which does all of this.
  *
  * Errors: a function that can fail returns a quern_status; QUERN_OK is 0. If it is given an error object (which may be
  * NULL), it leaves one line of text there. Exceptions never cross this boundary, and nothing aborts.
  *
- * Threads: any number of threads may share a kernel. A join, an aggregation or a sort is built by one thread at a time,
- * or by any number of appenders with one thread each. After finalise, any number of readers (quern_prober,
- * quern_groups, quern_sorted) may read it, with one thread each. A merge is used by one thread at a time; a filter by
- * any number at once.
+ * Threads: any number of threads may share a kernel or a job. An input or an output is used by one thread at a time. No
+ * function waits for another thread, except quern_job_finalise and quern_job_run.
  *
- * Ownership: handles are reference-counted. Destroy each one once, in any order.
+ * Ownership: handles are reference-counted. Destroy each one once, in any order; NULL is allowed.
  *
- * ABI: functions are only added, never changed. Structs are frozen, except those with a struct_size member, which holds
- * their size. quern_abi_version() returns the version of the library that was loaded, QUERN_ABI_VERSION is that of this
- * header. A library serves all headers of the same major version.
+ * ABI: functions are only added, never changed. Structs with a struct_size member, which holds their size, may grow at
+ * their end; the others are frozen. quern_abi_version() returns the version of the library that was loaded,
+ * QUERN_ABI_VERSION is that of this header. A library serves all headers of the same major version.
  */
 #ifndef QUERN_H_
 #define QUERN_H_
@@ -63,8 +45,8 @@
 extern "C" {
 #endif
 
-#define QUERN_ABI_VERSION_MAJOR 1
-#define QUERN_ABI_VERSION_MINOR 6
+#define QUERN_ABI_VERSION_MAJOR 2
+#define QUERN_ABI_VERSION_MINOR 0
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -77,12 +59,12 @@ typedef enum quern_status {
   QUERN_OK = 0,
   QUERN_INVALID_ARGUMENT = 1,   /* the caller's mistake; the text names the value and what is accepted */
   QUERN_RESOURCE_EXHAUSTED = 2, /* the memory limit, or the machine's memory */
-  /* Calls in the wrong order, a machine that cannot run this, or data that has no result: a sum that is too large, a
-     host's function that failed. */
-  QUERN_FAILED_PRECONDITION = 3,
+  QUERN_FAILED_PRECONDITION = 3, /* calls in the wrong order, or a machine that cannot run this */
   QUERN_UNIMPLEMENTED = 4,
-  QUERN_INTERNAL = 5, /* a defect of Quern */
-  QUERN_CANCELLED = 6 /* the host has stopped the job */
+  QUERN_INTERNAL = 5,     /* a defect of Quern */
+  QUERN_CANCELLED = 6,    /* the host has stopped the job */
+  QUERN_OUT_OF_RANGE = 7, /* data without a result: a sum that does not fit its type, a second match in a single join */
+  QUERN_ABORTED = 8       /* a function of the host has failed */
 } quern_status;
 
 /* Owned by the caller; filled on failure. The text is one NUL-terminated line, cut if it is longer than the array. */
@@ -92,17 +74,6 @@ typedef struct quern_error {
 } quern_error;
 
 typedef struct quern_kernel quern_kernel;
-typedef struct quern_join quern_join;
-typedef struct quern_appender quern_appender;
-typedef struct quern_prober quern_prober;
-typedef struct quern_aggregate quern_aggregate;
-typedef struct quern_aggregate_appender quern_aggregate_appender;
-typedef struct quern_groups quern_groups;
-typedef struct quern_sort quern_sort;
-typedef struct quern_sort_appender quern_sort_appender;
-typedef struct quern_sorted quern_sorted;
-typedef struct quern_merge quern_merge;
-typedef struct quern_filter quern_filter;
 typedef struct quern_job quern_job;
 typedef struct quern_input quern_input;
 typedef struct quern_output quern_output;
@@ -160,15 +131,14 @@ typedef struct quern_compile_options {
 QUERN_API quern_status quern_compile_with(const char* spec, const quern_compile_options* options, quern_kernel** kernel,
                                           quern_error* error);
 
-/* Like expected_rows, for a job that uses an existing kernel. quern_join_run, quern_aggregate_run and quern_sort_run
- * call it themselves. */
+/* Like expected_rows, for a job that uses an existing kernel. quern_job_run calls it itself. */
 QUERN_API void quern_kernel_expect_rows(quern_kernel* kernel, uint64_t num_rows);
 
 /* Returns how many of `available` threads pay for a job of num_rows input rows (UINT64_MAX: unknown), at least one.
  * This is advice: any number works. With a NULL kernel or a NULL look_rows the rows alone decide. For an aggregation
  * the number of groups counts too: if *look_rows is not 0 afterwards, append the first *look_rows rows with one thread
  * and call again, with the number of groups after look i in groups_seen[i] (num_looks of them; at first none, and
- * groups_seen may be NULL). Since 1.6. */
+ * groups_seen may be NULL). */
 QUERN_API uint32_t quern_advise_threads(const quern_kernel* kernel, uint64_t num_rows, uint32_t available,
                                         const uint64_t* groups_seen, size_t num_looks, uint64_t* look_rows);
 
@@ -180,8 +150,7 @@ QUERN_API const char* quern_kernel_text(const quern_kernel* kernel, const char* 
 
 /* ---- counters ---- */
 
-/* What one job, or all jobs of a kernel, have counted batch by batch. Counting is always on; only reading has a cost.
- * Since 1.5. */
+/* What one job, or all jobs of a kernel, have counted batch by batch. Counting is always on; only reading has a cost. */
 typedef struct quern_counters {
   size_t struct_size;     /* sizeof(quern_counters), set by the caller: later versions may add members at the end */
   uint64_t rows, batches; /* input, for a join of both sides; a batch is one of the kernel's, with batch_size rows at
@@ -202,11 +171,6 @@ typedef struct quern_counters {
 /* The counters of all jobs that have run the kernel, through any handle that shares it. These calls are allowed at any
  * time and from any thread. NULL gives zeros. */
 QUERN_API void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* counters);
-QUERN_API void quern_join_get_counters(const quern_join* join, quern_counters* counters);
-QUERN_API void quern_aggregate_get_counters(const quern_aggregate* aggregate, quern_counters* counters);
-QUERN_API void quern_sort_get_counters(const quern_sort* sort, quern_counters* counters);
-QUERN_API void quern_merge_get_counters(const quern_merge* merge, quern_counters* counters);
-QUERN_API void quern_filter_get_counters(const quern_filter* filter, quern_counters* counters);
 
 /* ---- batches of a host's own vectors ---- */
 
@@ -273,14 +237,13 @@ typedef struct quern_batch {
   size_t struct_size;
 } quern_batch;
 
-/* Which rows of an Arrow array take part, and their row ids. The members mean the same as those of quern_batch. The
- * calls whose names end in _arrow_rows take this struct; NULL stands for all rows, with row ids that continue those of
- * the previous batch. Since 1.6.
+/* Which rows of an Arrow array take part, and their row ids. The members mean the same as those of quern_batch. NULL
+ * for the struct stands for all rows, with row ids that continue those of the previous batch.
  *
- * `selection` is, for example, the output of quern_filter_select_arrow. Each number is checked to be below the array's
- * length; row 0 is the first one after the array's offset. The selection is only read during the call, except by a
- * prober or a merge, where it must stay for as long as the vectors of a quern_batch. Cost: one pass over the selection.
- * The array is checked in full, as it is without a selection. */
+ * `selection` is, for example, the output of quern_job_filter_arrow. Each number is checked to be below the array's
+ * length; row 0 is the first one after the array's offset. The selection is only read during the call, except by
+ * quern_output_push_arrow and by inputs of a merge, where it must stay for as long as the vectors of a quern_batch.
+ * Cost: one pass over the selection. The array is checked in full, as it is without a selection. */
 typedef struct quern_arrow_rows {
   size_t struct_size;        /* sizeof(quern_arrow_rows): later versions may add members at the end */
   const uint32_t* selection; /* NULL: the first num_rows rows */
@@ -313,17 +276,8 @@ typedef struct quern_result {
 
 /* ---- jobs ---- */
 
-/* A job is one run of a kernel: the build side of a join and its probes, an aggregation, a sort, a merge of sorted
- * runs, or a filter. Rows enter and leave it by ports. A port has inputs or outputs, any number of them, each of which
- * belongs to one thread at a time.
- *
- *                     inputs                                     outputs
- *     join            BUILD                                      PROBE (takes batches, too), then UNMATCHED
- *     aggregation     ROWS, STATES                               ROWS or STATES
- *     sort            ROWS, THRESHOLD                            ROWS, THRESHOLD
- *     merge           ROWS, one input for each run               ROWS
- *     filter          quern_job_filter
- */
+/* Where rows enter and leave a job. A port has inputs or outputs, any number of them; the table at the top of this file
+ * says which. */
 typedef enum quern_port {
   QUERN_PORT_ROWS = 0,
   QUERN_PORT_BUILD = 1,
@@ -475,8 +429,7 @@ QUERN_API quern_status quern_output_push_arrow(quern_output* output, struct Arro
                                                const quern_arrow_rows* rows, quern_error* error);
 
 /* Returns the next rows. On failure *result is NULL, and rows are lost: only another batch can follow in a probe, and
- * nothing elsewhere. QUERN_FAILED_PRECONDITION is also data that has no result: a sum or average that does not fit its
- * type, the second match of a single join. */
+ * nothing elsewhere. */
 QUERN_API quern_status quern_output_next(quern_output* output, const quern_result** result, quern_error* error);
 /* The same as an Arrow struct array, which the caller releases; it may outlive all handles. The result has no columns,
  * and its num_rows is that of the array. */
@@ -562,447 +515,6 @@ typedef struct quern_run_options {
 QUERN_API quern_status quern_job_run(quern_job* job, const quern_run_input* inputs, size_t num_inputs,
                                      const quern_run_options* options, uint64_t* num_rows, quern_error* error);
 
-/* ---- the join ---- */
-
-/* memory_limit: the bytes that the table and the results may take; 0: no limit. */
-QUERN_API quern_status quern_join_create(quern_kernel* kernel, uint64_t memory_limit, quern_join** join,
-                                         quern_error* error);
-QUERN_API void quern_join_destroy(quern_join* join);
-
-/* Binds the spec's columns to the children of Arrow batches; call it before the first batch. `keys` and `payload` are
- * child numbers of the struct schema, as many as the spec lists (-1 for a rowid); the payload is followed by one number
- * for each comparison of `residual`. The schemas are checked against the spec and not kept. */
-QUERN_API quern_status quern_join_bind_arrow(quern_join* join, const struct ArrowSchema* build,
-                                             const int32_t* build_keys, const int32_t* build_payload,
-                                             const struct ArrowSchema* probe, const int32_t* probe_keys,
-                                             const int32_t* probe_payload, quern_error* error);
-
-/* The result's schema under that binding: probe payload, the "mark" of a mark join, build payload, with the names and
- * formats of the inputs (dictionaries decoded). If rows of one side can come out without a match, the fields of the
- * other side are nullable. The caller releases `schema`. */
-QUERN_API quern_status quern_join_result_schema(const quern_join* join, struct ArrowSchema* schema, quern_error* error);
-
-/* Adds a batch to the build side. Moves the array in: its release callback is called when the join no longer needs the
- * array, also on error. Cost of checking the array: O(columns), plus one pass over bitmaps (rows/8 bytes), string
- * offsets, views and dictionary indices. */
-QUERN_API quern_status quern_join_append_arrow(quern_join* join, struct ArrowArray* batch, quern_error* error);
-QUERN_API quern_status quern_join_append_arrow_rows(quern_join* join, struct ArrowArray* batch,
-                                                    const quern_arrow_rows* rows, quern_error* error);
-
-/* Adds a batch of the host's own vectors. Fixed-width values are copied into the table. The bytes of strings and
- * binaries are not copied and must stay in place until the join is destroyed, unless copy_bytes is true, which costs
- * one copy of them. */
-QUERN_API quern_status quern_join_append(quern_join* join, const quern_batch* batch, bool copy_bytes,
-                                         quern_error* error);
-
-/* Builds the table. Appending is not allowed after it, probing is not allowed before it. */
-QUERN_API quern_status quern_join_finalise(quern_join* join, quern_error* error);
-
-/* The same, called by any number of threads at once. Each takes part and returns when the table is built, or at once if
- * it already is. All get the same status; after a failure the join is unusable. All appenders must have finished. */
-QUERN_API quern_status quern_join_finalise_shared(quern_join* join, quern_error* error);
-
-/* The layout of the table, which finalise chooses by the data: "unchained", "bitmap", "dense", "csr", "open",
- * "counting"; later versions may add more. Static text; "" before finalise; NULL for NULL. */
-QUERN_API const char* quern_join_layout(const quern_join* join);
-
-typedef struct quern_join_stats {
-  uint64_t build_rows;
-  uint64_t table_rows; /* build_rows without the rows that can never match (null keys) */
-  uint64_t directory_bytes;
-  uint64_t tuple_bytes;
-  uint64_t peak_bytes; /* the most memory taken so far */
-  uint32_t prefetch_distance;
-} quern_join_stats;
-/* Must not be called while other threads append or finalise. */
-QUERN_API void quern_join_get_stats(const quern_join* join, quern_join_stats* stats);
-
-/* ---- building by several threads ---- */
-
-/* A handle through which one thread adds batches while other threads add theirs through handles of their own. There may
- * be any number of appenders; each belongs to one thread. */
-QUERN_API quern_status quern_appender_create(quern_join* join, quern_appender** appender, quern_error* error);
-QUERN_API void quern_appender_destroy(quern_appender* appender);
-
-/* Like quern_join_append and quern_join_append_arrow, which state the ownership of the batch. A failed append may have
- * stored a part of the batch: from then on every appender of the join fails, and the join cannot be finalised. Row ids
- * of Arrow batches continue those of the previous batch, of whichever appender. */
-QUERN_API quern_status quern_appender_append(quern_appender* appender, const quern_batch* batch, bool copy_bytes,
-                                             quern_error* error);
-QUERN_API quern_status quern_appender_append_arrow(quern_appender* appender, struct ArrowArray* batch,
-                                                   quern_error* error);
-QUERN_API quern_status quern_appender_append_arrow_rows(quern_appender* appender, struct ArrowArray* batch,
-                                                        const quern_arrow_rows* rows, quern_error* error);
-
-/* Hands the rows over to the join. Call it once, before finalise. Destroying an appender that has not finished drops
- * its rows. */
-QUERN_API quern_status quern_appender_finish(quern_appender* appender, quern_error* error);
-
-/* ---- probing ---- */
-
-/* batch_rows: the most rows of a result; 0: 65536. */
-QUERN_API quern_status quern_prober_create(quern_join* join, uint64_t batch_rows, quern_prober** prober,
-                                           quern_error* error);
-QUERN_API void quern_prober_destroy(quern_prober* prober);
-
-/* Starts a probe batch. The host's vectors must stay in place until quern_prober_next has returned more = false; an
- * array is moved in. */
-QUERN_API quern_status quern_prober_input(quern_prober* prober, const quern_batch* batch, quern_error* error);
-QUERN_API quern_status quern_prober_input_arrow(quern_prober* prober, struct ArrowArray* batch, quern_error* error);
-QUERN_API quern_status quern_prober_input_arrow_rows(quern_prober* prober, struct ArrowArray* batch,
-                                                     const quern_arrow_rows* rows, quern_error* error);
-
-/* Starts the scan of unmatched build rows; call it when all probers of the join have finished all inputs. The scan
- * returns the build rows without a match (right, full, right_anti) or with one (right_semi), and none for other kinds.
- * Probers that call it share these rows: each row comes out of one prober, once. */
-QUERN_API quern_status quern_prober_input_unmatched(quern_prober* prober, quern_error* error);
-
-/* Returns the next result rows of the input. `more`: whether to call again before the next input. A result may have no
- * rows. In a single join, a second match of a probe row is QUERN_FAILED_PRECONDITION. */
-QUERN_API quern_status quern_prober_next(quern_prober* prober, quern_result* result, bool* more, quern_error* error);
-/* The same as an Arrow struct array, which the caller releases; it may outlive the prober and the join. */
-QUERN_API quern_status quern_prober_next_arrow(quern_prober* prober, struct ArrowArray* result, bool* more,
-                                               quern_error* error);
-
-/* ---- a whole join, for hosts without threads ---- */
-
-/* Appends the build batches, finalises, probes the probe batches and scans the unmatched build rows, all on threads of
- * its own and this one. It divides batches of more than 65536 rows, so that one batch keeps all threads busy. Batches
- * that were appended before take part.
- *
- * threads: 1 to 1024; 0: as many as the machine has. batch_rows: the most rows of a result; 0: 65536. on_result:
- * receives the results that have rows, in no particular order (with one thread: in the order of the probe rows); NULL:
- * the rows are only counted. num_rows: NULL, or receives the number of rows that came out, also on failure.
- *
- * The bytes of strings must stay in place as with copy_bytes = false. After on_result has returned false it is not
- * called again, except for calls in progress on other threads, and the status is QUERN_OK. Afterwards the join is
- * finalised and may be probed like any other. A failure while building leaves the join unusable. */
-QUERN_API quern_status quern_join_run(quern_join* join, const quern_batch* build, size_t num_build,
-                                      const quern_batch* probe, size_t num_probe, uint32_t threads, uint64_t batch_rows,
-                                      quern_on_result on_result, void* context, uint64_t* num_rows, quern_error* error);
-
-/* ---- the aggregation ---- */
-
-/* `kernel`: its spec is `aggregate ..`. memory_limit: the bytes that tables and results may take; 0: no limit. */
-QUERN_API quern_status quern_aggregate_create(quern_kernel* kernel, uint64_t memory_limit, quern_aggregate** aggregate,
-                                              quern_error* error);
-QUERN_API void quern_aggregate_destroy(quern_aggregate* aggregate);
-
-/* Hints, to be given before the first batch and the first appender: the expected number of groups; the smallest and the
- * largest value of key number `key` of the spec (u64: the same bits; ignored for keys that are not integers, dates or
- * times). A wrong hint makes the aggregation slower, never wrong. A later hint replaces an earlier one. */
-QUERN_API quern_status quern_aggregate_hint_groups(quern_aggregate* aggregate, uint64_t expected_groups,
-                                                   quern_error* error);
-QUERN_API quern_status quern_aggregate_hint_range(quern_aggregate* aggregate, uint32_t key, int64_t min, int64_t max,
-                                                  quern_error* error);
-
-/* Binds the spec's columns to the children of Arrow batches; call it before the first batch. `keys` and `payload` are
- * child numbers of the struct schema, as many as the spec has keys and as quern_batch's payload has columns. The schema
- * is checked against the spec and not kept. */
-QUERN_API quern_status quern_aggregate_bind_arrow(quern_aggregate* aggregate, const struct ArrowSchema* input,
-                                                  const int32_t* keys, const int32_t* payload, quern_error* error);
-
-/* Adds a batch of the host's own vectors, or an Arrow array. Nothing of it is kept: the vectors may go away when the
- * call returns; an array is moved in, checked as by quern_join_append_arrow, and released, also on error. Cost: one or
- * two random cache lines a row. A failed append may have added a part of the batch: from then on the aggregation fails.
- * Row ids of Arrow batches continue those of the previous batch. */
-QUERN_API quern_status quern_aggregate_append(quern_aggregate* aggregate, const quern_batch* batch, quern_error* error);
-QUERN_API quern_status quern_aggregate_append_arrow(quern_aggregate* aggregate, struct ArrowArray* batch,
-                                                    quern_error* error);
-QUERN_API quern_status quern_aggregate_append_arrow_rows(quern_aggregate* aggregate, struct ArrowArray* batch,
-                                                         const quern_arrow_rows* rows, quern_error* error);
-
-/* Adds states that came out of another aggregation of the same spec (QUERN_GROUP_STATES), in this process or on another
- * machine. The input is a batch whose keys are those of results (dictionaries decoded) and whose payload has a binary
- * column for each aggregate; or the array of quern_groups_next_arrow, whose columns are taken by position, without a
- * binding. Damaged states are QUERN_INVALID_ARGUMENT. */
-QUERN_API quern_status quern_aggregate_append_states(quern_aggregate* aggregate, const quern_batch* batch,
-                                                     quern_error* error);
-QUERN_API quern_status quern_aggregate_append_states_arrow(quern_aggregate* aggregate, struct ArrowArray* batch,
-                                                           quern_error* error);
-
-/* Merges the groups of all threads. Appending is not allowed after it, reading is not allowed before it. */
-QUERN_API quern_status quern_aggregate_finalise(quern_aggregate* aggregate, quern_error* error);
-
-/* The same, called by any number of threads at once, like quern_join_finalise_shared. */
-QUERN_API quern_status quern_aggregate_finalise_shared(quern_aggregate* aggregate, quern_error* error);
-
-/* The layout of the group table: "single", "dense", "open", "sorted", "directory"; later versions may add more. Static
- * text; "" before finalise; NULL for NULL. */
-QUERN_API const char* quern_aggregate_layout(const quern_aggregate* aggregate);
-
-typedef struct quern_aggregate_stats {
-  uint64_t input_rows;
-  uint64_t num_groups;  /* before finalise: the groups so far, without those of appenders; counting them may read the
-                           table */
-  uint64_t table_bytes; /* of all tables at finalise */
-  uint64_t num_growths; /* of tables */
-  uint64_t peak_bytes;  /* the most memory taken so far */
-  uint32_t prefetch_distance;
-} quern_aggregate_stats;
-/* Must not be called while other threads append or finalise. */
-QUERN_API void quern_aggregate_get_stats(const quern_aggregate* aggregate, quern_aggregate_stats* stats);
-
-/* A handle through which one thread adds batches, like quern_appender. */
-QUERN_API quern_status quern_aggregate_appender_create(quern_aggregate* aggregate, quern_aggregate_appender** appender,
-                                                       quern_error* error);
-QUERN_API void quern_aggregate_appender_destroy(quern_aggregate_appender* appender);
-
-/* Like the functions of quern_aggregate. After a failed append every appender of the aggregation fails. */
-QUERN_API quern_status quern_aggregate_appender_append(quern_aggregate_appender* appender, const quern_batch* batch,
-                                                       quern_error* error);
-QUERN_API quern_status quern_aggregate_appender_append_arrow(quern_aggregate_appender* appender,
-                                                             struct ArrowArray* batch, quern_error* error);
-QUERN_API quern_status quern_aggregate_appender_append_arrow_rows(quern_aggregate_appender* appender,
-                                                                  struct ArrowArray* batch,
-                                                                  const quern_arrow_rows* rows, quern_error* error);
-QUERN_API quern_status quern_aggregate_appender_append_states(quern_aggregate_appender* appender,
-                                                              const quern_batch* batch, quern_error* error);
-QUERN_API quern_status quern_aggregate_appender_append_states_arrow(quern_aggregate_appender* appender,
-                                                                    struct ArrowArray* batch, quern_error* error);
-
-/* Hands the groups over to the aggregation. Call it once, before finalise. Destroying an appender that has not finished
- * drops its rows. */
-QUERN_API quern_status quern_aggregate_appender_finish(quern_aggregate_appender* appender, quern_error* error);
-
-/* ---- reading groups ---- */
-
-typedef enum quern_group_columns {
-  QUERN_GROUP_RESULTS = 0, /* keys, then the aggregates' results */
-  QUERN_GROUP_STATES =
-      1 /* keys, then a binary column of states for each aggregate, for quern_aggregate_append_states */
-} quern_group_columns;
-
-/* A reader of the groups of a finalised aggregation, which come in no particular order. It belongs to one thread. Any
- * number of readers share the groups: each group comes out of one reader, once, as a result or as a state. batch_rows:
- * the most groups of a result; 0: 65536.
- *
- * _partition: only the groups of partition number `partition` of num_partitions, by the hash of the key. A key belongs
- * to the same partition in every aggregation of the process, and in those of other processes unless a key is a
- * dictionary. Readers of different partitions may follow one another. */
-QUERN_API quern_status quern_groups_create(quern_aggregate* aggregate, quern_group_columns columns, uint64_t batch_rows,
-                                           quern_groups** groups, quern_error* error);
-QUERN_API quern_status quern_groups_create_partition(quern_aggregate* aggregate, quern_group_columns columns,
-                                                     uint32_t partition, uint32_t num_partitions, uint64_t batch_rows,
-                                                     quern_groups** groups, quern_error* error);
-QUERN_API void quern_groups_destroy(quern_groups* groups);
-
-/* Returns the next groups. `more`: whether to call again. A result may have no rows. A sum or average that does not fit
- * its type is QUERN_FAILED_PRECONDITION; after this and any other failure, groups are lost. */
-QUERN_API quern_status quern_groups_next(quern_groups* groups, quern_result* result, bool* more, quern_error* error);
-/* The same as an Arrow struct array, which the caller releases; it may outlive all handles. Needs no binding. */
-QUERN_API quern_status quern_groups_next_arrow(quern_groups* groups, struct ArrowArray* result, bool* more,
-                                               quern_error* error);
-
-/* The schema of the arrays of quern_groups_next_arrow under the binding: keys with the names and formats of the input
- * (dictionaries decoded), then aggregates, each named by its text in the spec: "sum(i64)". Sums and averages of
- * decimals have the scale of the argument and 38 digits. Results of a host's function have seconds (time64:
- * microseconds) as unit, scale 0 and no time zone. The caller releases `schema`. */
-QUERN_API quern_status quern_aggregate_result_schema(const quern_aggregate* aggregate, quern_group_columns columns,
-                                                     struct ArrowSchema* schema, quern_error* error);
-
-/* A whole aggregation for hosts without threads, like quern_join_run: appends the batches, finalises and reads all
- * groups, on threads of its own and this one. num_groups: NULL, or receives the number of groups that came out, also on
- * failure. */
-QUERN_API quern_status quern_aggregate_run(quern_aggregate* aggregate, const quern_batch* batches, size_t num_batches,
-                                           uint32_t threads, uint64_t batch_rows, quern_on_result on_result,
-                                           void* context, uint64_t* num_groups, quern_error* error);
-
-/* ---- the sort ---- */
-
-/* `kernel`: its spec is `sort ..`. memory_limit: the bytes that rows and results may take; 0: no limit. */
-QUERN_API quern_status quern_sort_create(quern_kernel* kernel, uint64_t memory_limit, quern_sort** sort,
-                                         quern_error* error);
-QUERN_API void quern_sort_destroy(quern_sort* sort);
-
-/* Binds the spec's columns to the children of Arrow batches; call it before the first batch. `keys` and `payload` are
- * child numbers of the struct schema, as many as the spec lists (-1 for a rowid). The schema is checked against the
- * spec and not kept. */
-QUERN_API quern_status quern_sort_bind_arrow(quern_sort* sort, const struct ArrowSchema* input, const int32_t* keys,
-                                             const int32_t* payload, quern_error* error);
-
-/* The schema of the arrays of quern_sorted_next_arrow under that binding: the keys that come out and the payload, with
- * the names and formats of the input (dictionaries decoded; a rowid is "rowid"), then "row_number", "rank",
- * "dense_rank". The caller releases `schema`. */
-QUERN_API quern_status quern_sort_result_schema(const quern_sort* sort, struct ArrowSchema* schema, quern_error* error);
-
-/* Adds a batch of the host's own vectors, or an Arrow array, which is moved in and checked as by
- * quern_join_append_arrow. Fixed-width values are copied. The bytes of strings and binaries are not copied and must
- * stay in place until the sort and its readers are destroyed (arrays are kept until then), unless copy_bytes is true,
- * which costs one copy of them. It costs nothing where the spec has a limit up to the plan's top_rows: such a sort
- * copies only the bytes of the few rows that it keeps. Row ids of Arrow batches continue those of the previous batch. A
- * failed append may have added a part of the batch: from then on the sort fails. */
-QUERN_API quern_status quern_sort_append(quern_sort* sort, const quern_batch* batch, bool copy_bytes,
-                                         quern_error* error);
-QUERN_API quern_status quern_sort_append_arrow(quern_sort* sort, struct ArrowArray* batch, quern_error* error);
-QUERN_API quern_status quern_sort_append_arrow_rows(quern_sort* sort, struct ArrowArray* batch,
-                                                    const quern_arrow_rows* rows, quern_error* error);
-
-/* Sorts the rows. Appending is not allowed after it, reading is not allowed before it. */
-QUERN_API quern_status quern_sort_finalise(quern_sort* sort, quern_error* error);
-
-/* The same, called by any number of threads at once, like quern_join_finalise_shared. */
-QUERN_API quern_status quern_sort_finalise_shared(quern_sort* sort, quern_error* error);
-
-/* How the rows were sorted, which finalise chooses by the data: "none" (fewer than two rows, for example), "sorted"
- * (they arrived in order), "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison"; later versions
- * may add more. Static text; "" before finalise; NULL for NULL. */
-QUERN_API const char* quern_sort_method(const quern_sort* sort);
-
-typedef struct quern_sort_stats {
-  uint64_t input_rows;    /* 0 before finalise, like all members but peak_bytes */
-  uint64_t num_rows;      /* rows that come out */
-  uint64_t dropped_rows;  /* rows that a limit or threshold dropped on arrival */
-  uint64_t collided_rows; /* rows with a prefix collision, ordered by their further key bytes */
-  uint64_t peak_bytes;    /* the most memory taken so far */
-  uint64_t entry_bytes;   /* of one sort-key prefix, which is sorted in place of a row */
-  uint32_t key_bits;      /* bits of the keys that differ from row to row */
-} quern_sort_stats;
-/* Must not be called while other threads append or finalise. */
-QUERN_API void quern_sort_get_stats(const quern_sort* sort, quern_sort_stats* stats);
-
-/* The threshold of a sort with a limit: a row that later rows must precede (or equal) to be among the first `limit`. It
- * gets tighter as rows arrive, though not with each of them. It exists only when somewhat more than `limit` rows have
- * arrived, and not for limits above the plan's top_rows. A host's scan may skip rows that come after the threshold, and
- * may pass the threshold on to sorts of other threads or machines.
- *
- * _get: `row` becomes one row with all keys in the order of the spec (dictionaries decoded), valid until the next
- * quern_sort_get_threshold on the sort. `exists`: whether there is a threshold; without one `row` has no rows. Threads:
- * one at a time, while others append.
- *
- * _set: rows that come after this one need not come out. `keys`: one row (num_rows 1) of keys as in quern_sort_append;
- * payload is not read, and nothing of the vectors is kept. Threads: any, while others append. */
-QUERN_API quern_status quern_sort_get_threshold(quern_sort* sort, quern_result* row, bool* exists, quern_error* error);
-QUERN_API quern_status quern_sort_set_threshold(quern_sort* sort, const quern_batch* keys, quern_error* error);
-
-/* A handle through which one thread adds batches, like quern_appender. */
-QUERN_API quern_status quern_sort_appender_create(quern_sort* sort, quern_sort_appender** appender, quern_error* error);
-QUERN_API void quern_sort_appender_destroy(quern_sort_appender* appender);
-
-/* Like the functions of quern_sort. After a failed append every appender of the sort fails. */
-QUERN_API quern_status quern_sort_appender_append(quern_sort_appender* appender, const quern_batch* batch,
-                                                  bool copy_bytes, quern_error* error);
-QUERN_API quern_status quern_sort_appender_append_arrow(quern_sort_appender* appender, struct ArrowArray* batch,
-                                                        quern_error* error);
-QUERN_API quern_status quern_sort_appender_append_arrow_rows(quern_sort_appender* appender, struct ArrowArray* batch,
-                                                             const quern_arrow_rows* rows, quern_error* error);
-
-/* Hands the rows over to the sort. Call it once, before finalise. Destroying an appender that has not finished drops
- * its rows. */
-QUERN_API quern_status quern_sort_appender_finish(quern_sort_appender* appender, quern_error* error);
-
-/* ---- reading sorted rows ---- */
-
-/* A reader of the rows of a finalised sort. It belongs to one thread. A single reader returns all rows in order.
- * Several readers share the rows: each call takes the next rows that no reader has taken and returns their position.
- * batch_rows: the most rows of a result; 0: 65536. */
-QUERN_API quern_status quern_sorted_create(quern_sort* sort, uint64_t batch_rows, quern_sorted** sorted,
-                                           quern_error* error);
-QUERN_API void quern_sorted_destroy(quern_sorted* sorted);
-
-/* Returns the next rows. position: NULL, or receives the position of the first of them among all rows of the sort.
- * `more`: whether to call again. A result may have no rows. After a failure rows are lost. */
-QUERN_API quern_status quern_sorted_next(quern_sorted* sorted, quern_result* result, uint64_t* position, bool* more,
-                                         quern_error* error);
-/* The same as an Arrow struct array, which the caller releases; it may outlive all handles. Needs no binding. */
-QUERN_API quern_status quern_sorted_next_arrow(quern_sorted* sorted, struct ArrowArray* result, uint64_t* position,
-                                               bool* more, quern_error* error);
-
-/* A whole sort for hosts without threads, like quern_join_run. It appends the batches and finalises on threads of its
- * own and this one; then only this thread reads, and on_result receives the results one after the other, in order.
- * NULL: the rows are only counted and remain for readers. num_rows: NULL, or receives the number of rows that came out,
- * also on failure. */
-QUERN_API quern_status quern_sort_run(quern_sort* sort, const quern_batch* batches, size_t num_batches,
-                                      uint32_t threads, uint64_t batch_rows, quern_on_result on_result, void* context,
-                                      uint64_t* num_rows, quern_error* error);
-
-/* ---- merging sorted runs ---- */
-
-/* Merges runs of rows that are in the order of the spec, such as the output of sorts on several machines or of parts of
- * a table. It holds no more than one batch of each run. `kernel`: its spec is `sort ..` without window functions; the
- * spec's limit applies to the merged rows. Rows with equal keys come out in the order of their runs. num_runs: 1 to
- * 65536. memory_limit: bytes; 0: no limit. batch_rows: the most rows of a result; 0: 65536.
- *
- * A batch has the same columns as for quern_sort_append, so the sorts whose output is merged must return all of their
- * keys. */
-QUERN_API quern_status quern_merge_create(quern_kernel* kernel, uint64_t memory_limit, uint32_t num_runs,
-                                          uint64_t batch_rows, quern_merge** merge, quern_error* error);
-QUERN_API void quern_merge_destroy(quern_merge* merge);
-
-/* Like quern_sort_bind_arrow and quern_sort_result_schema. */
-QUERN_API quern_status quern_merge_bind_arrow(quern_merge* merge, const struct ArrowSchema* input, const int32_t* keys,
-                                              const int32_t* payload, quern_error* error);
-QUERN_API quern_status quern_merge_result_schema(const quern_merge* merge, struct ArrowSchema* schema,
-                                                 quern_error* error);
-
-/* Adds the next batch of run number `run`, when quern_merge_next requests it or before the first quern_merge_next. The
- * host's vectors must stay in place until the run needs input again or the merge is destroyed; an array is moved in,
- * also on error. Rows that are not in order are QUERN_INVALID_ARGUMENT, here or when they are due to come out. */
-QUERN_API quern_status quern_merge_input(quern_merge* merge, uint32_t run, const quern_batch* batch,
-                                         quern_error* error);
-QUERN_API quern_status quern_merge_input_arrow(quern_merge* merge, uint32_t run, struct ArrowArray* batch,
-                                               quern_error* error);
-QUERN_API quern_status quern_merge_input_arrow_rows(quern_merge* merge, uint32_t run, struct ArrowArray* batch,
-                                                    const quern_arrow_rows* rows, quern_error* error);
-
-/* Ends run number `run`: it has no further batch. */
-QUERN_API quern_status quern_merge_end(quern_merge* merge, uint32_t run, quern_error* error);
-
-typedef enum quern_merge_state {
-  QUERN_MERGE_ROWS = 0,        /* call again */
-  QUERN_MERGE_NEEDS_INPUT = 1, /* run number `run` needs its next batch, or its end */
-  QUERN_MERGE_DONE = 2         /* all runs have ended, or the limit is reached */
-} quern_merge_state;
-
-/* Returns the rows whose position is certain by now; in every state there may be some or none. After a failure rows are
- * lost. */
-QUERN_API quern_status quern_merge_next(quern_merge* merge, quern_result* result, quern_merge_state* state,
-                                        uint32_t* run, quern_error* error);
-/* The same as an Arrow struct array, which the caller releases; it may outlive the merge. Needs no binding. */
-QUERN_API quern_status quern_merge_next_arrow(quern_merge* merge, struct ArrowArray* result, quern_merge_state* state,
-                                              uint32_t* run, quern_error* error);
-
-/* ---- the filter ---- */
-
-/* `kernel`: its spec is `filter CONDITION`. */
-QUERN_API quern_status quern_filter_create(quern_kernel* kernel, quern_filter** filter, quern_error* error);
-QUERN_API void quern_filter_destroy(quern_filter* filter);
-
-/* Binds the condition's columns to the children of Arrow batches; call it before the first batch. `columns` are child
- * numbers of the struct schema, one for each mention of a column, in the order of mention; a number may occur more than
- * once. The schema is checked against the spec and not kept. */
-QUERN_API quern_status quern_filter_bind_arrow(quern_filter* filter, const struct ArrowSchema* input,
-                                               const int32_t* columns, quern_error* error);
-
-/* Finds the rows of a batch for which the condition is true: neither false, nor unknown because of a null.
- *
- * _select: writes their numbers to rows[0] .. rows[*num_rows - 1], in the order of the batch. With a `selection`, only
- * its rows are tested, and its elements are written, so the result may serve as the selection of another quern_batch
- * (but must not overwrite the selection that is read). The caller provides room for batch->num_rows numbers. num_rows
- * may be &batch->num_rows. After a failure the contents of `rows` are undefined.
- *
- * _bitmap: sets bit i % 8 of byte i / 8 where row i (with a selection: row selection[i]) passes, and clears it where it
- * does not. Bits beyond the last row become 0: this is the layout of a bool column. The caller provides room for
- * (batch->num_rows + 7) / 8 bytes. num_rows: NULL, or receives the number of rows that pass.
- *
- * _count: only the number of rows that pass.
- *
- * Ownership: nothing is kept; an array remains the caller's, is only read during the call and not released. It is
- * checked as by quern_join_append_arrow; its row 0 is the first row after its offset. Cost: one pass over the columns;
- * later comparisons test only the rows that earlier ones left undecided. Threads: any number at once. */
-QUERN_API quern_status quern_filter_select(const quern_filter* filter, const quern_batch* batch, uint32_t* rows,
-                                           uint64_t* num_rows, quern_error* error);
-QUERN_API quern_status quern_filter_select_arrow(const quern_filter* filter, const struct ArrowArray* batch,
-                                                 uint32_t* rows, uint64_t* num_rows, quern_error* error);
-QUERN_API quern_status quern_filter_bitmap(const quern_filter* filter, const quern_batch* batch, uint8_t* bitmap,
-                                           uint64_t* num_rows, quern_error* error);
-QUERN_API quern_status quern_filter_bitmap_arrow(const quern_filter* filter, const struct ArrowArray* batch,
-                                                 uint8_t* bitmap, uint64_t* num_rows, quern_error* error);
-QUERN_API quern_status quern_filter_count(const quern_filter* filter, const quern_batch* batch, uint64_t* num_rows,
-                                          quern_error* error);
-QUERN_API quern_status quern_filter_count_arrow(const quern_filter* filter, const struct ArrowArray* batch,
-                                                uint64_t* num_rows, quern_error* error);
-
 /* ---- aggregate functions of the host ---- */
 
 /* An aggregate function that specs call as host.NAME(TYPE,..). A state has `state_bytes` bytes, is aligned to 8 bytes,
@@ -1064,7 +576,6 @@ QUERN_API void quern_set_log_callback(quern_on_log on_log, void* context);
  * estimates. Without these calls, the process looks for a profile when it makes its first kernel: in QUERN_PROFILE,
  * then in the user's folder, then in /etc/quern. The settings change speed only, never a result, and no code is
  * compiled for them. They apply to the process, for kernels requested from now on; running jobs keep their settings.
- * All since 1.6.
  *
  * quern_set_profile: `path` is a file; "off" for no profile; NULL to repeat the process's own search, which warns of a
  * profile that it cannot use and does not fail. quern_set_profile_text takes the text of a profile, num_bytes long,
@@ -1114,13 +625,18 @@ QUERN_API void quern_profile_destroy(quern_profile* profile);
 /* NUL-terminated, with one entry a line; lives as long as the profile. NULL for NULL. */
 QUERN_API const char* quern_profile_text(const quern_profile* profile);
 
-/* ---- the process's kernel cache ---- */
+/* ---- memory of the process: kept pages, and the kernel cache ---- */
+
+/* Bounds the large pages that jobs leave for later jobs of the process, because a new page costs two to twenty times as
+ * much as a used one; 0 keeps none, and returns those that are kept. Default: 1 GiB, or a sixteenth of the machine's
+ * memory where that is less. They count in no job's memory limit and in no host's account. */
+QUERN_API void quern_set_kept_memory(uint64_t bytes);
 
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);
 
 /* The memory of kernels. The first five counts are those of the cache. The others are of all kernels of the process,
- * which handles may keep alive beyond the cache. Since 1.5. */
+ * which handles may keep alive beyond the cache. */
 typedef struct quern_cache_stats {
   size_t struct_size; /* sizeof(quern_cache_stats), set by the caller: later versions may add members at the end */
   uint64_t kernels;   /* kernels that the cache keeps */

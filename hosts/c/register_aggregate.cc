@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "hosts/c/handles.h"
+#include "hosts/c/boundary.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/host_aggregates.h"

@@ -122,7 +122,7 @@ class JoinProber {
   // Empties `out` and fills it with up to out->capacity() rows; with fewer only where the input ends or an output
   // column reaches the limit of its offsets. Returns whether this input has more rows. Without output columns it
   // counts, in one call.
-  // *Errors*: InvalidArgument for an output batch with other columns or no room for a row; FailedPrecondition for the
+  // *Errors*: InvalidArgument for an output batch with other columns or no room for a row; OutOfRange for the
   // second match of a single join; ResourceExhausted. After the last two, rows of this input are lost, and only
   // SetInput may follow.
   absl::StatusOr<bool> Next(OutputBatch* out);

@@ -42,7 +42,7 @@ absl::Status StatusOfCode(int64_t code) {
         "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
   }
   if (code == kQuernSecondMatch) {
-    return absl::FailedPreconditionError(
+    return absl::OutOfRangeError(
         "second match of a probe row: in a join of kind single; accepted: at most one build row a key");
   }
   return Internal("kernel failed: code " + std::to_string(code) + "; accepted: 0 or more");

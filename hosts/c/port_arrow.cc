@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrow batches of a port.
+//
+// A kernel identifies columns by position, a record batch by name and child number. The binding of a port maps one to
+// the other and is checked once, against the schema; every array is then checked by itself (arrow_import.h). Example:
+// spec `join.inner keys=i64 build=f64 probe=rowid`, build schema {price: g, id: l}, probe schema {order_id: l}:
+//
+//     BUILD   keys = {1}   payload = {0}        PROBE   keys = {0}   payload = {-1}
+//     result schema        {probe_rowid: L, price: g}
+//
+// Arrays are moved in at every outcome: the callee owns the content of the struct from the call on, as the interface
+// requires of consumers, so an error leaks nothing and frees nothing twice.
+#include "hosts/c/port_arrow.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hosts/c/arrow_fields.h"
+#include "runtime/base/status.h"
+#include "runtime/rows/arrow_import.h"
+
+namespace quern::c_abi {
+namespace {
+
+BoundField FieldAt(const ArrowSchema& schema, int child) {
+  if (child < 0) return {};  // a rowid
+  const ArrowSchema& field = *schema.children[child];
+  return {TextOf(field.name), ValueFormat(field)};
+}
+
+absl::Status CheckBound(const PortColumns& columns) {
+  if (columns.binding || columns.by_position) return absl::OkStatus();
+  return absl::FailedPreconditionError("Arrow columns not bound: the port " + std::string(columns.name) +
+                                       " has no binding; accepted: after quern_job_bind_arrow");
+}
+
+// States have no schema that describes them; at least their number must be right.
+absl::Status CheckNumColumns(const ArrowArray& batch, size_t wanted, const char* name) {
+  if (batch.release == nullptr || batch.n_children == static_cast<int64_t>(wanted)) return absl::OkStatus();
+  return InvalidArgument("wrong number of columns of " + std::string(name) + ": " + std::to_string(batch.n_children) +
+                         "; accepted: " + std::to_string(wanted));
+}
+
+ColumnBinding ByPosition(const BatchTypes& types) {
+  ColumnBinding binding;
+  for (size_t i = 0; i < types.keys.size(); ++i) binding.keys.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < types.payload.size(); ++i) binding.payload.push_back(static_cast<int>(types.keys.size() + i));
+  return binding;
+}
+
+}  // namespace
+
+absl::Status BindPort(Job* job, quern_port port, const ArrowSchema& schema, const int32_t* keys,
+                      const int32_t* payload) {
+  PortColumns* const columns = job->FindPort(port);
+  if (columns == nullptr || columns->by_position) return job->NoSuchPort(port, "a port of batches with a binding");
+  if (columns->binding) {
+    return absl::FailedPreconditionError("Arrow columns bound twice: the port " + std::string(columns->name) +
+                                         " has a binding; accepted: a new job");
+  }
+  PortBinding binding;
+  const BatchTypes& types = columns->types;
+  QUERN_ASSIGN_OR_RETURN(binding.children.keys, ChildNumbers(keys, types.keys.size(), "keys"));
+  QUERN_ASSIGN_OR_RETURN(binding.children.payload, ChildNumbers(payload, types.payload.size(), "payload"));
+  QUERN_RETURN_IF_ERROR(CheckSchema(schema, binding.children, types.keys, types.payload, columns->name));
+  for (const int child : binding.children.keys) binding.keys.push_back(FieldAt(schema, child));
+  for (const int child : binding.children.payload) binding.payload.push_back(FieldAt(schema, child));
+  columns->binding = std::move(binding);
+  absl::Status status = job->CheckBindings();
+  if (!status.ok()) columns->binding.reset();
+  return status;
+}
+
+absl::Status ExportResultSchema(const Job& job, quern_port port, ArrowSchema* schema) {
+  for (const PortColumns& columns : job.ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
+  QUERN_ASSIGN_OR_RETURN(const std::vector<ResultField> fields, job.ResultFields(port));
+  return ExportFields(fields, schema);
+}
+
+absl::StatusOr<BatchView> ImportRows(const PortColumns& columns, ArrowArray* batch, const quern_arrow_rows* rows) {
+  QUERN_RETURN_IF_ERROR(CheckBound(columns));
+  const BatchTypes& types = columns.types;
+  if (columns.by_position)
+    QUERN_RETURN_IF_ERROR(CheckNumColumns(*batch, types.keys.size() + types.payload.size(), columns.name));
+  QUERN_ASSIGN_OR_RETURN(BatchView view,
+                         ImportArrow(batch, columns.by_position ? ByPosition(types) : columns.binding->children,
+                                     types.keys, types.payload));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
+  return view;
+}
+
+}  // namespace quern::c_abi
