@@ -43,6 +43,7 @@ ENGINES = {"auto": 0, "jit": 1, "generic": 2}
 ROWS, BUILD, PROBE, UNMATCHED, STATES, THRESHOLD = range(6)  # ports
 MORE, NEEDS_INPUT, DONE = range(3)                           # states of a result
 WORK_MORE, WORK_BUSY, WORK_DONE = range(3)
+COLUMN_CONSTANT = 1
 ABI_VERSION_MAJOR = 1
 
 
@@ -378,10 +379,15 @@ def raw_column(array, keep):
 
 def raw_batch(keys, payload, selection, num_rows, first_row_id, keep):
     """A quern_batch of pyarrow arrays (None in `payload`: a rowid). `selection`: None or an array.array of uint32."""
-    columns = [[Column() if array is None else raw_column(array, keep) for array in arrays]
-               for arrays in (keys, payload)]
+    keys, payload = ([Column() if array is None else raw_column(array, keep) for array in arrays]
+                     for arrays in (keys, payload))
+    return batch_of_columns(keys, payload, selection, num_rows, first_row_id, keep)
+
+
+def batch_of_columns(keys, payload, selection, num_rows, first_row_id, keep):
+    """The same of quern_columns."""
     batch = Batch(num_rows=num_rows, first_row_id=first_row_id)
-    for name, side in zip(("keys", "payload"), columns):
+    for name, side in zip(("keys", "payload"), (keys, payload)):
         side = (Column * max(len(side), 1))(*side)
         keep.append(side)
         setattr(batch, name, ctypes.cast(side, ctypes.POINTER(Column)))
