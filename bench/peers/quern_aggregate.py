@@ -5,7 +5,7 @@ Timed: making the aggregation, appending, finalising, all results, and destroyin
 in a batch are tried, for input and for result.
 
 Where a case has a last day, a filter's kernel compares the dates of each batch, timed, and the rows that pass are the
-batch's selection. With more than one thread, each takes the next batch for an appender of its own, all finalise
+batch's selection. With more than one thread, each takes the next batch for an input of its own, all finalise
 together, and each reads groups. No hints are given about the number of groups or the range of keys.
 """
 import contextlib
@@ -16,6 +16,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import quern_abi
+from quern_abi import ROWS
 from quern_threads import in_threads
 
 _EPOCH = datetime.date(1970, 1, 1)
@@ -29,8 +30,8 @@ class AggregateRuns:
     _INPUT_ROWS = {"input65536": 1 << 16, "input1048576": 1 << 20}
     _RESULT_ROWS = {"result65536": 1 << 16, "result1048576": 1 << 20}
 
-    def __init__(self, library, compile, threads):
-        self._library, self._compile, self._threads = library, compile, threads
+    def __init__(self, compile, threads):
+        self._compile, self._threads = compile, threads
         self._batches, self._schema = {}, None
         self.layout = None  # of the last groups that were made
 
@@ -38,8 +39,6 @@ class AggregateRuns:
         return tuple(",".join(names) for names in itertools.product(self._INPUT_ROWS, self._RESULT_ROWS))
 
     def load(self, case, tables):
-        if not self._library.knows_aggregates:
-            raise RuntimeError(f"{self._library.path} is older than aggregations")
         self._schema = _result_schema(case)
         for name, rows in self._INPUT_ROWS.items():
             self._batches[name] = [_InputBatch(case, batch) for batch in tables["facts"].to_batches(max_chunksize=rows)]
@@ -53,7 +52,7 @@ class AggregateRuns:
     def run(self, case, variant):
         """A list of Arrow arrays."""
         input_rows, result_rows = variant.split(",")
-        with self._compile(case.spec()) as kernel, kernel.aggregate() as aggregate, self._filter(case) as dates:
+        with self._compile(case.spec()) as kernel, kernel.job() as aggregate, self._filter(case) as dates:
             self._append_all(aggregate, dates, self._batches[input_rows])
             self.layout = aggregate.layout()
             lists = in_threads(self._threads, lambda _: self._read(aggregate, self._RESULT_ROWS[result_rows]))
@@ -65,31 +64,18 @@ class AggregateRuns:
             return contextlib.nullcontext()
         last_date = (datetime.date.fromisoformat(case.last_day) - _EPOCH).days
         with self._compile(f"filter date32 <= {last_date}") as kernel:
-            return kernel.filter()
+            return kernel.job()
 
     def _append_all(self, aggregate, dates, batches):
-        if self._threads == 1:
-            for batch in batches:
-                aggregate.append(batch.selected(dates))
-            aggregate.finalise()
-            return
-
         def append(shared):
-            with aggregate.appender() as appender:
-                for batch in shared:
-                    appender.append(batch.selected(dates))
-                appender.finish()
+            aggregate.append(ROWS, (batch.selected(dates) for batch in shared))
 
         in_threads(self._threads, append, batches)
-        in_threads(self._threads, lambda _: aggregate.finalise_shared())
+        in_threads(self._threads, lambda _: aggregate.finalise())
 
     def _read(self, aggregate, batch_rows):
-        arrays, more = [], True
-        with aggregate.groups(batch_rows=batch_rows) as groups:
-            while more:
-                array, more = groups.next_arrow()
-                arrays.append(array)
-        return arrays
+        with aggregate.output(ROWS, batch_rows) as groups:
+            return [array for _, array in groups.results(as_arrow=True)]
 
     def table(self, result):
         batches = [pa.RecordBatch._import_from_c(ctypes.addressof(array), self._schema) for array in result]
@@ -120,7 +106,7 @@ class _InputBatch:
         """dates: the filter, or None."""
         if dates:
             rows, num_rows = self._selection.ctypes.data, ctypes.c_uint64()
-            dates.library.call("quern_filter_select", dates.handle, ctypes.byref(self._dates), rows,
+            dates.library.call("quern_job_filter", dates.handle, ctypes.byref(self._dates), rows, None,
                                ctypes.byref(num_rows))
             self._batch.selection, self._batch.num_rows = rows, num_rows.value
         return self._batch

@@ -21,10 +21,10 @@ class QuernEngine:
     def __init__(self, threads, library, engine="auto", params=None, raw=False):
         self._library, self._engine, self._params = quern_abi.Library(library), engine, params
         self._runs = {
-            "join": JoinRuns(self._library, self._compile, threads, raw),
-            "aggregate": AggregateRuns(self._library, self._compile, threads),
-            "sort": SortRuns(self._library, self._compile, threads),
-            "filter": FilterRuns(self._library, self._compile, threads),
+            "join": JoinRuns(self._compile, threads, raw),
+            "aggregate": AggregateRuns(self._compile, threads),
+            "sort": SortRuns(self._compile, threads),
+            "filter": FilterRuns(self._compile, threads),
         }
         self._current = None  # of the case that is loaded
         # A process's first compilation also starts LLVM; that is not a kernel's price. Parameters belong to an

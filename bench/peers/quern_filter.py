@@ -15,8 +15,8 @@ class FilterRuns:
 
     _VARIANTS = {"batch65536": 1 << 16, "batch1048576": 1 << 20}
 
-    def __init__(self, library, compile, threads):
-        self._library, self._compile, self._threads = library, compile, threads
+    def __init__(self, compile, threads):
+        self._compile, self._threads = compile, threads
         self._batches, self._keep = {}, []
         self.layout = None  # a filter has no table
 
@@ -24,8 +24,6 @@ class FilterRuns:
         return tuple(self._VARIANTS)
 
     def load(self, case, tables):
-        if not self._library.has("quern_filter_create"):
-            raise RuntimeError(f"{self._library.path} is older than filters")
         for name, rows in self._VARIANTS.items():
             self._batches[name] = [self._input(case, batch) for batch in tables["facts"].to_batches(max_chunksize=rows)]
 
@@ -42,7 +40,7 @@ class FilterRuns:
 
     def run(self, case, variant):
         """How many rows pass."""
-        with self._compile(case.spec()) as kernel, kernel.filter() as rows:
+        with self._compile(case.spec()) as kernel, kernel.job() as rows:
             return sum(in_threads(self._threads, lambda batches: sum(map(rows.count, batches)), self._batches[variant]))
 
     def table(self, result):

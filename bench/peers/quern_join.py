@@ -5,8 +5,8 @@ extra column is summed by numpy while its batch is still in the cache; that coun
 join and destroying it. Only the slicing into batches is done before.
 
 The cost per batch is Python's: some 10 us. It vanishes in batches of 1 Mi rows; batches of 64 Ki rows are what a host
-would rather use: both are tried. With more than one thread, each takes the next batch for an appender or prober of its
-own, and all finalise together; a library without appenders builds on one.
+would rather use: both are tried. With more than one thread, each takes the next batch for an input or output of its
+own, and all finalise together.
 """
 import ctypes
 
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import quern_abi
 from columns import row_table
+from quern_abi import BUILD, PROBE
 from quern_threads import in_threads
 
 BUILD_BATCH_ROWS = 1 << 16
@@ -26,8 +27,8 @@ class JoinRuns:
 
     _VARIANTS = {"batch65536": 1 << 16, "batch1048576": 1 << 20}
 
-    def __init__(self, library, compile, threads, raw):
-        self._library, self._compile, self._threads, self._raw = library, compile, threads, raw
+    def __init__(self, compile, threads, raw):
+        self._compile, self._threads, self._raw = compile, threads, raw
         self._schemas, self._build, self._probe = None, None, {}
         self.layout = None  # of the last table that was built
 
@@ -48,7 +49,7 @@ class JoinRuns:
         return f"join.inner keys={keys}" + (" build=" + ",".join(["i64"] * case.num_extra) if case.num_extra else "")
 
     def run(self, case, variant):
-        with self._compile(self.spec(case)) as kernel, kernel.join() as join:
+        with self._compile(self.spec(case)) as kernel, kernel.job() as join:
             self._build_table(case, join)
             self.layout = join.layout()
             return self._probe_all(case, join, self._probe[variant])
@@ -64,45 +65,27 @@ class JoinRuns:
     def _build_table(self, case, join):
         keys, payload = list(range(case.num_keys)), list(range(case.num_keys, case.num_keys + case.num_extra))
         if not self._raw:
-            join.bind_arrow(self._schemas[0], keys, payload, self._schemas[1], keys, [])
-        if self._threads == 1 or not self._library.has("quern_appender_create"):
-            self._append(join, self._build)
-            join.finalise()
-            return
+            join.bind_arrow(BUILD, self._schemas[0], keys, payload)
+            join.bind_arrow(PROBE, self._schemas[1], keys, [])
+        in_threads(self._threads, lambda batches: join.append(BUILD, map(self._input, batches)), self._build)
+        in_threads(self._threads, lambda _: join.finalise())
 
-        def append(batches):
-            with join.appender() as appender:
-                self._append(appender, batches)
-                appender.finish()
-
-        in_threads(self._threads, append, self._build)
-        in_threads(self._threads, lambda _: join.finalise_shared())
-
-    def _append(self, to, batches):
-        for batch in batches:
-            if self._raw:
-                to.append(batch[0])
-            else:
-                to.append_arrow(batch)
+    def _input(self, batch):
+        return batch[0] if self._raw else batch
 
     def _probe_all(self, case, join, batches):
         def probe(batches):
             total = [0] * max(case.num_extra, 1)
-            with join.prober(RESULT_BATCH_ROWS if case.num_extra else max(self._VARIANTS.values())) as prober:
+            with join.output(PROBE, RESULT_BATCH_ROWS if case.num_extra else max(self._VARIANTS.values())) as output:
                 for batch in batches:
-                    self._probe_batch(prober, batch, total)
+                    self._probe_batch(output, batch, total)
             return total
 
         return tuple(sum(totals) for totals in zip(*in_threads(self._threads, probe, batches)))
 
-    def _probe_batch(self, prober, batch, total):
-        if self._raw:
-            prober.input(batch[0])
-        else:
-            prober.input_arrow(batch)
-        more = True
-        while more:
-            result, more = prober.next()
+    def _probe_batch(self, output, batch, total):
+        output.push(self._input(batch))
+        for result, _ in output.results():
             if result.num_columns == 0:
                 total[0] += result.num_rows
             elif result.num_rows:

@@ -4,7 +4,7 @@ beforehand; bytes of texts stay where they are. The result is all rows in order 
 which the library makes batch by batch. Timed: making the sort, appending, finalising, all results, and destroying the
 sort. 64 Ki and 1 Mi rows in a batch are tried, for input and for result.
 
-With more than one thread, each takes the next batch for an appender of its own, all finalise together, and each reads
+With more than one thread, each takes the next batch for an input of its own, all finalise together, and each reads
 rows; the results are then put into order.
 """
 import ctypes
@@ -13,6 +13,7 @@ import operator
 
 import pyarrow as pa
 import quern_abi
+from quern_abi import ROWS
 from quern_threads import in_threads
 
 _TYPES = {"i32": pa.int32(), "i64": pa.int64(), "f64": pa.float64(), "str": pa.string(), "str16": pa.string(),
@@ -25,8 +26,8 @@ class SortRuns:
     _INPUT_ROWS = {"input65536": 1 << 16, "input1048576": 1 << 20}
     _RESULT_ROWS = {"result65536": 1 << 16, "result1048576": 1 << 20}
 
-    def __init__(self, library, compile, threads):
-        self._library, self._compile, self._threads = library, compile, threads
+    def __init__(self, compile, threads):
+        self._compile, self._threads = compile, threads
         self._batches, self._keep, self._schema = {}, [], None
         self.layout = None  # how the last rows were sorted
 
@@ -34,8 +35,6 @@ class SortRuns:
         return tuple(",".join(names) for names in itertools.product(self._INPUT_ROWS, self._RESULT_ROWS))
 
     def load(self, case, tables):
-        if not self._library.knows_sorts:
-            raise RuntimeError(f"{self._library.path} is older than sorts")
         self._schema = pa.schema([(name, _TYPES[key]) for name, key in zip(case.key_names, case.keys)] +
                                  ([("p0", pa.int64())] if case.has_payload else []))
         for name, rows in self._INPUT_ROWS.items():
@@ -56,36 +55,20 @@ class SortRuns:
     def run(self, case, variant):
         """A list of Arrow arrays, in order."""
         input_rows, result_rows = variant.split(",")
-        with self._compile(case.spec()) as kernel, kernel.sort() as sort:
+        with self._compile(case.spec()) as kernel, kernel.job() as sort:
             self._append_all(sort, self._batches[input_rows])
-            self.layout = sort.method()
+            self.layout = sort.layout()
             lists = in_threads(self._threads, lambda _: self._read(sort, self._RESULT_ROWS[result_rows]))
             return [array for _, array in sorted(itertools.chain(*lists), key=operator.itemgetter(0))]
 
     def _append_all(self, sort, batches):
-        if self._threads == 1:
-            for batch in batches:
-                sort.append(batch)
-            sort.finalise()
-            return
-
-        def append(shared):
-            with sort.appender() as appender:
-                for batch in shared:
-                    appender.append(batch)
-                appender.finish()
-
-        in_threads(self._threads, append, batches)
-        in_threads(self._threads, lambda _: sort.finalise_shared())
+        in_threads(self._threads, lambda shared: sort.append(ROWS, shared), batches)
+        in_threads(self._threads, lambda _: sort.finalise())
 
     def _read(self, sort, batch_rows):
         """Pairs of the place of an array's first row, and the array."""
-        pairs, more = [], True
-        with sort.reader(batch_rows=batch_rows) as reader:
-            while more:
-                array, place, more = reader.next_arrow()
-                pairs.append((place, array))
-        return pairs
+        with sort.output(ROWS, batch_rows) as output:
+            return [(result.position, array) for result, array in output.results(as_arrow=True)]
 
     def table(self, result):
         batches = [pa.RecordBatch._import_from_c(ctypes.addressof(array), self._schema) for array in result]

@@ -30,22 +30,46 @@ class Result(ctypes.Structure):
                 ("position", ctypes.c_uint64)]
 
 
-class JoinStats(ctypes.Structure):
-    _fields_ = [("build_rows", ctypes.c_uint64), ("table_rows", ctypes.c_uint64), ("directory_bytes", ctypes.c_uint64),
-                ("tuple_bytes", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64),
-                ("prefetch_distance", ctypes.c_uint32)]
+class KeyRange(ctypes.Structure):
+    _fields_ = [("key", ctypes.c_uint32), ("min", ctypes.c_int64), ("max", ctypes.c_int64)]
 
 
-class AggregateStats(ctypes.Structure):
-    _fields_ = [("input_rows", ctypes.c_uint64), ("num_groups", ctypes.c_uint64), ("table_bytes", ctypes.c_uint64),
-                ("num_growths", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64),
-                ("prefetch_distance", ctypes.c_uint32)]
+class JobOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("memory_limit", ctypes.c_uint64), ("num_runs", ctypes.c_uint32),
+                ("expected_groups", ctypes.c_uint64), ("key_ranges", ctypes.POINTER(KeyRange)),
+                ("num_key_ranges", ctypes.c_size_t), ("reserve", ctypes.c_void_p), ("release", ctypes.c_void_p),
+                ("host", ctypes.c_void_p), ("stop", ctypes.c_void_p)]
 
 
-class SortStats(ctypes.Structure):
-    _fields_ = [("input_rows", ctypes.c_uint64), ("num_rows", ctypes.c_uint64), ("dropped_rows", ctypes.c_uint64),
-                ("collided_rows", ctypes.c_uint64), ("peak_bytes", ctypes.c_uint64), ("entry_bytes", ctypes.c_uint64),
-                ("key_bits", ctypes.c_uint32)]
+class InputOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("run", ctypes.c_uint32), ("copy_bytes", ctypes.c_bool)]
+
+
+class OutputOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("batch_rows", ctypes.c_uint64), ("partition", ctypes.c_uint32),
+                ("num_partitions", ctypes.c_uint32)]
+
+
+class RunInput(ctypes.Structure):
+    _fields_ = [("port", ctypes.c_int), ("batches", ctypes.POINTER(Batch)), ("num_batches", ctypes.c_size_t)]
+
+
+ON_RESULT = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Result))
+
+
+class RunOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("threads", ctypes.c_uint32), ("batch_rows", ctypes.c_uint64),
+                ("on_result", ON_RESULT), ("context", ctypes.c_void_p)]
+
+
+_STATS = ("input_rows", "num_rows", "used_bytes", "peak_bytes", "directory_bytes", "tuple_bytes", "table_bytes",
+          "num_growths", "dropped_rows", "collided_rows", "entry_bytes")
+
+
+class JobStats(ctypes.Structure):
+    _fields_ = ([("struct_size", ctypes.c_size_t), ("layout", ctypes.c_char_p)] +
+                [(name, ctypes.c_uint64) for name in _STATS] +
+                [("key_bits", ctypes.c_uint32), ("prefetch_distance", ctypes.c_uint32)])
 
 
 class CompileOptions(ctypes.Structure):
@@ -130,134 +154,48 @@ def int32s(numbers):
     return (ctypes.c_int32 * max(len(numbers), 1))(*numbers)
 
 
+def sized(kind, **members):
+    """A struct that begins with its size."""
+    return kind(struct_size=ctypes.sizeof(kind), **members)
+
+
 HANDLE = ctypes.c_void_p
-ERROR = ctypes.POINTER(Error)
+_HANDLES, _INT32S, _UINT64S = (ctypes.POINTER(kind) for kind in (HANDLE, ctypes.c_int32, ctypes.c_uint64))
+_BATCH, _ARRAY, _SCHEMA = (ctypes.POINTER(kind) for kind in (Batch, ArrowArray, ArrowSchema))
+_RESULT, _TEXT, _ROWS = ctypes.POINTER(ctypes.POINTER(Result)), ctypes.c_char_p, ctypes.c_void_p
+# Functions that return a status: their parameters, without the error object at the end.
+_CALLS = {
+    "quern_compile": [_TEXT, ctypes.c_int, _TEXT, _HANDLES],
+    "quern_compile_with": [_TEXT, ctypes.POINTER(CompileOptions), _HANDLES],
+    "quern_register_aggregate": [_TEXT, ctypes.POINTER(AggregateFunction)],
+    "quern_job_create": [HANDLE, ctypes.POINTER(JobOptions), _HANDLES],
+    "quern_job_bind_arrow": [HANDLE, ctypes.c_int, _SCHEMA, _INT32S, _INT32S],
+    "quern_job_result_schema": [HANDLE, ctypes.c_int, _SCHEMA],
+    "quern_job_work": [HANDLE, ctypes.POINTER(ctypes.c_int)],
+    "quern_job_finalise": [HANDLE],
+    "quern_job_filter": [HANDLE, _BATCH, _ROWS, ctypes.c_void_p, _UINT64S],
+    "quern_job_filter_arrow": [HANDLE, _ARRAY, ctypes.c_void_p, _ROWS, ctypes.c_void_p, _UINT64S],
+    "quern_job_run": [HANDLE, ctypes.POINTER(RunInput), ctypes.c_size_t, ctypes.POINTER(RunOptions), _UINT64S],
+    "quern_input_create": [HANDLE, ctypes.c_int, ctypes.POINTER(InputOptions), _HANDLES],
+    "quern_input_append": [HANDLE, _BATCH],
+    "quern_input_append_arrow": [HANDLE, _ARRAY, ctypes.c_void_p],
+    "quern_input_finish": [HANDLE],
+    "quern_output_create": [HANDLE, ctypes.c_int, ctypes.POINTER(OutputOptions), _HANDLES],
+    "quern_output_push": [HANDLE, _BATCH],
+    "quern_output_push_arrow": [HANDLE, _ARRAY, ctypes.c_void_p],
+    "quern_output_next": [HANDLE, _RESULT],
+    "quern_output_next_arrow": [HANDLE, _ARRAY, _RESULT],
+}
+# All functions: the type of the result, and the parameters.
 SIGNATURES = {
+    **{name: (ctypes.c_int, [*parameters, ctypes.POINTER(Error)]) for name, parameters in _CALLS.items()},
+    **{f"quern_{kind}_destroy": (None, [HANDLE]) for kind in ("kernel", "job", "input", "output")},
     "quern_abi_version": (ctypes.c_uint32, []),
-    "quern_version": (ctypes.c_char_p, []),
-    "quern_compile": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_kernel_destroy": (None, [HANDLE]),
-    "quern_kernel_text": (ctypes.c_char_p, [HANDLE, ctypes.c_char_p]),
-    "quern_join_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_join_destroy": (None, [HANDLE]),
-    "quern_join_bind_arrow": (ctypes.c_int, [HANDLE] + [ctypes.POINTER(ArrowSchema), ctypes.POINTER(ctypes.c_int32),
-                                                        ctypes.POINTER(ctypes.c_int32)] * 2 + [ERROR]),
-    "quern_join_result_schema": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowSchema), ERROR]),
-    "quern_join_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_join_append": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ctypes.c_bool, ERROR]),
-    "quern_join_finalise": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_join_get_stats": (None, [HANDLE, ctypes.POINTER(JoinStats)]),
-    "quern_prober_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_prober_destroy": (None, [HANDLE]),
-    "quern_prober_input": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ERROR]),
-    "quern_prober_input_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_prober_next": (ctypes.c_int, [HANDLE, ctypes.POINTER(Result), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_prober_next_arrow": (ctypes.c_int,
-                                [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
+    "quern_version": (_TEXT, []),
+    "quern_kernel_text": (_TEXT, [HANDLE, _TEXT]),
+    "quern_kernel_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
+    "quern_job_cancel": (None, [HANDLE]),
+    "quern_job_get_stats": (None, [HANDLE, ctypes.POINTER(JobStats)]),
     "quern_cache_set_limit": (None, [ctypes.c_uint64]),
     "quern_cache_clear": (None, []),
-}
-# Added by version 1.1; Library.has() tells whether a library has one.
-ADDED_SIGNATURES = {
-    "quern_compile_with": (ctypes.c_int,
-                           [ctypes.c_char_p, ctypes.POINTER(CompileOptions), ctypes.POINTER(HANDLE), ERROR]),
-    "quern_kernel_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
-    "quern_prober_input_unmatched": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_appender_append": (ctypes.c_int, [HANDLE, ctypes.POINTER(Batch), ctypes.c_bool, ERROR]),
-    "quern_appender_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_appender_destroy": (None, [HANDLE]),
-    "quern_join_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_join_layout": (ctypes.c_char_p, [HANDLE]),
-}
-# Added by version 1.2.
-ON_RESULT = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Result))
-_INT32S, _BATCHES = ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(Batch)
-AGGREGATE_SIGNATURES = {
-    "quern_aggregate_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_aggregate_destroy": (None, [HANDLE]),
-    "quern_aggregate_hint_groups": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ERROR]),
-    "quern_aggregate_hint_range": (ctypes.c_int, [HANDLE, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int64, ERROR]),
-    "quern_aggregate_bind_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowSchema), _INT32S, _INT32S, ERROR]),
-    "quern_aggregate_append": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_append_states": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_append_states_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_finalise": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_aggregate_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_aggregate_layout": (ctypes.c_char_p, [HANDLE]),
-    "quern_aggregate_get_stats": (None, [HANDLE, ctypes.POINTER(AggregateStats)]),
-    "quern_aggregate_appender_create": (ctypes.c_int, [HANDLE, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_aggregate_appender_destroy": (None, [HANDLE]),
-    "quern_aggregate_appender_append": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_appender_append_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_appender_append_states": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_aggregate_appender_append_states_arrow": (ctypes.c_int, [HANDLE, ctypes.POINTER(ArrowArray), ERROR]),
-    "quern_aggregate_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_groups_create": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.c_uint64, ctypes.POINTER(HANDLE), ERROR]),
-    "quern_groups_create_partition": (ctypes.c_int,
-                                      [HANDLE, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64,
-                                       ctypes.POINTER(HANDLE), ERROR]),
-    "quern_groups_destroy": (None, [HANDLE]),
-    "quern_groups_next": (ctypes.c_int, [HANDLE, ctypes.POINTER(Result), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_groups_next_arrow": (ctypes.c_int,
-                                [HANDLE, ctypes.POINTER(ArrowArray), ctypes.POINTER(ctypes.c_bool), ERROR]),
-    "quern_aggregate_result_schema": (ctypes.c_int, [HANDLE, ctypes.c_int, ctypes.POINTER(ArrowSchema), ERROR]),
-    "quern_aggregate_run": (ctypes.c_int,
-                            [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT,
-                             ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ERROR]),
-    "quern_register_aggregate": (ctypes.c_int, [ctypes.c_char_p, ctypes.POINTER(AggregateFunction), ERROR]),
-}
-
-# Added by version 1.3.
-_RESULT, _ARRAY, _SCHEMA, _BOOL = (ctypes.POINTER(kind) for kind in (Result, ArrowArray, ArrowSchema, ctypes.c_bool))
-_HANDLES, _UINT32S, _UINT64S = (ctypes.POINTER(kind) for kind in (HANDLE, ctypes.c_uint32, ctypes.c_uint64))
-SORT_SIGNATURES = {
-    "quern_sort_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, _HANDLES, ERROR]),
-    "quern_sort_destroy": (None, [HANDLE]),
-    "quern_sort_bind_arrow": (ctypes.c_int, [HANDLE, _SCHEMA, _INT32S, _INT32S, ERROR]),
-    "quern_sort_result_schema": (ctypes.c_int, [HANDLE, _SCHEMA, ERROR]),
-    "quern_sort_append": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_bool, ERROR]),
-    "quern_sort_append_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ERROR]),
-    "quern_sort_finalise": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_sort_finalise_shared": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_sort_method": (ctypes.c_char_p, [HANDLE]),
-    "quern_sort_get_stats": (None, [HANDLE, ctypes.POINTER(SortStats)]),
-    "quern_sort_get_threshold": (ctypes.c_int, [HANDLE, _RESULT, _BOOL, ERROR]),
-    "quern_sort_set_threshold": (ctypes.c_int, [HANDLE, _BATCHES, ERROR]),
-    "quern_sort_appender_create": (ctypes.c_int, [HANDLE, _HANDLES, ERROR]),
-    "quern_sort_appender_destroy": (None, [HANDLE]),
-    "quern_sort_appender_append": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_bool, ERROR]),
-    "quern_sort_appender_append_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ERROR]),
-    "quern_sort_appender_finish": (ctypes.c_int, [HANDLE, ERROR]),
-    "quern_sorted_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, _HANDLES, ERROR]),
-    "quern_sorted_destroy": (None, [HANDLE]),
-    "quern_sorted_next": (ctypes.c_int, [HANDLE, _RESULT, _UINT64S, _BOOL, ERROR]),
-    "quern_sorted_next_arrow": (ctypes.c_int, [HANDLE, _ARRAY, _UINT64S, _BOOL, ERROR]),
-    "quern_sort_run": (ctypes.c_int,
-                       [HANDLE, _BATCHES, ctypes.c_size_t, ctypes.c_uint32, ctypes.c_uint64, ON_RESULT, ctypes.c_void_p,
-                        _UINT64S, ERROR]),
-    "quern_merge_create": (ctypes.c_int, [HANDLE, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint64, _HANDLES, ERROR]),
-    "quern_merge_destroy": (None, [HANDLE]),
-    "quern_merge_bind_arrow": (ctypes.c_int, [HANDLE, _SCHEMA, _INT32S, _INT32S, ERROR]),
-    "quern_merge_result_schema": (ctypes.c_int, [HANDLE, _SCHEMA, ERROR]),
-    "quern_merge_input": (ctypes.c_int, [HANDLE, ctypes.c_uint32, _BATCHES, ERROR]),
-    "quern_merge_input_arrow": (ctypes.c_int, [HANDLE, ctypes.c_uint32, _ARRAY, ERROR]),
-    "quern_merge_end": (ctypes.c_int, [HANDLE, ctypes.c_uint32, ERROR]),
-    "quern_merge_next": (ctypes.c_int, [HANDLE, _RESULT, ctypes.POINTER(ctypes.c_int), _UINT32S, ERROR]),
-    "quern_merge_next_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ctypes.POINTER(ctypes.c_int), _UINT32S, ERROR]),
-}
-
-# Added by version 1.4. What comes out: row numbers, a bitmap, or nothing but the number of rows.
-FILTER_SIGNATURES = {
-    "quern_filter_create": (ctypes.c_int, [HANDLE, _HANDLES, ERROR]),
-    "quern_filter_destroy": (None, [HANDLE]),
-    "quern_filter_bind_arrow": (ctypes.c_int, [HANDLE, _SCHEMA, _INT32S, ERROR]),
-    "quern_filter_select": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_void_p, _UINT64S, ERROR]),
-    "quern_filter_select_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ctypes.c_void_p, _UINT64S, ERROR]),
-    "quern_filter_bitmap": (ctypes.c_int, [HANDLE, _BATCHES, ctypes.c_void_p, _UINT64S, ERROR]),
-    "quern_filter_bitmap_arrow": (ctypes.c_int, [HANDLE, _ARRAY, ctypes.c_void_p, _UINT64S, ERROR]),
-    "quern_filter_count": (ctypes.c_int, [HANDLE, _BATCHES, _UINT64S, ERROR]),
-    "quern_filter_count_arrow": (ctypes.c_int, [HANDLE, _ARRAY, _UINT64S, ERROR]),
 }

@@ -171,8 +171,8 @@ class Variant(RandomVariant):
     params: dict
     num_batches: int
     interfaces: dict       # of "input", "states" and "result": "arrow" or "vectors"
-    append_threads: int    # 0: without appenders
-    finalise_threads: int  # 0: quern_aggregate_finalise
+    append_threads: int    # each by an input of its own; 0: this one alone
+    finalise_threads: int  # 0: this one alone
     stages: int            # aggregations that the rows go into; beyond the last one, their states
     partitions: int        # partitions by which states and results are read; 0: none
     num_readers: int
@@ -181,7 +181,7 @@ class Variant(RandomVariant):
     state_rows: int        # of batches of states
     hints: dict
     shuffled: bool         # rows do not come in the order of their ids
-    whole_run: int         # threads of quern_aggregate_run; 0: step by step
+    whole_run: int         # threads of quern_job_run; 0: step by step
     misaligned: bool
     layout_seed: int
 

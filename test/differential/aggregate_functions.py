@@ -83,5 +83,5 @@ FUNCTIONS = {function.name: function for function in (
     Function("host", 0, "anything", "of_host"),
 )}
 
-# What quern_aggregate_layout may answer.
+# What quern_job_stats may say of the layout of an aggregation.
 LAYOUTS = ("single", "dense", "open", "sorted", "directory")

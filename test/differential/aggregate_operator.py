@@ -24,15 +24,6 @@ MAX_KEYS = 16
 DENSITIES = ("none", "some", "all")
 
 
-def fitted_case(library, case):
-    """(case, what the library lacks to run it)."""
-    return case, None if library.knows_aggregates else "quern_aggregate_create"
-
-
-def fitted_variant(library, variant):
-    return variant, []
-
-
 # ---- what a run shows ------------------------------------------------------------------------------------------------
 
 
@@ -174,9 +165,8 @@ def _wanted():
 class Coverage:
     """What has run: cases by function, runs by the layout that came out, and all marks."""
 
-    def __init__(self, library):
-        self.knows_aggregates = library.knows_aggregates
-        self.functions, self.layouts, self.missing = collections.Counter(), collections.Counter(), collections.Counter()
+    def __init__(self):
+        self.functions, self.layouts = collections.Counter(), collections.Counter()
         self.unseen = set()
         for mark in _wanted():
             if isinstance(mark[1], tuple):
@@ -201,8 +191,7 @@ class Coverage:
         return bool(self.unseen & shown) or bool(unmarked) and case.generated_rows <= BIG_ROWS
 
     def is_complete(self):
-        """Whether all has been seen, or the library does not report what ran."""
-        return not self.knows_aggregates or not self.unseen
+        return not self.unseen
 
     def unseen_text(self):
         return ", ".join(sorted(" ".join(map(str, mark)) for mark in self.unseen))

@@ -9,19 +9,17 @@ one merges with its own rows.
 import ctypes
 import dataclasses
 import functools
-
-import pyarrow as pa
+import threading
 
 import quern_abi
 from aggregate_expected import output_types
 from aggregate_functions import HOST_ARGUMENT, HOST_NAME, LAYOUTS
 from kernel_checks import check_inputs_released, check_made_anew, check_refused, compiled
+from quern_abi import ROWS, STATES
 from random_data import ColumnType
-from result_columns import Mismatch, comparable, result_array
+from result_columns import Mismatch, ResultReader, comparable
 from row_feed import Feeder
-from worker_threads import partitioned, in_threads, run_each, taken
-
-DEFAULT_BATCH_ROWS = 65536
+from worker_threads import append_all, finalise, partitioned, run_each, taken
 
 # ---- the host's function ---------------------------------------------------------------------------------------------
 
@@ -69,47 +67,13 @@ def register_host_function(library):
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-class _Reader:
-    """Batches of groups, or of their states."""
+def _reader(types, variant):
+    return ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows)
 
-    def __init__(self, types, vectors, batch_rows):
-        self.types, self.vectors, self.limit = types, vectors, batch_rows or DEFAULT_BATCH_ROWS
-        self.fields = [pa.field(f"c{number}", column_type.bits_arrow()) for number, column_type in enumerate(types)]
-        self.batches = []  # (number of rows, columns)
 
-    def read(self, groups):
-        more = True
-        while more:
-            if self.vectors:
-                result, more = groups.next()
-                self.take(result)
-            else:
-                exported, more = groups.next_arrow()
-                batch = pa.RecordBatch._import_from_c(ctypes.addressof(exported), pa.schema(self.fields))
-                batch.validate(full=True)
-                self._add(batch.num_rows, batch.columns)
-
-    def take(self, result):
-        """A quern_result, copied."""
-        if result.num_columns != len(self.types):
-            raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
-        columns = [result_array(result.columns[number], column_type, result.num_rows)
-                   for number, column_type in enumerate(self.types)]
-        self._add(result.num_rows, columns)
-        return True
-
-    def _add(self, num_rows, columns):
-        if num_rows > self.limit:
-            raise Mismatch(f"a result has {num_rows} rows; batch_rows is {self.limit}")
-        for column_type, column in zip(self.types, columns):
-            if column.null_count and not column_type.nullable:
-                raise Mismatch(f"a result column of type {column_type.text()} has nulls")
-        if num_rows:
-            self.batches.append((num_rows, columns))
-
-    def rows(self):
-        return [row for num_rows, columns in self.batches
-                for row in zip(*(comparable(column).to_pylist() for column in columns))]
+def _rows(readers):
+    return [row for reader in readers for _, _, columns in reader.batches
+            for row in zip(*(comparable(column).to_pylist() for column in columns))]
 
 
 def state_types(case):
@@ -119,39 +83,14 @@ def state_types(case):
 # ---- rows in ---------------------------------------------------------------------------------------------------------
 
 
-def _append(target, feeder, batches):
-    """`target`: an aggregation or an appender. Nothing may be kept of a batch: its buffers are unmapped when it is
-    done."""
-    for batch, owners in batches:
-        if feeder.vectors:
-            target.append(batch)
-        else:
-            target.append_arrow(batch)
-        del batch, owners
-
-
-def _append_states(target, num_keys, batches):
-    for num_rows, columns in batches:
-        if isinstance(columns, quern_abi.ArrowArray):
-            target.append_arrow(columns, states=True)
-        else:
-            keep = []
-            target.append(quern_abi.raw_batch(columns[:num_keys], columns[num_keys:], None, num_rows, 0, keep),
-                          states=True)
-
-
-def _append_all(aggregate, variant, batches, append):
-    """append(target, batches) by as many threads as the variant says."""
-    if not variant.append_threads:
-        append(aggregate, batches)
-        return
-
-    def work(hand):
-        with aggregate.appender() as appender:
-            append(appender, taken(hand))
-            appender.finish()
-
-    in_threads([lambda hand=hand: work(hand) for hand in partitioned(batches, variant.append_threads)])
+def _state_batches(num_keys, batches):
+    """Batches of states with the owners of their bytes."""
+    for batch in batches:
+        if isinstance(batch, quern_abi.ArrowArray):
+            yield batch, None
+            continue
+        keep, (_, num_rows, columns) = [], batch
+        yield quern_abi.raw_batch(columns[:num_keys], columns[num_keys:], None, num_rows, 0, keep), keep
 
 
 def _range_of_hint(key, style):
@@ -166,25 +105,18 @@ def _range_of_hint(key, style):
             "whole": (-(1 << 63), (1 << 63) - 1)}[style]
 
 
-def _hint(aggregate, case, variant):
-    if "groups" in variant.hints:
-        aggregate.hint_groups(variant.hints["groups"])
-    numbers = case.reduction.get("keys", range(len(case.keys)))
+def _hints(case, variant):
+    """The options of a job."""
+    ranges, numbers = [], case.reduction.get("keys", range(len(case.keys)))
     for place, (number, key) in enumerate(zip(numbers, case.keys)):
         style = (variant.hints.get("ranges") or [None] * (number + 1))[number]
         if style and isinstance(key.values[0], int) and not key.type.is_float:
             bounds = (max(-(1 << 63), min((1 << 63) - 1, bound)) for bound in _range_of_hint(key, style))
-            aggregate.hint_range(place, *bounds)
+            ranges.append((place, *bounds))
+    return {"expected_groups": variant.hints.get("groups", 0), "key_ranges": ranges}
 
 
 # ---- the phases ------------------------------------------------------------------------------------------------------
-
-
-def _finalise(aggregate, variant):
-    if variant.finalise_threads:
-        in_threads([aggregate.finalise_shared] * variant.finalise_threads)
-    else:
-        aggregate.finalise()
 
 
 def _shares(variant):
@@ -193,17 +125,17 @@ def _shares(variant):
 
 def _read(aggregate, case, variant):
     """The groups, read by several readers in turns or concurrently, as a whole or by partitions."""
-    types, rows = output_types(case), []
+    rows = []
     for share in _shares(variant):
-        handles = [aggregate.groups("results", variant.batch_rows, share) for _ in range(variant.num_readers)]
-        readers = [_Reader(types, variant.interfaces["result"] == "vectors", variant.batch_rows) for _ in handles]
-        works = [functools.partial(reader.read, groups) for reader, groups in zip(readers, handles)]
+        outputs = [aggregate.output(ROWS, variant.batch_rows, share) for _ in range(variant.num_readers)]
+        readers = [_reader(output_types(case), variant) for _ in outputs]
+        works = [functools.partial(reader.read, output) for reader, output in zip(readers, outputs)]
         try:
             run_each(works, variant.threaded_read)
         finally:
-            for groups in handles:
-                groups.close()
-        rows += [row for reader in readers for row in reader.rows()]
+            for output in outputs:
+                output.close()
+        rows += _rows(readers)
     return rows
 
 
@@ -211,31 +143,28 @@ def _states(aggregate, case, variant):
     """Batches of states as another aggregation takes them in."""
     batches = []
     for share in _shares(variant):
-        with aggregate.groups("states", variant.state_rows, share) as groups:
+        with aggregate.output(STATES, variant.state_rows, share) as output:
             if variant.interfaces["states"] == "vectors":
-                reader = _Reader(state_types(case), True, variant.state_rows)
-                reader.read(groups)
+                reader = ResultReader(state_types(case), True, variant.state_rows)
+                reader.read(output)
                 batches += reader.batches
-                continue
-            more = True
-            while more:
-                exported, more = groups.next_arrow()
-                batches.append((exported.length, exported))
+            else:
+                batches += [array for _, array in output.results(as_arrow=True)]
     return batches
 
 
 def _check_schema(aggregate, case, fields):
     """Of results and of states, against the spec and the names of the input."""
-    for columns, types in (("results", output_types(case)), ("states", state_types(case))):
-        schema = list(aggregate.result_schema(columns))
+    for port, types in ((ROWS, output_types(case)), (STATES, state_types(case))):
+        schema = list(aggregate.result_schema(port))
         names = ([fields[number] for number in range(len(case.keys))]
                  + [item.canonical_text() for item in case.aggregates])
         wanted = [(name, column_type.value_arrow(), column_type.nullable) for name, column_type in zip(names, types)]
         told = [(field.name, field.type, field.nullable) for field in schema]
         differing = [pair for pair in zip(told, wanted) if pair[0] != pair[1]]
         if len(told) != len(wanted) or differing:
-            raise Mismatch(f"the schema of {columns} has {len(told)} fields, expected {len(wanted)}; (told, expected): "
-                           f"{differing[:3]}")
+            raise Mismatch(f"the schema of port {port} has {len(told)} fields, expected {len(wanted)}; (told, "
+                           f"expected): {differing[:3]}")
 
 
 def _check_layout(case, variant, layout):
@@ -264,49 +193,39 @@ def _answer(case, variant, rows=(), aggregate=None, error=None):
     is_one = variant.stages == 1 or variant.whole_run
     order = (None if variant.is_concurrent()
              or variant.finalise_threads > 1 else repr(dataclasses.replace(variant, engine="")))
-    return Answer(list(rows), stats.input_rows if stats and is_one else None, stats.num_groups if stats else 0,
+    return Answer(list(rows), stats.input_rows if stats and is_one else None, stats.num_rows if stats else 0,
                   aggregate.layout() if aggregate else None, variant.key_spelling(), order, variant.is_concurrent(),
                   error)
 
 
 def _filled(kernel, case, variant, feeder, batches, states=()):
     """A finalised aggregation of batches and states."""
-    aggregate = kernel.aggregate()
-    _hint(aggregate, case, variant)
+    aggregate = kernel.job(**_hints(case, variant))
     if not feeder.vectors or variant.interfaces["result"] == "arrow" and variant.layout_seed % 2:
         schema, keys, payload = feeder.arrow_children()
-        aggregate.bind_arrow(schema, keys, payload)
+        aggregate.bind_arrow(ROWS, schema, keys, payload)
         _check_schema(aggregate, case, [schema.field(child).name for child in keys])
     if states:
-        _append_all(aggregate, variant, states, lambda target, some: _append_states(target, len(case.keys), some))
-    _append_all(aggregate, variant, batches, lambda target, some: _append(target, feeder, some))
-    _finalise(aggregate, variant)
+        append_all(aggregate, STATES, _state_batches(len(case.keys), states), variant.append_threads)
+    append_all(aggregate, ROWS, batches, variant.append_threads)
+    finalise(aggregate, variant.finalise_threads, variant.layout_seed % 2)
     return aggregate
 
 
 def _run_at_once(kernel, case, variant, feeder):
-    readers, batches = [], list(feeder.batches())
-    with kernel.aggregate() as aggregate:
-        _hint(aggregate, case, variant)
+    reader, lock, batches = _reader(output_types(case), variant), threading.Lock(), list(feeder.batches())
 
-        def on_result(result):
-            try:
-                reader = _Reader(output_types(case), True, variant.batch_rows)
-                readers.append(reader)
-                return reader.take(result)
-            except Exception as error:  # any exception is raised again when the library has returned
-                readers.append(error)
-                return False
+    def on_result(result):
+        with lock:
+            return reader.take(result)
 
-        num_groups = aggregate.run([batch for batch, _ in batches], variant.whole_run, variant.batch_rows, on_result)
-        for reader in readers:
-            if isinstance(reader, Exception):
-                raise reader
-        rows = [row for reader in readers for row in reader.rows()]
-        if num_groups != len(rows):
-            raise Mismatch(f"quern_aggregate_run says {num_groups} groups; {len(rows)} came out")
+    with kernel.job(**_hints(case, variant)) as aggregate:
+        num_groups = aggregate.run({ROWS: [batch for batch, _ in batches]}, variant.whole_run, variant.batch_rows,
+                                   on_result)
+        if num_groups != reader.num_rows:
+            raise Mismatch(f"quern_job_run says {num_groups} groups; {reader.num_rows} came out")
         _check_layout(case, variant, aggregate.layout())
-        return _answer(case, variant, rows, aggregate)
+        return _answer(case, variant, _rows([reader]), aggregate)
 
 
 def _aggregated(kernel, case, variant):

@@ -24,15 +24,6 @@ KINDS = ("compare", "columns", "between", "in", "like", "null", "bool")
 PATTERNS = ("all", "exact", "prefix", "suffix", "contains", "parts", "general")
 
 
-def fitted_case(library, case):
-    """(case, what the library lacks to run it)."""
-    return case, None if library.knows_filters else "quern_filter_create"
-
-
-def fitted_variant(library, variant):
-    return variant, []
-
-
 # ---- what a run shows ------------------------------------------------------------------------------------------------
 
 
@@ -125,9 +116,8 @@ def _passing(case, answer):
 class Coverage:
     """What has run: cases by the kinds of their leaves, runs by how many rows pass, and all marks."""
 
-    def __init__(self, library):
-        self.knows_filters = library.knows_filters
-        self.kinds, self.passing, self.missing = collections.Counter(), collections.Counter(), collections.Counter()
+    def __init__(self):
+        self.kinds, self.passing = collections.Counter(), collections.Counter()
         self.unseen = set(_wanted())
 
     def count_case(self, case):
@@ -144,8 +134,7 @@ class Coverage:
         return bool(self.unseen & {mark for variant in case.variants() for mark in _marks(case, variant)})
 
     def is_complete(self):
-        """Whether all has been seen, or the library does not report what ran."""
-        return not self.knows_filters or not self.unseen
+        return not self.unseen
 
     def unseen_text(self):
         return ", ".join(sorted(" ".join(map(str, mark)) for mark in self.unseen))

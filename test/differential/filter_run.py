@@ -8,6 +8,7 @@ Several threads may use one filter at the same time; each gets all batches, and 
 """
 from filter_expected import Answer
 from kernel_checks import check_inputs_released, check_made_anew, compiled
+from quern_abi import ROWS
 from result_columns import Mismatch
 from row_feed import Feeder
 from worker_threads import in_threads
@@ -79,10 +80,10 @@ def run(library, case, variant):
     with compiled(library, case.spec(), variant) as kernel:
         if case.canonical_spec() not in (None, kernel.text("spec")):
             raise Mismatch(f"the canonical spec is {kernel.text('spec')!r}; expected {case.canonical_spec()!r}")
-        with kernel.filter() as condition:
+        with kernel.job() as condition:
             if not feeder.vectors:
                 schema, columns, _ = feeder.arrow_children()
-                condition.bind_arrow(schema, columns)
+                condition.bind_arrow(ROWS, schema, columns, [])
             batches = list(feeder.batches(in_order=True))
             answer = _asked_by_threads(condition, feeder, batches, variant)
     del batches

@@ -261,8 +261,8 @@ class Variant(RandomVariant):
     batch_rows: int        # of results
     num_batches: dict      # per side
     interfaces: dict       # per side: "arrow" or "vectors"; of "result" too
-    append_threads: int    # 0: without appenders
-    finalise_threads: int  # 0: quern_join_finalise
+    append_threads: int    # each by an input of its own; 0: this one alone
+    finalise_threads: int  # 0: this one alone
     num_probers: int
     threaded_probe: bool   # a thread for each prober; otherwise they take turns
     copy_bytes: bool

@@ -51,6 +51,6 @@ KINDS = {kind.name: kind for kind in (
     Kind("single", True, UNMATCHED, NEVER),
 )}
 
-# What quern_join_layout may answer, and the class that `layout=` asks for.
+# What quern_job_stats may say of the layout of a join, and the class that `layout=` asks for.
 LAYOUT_CLASSES = {"unchained": "unchained", "bitmap": "dense", "dense": "dense", "csr": "dense", "open": "open",
                   "counting": "open"}

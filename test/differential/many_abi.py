@@ -3,12 +3,15 @@
 columns are numpy arrays that have the layout of quern_batch and quern_column.
 
     calls = Calls("build/lib/libquern.so")
-    join = calls.made("quern_join_create", kernel, 0)         raises quern_abi.QuernError
     batches = Batches(keys, payload, cuts)                    all batches of all data sets
-    calls("quern_join_append", join, batches.address(3), False)
+    with calls.handle("job", kernel, None) as join:           raises quern_abi.QuernError
+        with calls.handle("input", join, BUILD, None) as rows:
+            calls("quern_input_append", rows, batches.address(3))
+            calls("quern_input_finish", rows)
 
 A Collector copies the buffers of results as they come, and joins them when all data sets have run.
 """
+import contextlib
 import ctypes
 import dataclasses
 import struct
@@ -20,7 +23,7 @@ import abi_structs
 import quern_abi
 from random_data import STRING_TYPES
 
-_COLUMN_WORDS, _BATCH_WORDS, _ROWS_WORDS = 11, 6, 4
+_COLUMN_WORDS, _BATCH_WORDS, _ROWS_WORDS, _RESULT_WORDS = 11, 6, 4, 5
 
 
 def _untyped(argument):
@@ -33,58 +36,54 @@ class Calls:
 
     def __init__(self, path):
         self._library, self._functions = ctypes.CDLL(path), {}
-        tables = (abi_structs.SIGNATURES, abi_structs.ADDED_SIGNATURES, abi_structs.AGGREGATE_SIGNATURES,
-                  abi_structs.SORT_SIGNATURES, abi_structs.FILTER_SIGNATURES)
-        for table in tables:
-            for name, (result, arguments) in table.items():
-                self._add(name, result, [_untyped(argument) for argument in arguments])
-        for name in ("quern_join_append", "quern_prober_input", "quern_aggregate_append", "quern_sort_append"):
-            self._add(f"{name}_arrow_rows", ctypes.c_int, [ctypes.c_void_p] * 4)
-        self._error = abi_structs.Error()
-        self._error_at = ctypes.addressof(self._error)
-        self._out = (ctypes.c_uint64 * 8)()
-        self.out_at = ctypes.addressof(self._out)
-        self.more_at, self.position_at = self.out_at + 40, self.out_at + 48
-
-    def _add(self, name, result, arguments):
-        function = getattr(self._library, name)
-        function.restype, function.argtypes = result, arguments
-        self._functions[name] = function
+        for name, (result, arguments) in abi_structs.SIGNATURES.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, [_untyped(argument) for argument in arguments]
+            self._functions[name] = function
+        self._error, self._stats = abi_structs.Error(), abi_structs.sized(abi_structs.JobStats)
+        self._error_at, self._stats_at = ctypes.addressof(self._error), ctypes.addressof(self._stats)
+        self._out = ctypes.c_uint64()
+        self._out_at = ctypes.addressof(self._out)
 
     def __call__(self, name, *arguments):
         status = self._functions[name](*arguments, self._error_at)
         if status:
             raise quern_abi.QuernError(status, self._error.text.decode("utf-8", "replace"))
 
-    def made(self, name, *arguments):
-        """The handle that a function leaves in its last parameter."""
-        self(name, *arguments, self.out_at)
-        return self._out[0]
+    def answer(self, name, *arguments):
+        """The handle, number or pointer that a function leaves in its last parameter."""
+        self(name, *arguments, self._out_at)
+        return self._out.value
 
-    def counted(self, name, *arguments):
-        """The number that a function leaves in its last parameter."""
-        self(name, *arguments, self.out_at)
-        return self._out[0]
+    @contextlib.contextmanager
+    def handle(self, kind, *arguments):
+        """A job, an input or an output."""
+        made = self.answer(f"quern_{kind}_create", *arguments)
+        try:
+            yield made
+        finally:
+            self._functions[f"quern_{kind}_destroy"](made)
 
-    def plain(self, name, *arguments):
-        """A function without status."""
-        return self._functions[name](*arguments)
+    def layout(self, job):
+        self._functions["quern_job_get_stats"](job, self._stats_at)
+        return self._stats.layout.decode()
 
-    def next(self, name, reader, collector, *between):
-        """One result of a reader into the collector; answers whether there are more."""
-        self(name, reader, self.out_at, *between, self.more_at)
-        collector.take(self._out[0], self._out[1], self._out[2])
-        return self._out[5] & 0xFF
+    def read(self, output, collector):
+        """All results of an output, or of the batch that was pushed, into the collector."""
+        state = quern_abi.MORE
+        while state == quern_abi.MORE:
+            result = (ctypes.c_uint64 * _RESULT_WORDS).from_address(self.answer("quern_output_next", output))
+            collector.take(result[0], result[1], result[2])
+            state = result[3] & 0xFFFFFFFF  # then the run
 
-
-    def move_states(self, groups, aggregate):
-        """One array of a reader of states into an aggregation; answers whether there are more."""
-        array = abi_structs.ArrowArray()
+    def move_rows(self, output, rows):
+        """All arrays of an output into an input."""
+        array, state = abi_structs.ArrowArray(), quern_abi.MORE
         address = ctypes.addressof(array)
-        self("quern_groups_next_arrow", groups, address, self.more_at)
-        more = self._out[5] & 0xFF
-        self("quern_aggregate_append_states_arrow", aggregate, address)
-        return more
+        while state == quern_abi.MORE:
+            result = abi_structs.Result.from_address(self.answer("quern_output_next_arrow", output, address))
+            state = result.state
+            self("quern_input_append_arrow", rows, address, None)
 
 
 # ---- what goes in ----------------------------------------------------------------------------------------------------
@@ -174,6 +173,9 @@ class ArrowSide:
         self._payload = abi_structs.int32s([-1 if array is None else place[id(array)] for array in payload])
         self.keys_at, self.payload_at = ctypes.addressof(self._keys), ctypes.addressof(self._payload)
         self._array = abi_structs.ArrowArray()
+
+    def bind(self, calls, job, port):
+        calls("quern_job_bind_arrow", job, port, self.schema_at, self.keys_at, self.payload_at)
 
     def exported(self, cut):
         """The address of a struct array of the cut's rows, which the library moves in."""

@@ -5,12 +5,15 @@ A group is known by its data set and the classes of its keys (many_hashes.py); D
 expression and the comparison of each aggregate are in many_aggregate_sql.py. Both engines run with the same parameters,
 so that they add in the same order: their answers agree to the bit, also those that DuckDB does not know.
 """
+import contextlib
+import ctypes
 import dataclasses
 
 import numpy as np
 import pyarrow as pa
 
 import many_data
+from abi_structs import JobOptions, sized
 from aggregate_case import Case, random_params
 from aggregate_expected import output_types
 from aggregate_rows import Aggregate
@@ -18,8 +21,8 @@ from many_aggregate_sql import Comparison, group_query
 from many_data import BulkColumn, DataSets, codes_of_ranks, own_codes, random_base, random_nulls, random_ranks
 from many_hashes import Hasher, mix, row_hashes, set_sums
 from many_job import ENGINES, Disagreement, ManyJob, Side
+from quern_abi import ROWS, STATES
 
-RESULTS, STATES = 0, 1
 OVERFLOW = "sum out of range"
 _ADDING = ("sum", "sum128", "avg", "sum_distinct", "var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop",
            "covar_samp", "corr", "median", "quantile")
@@ -95,52 +98,33 @@ class Job(ManyJob):
     # ---- running ----
 
     def run_set(self, calls, kernel, number, answer):
-        handles = [calls.made("quern_aggregate_create", kernel, 0)]
-        try:
-            cuts = self.side.first_cut[number + 1] - self.side.first_cut[number]
-            if self.in_phases[number] and cuts > 1:
-                handles.append(calls.made("quern_aggregate_create", kernel, 0))
-            if number % 7 == 0:
-                calls("quern_aggregate_hint_groups", handles[0], number)
-            if self.sets.comes_as_arrow[number]:
-                for handle in handles:
-                    calls("quern_aggregate_bind_arrow", handle, self.side.arrow.schema_at, self.side.arrow.keys_at,
-                          self.side.arrow.payload_at)
-            for place, cut in enumerate(range(self.side.first_cut[number], self.side.first_cut[number + 1])):
-                self.side.feed_one(calls, number, cut, "quern_aggregate_append", handles[0])
-                if len(handles) == 2 and place == 0:
-                    self._hand_over(calls, *handles)
-                    handles.reverse()
-            calls("quern_aggregate_finalise", handles[0])
-            self.marks[f"layout {calls.plain('quern_aggregate_layout', handles[0]).decode()}"] += 1
-            self._read(calls, handles[0], number, answer)
-        finally:
-            for handle in handles:
-                calls.plain("quern_aggregate_destroy", handle)
+        options = sized(JobOptions, expected_groups=number if number % 7 == 0 else 0)
+        cuts = self.side.cuts_of(number)
+        with contextlib.ExitStack() as jobs:
+            job = jobs.enter_context(calls.handle("job", kernel, ctypes.byref(options)))
+            self.side.bind(calls, number, job, ROWS)
+            if self.in_phases[number] and len(cuts) > 1:
+                self.side.append(calls, number, cuts[:1], job, ROWS)
+                first, cuts = job, cuts[1:]
+                job = jobs.enter_context(calls.handle("job", kernel, None))
+                self.side.bind(calls, number, job, ROWS)
+                self._hand_over(calls, first, job)
+            self.side.append(calls, number, cuts, job, ROWS)
+            calls("quern_job_finalise", job)
+            self.marks[f"layout {calls.layout(job)}"] += 1
+            num_partitions = 3 if number % 11 == 0 else 1
+            for partition in range(num_partitions):
+                with self.output(calls, number, job, ROWS, partition=partition,
+                                 num_partitions=num_partitions) as groups:
+                    calls.read(groups, answer)
 
-    def _hand_over(self, calls, one, other):
+    @staticmethod
+    def _hand_over(calls, one, other):
         """The states of one aggregation into the other."""
-        calls("quern_aggregate_finalise", one)
-        groups = calls.made("quern_groups_create", one, STATES, 0)
-        try:
-            while calls.move_states(groups, other):
-                pass
-        finally:
-            calls.plain("quern_groups_destroy", groups)
-
-    def _read(self, calls, aggregate, number, answer):
-        num_partitions = 3 if number % 11 == 0 else 1
-        for partition in range(num_partitions):
-            if num_partitions == 1:
-                groups = calls.made("quern_groups_create", aggregate, RESULTS, self.batch_rows[number])
-            else:
-                groups = calls.made("quern_groups_create_partition", aggregate, RESULTS, partition, num_partitions,
-                                    self.batch_rows[number])
-            try:
-                while calls.next("quern_groups_next", groups, answer):
-                    pass
-            finally:
-                calls.plain("quern_groups_destroy", groups)
+        calls("quern_job_finalise", one)
+        with calls.handle("output", one, STATES, None) as groups, calls.handle("input", other, STATES, None) as states:
+            calls.move_rows(groups, states)
+            calls("quern_input_finish", states)
 
     # ---- comparing ----
 

@@ -14,6 +14,7 @@ from filter_conditions import Leaf
 from many_data import BulkColumn, DataSets, own_codes, random_nulls
 from many_job import ENGINES, MOST_ROWS, Disagreement, ManyJob, Side
 from oracle import ordered_value
+from quern_abi import ROWS
 
 OUTPUTS = ("select", "bitmap", "count")
 _GUARD = 0xDEADBEEF
@@ -82,35 +83,24 @@ class Job(ManyJob):
         return _Answer()
 
     def run_set(self, calls, kernel, number, answer):
-        condition = calls.made("quern_filter_create", kernel)
-        try:
-            if self.sets.comes_as_arrow[number]:
-                calls("quern_filter_bind_arrow", condition, self.side.arrow.schema_at, self.side.arrow.keys_at)
-            for cut in range(self.side.first_cut[number], self.side.first_cut[number + 1]):
+        with calls.handle("job", kernel, None) as condition:
+            self.side.bind(calls, number, condition, ROWS)
+            for cut in self.side.cuts_of(number):
                 answer.take(*self._asked(calls, condition, number, cut))
-        finally:
-            calls.plain("quern_filter_destroy", condition)
 
     def _asked(self, calls, condition, number, cut):
         """(how many rows pass, which), of one batch."""
         output, rows_of = OUTPUTS[number % 3], self.side.batches.cuts[cut]
         num_rows = rows_of.end - rows_of.first if rows_of.selection is None else len(rows_of.selection)
-        name = f"quern_filter_{output}"
-        batch = self.side.batches.address(cut)
-        if self.sets.comes_as_arrow[number]:
-            name, batch = f"{name}_arrow", self.side.arrow.exported(rows_of)
-        try:
-            if output == "count":
-                return calls.counted(name, condition, batch), None
-            out = self._rows if output == "select" else self._bits
-            last = num_rows if output == "select" else (num_rows + 7) // 8
-            out[last] = _GUARD & (0xFFFFFFFF if output == "select" else 0xFF)
-            count = calls.counted(name, condition, batch, out.ctypes.data)
-            if out[last] != _GUARD & (0xFFFFFFFF if output == "select" else 0xFF):
-                raise Disagreement(number, f"quern_filter_{output} wrote behind {num_rows} rows")
-        finally:
-            if self.sets.comes_as_arrow[number]:
-                self.side.arrow.release()
+        if output == "count":
+            return self._counted(calls, condition, number, cut, None, None), None
+        out = self._rows if output == "select" else self._bits
+        last = num_rows if output == "select" else (num_rows + 7) // 8
+        out[last] = _GUARD & (0xFFFFFFFF if output == "select" else 0xFF)
+        places = (out.ctypes.data, None) if output == "select" else (None, out.ctypes.data)
+        count = self._counted(calls, condition, number, cut, *places)
+        if out[last] != _GUARD & (0xFFFFFFFF if output == "select" else 0xFF):
+            raise Disagreement(number, f"quern_job_filter wrote behind {num_rows} rows ({output})")
         if output == "select":
             return count, out[:count].astype(np.int64) + rows_of.first
         bits = np.unpackbits(out[:last], bitorder="little")
@@ -118,6 +108,17 @@ class Job(ManyJob):
             raise Disagreement(number, f"a bitmap of {num_rows} rows has bits beyond them")
         places = np.flatnonzero(bits[:num_rows])
         return count, rows_of.first + (places if rows_of.selection is None else rows_of.selection[places].astype(int))
+
+    def _counted(self, calls, condition, number, cut, rows, bitmap):
+        """How many rows of a batch pass; writes them, or their bits."""
+        if not self.sets.comes_as_arrow[number]:
+            return calls.answer("quern_job_filter", condition, self.side.batches.address(cut), rows, bitmap)
+        try:
+            return calls.answer("quern_job_filter_arrow", condition,
+                                self.side.arrow.exported(self.side.batches.cuts[cut]),
+                                self.side.batches.rows_address(cut), rows, bitmap)
+        finally:
+            self.side.arrow.release()
 
     # ---- the oracles ----
 

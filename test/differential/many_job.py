@@ -8,12 +8,14 @@ Each data set is run by a compiled and by a generic kernel. There are two sets o
 one, which data sets take in turn; in half of them the generic kernel has the other set.
 """
 import collections
+import ctypes
 import random
 
 import numpy as np
 
 import many_data
 import quern_abi
+from abi_structs import InputOptions, OutputOptions, sized
 from many_abi import ArrowSide, Batches, Collector, Cut
 
 ENGINES = ("jit", "generic")
@@ -48,19 +50,29 @@ class Side:
         if self.arrow.struct is None:
             sets.comes_as_arrow = np.zeros(sets.count, bool)
 
-    def feed(self, calls, number, name, handle, *arguments):
-        """Calls `name` with each batch of a data set."""
-        for cut in range(self.first_cut[number], self.first_cut[number + 1]):
-            self.feed_one(calls, number, cut, name, handle, *arguments)
-            yield cut
+    def cuts_of(self, number):
+        """The numbers of a data set's batches."""
+        return range(self.first_cut[number], self.first_cut[number + 1])
 
-    def feed_one(self, calls, number, cut, name, handle, *arguments):
+    def bind(self, calls, number, job, port):
+        """Where the data set comes as Arrow."""
+        if self.sets.comes_as_arrow[number]:
+            self.arrow.bind(calls, job, port)
+
+    def feed(self, calls, number, cut, name, handle):
         """Calls `name` with one batch, or its form for Arrow arrays."""
         if self.sets.comes_as_arrow[number]:
-            calls(f"{name}_arrow_rows", handle, self.arrow.exported(self.batches.cuts[cut]),
-                  self.batches.rows_address(cut))
+            calls(f"{name}_arrow", handle, self.arrow.exported(self.batches.cuts[cut]), self.batches.rows_address(cut))
         else:
-            calls(name, handle, self.batches.address(cut), *arguments)
+            calls(name, handle, self.batches.address(cut))
+
+    def append(self, calls, number, cuts, job, port, copy_bytes=False):
+        """Adds batches of a data set by one input."""
+        options = sized(InputOptions, copy_bytes=copy_bytes)
+        with calls.handle("input", job, port, ctypes.byref(options)) as rows:
+            for cut in cuts:
+                self.feed(calls, number, cut, "quern_input_append", rows)
+            calls("quern_input_finish", rows)
 
 
 def _cuts(rng, sets, number, most_cuts):
@@ -148,6 +160,11 @@ class ManyJob:
                     answer.end()
             self.counts["cases"] += 1
             self.counts["errors"] += number in self.answers[0].errors
+
+    def output(self, calls, number, job, port, **options):
+        """An output for the results of a data set."""
+        options = sized(OutputOptions, batch_rows=self.batch_rows[number], **options)
+        return calls.handle("output", job, port, ctypes.byref(options))
 
     def answer(self):
         """What takes the results of one engine."""

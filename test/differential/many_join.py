@@ -17,6 +17,7 @@ from many_data import BulkColumn, DataSets, codes_of_ranks, own_codes, random_ba
 from many_hashes import NULL, Hasher, mix, number_hashes, row_hashes, set_sums
 from many_job import Disagreement, ManyJob, Side
 from oracle import join_query
+from quern_abi import BUILD, PROBE, UNMATCHED
 from random_data import ColumnType
 
 MOST_PAIRS = 20_000  # of a data set
@@ -124,27 +125,19 @@ class Job(ManyJob):
 
     def run_set(self, calls, kernel, number, answer):
         build, probe = self.sides["build"], self.sides["probe"]
-        join, prober = calls.made("quern_join_create", kernel, 0), None
-        try:
-            if build.sets.comes_as_arrow[number] or probe.sets.comes_as_arrow[number]:
-                calls("quern_join_bind_arrow", join, build.arrow.schema_at, build.arrow.keys_at,
-                      build.arrow.payload_at, probe.arrow.schema_at, probe.arrow.keys_at, probe.arrow.payload_at)
-            for _ in build.feed(calls, number, "quern_join_append", join, number % 3 == 0):
-                pass
-            calls("quern_join_finalise", join)
-            self.marks[f"layout {calls.plain('quern_join_layout', join).decode()}"] += 1
-            prober = calls.made("quern_prober_create", join, self.batch_rows[number])
-            for _ in probe.feed(calls, number, "quern_prober_input", prober):
-                while calls.next("quern_prober_next", prober, answer):
-                    pass
+        with calls.handle("job", kernel, None) as join:
+            build.bind(calls, number, join, BUILD)
+            probe.bind(calls, number, join, PROBE)
+            build.append(calls, number, build.cuts_of(number), join, BUILD, number % 3 == 0)
+            calls("quern_job_finalise", join)
+            self.marks[f"layout {calls.layout(join)}"] += 1
+            with self.output(calls, number, join, PROBE) as output:
+                for cut in probe.cuts_of(number):
+                    probe.feed(calls, number, cut, "quern_output_push", output)
+                    calls.read(output, answer)
             if self.case.kind.scans_unmatched:
-                calls("quern_prober_input_unmatched", prober)
-                while calls.next("quern_prober_next", prober, answer):
-                    pass
-        finally:
-            if prober:
-                calls.plain("quern_prober_destroy", prober)
-            calls.plain("quern_join_destroy", join)
+                with self.output(calls, number, join, UNMATCHED) as output:
+                    calls.read(output, answer)
 
     # ---- comparing ----
 

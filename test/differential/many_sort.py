@@ -13,6 +13,7 @@ from many_data import BulkColumn, DataSets, codes_of_ranks, own_codes, random_ba
 from many_hashes import Hasher, mix, number_hashes, row_hashes
 from many_job import ENGINES, Disagreement, ManyJob, Side
 from oracle import sql_key
+from quern_abi import ROWS
 from sort_case import Case, random_params
 from sort_order import sql_order
 
@@ -77,22 +78,13 @@ class Job(ManyJob):
     # ---- running ----
 
     def run_set(self, calls, kernel, number, answer):
-        sort, reader = calls.made("quern_sort_create", kernel, 0), None
-        try:
-            if self.sets.comes_as_arrow[number]:
-                calls("quern_sort_bind_arrow", sort, self.side.arrow.schema_at, self.side.arrow.keys_at,
-                      self.side.arrow.payload_at)
-            for _ in self.side.feed(calls, number, "quern_sort_append", sort, number % 3 == 0):
-                pass
-            calls("quern_sort_finalise", sort)
-            self.marks[f"method {calls.plain('quern_sort_method', sort).decode()}"] += 1
-            reader = calls.made("quern_sorted_create", sort, self.batch_rows[number])
-            while calls.next("quern_sorted_next", reader, answer, calls.position_at):
-                pass
-        finally:
-            if reader:
-                calls.plain("quern_sorted_destroy", reader)
-            calls.plain("quern_sort_destroy", sort)
+        with calls.handle("job", kernel, None) as sort:
+            self.side.bind(calls, number, sort, ROWS)
+            self.side.append(calls, number, self.side.cuts_of(number), sort, ROWS, number % 3 == 0)
+            calls("quern_job_finalise", sort)
+            self.marks[f"method {calls.layout(sort)}"] += 1
+            with self.output(calls, number, sort, ROWS) as output:
+                calls.read(output, answer)
 
     # ---- comparing ----
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result columns of the C ABI as arrays of physical values; joins and aggregations read their answers so.
+"""Results of the C ABI as arrays of physical values.
 
-    comparable(result_array(result.columns[0], ColumnType("i64"), result.num_rows))
+    reader = ResultReader([ColumnType("i64")], vectors=True, batch_rows=1000)
+    reader.read(output)
+    table_of(reader.types, reader.batches)
 
-is a copy of the column, in a type that sorts and compares.
+is a copy of the rows, in types that sort and compare.
 """
 import ctypes
 import struct
@@ -45,6 +47,55 @@ def result_array(column, column_type, num_rows):
     result = pa.Array.from_buffers(bits_type, num_rows, [validity, *map(pa.py_buffer, buffers)], column.null_count)
     result.validate(full=True)
     return result
+
+
+DEFAULT_BATCH_ROWS = 65536
+
+
+class ResultReader:
+    """The results of one output, as the host's vectors or as Arrow, copied."""
+
+    def __init__(self, types, vectors, batch_rows):
+        self.types, self.vectors, self.limit = types, vectors, batch_rows or DEFAULT_BATCH_ROWS
+        self.fields = [pa.field(f"c{number}", column_type.bits_arrow()) for number, column_type in enumerate(types)]
+        self.batches, self.num_rows = [], 0  # (position of the first row, number of rows, columns)
+
+    def read(self, output):
+        """Up to the first result after which there are no more, or input is needed."""
+        for result, array in output.results(as_arrow=not self.vectors):
+            self.take(result, array)
+
+    def take(self, result, array=None):
+        """A quern_result; `array`: its rows, if they are Arrow."""
+        columns = self._copied(result) if array is None else self._imported(array)
+        if self.types and result.num_rows > self.limit:
+            raise Mismatch(f"a result has {result.num_rows} rows; batch_rows is {self.limit}")
+        for column_type, column in zip(self.types, columns):
+            if column.null_count and not column_type.nullable:
+                raise Mismatch(f"a result column of type {column_type.text()} has nulls")
+        self.num_rows += result.num_rows
+        if result.num_rows:
+            self.batches.append((result.position, result.num_rows, columns))
+        return True
+
+    def _copied(self, result):
+        if result.num_columns != len(self.types):
+            raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
+        return [result_array(result.columns[number], column_type, result.num_rows)
+                for number, column_type in enumerate(self.types)]
+
+    def _imported(self, array):
+        batch = pa.RecordBatch._import_from_c(ctypes.addressof(array), pa.schema(self.fields))
+        batch.validate(full=True)
+        return batch.columns
+
+
+def table_of(types, batches):
+    """The rows of some readers' batches; None where they have no columns."""
+    columns = [pa.chunked_array([comparable(batch[2][number]) for batch in batches],
+                                comparable_arrow(column_type.bits_arrow()))
+               for number, column_type in enumerate(types)]
+    return pa.table(columns, names=[f"c{number}" for number in range(len(columns))]) if columns else None
 
 
 def comparable(column):

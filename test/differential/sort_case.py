@@ -180,8 +180,8 @@ class Variant(RandomVariant):
     params: dict
     num_batches: int
     interfaces: dict       # of "input" and "result": "arrow" or "vectors"
-    append_threads: int    # 0: without appenders
-    finalise_threads: int  # 0: quern_sort_finalise
+    append_threads: int    # each by an input of its own; 0: this one alone
+    finalise_threads: int  # 0: this one alone
     num_readers: int
     threaded_read: bool
     batch_rows: int        # of results
@@ -189,7 +189,7 @@ class Variant(RandomVariant):
     read_threshold: bool   # after each batch; of sorts with a limit
     set_threshold: str     # "": none; "right": a row at or after the last one that comes out; "wrong": any row
     shuffled: bool         # rows do not come in the order of their ids
-    whole_run: int         # threads of quern_sort_run; 0: step by step
+    whole_run: int         # threads of quern_job_run; 0: step by step
     merged_runs: int       # 0: a sort
     memory_limit: int      # 0: none; bytes, which may be too few
     misaligned: bool

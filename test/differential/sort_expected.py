@@ -15,7 +15,7 @@ import itertools
 
 import pyarrow as pa
 
-from random_data import bits_array, comparable_arrow
+from random_data import bits_array
 from result_columns import Mismatch
 from sort_order import classes_below, row_classes
 
@@ -158,9 +158,3 @@ def _first_difference(found, wanted):
         if row != other:
             return f"the row in place {place} is {row}; expected {other}"
     return f"{found.num_rows} rows; expected {wanted.num_rows}"
-
-
-def empty_table(types):
-    """Of result columns without rows."""
-    columns = [pa.array([], comparable_arrow(column_type.bits_arrow())) for column_type in types]
-    return pa.table(columns, names=[f"c{number}" for number in range(len(columns))])

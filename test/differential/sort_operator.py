@@ -21,15 +21,6 @@ ENGINES = ("generic", "jit")
 PREFIX_BYTES = 16  # of a string in words
 
 
-def fitted_case(library, case):
-    """(case, what the library lacks to run it)."""
-    return case, None if library.knows_sorts else "quern_sort_create"
-
-
-def fitted_variant(library, variant):
-    return variant, []
-
-
 # ---- what a run shows ------------------------------------------------------------------------------------------------
 
 
@@ -183,9 +174,8 @@ def _wanted():
 class Coverage:
     """What has run: runs by method, merges, and all marks."""
 
-    def __init__(self, library):
-        self.knows_sorts = library.knows_sorts
-        self.methods, self.missing = collections.Counter(), collections.Counter()
+    def __init__(self):
+        self.methods = collections.Counter()
         self.num_cases, self.num_merges = 0, 0
         self.unseen = set(_wanted())
 
@@ -212,8 +202,7 @@ class Coverage:
         return case.generated_rows >= MANY_ROWS and case.order == order if order else case.generated_rows <= BIG_ROWS
 
     def is_complete(self):
-        """Whether all has been seen, or the library does not report what ran."""
-        return not self.knows_sorts or not self.unseen
+        return not self.unseen
 
     def unseen_text(self):
         return ", ".join(sorted(" ".join(map(str, mark)) for mark in self.unseen))

@@ -7,70 +7,27 @@
 A merge gets its rows in runs that Python has sorted. The vectors of a batch are unmapped as soon as the merge needs the
 next batch of its run.
 """
-import ctypes
+import contextlib
 import dataclasses
 import random
-import threading
-
-import pyarrow as pa
 
 import quern_abi
 from kernel_checks import check_inputs_released, check_made_anew, compiled
 from oracle import normalise
-from result_columns import Mismatch, comparable, result_array
+from quern_abi import DONE, MORE, NEEDS_INPUT, ROWS, THRESHOLD
+from result_columns import Mismatch, ResultReader, comparable, result_array, table_of
 from row_feed import Feeder
-from sort_expected import Answer, empty_table
-from worker_threads import partitioned, in_threads, run_each, taken
+from sort_expected import Answer
+from worker_threads import append, finalise, in_threads, partitioned, run_each, taken
 
-DEFAULT_BATCH_ROWS = 65536
 METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison")
 
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-class _Reader:
-    """Batches of rows and their places."""
-
-    def __init__(self, types, vectors, batch_rows):
-        self.types, self.vectors, self.limit = types, vectors, batch_rows or DEFAULT_BATCH_ROWS
-        self.fields = [pa.field(f"c{number}", column_type.bits_arrow()) for number, column_type in enumerate(types)]
-        self.batches = []  # (place of the first row, number of rows, columns)
-
-    def read(self, handle):
-        more = True
-        while more:
-            if self.vectors:
-                result, position, more = handle.next()
-                self.take(position, result)
-            else:
-                exported, position, more = handle.next_arrow()
-                self.take_arrow(position, exported)
-
-    def take(self, position, result):
-        """A quern_result, copied."""
-        if result.num_columns != len(self.types):
-            raise Mismatch(f"a result has {result.num_columns} columns; the spec has {len(self.types)}")
-        columns = [result_array(result.columns[number], column_type, result.num_rows)
-                   for number, column_type in enumerate(self.types)]
-        self._add(position, result.num_rows, columns)
-
-    def take_arrow(self, position, exported):
-        num_rows = exported.length
-        batch = pa.RecordBatch._import_from_c(ctypes.addressof(exported), pa.schema(self.fields))
-        batch.validate(full=True)
-        self._add(position, num_rows, batch.columns)
-
-    def _add(self, position, num_rows, columns):
-        if self.types and num_rows > self.limit:
-            raise Mismatch(f"a result has {num_rows} rows; batch_rows is {self.limit}")
-        for column_type, column in zip(self.types, columns):
-            if column.null_count and not column_type.nullable:
-                raise Mismatch(f"a result column of type {column_type.text()} has nulls")
-        if num_rows:
-            self.batches.append((position, num_rows, [comparable(column) for column in columns]))
-
-    def num_rows(self):
-        return sum(batch[1] for batch in self.batches)
+def _reader(case, variant, window=True):
+    return ResultReader([output.type for output in case.outputs(window)], variant.interfaces["result"] == "vectors",
+                        variant.batch_rows)
 
 
 def _table(readers):
@@ -80,15 +37,7 @@ def _table(readers):
         if position != place:
             raise Mismatch(f"rows from place {position} on follow rows that end before place {place}")
         place += num_rows
-    types = readers[0].types
-    if not types or not batches:
-        return (empty_table(types) if types else None), place
-    columns = [pa.chunked_array([batch[2][number] for batch in batches]) for number in range(len(types))]
-    return pa.table(columns, names=[field.name for field in readers[0].fields]), place
-
-
-def _types(outputs):
-    return [output.type for output in outputs]
+    return table_of(readers[0].types, batches), place
 
 
 def _check_schema(handle, case, feeder, window):
@@ -99,7 +48,7 @@ def _check_schema(handle, case, feeder, window):
               + [name for name in case.window if window])
     wanted = [(name, output.type.value_arrow(), output.type.nullable)
               for name, output in zip(names, case.outputs(window))]
-    told = [(field.name, field.type, field.nullable) for field in handle.result_schema()]
+    told = [(field.name, field.type, field.nullable) for field in handle.result_schema(ROWS)]
     differing = [pair for pair in zip(told, wanted) if pair[0] != pair[1]]
     if len(told) != len(wanted) or differing:
         raise Mismatch(
@@ -108,7 +57,7 @@ def _check_schema(handle, case, feeder, window):
 
 def _bind(handle, case, feeder, variant, window=True):
     if not feeder.vectors or variant.interfaces["result"] == "arrow" and variant.layout_seed % 2:
-        handle.bind_arrow(*feeder.arrow_children())
+        handle.bind_arrow(ROWS, *feeder.arrow_children())
         _check_schema(handle, case, feeder, window)
 
 
@@ -124,7 +73,7 @@ class Thresholds:
         self.classes = case.classes()
         self.last_class = (sorted(self.classes)[min(case.limit, case.num_rows) - 1] if case.limit
                            and case.num_rows else None)
-        self.set_class, self.num_read, self.lock = None, 0, threading.Lock()
+        self.set_class, self.num_read = None, 0
         self.types = [dataclasses.replace(key.type, index="", collation="") for key in case.keys]
         self.class_of_key = self._classes_of_keys() if variant.read_threshold and case.limit else {}
         self.when = self.rng.choice((0, 0, 1, 2))  # batches before it is set
@@ -145,18 +94,16 @@ class Thresholds:
                 or self.variant.set_threshold == "wrong"]
         row = self.rng.choice(rows)
         batch, owners = self.feeder.vector_batch([row], self.feeder.places(1), 0)
-        sort.set_threshold(batch)
+        append(sort, THRESHOLD, [(batch, owners)])
         del batch, owners
         self.set_class = self.classes[row]
 
-    def read(self, sort, rows_before):
+    def read(self, output, rows_before):
         """After a batch. `rows_before`: that have surely come; None: others append at the same time."""
         if not self.variant.read_threshold:
             return
-        result, exists = sort.get_threshold()
-        if not exists:
-            if result.num_rows:
-                raise Mismatch("there is no threshold, and yet it has a row")
+        result = output.next()
+        if not result.num_rows:
             return
         self.num_read += 1
         if not self.case.limit or rows_before is not None and rows_before < self.case.limit and self.set_class is None:
@@ -190,77 +137,53 @@ class _Appending:
         self.sort, self.feeder, self.variant, self.thresholds, self.keep = sort, feeder, variant, thresholds, keep
 
     def all(self):
-        if not self.variant.append_threads:
-            self._append(self.sort, self.feeder.batches(), True)
-            return
-        hands = partitioned(self.feeder.batches(), self.variant.append_threads)
-        in_threads([lambda hand=hand, number=number: self._work(hand, number) for number, hand in enumerate(hands)])
+        with self.sort.output(THRESHOLD) as threshold:
+            if not self.variant.append_threads:
+                self._append(self.feeder.batches(), threshold)
+                return
+            first, *others = partitioned(self.feeder.batches(), self.variant.append_threads)
+            in_threads([lambda: self._append(taken(first), threshold),
+                        *(lambda hand=hand: self._append(taken(hand), None) for hand in others)])
 
-    def _work(self, hand, number):
-        with self.sort.appender() as appender:
-            self._append(appender, taken(hand), number == 0)
-            appender.finish()
-
-    def _append(self, target, batches, is_first):
-        """`target`: a sort or an appender. One thread reads and sets thresholds."""
-        rows_before, number = 0, 0
-        for number, (batch, owners) in enumerate(batches):
-            num_rows = batch.num_rows if self.feeder.vectors else len(batch)
-            if is_first:
-                self.thresholds.before_batch(self.sort, number)
-            if self.feeder.vectors:
-                target.append(batch, self.variant.copy_bytes)
-                if not self.variant.copy_bytes:
+    def _append(self, batches, threshold):
+        """By an input of its own. One thread, which has `threshold`, reads and sets thresholds."""
+        rows_before = 0
+        with self.sort.input(ROWS, copy_bytes=self.variant.copy_bytes) as rows:
+            for number, (batch, owners) in enumerate(batches):
+                num_rows = batch.num_rows if self.feeder.vectors else len(batch)
+                if threshold:
+                    self.thresholds.before_batch(self.sort, number)
+                rows.append(batch)
+                if self.feeder.vectors and not self.variant.copy_bytes:
                     self.keep.append(owners)
-            else:
-                target.append_arrow(batch)
-            del batch, owners
-            rows_before += num_rows
-            if is_first:
-                self.thresholds.read(self.sort, None if self.variant.is_concurrent() else rows_before)
+                del batch, owners
+                rows_before += num_rows
+                if threshold:
+                    self.thresholds.read(threshold, None if self.variant.is_concurrent() else rows_before)
+            rows.finish()
 
 
 # ---- the phases ------------------------------------------------------------------------------------------------------
 
 
-def _finalise(sort, variant):
-    if variant.finalise_threads:
-        in_threads([sort.finalise_shared] * variant.finalise_threads)
-    else:
-        sort.finalise()
-
-
 def _read(sort, case, variant):
     """The rows, read by several readers in turns or at once."""
-    readers = [_Reader(_types(case.outputs()), variant.interfaces["result"] == "vectors", variant.batch_rows)
-               for _ in range(variant.num_readers)]
-    handles = [sort.reader(variant.batch_rows) for _ in readers]
-    works = [lambda work=work: work[0].read(work[1]) for work in zip(readers, handles)]
+    readers = [_reader(case, variant) for _ in range(variant.num_readers)]
+    outputs = [sort.output(ROWS, variant.batch_rows) for _ in readers]
     try:
-        run_each(works, variant.threaded_read)
+        run_each([lambda work=work: work[0].read(work[1]) for work in zip(readers, outputs)], variant.threaded_read)
     finally:
-        for handle in handles:
-            handle.close()
+        for output in outputs:
+            output.close()
     return _table(readers)
 
 
 def _run_at_once(sort, case, variant, feeder):
-    reader, places, batches = _Reader(_types(case.outputs()), True, variant.batch_rows), [], list(feeder.batches())
-
-    def on_result(result):
-        try:
-            reader.take(reader.num_rows(), result)
-            return True
-        except Exception as error:  # any exception is raised again when the library has returned
-            places.append(error)
-            return False
-
-    num_rows = sort.run([batch for batch, _ in batches], variant.whole_run, variant.batch_rows, on_result)
-    for error in places:
-        raise error
+    reader, batches = _reader(case, variant), list(feeder.batches())
+    num_rows = sort.run({ROWS: [batch for batch, _ in batches]}, variant.whole_run, variant.batch_rows, reader.take)
     table, num_read = _table([reader])
     if num_rows != num_read:
-        raise Mismatch(f"quern_sort_run says {num_rows} rows; {num_read} came out")
+        raise Mismatch(f"quern_job_run says {num_rows} rows; {num_read} came out")
     return table, num_rows
 
 
@@ -275,18 +198,18 @@ def _check_method(case, variant, method):
 def _sorted(kernel, case, variant, keep):
     feeder = Feeder(case, variant)
     thresholds = Thresholds(case, variant, feeder)
-    with kernel.sort(variant.memory_limit) as sort:
+    with kernel.job(variant.memory_limit) as sort:
         _bind(sort, case, feeder, variant)
-        if sort.method() != "":
-            raise Mismatch(f"the method is {sort.method()} before finalise")
+        if sort.layout() != "":
+            raise Mismatch(f"the method is {sort.layout()} before finalise")
         if variant.whole_run:
             thresholds.before_batch(sort, thresholds.when)
             table, num_rows = _run_at_once(sort, case, variant, feeder)
         else:
             _Appending(sort, feeder, variant, thresholds, keep).all()
-            _finalise(sort, variant)
+            finalise(sort, variant.finalise_threads, variant.layout_seed % 2)
             table, num_rows = _read(sort, case, variant)
-        stats, method = sort.stats(), sort.method()
+        stats, method = sort.stats(), sort.layout()
         if stats.num_rows != num_rows:
             raise Mismatch(f"stats say num_rows {stats.num_rows}; {num_rows} came out")
         _check_method(case, variant, method)
@@ -323,11 +246,11 @@ class _Runs:
                   len(rows)]
         return [rows[begin:end] for begin, end in zip(bounds, bounds[1:])] if rows or self.rng.random() < 0.5 else []
 
-    def give(self, merge, run):
+    def give(self, inputs, run):
         """The run's next batch, or its end."""
         self.held[run] = None
         if not self.batches[run]:
-            merge.end(run)
+            inputs[run].finish()
             return
         rows = self.batches[run].pop(0)
         if self.feeder.vectors:
@@ -335,37 +258,33 @@ class _Runs:
             if places.selection is not None:
                 places = dataclasses.replace(places, selection=type(places.selection)("I", places.of_row))
             batch, owners = self.feeder.vector_batch(rows, places, first_row_id)
-            merge.input(run, batch)
+            inputs[run].append(batch)
             self.held[run] = owners
             for row, place in zip(rows, places.of_row):
                 self.row_ids[row] = first_row_id + place
         else:
-            merge.input_arrow(run, self.feeder.arrow_batch(rows))
+            inputs[run].append(self.feeder.arrow_batch(rows))
 
 
 def _merged(kernel, case, variant):
     feeder = Feeder(case, variant)
     feeder.vectors |= case.has_row_id()  # which tell the ids of their rows
-    reader = _Reader(_types(case.outputs(window=False)), variant.interfaces["result"] == "vectors", variant.batch_rows)
-    runs = _Runs(case, variant, feeder)
-    with kernel.merge(variant.merged_runs, variant.batch_rows, variant.memory_limit) as merge:
+    reader, runs = _reader(case, variant, window=False), _Runs(case, variant, feeder)
+    with kernel.job(variant.memory_limit, variant.merged_runs) as merge, contextlib.ExitStack() as handles:
         _bind(merge, case, feeder, variant, window=False)
+        inputs = [handles.enter_context(merge.input(ROWS, run)) for run in range(variant.merged_runs)]
         for run in range(variant.merged_runs):
             if runs.rng.random() < 0.5:
-                runs.give(merge, run)
-        state = "rows"
-        while state != "done":
-            if reader.vectors:
-                result, state, run = merge.next()
-                reader.take(reader.num_rows(), result)
-            else:
-                exported, state, run = merge.next_arrow()
-                reader.take_arrow(reader.num_rows(), exported)
-            if state == "needs input":
-                runs.give(merge, run)
-    table, num_rows = _table([reader])
-    return Answer(table, num_rows, runs.row_ids, order=runs.order(), window=False,
-                  repeats=repr(dataclasses.replace(variant, engine="")))
+                runs.give(inputs, run)
+        output, state = handles.enter_context(merge.output(ROWS, variant.batch_rows)), MORE
+        while state != DONE:
+            for result, array in output.results(as_arrow=not reader.vectors):
+                reader.take(result, array)
+                state, run = result.state, result.run
+            if state == NEEDS_INPUT:
+                runs.give(inputs, run)
+    return Answer(table_of(reader.types, reader.batches), reader.num_rows, runs.row_ids, order=runs.order(),
+                  window=False, repeats=repr(dataclasses.replace(variant, engine="")))
 
 
 # ---- runs ------------------------------------------------------------------------------------------------------------

@@ -34,6 +34,33 @@ def run_each(works, threaded):
         work()
 
 
+def finalise(job, num_threads, in_pieces):
+    """Does the work of a job by so many threads (0: this one): waiting for each other, or piece by piece."""
+    work = job.work_to_end if in_pieces else job.finalise
+    in_threads([work] * num_threads) if num_threads else work()
+
+
+def append(job, port, batches, copy_bytes=False, keep=None):
+    """Adds batches by one input. Each comes with the owners of its bytes, which are given up unless `keep` is there to
+    take them."""
+    with job.input(port, copy_bytes=copy_bytes) as rows:
+        for batch, owners in batches:
+            rows.append(batch)
+            if keep is not None:
+                keep.append(owners)
+            del batch, owners
+        rows.finish()
+
+
+def append_all(job, port, batches, num_threads, copy_bytes=False, keep=None):
+    """The same by so many threads, each by an input of its own; 0: by this one."""
+    if num_threads:
+        in_threads([lambda hand=hand: append(job, port, taken(hand), copy_bytes, keep)
+                    for hand in partitioned(batches, num_threads)])
+    else:
+        append(job, port, batches, copy_bytes, keep)
+
+
 def partitioned(batches, num_hands):
     """The batches partitioned in turn; each hand gives up a batch when it is taken."""
     hands = [collections.deque() for _ in range(num_hands)]

@@ -18,7 +18,7 @@ import sys
 import watched
 import pyarrow as pa
 import quern_abi
-from quern_abi import ArrowArray, QuernError
+from quern_abi import BUILD, DONE, PROBE, ROWS, ArrowArray, QuernError
 from random_data import (INTEGER_CODES, STRING_TYPES, Layout, make_array, random_indices, random_type, random_values,
                          with_nulls)
 
@@ -373,65 +373,62 @@ def _random_types(rng):
     return types
 
 
-def _feed(join, side, owned, right):
-    """Gives the broken batch to one side and runs the join to its end. Answers whether it was refused."""
+def _read_all(output):
+    """Answers the last result."""
+    for result, array in output.results(as_arrow=True):
+        quern_abi.release_array(array)
+    return result
+
+
+def _feed_join(join, side, owned, right):
+    """Gives the broken batch to one side and runs the join to its end. Answers the error that refused it."""
     try:
-        if side == "build":
-            join.append_arrow(owned.struct)
+        join.append(BUILD, [owned.struct] if side == "build" else [])
     except QuernError as error:
         return error
     join.finalise()
-    with join.prober() as prober:
+    with join.output(PROBE) as output:
         try:
-            prober.input_arrow(owned.struct if side == "probe" else right.struct)
+            output.push(owned.struct if side == "probe" else right.struct)
         except QuernError as error:
             return error
-        more = True
-        while more:
-            result, more = prober.next_arrow()
-            quern_abi.release_array(result)
+        _read_all(output)
     return None
 
 
 def _feed_sort(sort, owned):
     try:
-        sort.append_arrow(owned.struct)
+        sort.append(ROWS, [owned.struct])
     except QuernError as error:
         return error
     sort.finalise()
-    with sort.reader() as reader:
-        more = True
-        while more:
-            result, _, more = reader.next_arrow()
-            quern_abi.release_array(result)
+    with sort.output(ROWS) as output:
+        _read_all(output)
     return None
 
 
 def _feed_merge(merge, owned):
     """As the first batch of the only run; its rows are hardly in order, which is found when they meet."""
-    try:
-        merge.input_arrow(0, owned.struct)
-        state = "rows"
-        while state != "done":
-            result, state, run = merge.next_arrow()
-            quern_abi.release_array(result)
-            if state == "needs input":
-                merge.end(run)
-    except QuernError as error:
-        return error
+    with merge.input(ROWS, 0) as run, merge.output(ROWS) as output:
+        try:
+            run.append(owned.struct)
+            while _read_all(output).state != DONE:
+                run.finish()
+        except QuernError as error:
+            return error
     return None
 
 
 def _run(library, side, types, batch, owned, right):
     """Appends, probes, sorts or merges the broken batch. Answers the error that refused it."""
-    if side in ("build", "probe"):
-        with library.compile(_spec(side, types), "generic") as kernel, kernel.join() as join:
-            join.bind_arrow(batch.schema, [0], [1], batch.schema, [0], [1])
-            return _feed(join, side, owned, right)
-    with library.compile(_spec(side, types),
-                         "generic") as kernel, (kernel.sort() if side == "sort" else kernel.merge(1)) as handle:
-        handle.bind_arrow(batch.schema, [0], [1])
-        return _feed_sort(handle, owned) if side == "sort" else _feed_merge(handle, owned)
+    is_join = side in ("build", "probe")
+    with (library.compile(_spec(side, types), "generic") as kernel,
+          kernel.job(num_runs=1 if side == "merge" else 0) as job):
+        for port in (BUILD, PROBE) if is_join else (ROWS,):
+            job.bind_arrow(port, batch.schema, [0], [1])
+        if is_join:
+            return _feed_join(job, side, owned, right)
+        return _feed_sort(job, owned) if side == "sort" else _feed_merge(job, owned)
 
 
 def _spec(side, types):
@@ -444,7 +441,7 @@ def arrays_case(library, rng):
     types = _random_types(rng)
     batch, right = random_batch(rng, types, rng.choice((1, 2, 8, 70))), random_batch(rng, types, 5)
     breakage, number = rng.choice(BREAKAGES), rng.randrange(2)
-    side = rng.choice(("build", "probe", "sort", "merge") if library.knows_sorts else ("build", "probe"))
+    side = rng.choice(("build", "probe", "sort", "merge"))
     yield f"{_spec(side, types)} {breakage.__name__} in column {number} of {side}"
     owned = OwnedArray(batch.struct)
     expected = breakage(owned, owned.children[number], types[number], rng)
@@ -498,10 +495,11 @@ def schemas_case(library, rng):
         keys, payload = [0], [0] if kinds[0] != kinds[1] else [5]
     refused = None
     try:
-        with library.compile(spec, "generic") as kernel, kernel.join() as join:
-            arguments = [quern_abi.int32s(keys), quern_abi.int32s(payload)]
-            library.call("quern_join_bind_arrow", join.handle, ctypes.byref(exported[0]), *arguments,
-                         ctypes.byref(exported[1]), *arguments)
+        with library.compile(spec, "generic") as kernel, kernel.job() as join:
+            sides = list(zip((BUILD, PROBE), exported))
+            for port, each in sides if broken is exported[0] else reversed(sides):
+                library.call("quern_job_bind_arrow", join.handle, port, ctypes.byref(each), quern_abi.int32s(keys),
+                             quern_abi.int32s(payload))
     except QuernError as error:
         refused = error
     ctypes.memmove(ctypes.byref(child), child_original, len(child_original))

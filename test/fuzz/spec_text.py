@@ -273,12 +273,7 @@ def _compile(library, spec, params, must_pass):
     try:
         with library.compile(spec, "generic", params) as kernel:
             canonical = kernel.text("spec")
-            if canonical.startswith("join."):
-                kernel.join().close()
-            if canonical.startswith("sort "):
-                kernel.sort().close()
-            if canonical.startswith("filter "):
-                kernel.filter().close()
+            kernel.job().close()
             return canonical
     except QuernError as error:
         if must_pass:

@@ -29,6 +29,7 @@ import corpora
 import quern_abi
 import through_operators
 from collated_strings import random_strings
+from quern_abi import ROWS
 from random_data import ColumnType, Layout, make_array
 from through_operators import CHECKS, ENGINES, Run, Wrong
 
@@ -80,13 +81,13 @@ def ranks_by_sort(library, corpus):
     fields = through_operators.fields_of((column_type.arrow(), pa.int32()))
     with library.compile(f"sort keys={column_type.text()} payload=i32 window=dense_rank", "generic",
                          "test.sort_method=comparison") as kernel, \
-            kernel.sort() as sort:
-        sort.bind_arrow(pa.schema(fields), [0], [1])
+            kernel.job() as sort:
+        sort.bind_arrow(ROWS, pa.schema(fields), [0], [1])
         strings = make_array(random.Random(0), column_type, corpus.strings, rows, Layout(plain=True))
-        sort.append_arrow(pa.StructArray.from_arrays([strings, pa.array(rows, pa.int32())], fields=fields))
+        sort.append(ROWS, [pa.StructArray.from_arrays([strings, pa.array(rows, pa.int32())], fields=fields)])
         sort.finalise()
-        with sort.reader() as reader:
-            order, ranks = through_operators.read_all(reader, through_operators.fields_of((pa.int32(), pa.uint64())))
+        with sort.output(ROWS) as output:
+            order, ranks = through_operators.read_all(output, through_operators.fields_of((pa.int32(), pa.uint64())))
     rank_of = dict(zip(order, ranks))
     return [rank_of[row] - 1 for row in rows]
 

@@ -28,6 +28,7 @@ import pyarrow as pa
 import corpora
 import quern_abi
 from filter_conditions import SIGNS
+from quern_abi import BUILD, PROBE, ROWS
 from random_data import ColumnType, Layout, make_array
 
 ENGINES = ("generic", "jit")
@@ -85,11 +86,10 @@ def fields_of(types):
     return [pa.field(f"c{number}", arrow_type, False) for number, arrow_type in enumerate(types)]
 
 
-def read_all(handle, fields):
+def read_all(output, fields):
     """All columns of the results, as lists."""
-    columns, more = [[] for _ in fields], True
-    while more:
-        exported, *_, more = handle.next_arrow()
+    columns = [[] for _ in fields]
+    for _, exported in output.results(as_arrow=True):
         batch = pa.RecordBatch._import_from_c(ctypes.addressof(exported), pa.schema(fields))
         for values, column in zip(columns, batch.columns):
             values += column.to_pylist()
@@ -106,13 +106,12 @@ def check_sort(run):
     """Rows in the order of ranks, whichever way the rows come in, and dense_rank = rank."""
     ranks, descending, params = run.corpus.ranks, run.rng.random() < 0.3, run.rng.choice(_PARAMS)
     spec = f"sort keys={run.type.text()}{':desc' if descending else ''} payload=i32 window=rank,dense_rank"
-    with run.compile(spec, params) as kernel, kernel.sort() as sort:
-        sort.bind_arrow(pa.schema(fields_of((run.type.arrow(), pa.int32()))), [0], [1])
-        for batch in run.batches(run.shuffled(), (run.column, _numbers)):
-            sort.append_arrow(batch)
+    with run.compile(spec, params) as kernel, kernel.job() as sort:
+        sort.bind_arrow(ROWS, pa.schema(fields_of((run.type.arrow(), pa.int32()))), [0], [1])
+        sort.append(ROWS, run.batches(run.shuffled(), (run.column, _numbers)))
         sort.finalise()
-        with sort.reader() as reader:
-            rows, found_ranks, dense_ranks = read_all(reader, fields_of((pa.int32(), pa.uint64(), pa.uint64())))
+        with sort.output(ROWS) as output:
+            rows, found_ranks, dense_ranks = read_all(output, fields_of((pa.int32(), pa.uint64(), pa.uint64())))
     if sorted(rows) != list(range(len(ranks))):
         raise Wrong(f"{len(rows)} rows come out of {len(ranks)}, or one of them twice")
     most, first = max(ranks), {}
@@ -136,12 +135,11 @@ def check_aggregate(run):
     text = run.type.text()
     _check_groups(run, f"aggregate keys={text} aggs=count_star,any(i32)", arrow)
     with (run.compile(f"aggregate aggs=min({text}),max({text}),count_distinct({text})") as kernel,
-          kernel.aggregate() as aggregate):
-        aggregate.bind_arrow(pa.schema(fields_of((run.type.arrow(),) * 3)), [], [0, 1, 2])
-        for batch in run.batches(run.shuffled(), (run.column,) * 3):
-            aggregate.append_arrow(batch)
+          kernel.job() as aggregate):
+        aggregate.bind_arrow(ROWS, pa.schema(fields_of((run.type.arrow(),) * 3)), [], [0, 1, 2])
+        aggregate.append(ROWS, run.batches(run.shuffled(), (run.column,) * 3))
         aggregate.finalise()
-        with aggregate.groups() as groups:
+        with aggregate.output(ROWS) as groups:
             (least,), (greatest,), (count,) = read_all(groups, fields_of((arrow, arrow, pa.int64())))
     rank_of = dict(zip(run.corpus.strings, ranks))
     if (rank_of.get(least), rank_of.get(greatest), count) != (0, max(ranks), max(ranks) + 1):
@@ -153,12 +151,11 @@ def check_aggregate(run):
 
 def _check_groups(run, spec, arrow):
     ranks = run.corpus.ranks
-    with run.compile(spec) as kernel, kernel.aggregate() as aggregate:
-        aggregate.bind_arrow(pa.schema(fields_of((run.type.arrow(), pa.int32()))), [0], [1])
-        for batch in run.batches(run.shuffled(), (run.column, _numbers)):
-            aggregate.append_arrow(batch)
+    with run.compile(spec) as kernel, kernel.job() as aggregate:
+        aggregate.bind_arrow(ROWS, pa.schema(fields_of((run.type.arrow(), pa.int32()))), [0], [1])
+        aggregate.append(ROWS, run.batches(run.shuffled(), (run.column, _numbers)))
         aggregate.finalise()
-        with aggregate.groups() as groups:
+        with aggregate.output(ROWS) as groups:
             keys, counts, rows = read_all(groups, fields_of((arrow, pa.int64(), pa.int32())))
     wanted, found = collections.Counter(ranks), collections.Counter()
     rank_of = dict(zip(run.corpus.strings, ranks))
@@ -202,16 +199,16 @@ def check_join(run):
 def _pairs(run, spec, probe_rows, build_rows):
     schema = pa.schema(fields_of((run.type.arrow(), pa.int32())))
     names = [name for name in ("probe", "build") if f" {name}=" in spec]
-    with run.compile(spec) as kernel, kernel.join() as join:
-        join.bind_arrow(schema, [0], [1] if "build" in names else [], schema, [0], [1])
-        for batch in run.batches(build_rows, (run.column, _numbers)):
-            join.append_arrow(batch)
+    with run.compile(spec) as kernel, kernel.job() as join:
+        join.bind_arrow(BUILD, schema, [0], [1] if "build" in names else [])
+        join.bind_arrow(PROBE, schema, [0], [1])
+        join.append(BUILD, run.batches(build_rows, (run.column, _numbers)))
         join.finalise()
-        with join.prober() as prober:
+        with join.output(PROBE) as output:
             columns = [[] for _ in names]
             for batch in run.batches(probe_rows, (run.column, _numbers)):
-                prober.input_arrow(batch)
-                for values, more in zip(columns, read_all(prober, fields_of((pa.int32(),) * len(names)))):
+                output.push(batch)
+                for values, more in zip(columns, read_all(output, fields_of((pa.int32(),) * len(names)))):
                     values += more
     return list(zip(*columns))
 
@@ -261,8 +258,9 @@ def _check_passed(run, spec, columns, wanted, left, right=None):
 
 def passed_rows(library, engine, spec, columns):
     """The numbers of the rows that pass."""
-    with library.compile(spec, engine) as kernel, kernel.filter() as condition:
-        condition.bind_arrow(pa.schema(fields_of(column.type for column in columns)), list(range(len(columns))))
+    with library.compile(spec, engine) as kernel, kernel.job() as condition:
+        schema = pa.schema(fields_of(column.type for column in columns))
+        condition.bind_arrow(ROWS, schema, list(range(len(columns))), [])
         return condition.select(_struct(columns), len(columns[0]))
 
 

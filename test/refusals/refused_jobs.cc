@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job stops at its first call that fails and destroys its handles, as a host would. Its sum weighs each row that came
-// out by its values and, where rows have an order, by its position:
-//
-//     rows (1, "a"), (2, "b")      sum = hash(1, "a") + hash(2, "b"), for a sort 1 * hash(1, "a") + 2 * hash(2, "b")
-//
-// so that a row which is lost, doubled or wrong changes it.
+// A job stops at its first call that fails and destroys its handles, as a host would.
 #include "test/refusals/refused_jobs.h"
 
 #include <algorithm>
@@ -16,6 +11,7 @@
 
 #include "test/hosts/arrow_arrays.h"
 #include "test/hosts/host_tables.h"
+#include "test/refusals/row_sum.h"
 
 namespace quern_test {
 namespace {
@@ -52,6 +48,7 @@ struct Columns {
 
 std::deque<Columns> tables;
 uint64_t rows_of_batch = 0;
+constexpr size_t kMaxBatches = 8;
 
 // The batches of one input of a job.
 struct Input {
@@ -99,216 +96,196 @@ std::unique_ptr<TestSchema> MakeSchema(std::string_view kinds) {
   return std::make_unique<TestSchema>(fields);
 }
 
-// ---- results ----
+// ---- handles ----
 
-uint64_t Mixed(uint64_t hash, const void* bytes, size_t size) {
-  for (size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const uint8_t*>(bytes)[i]) * 0x100000001b3u;
-  return hash ^ (hash >> 29);
-}
+// Destroys a handle at the end of a scope.
+template <class Handle, auto kDestroy>
+struct Owned {
+  Owned() = default;
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() { kDestroy(handle); }
 
-uint64_t HashOfRow(const quern_result& result, std::string_view kinds, uint64_t row) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < result.num_columns; ++i) {
-    const quern_column& column = result.columns[i];
-    hash = Mixed(hash, &kinds[i], 1);
-    if (column.validity != nullptr && !BitAt(column.validity, row)) continue;
-    if (kinds[i] == 't') {
-      const auto* offsets = static_cast<const int32_t*>(column.offsets);
-      hash = Mixed(hash, static_cast<const char*>(column.values) + offsets[row],
-                   static_cast<size_t>(offsets[row + 1] - offsets[row]));
-    } else {
-      hash = Mixed(hash, static_cast<const char*>(column.values) + row * 8, 8);
-    }
-  }
-  return hash;
-}
-
-// The sum of a job's rows. *Threads*: any.
-struct Sum {
-  const char* kinds;
-  bool is_ordered;
-  std::atomic<uint64_t> sum{0}, num_rows{0};
-
-  void Add(const quern_result& result) {
-    for (uint64_t row = 0; row < result.num_rows; ++row) {
-      const uint64_t position = ++num_rows;
-      sum += HashOfRow(result, kinds, row) * (is_ordered ? position : 1);
-    }
-  }
+  Handle* handle = nullptr;
 };
+using KernelHandle = Owned<quern_kernel, quern_kernel_destroy>;
+using JobHandle = Owned<quern_job, quern_job_destroy>;
+using InputHandle = Owned<quern_input, quern_input_destroy>;
+using OutputHandle = Owned<quern_output, quern_output_destroy>;
 
-bool TakeResult(void* sum, const quern_result* result) {
-  static_cast<Sum*>(sum)->Add(*result);
+// The memory of which jobs have told.
+std::atomic<int64_t> reserved_bytes{0};
+
+bool Reserve(void* /*host*/, uint64_t bytes) {
+  reserved_bytes += static_cast<int64_t>(bytes);
   return true;
 }
 
-void AddArray(ArrowArray* array, Sum* sum) {
-  if (array->release == nullptr) return;
-  sum->num_rows += static_cast<uint64_t>(array->length);
-  sum->sum += static_cast<uint64_t>(array->length) * 31;
-  array->release(array);
-}
-
-// ---- operators ----
-
-// Destroys a handle at the end of a scope.
-template <class Handle>
-struct Owned {
-  explicit Owned(void (*destroy_handle)(Handle*)) : destroy(destroy_handle) {}
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  ~Owned() { destroy(handle); }
-
-  void (*destroy)(Handle*);
-  Handle* handle = nullptr;
-};
+void Release(void* /*host*/, uint64_t bytes) { reserved_bytes -= static_cast<int64_t>(bytes); }
 
 #define RETURN_IF_FAILED(call)                                                                \
   do {                                                                                        \
     if (const quern_status call_status = (call); call_status != QUERN_OK) return call_status; \
   } while (false)
 
-quern_status JoinByCalls(quern_join* join, Sum* sum, quern_error* error) {
-  Owned<quern_appender> appender(&quern_appender_destroy);
-  RETURN_IF_FAILED(quern_appender_create(join, &appender.handle, error));
-  for (const quern_batch& batch : build_input.batches)
-    RETURN_IF_FAILED(quern_appender_append(appender.handle, &batch, true, error));
-  RETURN_IF_FAILED(quern_appender_finish(appender.handle, error));
-  RETURN_IF_FAILED(quern_join_finalise(join, error));
-  Owned<quern_prober> prober(&quern_prober_destroy);
-  RETURN_IF_FAILED(quern_prober_create(join, 0, &prober.handle, error));
-  quern_result result;
-  for (size_t i = 0; i <= probe_input.batches.size(); ++i) {
-    if (i == probe_input.batches.size()) RETURN_IF_FAILED(quern_prober_input_unmatched(prober.handle, error));
-    else RETURN_IF_FAILED(quern_prober_input(prober.handle, &probe_input.batches[i], error));
-    for (bool more = true; more;) {
-      RETURN_IF_FAILED(quern_prober_next(prober.handle, &result, &more, error));
-      sum->Add(result);
-    }
-  }
-  return QUERN_OK;
+// num_runs: of a merge.
+quern_status MakeJob(quern_kernel* kernel, uint32_t num_runs, JobHandle* job, quern_error* error) {
+  quern_job_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_runs = num_runs;
+  options.reserve = Reserve;
+  options.release = Release;
+  return quern_job_create(kernel, &options, &job->handle, error);
 }
 
-quern_status JoinByArrow(quern_join* join, Sum* sum, quern_error* error) {
-  const int32_t *keys = children.data(), *payload = keys + build_input.keys[0].size();
-  RETURN_IF_FAILED(
-      quern_join_bind_arrow(join, &build_schema->schema, keys, payload, &probe_schema->schema, keys, payload, error));
-  ArrowSchema schema = {};
-  RETURN_IF_FAILED(quern_join_result_schema(join, &schema, error));
-  schema.release(&schema);
-  for (const TestArrayPtr& array : build_arrays) RETURN_IF_FAILED(quern_join_append_arrow(join, &array->array, error));
-  RETURN_IF_FAILED(quern_join_finalise(join, error));
-  Owned<quern_prober> prober(&quern_prober_destroy);
-  RETURN_IF_FAILED(quern_prober_create(join, 0, &prober.handle, error));
-  for (const TestArrayPtr& array : probe_arrays) {
-    RETURN_IF_FAILED(quern_prober_input_arrow(prober.handle, &array->array, error));
-    for (bool more = true; more;) {
-      ArrowArray result = {};
-      RETURN_IF_FAILED(quern_prober_next_arrow(prober.handle, &result, &more, error));
-      AddArray(&result, sum);
-    }
-  }
-  return QUERN_OK;
+quern_status MakeInput(quern_job* job, quern_port port, uint32_t run, InputHandle* input, quern_error* error) {
+  quern_input_options options = {};
+  options.struct_size = sizeof(options);
+  options.run = run;
+  options.copy_bytes = true;
+  return quern_input_create(job, port, &options, &input->handle, error);
 }
 
-quern_status RunJoin(quern_kernel* kernel, const Job& job, Sum* sum, quern_error* error) {
-  Owned<quern_join> join(&quern_join_destroy);
-  RETURN_IF_FAILED(quern_join_create(kernel, 0, &join.handle, error));
-  if (job.way == Way::kCalls) return JoinByCalls(join.handle, sum, error);
-  if (job.way == Way::kArrow) return JoinByArrow(join.handle, sum, error);
-  return quern_join_run(join.handle, build_input.batches.data(), build_input.batches.size(), probe_input.batches.data(),
-                        probe_input.batches.size(), job.threads, 0, TakeResult, sum, nullptr, error);
-}
+// ---- the phases of a job ----
 
-quern_status ReadGroups(quern_aggregate* aggregate, Sum* sum, bool as_arrow, quern_error* error) {
-  Owned<quern_groups> groups(&quern_groups_destroy);
-  RETURN_IF_FAILED(quern_groups_create(aggregate, QUERN_GROUP_RESULTS, 0, &groups.handle, error));
-  quern_result result;
-  for (bool more = true; more;) {
-    if (as_arrow) {
-      ArrowArray array = {};
-      RETURN_IF_FAILED(quern_groups_next_arrow(groups.handle, &array, &more, error));
-      AddArray(&array, sum);
-    } else {
-      RETURN_IF_FAILED(quern_groups_next(groups.handle, &result, &more, error));
-      sum->Add(result);
-    }
-  }
-  return QUERN_OK;
-}
-
-quern_status RunAggregate(quern_kernel* kernel, const Job& job, Sum* sum, quern_error* error) {
-  Owned<quern_aggregate> aggregate(&quern_aggregate_destroy);
-  RETURN_IF_FAILED(quern_aggregate_create(kernel, 0, &aggregate.handle, error));
-  if (job.way == Way::kRun) {
-    return quern_aggregate_run(aggregate.handle, build_input.batches.data(), build_input.batches.size(), job.threads, 0,
-                               TakeResult, sum, nullptr, error);
-  }
-  if (job.way == Way::kArrow) {
-    const int32_t *keys = children.data(), *payload = keys + build_input.keys[0].size();
-    RETURN_IF_FAILED(quern_aggregate_bind_arrow(aggregate.handle, &build_schema->schema, keys, payload, error));
+quern_status Append(quern_job* job, quern_port port, Way way, quern_error* error) {
+  InputHandle input;
+  RETURN_IF_FAILED(MakeInput(job, port, 0, &input, error));
+  if (way == Way::kArrow) {
     for (const TestArrayPtr& array : build_arrays)
-      RETURN_IF_FAILED(quern_aggregate_append_arrow(aggregate.handle, &array->array, error));
+      RETURN_IF_FAILED(quern_input_append_arrow(input.handle, &array->array, nullptr, error));
   } else {
     for (const quern_batch& batch : build_input.batches)
-      RETURN_IF_FAILED(quern_aggregate_append(aggregate.handle, &batch, error));
+      RETURN_IF_FAILED(quern_input_append(input.handle, &batch, error));
   }
-  RETURN_IF_FAILED(quern_aggregate_finalise(aggregate.handle, error));
-  return ReadGroups(aggregate.handle, sum, job.way == Way::kArrow, error);
+  return quern_input_finish(input.handle, error);
 }
 
-quern_status RunSort(quern_kernel* kernel, const Job& job, Sum* sum, quern_error* error) {
-  Owned<quern_sort> sort(&quern_sort_destroy);
-  RETURN_IF_FAILED(quern_sort_create(kernel, 0, &sort.handle, error));
-  if (job.way == Way::kRun) {
-    return quern_sort_run(sort.handle, build_input.batches.data(), build_input.batches.size(), job.threads, 0,
-                          TakeResult, sum, nullptr, error);
-  }
-  for (const quern_batch& batch : build_input.batches)
-    RETURN_IF_FAILED(quern_sort_append(sort.handle, &batch, true, error));
-  RETURN_IF_FAILED(quern_sort_finalise(sort.handle, error));
-  Owned<quern_sorted> sorted(&quern_sorted_destroy);
-  RETURN_IF_FAILED(quern_sorted_create(sort.handle, 0, &sorted.handle, error));
-  quern_result result;
-  for (bool more = true; more;) {
-    RETURN_IF_FAILED(quern_sorted_next(sorted.handle, &result, nullptr, &more, error));
-    sum->Add(result);
-  }
+quern_status Work(quern_job* job, Way way, quern_error* error) {
+  if (way != Way::kPieces) return quern_job_finalise(job, error);
+  for (quern_work_state state = QUERN_WORK_MORE; state != QUERN_WORK_DONE;)
+    RETURN_IF_FAILED(quern_job_work(job, &state, error));
   return QUERN_OK;
+}
+
+// All results of an output, or of the batch that was pushed.
+quern_status Read(quern_output* output, Way way, Sum* sum, quern_error* error) {
+  const quern_result* result = nullptr;
+  do {
+    if (way == Way::kArrow) {
+      ArrowArray array = {};
+      RETURN_IF_FAILED(quern_output_next_arrow(output, &array, &result, error));
+      AddArray(&array, sum);
+    } else {
+      RETURN_IF_FAILED(quern_output_next(output, &result, error));
+      sum->Add(*result);
+    }
+  } while (result->state == QUERN_RESULT_MORE);
+  return QUERN_OK;
+}
+
+quern_status ReadPort(quern_job* job, quern_port port, Way way, Sum* sum, quern_error* error) {
+  OutputHandle output;
+  RETURN_IF_FAILED(quern_output_create(job, port, nullptr, &output.handle, error));
+  return Read(output.handle, way, sum, error);
+}
+
+// A job that is cancelled in the midst of its work: later calls say so.
+quern_status Cancel(quern_kernel* kernel, quern_port port, quern_error* error) {
+  JobHandle job;
+  RETURN_IF_FAILED(MakeJob(kernel, 0, &job, error));
+  RETURN_IF_FAILED(Append(job.handle, port, Way::kPieces, error));
+  quern_work_state state = QUERN_WORK_MORE;
+  RETURN_IF_FAILED(quern_job_work(job.handle, &state, error));
+  quern_job_cancel(job.handle);
+  if (state == QUERN_WORK_DONE) return QUERN_OK;
+  const quern_status status = quern_job_work(job.handle, &state, error);
+  if (status == QUERN_OK) return QUERN_INTERNAL;
+  return status == QUERN_CANCELLED ? QUERN_OK : status;
+}
+
+// ---- operators ----
+
+quern_status RunWhole(quern_job* job, quern_port port, uint32_t threads, Sum* sum, quern_error* error) {
+  const quern_run_input inputs[] = {{port, build_input.batches.data(), build_input.batches.size()},
+                                    {QUERN_PORT_PROBE, probe_input.batches.data(), probe_input.batches.size()}};
+  quern_run_options options = {};
+  options.struct_size = sizeof(options);
+  options.threads = threads;
+  options.on_result = TakeResult;
+  options.context = sum;
+  return quern_job_run(job, inputs, port == QUERN_PORT_BUILD ? 2 : 1, &options, nullptr, error);
+}
+
+quern_status BindArrow(quern_job* job, quern_port port, const TestSchema& schema, quern_error* error) {
+  const int32_t *keys = children.data(), *payload = keys + build_input.keys[0].size();
+  return quern_job_bind_arrow(job, port, &schema.schema, keys, payload, error);
+}
+
+quern_status RunJoin(quern_job* join, const Job& job, Sum* sum, quern_error* error) {
+  if (job.way == Way::kArrow) {
+    RETURN_IF_FAILED(BindArrow(join, QUERN_PORT_BUILD, *build_schema, error));
+    RETURN_IF_FAILED(BindArrow(join, QUERN_PORT_PROBE, *probe_schema, error));
+    ArrowSchema schema = {};
+    RETURN_IF_FAILED(quern_job_result_schema(join, QUERN_PORT_PROBE, &schema, error));
+    schema.release(&schema);
+  }
+  RETURN_IF_FAILED(Append(join, QUERN_PORT_BUILD, job.way, error));
+  const quern_status refused = Work(join, job.way, error);
+  if (refused == QUERN_RESOURCE_EXHAUSTED) RETURN_IF_FAILED(Work(join, job.way, error));  // the host has made room
+  else RETURN_IF_FAILED(refused);
+  OutputHandle output;
+  RETURN_IF_FAILED(quern_output_create(join, QUERN_PORT_PROBE, nullptr, &output.handle, error));
+  for (size_t i = 0; i < probe_input.batches.size(); ++i) {
+    if (job.way == Way::kArrow)
+      RETURN_IF_FAILED(quern_output_push_arrow(output.handle, &probe_arrays[i]->array, nullptr, error));
+    else RETURN_IF_FAILED(quern_output_push(output.handle, &probe_input.batches[i], error));
+    RETURN_IF_FAILED(Read(output.handle, job.way, sum, error));
+  }
+  return ReadPort(join, QUERN_PORT_UNMATCHED, job.way, sum, error);
+}
+
+// Aggregations and sorts.
+quern_status RunRows(quern_job* rows, const Job& job, Sum* sum, quern_error* error) {
+  if (job.way == Way::kArrow) RETURN_IF_FAILED(BindArrow(rows, QUERN_PORT_ROWS, *build_schema, error));
+  RETURN_IF_FAILED(Append(rows, QUERN_PORT_ROWS, job.way, error));
+  RETURN_IF_FAILED(Work(rows, job.way, error));
+  return ReadPort(rows, QUERN_PORT_ROWS, job.way, sum, error);
 }
 
 // Each batch is a run: its key ascends.
 quern_status RunMerge(quern_kernel* kernel, Sum* sum, quern_error* error) {
-  Owned<quern_merge> merge(&quern_merge_destroy);
+  JobHandle merge;
+  InputHandle runs[kMaxBatches];
   const auto num_runs = static_cast<uint32_t>(build_input.batches.size());
-  RETURN_IF_FAILED(quern_merge_create(kernel, 0, num_runs, 0, &merge.handle, error));
+  RETURN_IF_FAILED(MakeJob(kernel, num_runs, &merge, error));
   for (uint32_t run = 0; run < num_runs; ++run) {
-    RETURN_IF_FAILED(quern_merge_input(merge.handle, run, &build_input.batches[run], error));
+    RETURN_IF_FAILED(MakeInput(merge.handle, QUERN_PORT_ROWS, run, &runs[run], error));
+    RETURN_IF_FAILED(quern_input_append(runs[run].handle, &build_input.batches[run], error));
   }
-  quern_result result;
-  for (quern_merge_state state = QUERN_MERGE_ROWS; state != QUERN_MERGE_DONE;) {
-    uint32_t run = 0;
-    RETURN_IF_FAILED(quern_merge_next(merge.handle, &result, &state, &run, error));
-    sum->Add(result);
-    if (state == QUERN_MERGE_NEEDS_INPUT) RETURN_IF_FAILED(quern_merge_end(merge.handle, run, error));
-  }
+  OutputHandle output;
+  RETURN_IF_FAILED(quern_output_create(merge.handle, QUERN_PORT_ROWS, nullptr, &output.handle, error));
+  const quern_result* result = nullptr;
+  do {
+    RETURN_IF_FAILED(quern_output_next(output.handle, &result, error));
+    sum->Add(*result);
+    if (result->state == QUERN_RESULT_NEEDS_INPUT)
+      RETURN_IF_FAILED(quern_input_finish(runs[result->run].handle, error));
+  } while (result->state != QUERN_RESULT_DONE);
   return QUERN_OK;
 }
 
-quern_status RunFilter(quern_kernel* kernel, const Job& job, Sum* sum, quern_error* error) {
-  Owned<quern_filter> filter(&quern_filter_destroy);
-  RETURN_IF_FAILED(quern_filter_create(kernel, &filter.handle, error));
-  if (job.way == Way::kArrow)
-    RETURN_IF_FAILED(quern_filter_bind_arrow(filter.handle, &build_schema->schema, children.data(), error));
+quern_status RunFilter(quern_job* filter, const Job& job, Sum* sum, quern_error* error) {
+  if (job.way == Way::kArrow) RETURN_IF_FAILED(BindArrow(filter, QUERN_PORT_ROWS, *build_schema, error));
   for (size_t i = 0; i < build_input.batches.size(); ++i) {
     const quern_batch& batch = build_input.batches[i];
     uint64_t num_rows = 0, num_bits = 0;
     if (job.way == Way::kArrow) {
       RETURN_IF_FAILED(
-          quern_filter_select_arrow(filter.handle, &build_arrays[i]->array, selected.data(), &num_rows, error));
+          quern_job_filter_arrow(filter, &build_arrays[i]->array, nullptr, selected.data(), nullptr, &num_rows, error));
     } else {
-      RETURN_IF_FAILED(quern_filter_select(filter.handle, &batch, selected.data(), &num_rows, error));
-      RETURN_IF_FAILED(quern_filter_bitmap(filter.handle, &batch, bits.data(), &num_bits, error));
+      RETURN_IF_FAILED(quern_job_filter(filter, &batch, selected.data(), nullptr, &num_rows, error));
+      RETURN_IF_FAILED(quern_job_filter(filter, &batch, nullptr, bits.data(), &num_bits, error));
     }
     for (uint64_t row = 0; row < num_rows; ++row) sum->sum += Mixed(i, &selected[row], sizeof(selected[row]));
     sum->sum += num_bits;
@@ -318,16 +295,20 @@ quern_status RunFilter(quern_kernel* kernel, const Job& job, Sum* sum, quern_err
 
 quern_status RunOperator(quern_kernel* kernel, const Job& job, Sum* sum, quern_error* error) {
   const std::string_view spec = job.spec;
-  if (spec.starts_with("join")) return RunJoin(kernel, job, sum, error);
-  if (spec.starts_with("aggregate")) return RunAggregate(kernel, job, sum, error);
-  if (spec.starts_with("filter")) return RunFilter(kernel, job, sum, error);
-  return job.way == Way::kArrow ? RunMerge(kernel, sum, error) : RunSort(kernel, job, sum, error);
+  if (spec.starts_with("sort") && job.way == Way::kArrow) return RunMerge(kernel, sum, error);
+  const quern_port port = spec.starts_with("join") ? QUERN_PORT_BUILD : QUERN_PORT_ROWS;
+  if (job.way == Way::kPieces) RETURN_IF_FAILED(Cancel(kernel, port, error));
+  JobHandle made;
+  RETURN_IF_FAILED(MakeJob(kernel, 0, &made, error));
+  if (spec.starts_with("filter")) return RunFilter(made.handle, job, sum, error);
+  if (job.way == Way::kRun) return RunWhole(made.handle, port, job.threads, sum, error);
+  return port == QUERN_PORT_BUILD ? RunJoin(made.handle, job, sum, error) : RunRows(made.handle, job, sum, error);
 }
 
 }  // namespace
 
 std::string NameOf(const Job& job) {
-  static constexpr const char* kWays[] = {"calls", "run", "arrow"};
+  static constexpr const char* kWays[] = {"calls", "run", "arrow", "pieces"};
   static constexpr const char* kEngines[] = {"auto", "jit", "generic"};
   return std::string(job.name) + " " + kWays[static_cast<size_t>(job.way)] + " " + kEngines[job.engine] + " " +
          std::to_string(job.threads) + (job.params == nullptr ? "" : " " + std::string(job.params));
@@ -375,7 +356,7 @@ Outcome RunJob(const Job& job) {
   Outcome outcome;
   quern_error error = {};
   Sum sum{job.result, is_ordered};
-  Owned<quern_kernel> kernel(&quern_kernel_destroy);
+  KernelHandle kernel;
   outcome.status = quern_compile(job.spec, job.engine, job.params, &kernel.handle, &error);
   if (outcome.status == QUERN_OK) {
     quern_kernel_text(kernel.handle, "plan");
@@ -389,7 +370,8 @@ Outcome RunJob(const Job& job) {
   return outcome;
 }
 
-bool ArraysAreReleased() {
+bool AllIsReleased() {
+  if (reserved_bytes != 0) return false;
   for (const auto* arrays : {&build_arrays, &probe_arrays})
     for (const TestArrayPtr& array : *arrays)
       if (array->times_released > 1) return false;

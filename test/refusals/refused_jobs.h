@@ -13,8 +13,9 @@
 
 namespace quern_test {
 
-// How a job calls the library: call by call on this thread, by quern_.._run, or with Arrow arrays.
-enum class Way : uint8_t { kCalls, kRun, kArrow };
+// How a job calls the library: call by call on this thread, by quern_job_run, with Arrow arrays, or call by call with
+// the work in pieces, after another job that was cancelled.
+enum class Way : uint8_t { kCalls, kRun, kArrow, kPieces };
 
 // Columns are letters: n for i64, f for f64, t for utf8, d for dictionary(i32,utf8). Of joins `keys` and `payload` are
 // those of the build side, `probe` the payload of the probe side.
@@ -40,13 +41,13 @@ struct Outcome {
   char text[256] = {};             // of the error
 };
 
-// Tables of `num_batches` batches with `batch_rows` rows, for all jobs from now on.
+// Tables of up to 8 batches with `batch_rows` rows, for all jobs from now on.
 void MakeTables(uint64_t num_batches, uint64_t batch_rows);
 // What a job needs that is allocated; to be called before each.
 void PrepareJob(const Job& job);
 Outcome RunJob(const Job& job);
-// Whether all arrays that the job received have been released once.
-bool ArraysAreReleased();
+// Whether no array that the job received has been released twice, and all memory of which it has told.
+bool AllIsReleased();
 
 }  // namespace quern_test
 

@@ -78,18 +78,55 @@ class Case {
   std::vector<std::unique_ptr<FuzzArray>> moved_;
 };
 
-// Reads all results of `next` as arrays of the schema that `result_schema` gives. A failure ends it.
-template <class Schema, class Next>
-void ReadResults(Schema&& result_schema, Next&& next) {
+bool Bind(const Case& test, const JobHandle& job, quern_port port) {
   quern_error error;
-  ArrowSchema schema = {};
-  RequireSuccess(result_schema(&schema, &error), error, "a binding has a result");
-  for (bool more = true; more;) {
-    ArrowArray result = {};
-    if (!Succeeded(next(&result, &more, &error), error)) break;
-    ReadAndRelease(&result, schema);
+  return Succeeded(quern_job_bind_arrow(job.get(), port, test.schema(), kFirst, kSecond, &error), error);
+}
+
+// Up to kMostBatches - 1 batches by one input, and the work. Returns whether all was accepted.
+bool AppendAndFinalise(Case* test, const JobHandle& job, quern_port port) {
+  const InputHandle rows = NewInput(job, port);
+  for (uint32_t i = test->in->Below(kMostBatches); i > 0; --i) {
+    if (!test->Move([&](auto* array, auto* e) { return quern_input_append_arrow(rows.get(), array, nullptr, e); }))
+      return false;
   }
-  schema.release(&schema);
+  quern_error error;
+  return Succeeded(quern_input_finish(rows.get(), &error), error) &&
+         Succeeded(quern_job_finalise(job.get(), &error), error);
+}
+
+// The schema of a port's results, which lives as long as this.
+class ResultSchema {
+ public:
+  ResultSchema(const JobHandle& job, quern_port port) {
+    quern_error error;
+    RequireSuccess(quern_job_result_schema(job.get(), port, &schema_, &error), error, "a binding has a result");
+  }
+  ~ResultSchema() { schema_.release(&schema_); }
+  ResultSchema(const ResultSchema&) = delete;
+  ResultSchema& operator=(const ResultSchema&) = delete;
+
+  // Reads the next array of an output. Returns its result; null for a failure.
+  const quern_result* ReadNext(const OutputHandle& output) const {
+    ArrowArray rows = {};
+    quern_error error;
+    const quern_result* result = nullptr;
+    if (!Succeeded(quern_output_next_arrow(output.get(), &rows, &result, &error), error)) return nullptr;
+    Require(result->num_rows == static_cast<uint64_t>(rows.length), "a result has the rows of its array");
+    ReadAndRelease(&rows, schema_);
+    return result;
+  }
+
+ private:
+  ArrowSchema schema_ = {};
+};
+
+// Reads all results of an output, or of the batch that was pushed. A failure ends it.
+void ReadResults(const JobHandle& job, quern_port port, const OutputHandle& output) {
+  const ResultSchema schema(job, port);
+  const quern_result* result = nullptr;
+  do result = schema.ReadNext(output);
+  while (result != nullptr && result->state == QUERN_RESULT_MORE);
 }
 
 void Join(Case* test) {
@@ -97,23 +134,13 @@ void Join(Case* test) {
   const KernelHandle kernel = CompileGeneric("join." + kind + " keys=" + test->key() + " build=" + test->payload() +
                                              " probe=" + test->payload());
   if (kernel == nullptr) return;
-  const auto join = Create<JoinHandle>(quern_join_create, kernel.get(), uint64_t{0});
-  quern_error error;
-  if (!Succeeded(
-          quern_join_bind_arrow(join.get(), test->schema(), kFirst, kSecond, test->schema(), kFirst, kSecond, &error),
-          error))
-    return;
-  for (uint32_t i = test->in->Below(kMostBatches); i > 0; --i)
-    if (!test->Move([&](auto* array, auto* e) { return quern_join_append_arrow(join.get(), array, e); })) return;
-  if (!Succeeded(quern_join_finalise(join.get(), &error), error)) return;
-  const auto prober = Create<ProberHandle>(quern_prober_create, join.get(), uint64_t{7});
-  const auto read = [&] {
-    ReadResults(
-        [&](auto* schema, auto* e) { return quern_join_result_schema(join.get(), schema, e); },
-        [&](auto* array, bool* more, auto* e) { return quern_prober_next_arrow(prober.get(), array, more, e); });
-  };
-  if (test->Move([&](auto* array, auto* e) { return quern_prober_input_arrow(prober.get(), array, e); })) read();
-  if (kind == "full" && Succeeded(quern_prober_input_unmatched(prober.get(), &error), error)) read();
+  const JobHandle join = NewJob(kernel);
+  if (!Bind(*test, join, QUERN_PORT_BUILD) || !Bind(*test, join, QUERN_PORT_PROBE)) return;
+  if (!AppendAndFinalise(test, join, QUERN_PORT_BUILD)) return;
+  const OutputHandle output = NewOutput(join, QUERN_PORT_PROBE, 7);
+  if (test->Move([&](auto* array, auto* e) { return quern_output_push_arrow(output.get(), array, nullptr, e); }))
+    ReadResults(join, QUERN_PORT_PROBE, output);
+  if (kind == "full") ReadResults(join, QUERN_PORT_UNMATCHED, NewOutput(join, QUERN_PORT_UNMATCHED, 7));
 }
 
 void Aggregate(Case* test) {
@@ -122,17 +149,10 @@ void Aggregate(Case* test) {
   const KernelHandle kernel = CompileGeneric("aggregate keys=" + test->key() + " aggs=" + function + "(" +
                                              test->payload() + (function == "string_agg" ? ",x'2c')" : ")"));
   if (kernel == nullptr) return;
-  const auto aggregate = Create<AggregateHandle>(quern_aggregate_create, kernel.get(), uint64_t{0});
-  quern_error error;
-  if (!Succeeded(quern_aggregate_bind_arrow(aggregate.get(), test->schema(), kFirst, kSecond, &error), error)) return;
-  for (uint32_t i = test->in->Below(kMostBatches); i > 0; --i)
-    if (!test->Move([&](auto* array, auto* e) { return quern_aggregate_append_arrow(aggregate.get(), array, e); }))
-      return;
-  if (!Succeeded(quern_aggregate_finalise(aggregate.get(), &error), error)) return;
-  const quern_group_columns which = test->in->Chance(64) ? QUERN_GROUP_STATES : QUERN_GROUP_RESULTS;
-  const auto groups = Create<GroupsHandle>(quern_groups_create, aggregate.get(), which, uint64_t{7});
-  ReadResults([&](auto* schema, auto* e) { return quern_aggregate_result_schema(aggregate.get(), which, schema, e); },
-              [&](auto* array, bool* more, auto* e) { return quern_groups_next_arrow(groups.get(), array, more, e); });
+  const JobHandle aggregate = NewJob(kernel);
+  if (!Bind(*test, aggregate, QUERN_PORT_ROWS) || !AppendAndFinalise(test, aggregate, QUERN_PORT_ROWS)) return;
+  const quern_port port = test->in->Chance(64) ? QUERN_PORT_STATES : QUERN_PORT_ROWS;
+  ReadResults(aggregate, port, NewOutput(aggregate, port, 7));
 }
 
 void Sort(Case* test) {
@@ -141,63 +161,50 @@ void Sort(Case* test) {
   const KernelHandle kernel =
       CompileGeneric("sort keys=" + test->key() + order + " payload=" + test->payload() + limit);
   if (kernel == nullptr) return;
-  const auto sort = Create<SortHandle>(quern_sort_create, kernel.get(), uint64_t{0});
-  quern_error error;
-  if (!Succeeded(quern_sort_bind_arrow(sort.get(), test->schema(), kFirst, kSecond, &error), error)) return;
-  for (uint32_t i = test->in->Below(kMostBatches); i > 0; --i)
-    if (!test->Move([&](auto* array, auto* e) { return quern_sort_append_arrow(sort.get(), array, e); })) return;
-  if (!Succeeded(quern_sort_finalise(sort.get(), &error), error)) return;
-  const auto sorted = Create<SortedHandle>(quern_sorted_create, sort.get(), uint64_t{7});
-  ReadResults(
-      [&](auto* schema, auto* e) { return quern_sort_result_schema(sort.get(), schema, e); },
-      [&](auto* array, bool* more, auto* e) { return quern_sorted_next_arrow(sorted.get(), array, nullptr, more, e); });
+  const JobHandle sort = NewJob(kernel);
+  if (!Bind(*test, sort, QUERN_PORT_ROWS) || !AppendAndFinalise(test, sort, QUERN_PORT_ROWS)) return;
+  ReadResults(sort, QUERN_PORT_ROWS, NewOutput(sort, QUERN_PORT_ROWS, 7));
 }
 
 // Drives a merge until it is done or refuses; every run gets a batch and then its end.
-void ReadMerged(Case* test, quern_merge* merge, const ArrowSchema& schema) {
-  std::vector<uint32_t> inputs(2, 0);
-  for (;;) {
-    quern_error error;
-    ArrowArray result = {};
-    quern_merge_state state = QUERN_MERGE_DONE;
-    uint32_t run = 0;
-    if (!Succeeded(quern_merge_next_arrow(merge, &result, &state, &run, &error), error)) return;
-    ReadAndRelease(&result, schema);
-    if (state == QUERN_MERGE_DONE) return;
-    if (state == QUERN_MERGE_ROWS) continue;
-    const bool accepted =
-        inputs[run]++ < 2
-            ? test->Move([&](auto* array, auto* e) { return quern_merge_input_arrow(merge, run, array, e); })
-            : Succeeded(quern_merge_end(merge, run, &error), error);
-    if (!accepted) return;
-  }
-}
-
 void Merge(Case* test) {
   const KernelHandle kernel = CompileGeneric("sort keys=" + test->key() + ":out payload=" + test->payload());
   if (kernel == nullptr) return;
-  const auto merge = Create<MergeHandle>(quern_merge_create, kernel.get(), uint64_t{0}, 2U, uint64_t{7});
-  quern_error error;
-  if (!Succeeded(quern_merge_bind_arrow(merge.get(), test->schema(), kFirst, kSecond, &error), error)) return;
-  ArrowSchema schema = {};
-  RequireSuccess(quern_merge_result_schema(merge.get(), &schema, &error), error, "a binding has a result");
-  ReadMerged(test, merge.get(), schema);
-  schema.release(&schema);
+  const JobHandle merge = NewJob(kernel, 2);
+  if (!Bind(*test, merge, QUERN_PORT_ROWS)) return;
+  const InputHandle runs[] = {NewInput(merge, QUERN_PORT_ROWS, 0), NewInput(merge, QUERN_PORT_ROWS, 1)};
+  uint32_t num_inputs[] = {0, 0};
+  const OutputHandle output = NewOutput(merge, QUERN_PORT_ROWS, 7);
+  const ResultSchema schema(merge, QUERN_PORT_ROWS);
+  for (;;) {
+    const quern_result* const result = schema.ReadNext(output);
+    if (result == nullptr || result->state == QUERN_RESULT_DONE) return;
+    if (result->state == QUERN_RESULT_MORE) continue;
+    const uint32_t number = result->run;
+    quern_input* const run = runs[number].get();
+    quern_error error;
+    const bool accepted =
+        num_inputs[number]++ < 2
+            ? test->Move([&](auto* array, auto* e) { return quern_input_append_arrow(run, array, nullptr, e); })
+            : Succeeded(quern_input_finish(run, &error), error);
+    if (!accepted) return;
+  }
 }
 
 void Filter(Case* test) {
   const KernelHandle kernel =
       CompileGeneric("filter " + test->key() + " is not null or " + test->payload() + " >= " + test->payload());
   if (kernel == nullptr) return;
-  const auto filter = Create<FilterHandle>(quern_filter_create, kernel.get());
+  const JobHandle filter = NewJob(kernel);
   quern_error error;
   const int32_t columns[] = {0, 1, 1};
-  if (!Succeeded(quern_filter_bind_arrow(filter.get(), test->schema(), columns, &error), error)) return;
+  if (!Succeeded(quern_job_bind_arrow(filter.get(), QUERN_PORT_ROWS, test->schema(), columns, nullptr, &error), error))
+    return;
   for (uint32_t i = 0; i < kMostBatches; ++i) {
     uint64_t num_rows = 0;
     uint8_t bitmap[8];
     test->Lend([&](const auto* array, auto* e) {
-      return quern_filter_bitmap_arrow(filter.get(), array, bitmap, &num_rows, e);
+      return quern_job_filter_arrow(filter.get(), array, nullptr, nullptr, bitmap, &num_rows, e);
     });
   }
 }

@@ -72,32 +72,43 @@ struct States {
   std::vector<std::string> states;
 };
 
-AggregateHandle NewAggregate(quern_kernel* kernel) {
-  return Create<AggregateHandle>(quern_aggregate_create, kernel, uint64_t{0});
+// An aggregation and one input of it.
+struct Aggregation {
+  Aggregation(const KernelHandle& kernel, quern_port port) : job(NewJob(kernel)), input(NewInput(job, port)) {}
+
+  JobHandle job;
+  InputHandle input;
+};
+
+// Hands the rows over, and does the work; returns whether it succeeded.
+bool Finalise(const Aggregation& aggregate) {
+  quern_error error;
+  return Succeeded(quern_input_finish(aggregate.input.get(), &error), error) &&
+         Succeeded(quern_job_finalise(aggregate.job.get(), &error), error);
 }
 
-// The next states of a finalised aggregation.
-States Export(quern_aggregate* aggregate) {
-  quern_error error;
-  RequireSuccess(quern_aggregate_finalise(aggregate, &error), error, "states can be finalised");
-  const auto groups = Create<GroupsHandle>(quern_groups_create, aggregate, QUERN_GROUP_STATES, uint64_t{3});
+// All states of an aggregation.
+States Export(const Aggregation& aggregate) {
+  Require(Finalise(aggregate), "states can be finalised");
+  const OutputHandle groups = NewOutput(aggregate.job, QUERN_PORT_STATES, 3);
   States all;
-  for (bool more = true; more;) {
-    quern_result result = {};
-    RequireSuccess(quern_groups_next(groups.get(), &result, &more, &error), error, "states can be exported");
-    for (uint64_t row = 0; row < result.num_rows; ++row) {
-      const auto* const offsets = static_cast<const int32_t*>(result.columns[1].offsets) + row;
-      all.keys.push_back(static_cast<const int64_t*>(result.columns[0].values)[row]);
-      all.states.emplace_back(static_cast<const char*>(result.columns[1].values) + offsets[0],
+  const quern_result* result = nullptr;
+  do {
+    result = Next(groups);
+    Require(result != nullptr, "states can be exported");
+    for (uint64_t row = 0; row < result->num_rows; ++row) {
+      const auto* const offsets = static_cast<const int32_t*>(result->columns[1].offsets) + row;
+      all.keys.push_back(static_cast<const int64_t*>(result->columns[0].values)[row]);
+      all.states.emplace_back(static_cast<const char*>(result->columns[1].values) + offsets[0],
                               static_cast<size_t>(offsets[1] - offsets[0]));
     }
-  }
+  } while (result->state == QUERN_RESULT_MORE);
   return all;
 }
 
 // The states of up to 16 rows with 16 bytes a row, which all columns share: as numbers, as bits, or as strings of up to
 // 12 bytes.
-States ExportRows(quern_kernel* kernel, const std::string& text, Input* in) {
+States ExportRows(const KernelHandle& kernel, const std::string& text, Input* in) {
   const size_t n = in->Below(17);
   std::vector<int64_t> row_keys(n + 1);
   std::vector<int32_t> offsets(n + 1);
@@ -118,10 +129,10 @@ States ExportRows(quern_kernel* kernel, const std::string& text, Input* in) {
   batch.keys = &key;
   batch.payload = payload;
   batch.num_rows = n;
-  const AggregateHandle aggregate = NewAggregate(kernel);
+  const Aggregation aggregate(kernel, QUERN_PORT_ROWS);
   quern_error error;
-  if (!Succeeded(quern_aggregate_append(aggregate.get(), &batch, &error), error)) return {};
-  return Export(aggregate.get());
+  if (!Succeeded(quern_input_append(aggregate.input.get(), &batch, &error), error)) return {};
+  return Export(aggregate);
 }
 
 // Returns whether anything was damaged.
@@ -148,7 +159,7 @@ bool Damage(States* all, Input* in) {
 }
 
 // Adds all states to an aggregation; returns whether it accepted them.
-bool Import(const States& all, quern_aggregate* aggregate) {
+bool Import(const States& all, const Aggregation& aggregate) {
   std::vector<int32_t> offsets = {0};
   std::string joined;
   for (const std::string& state : all.states) {
@@ -169,17 +180,16 @@ bool Import(const States& all, quern_aggregate* aggregate) {
   batch.payload = &states;
   batch.num_rows = all.keys.size();
   quern_error error;
-  return Succeeded(quern_aggregate_append_states(aggregate, &batch, &error), error);
+  return Succeeded(quern_input_append(aggregate.input.get(), &batch, &error), error);
 }
 
-void ReadResults(quern_aggregate* aggregate) {
-  quern_error error;
-  if (!Succeeded(quern_aggregate_finalise(aggregate, &error), error)) return;
-  const auto groups = Create<GroupsHandle>(quern_groups_create, aggregate, QUERN_GROUP_RESULTS, uint64_t{3});
-  for (bool more = true; more;) {
-    quern_result result = {};
-    if (!Succeeded(quern_groups_next(groups.get(), &result, &more, &error), error)) return;
-  }
+// Some results are refused: a sum that is too large.
+void ReadResults(const Aggregation& aggregate) {
+  if (!Finalise(aggregate)) return;
+  const OutputHandle groups = NewOutput(aggregate.job, QUERN_PORT_ROWS, 3);
+  const quern_result* result = nullptr;
+  do result = Next(groups);
+  while (result != nullptr && result->state == QUERN_RESULT_MORE);
 }
 
 }  // namespace
@@ -191,18 +201,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text = fuzz::kAggregates[in.Below(std::size(fuzz::kAggregates))];
   const fuzz::KernelHandle kernel = fuzz::CompileGeneric("aggregate keys=i64 aggs=" + text);
   fuzz::Require(kernel != nullptr, "a spec of this list is right", text);
-  fuzz::States states = fuzz::ExportRows(kernel.get(), text, &in);
+  fuzz::States states = fuzz::ExportRows(kernel, text, &in);
   const bool is_damaged = fuzz::Damage(&states, &in);
-  const fuzz::AggregateHandle second = fuzz::NewAggregate(kernel.get());
-  const bool accepted = fuzz::Import(states, second.get());
+  const fuzz::Aggregation second(kernel, QUERN_PORT_STATES);
+  const bool accepted = fuzz::Import(states, second);
   fuzz::Require(accepted || is_damaged, "exported states are accepted", text);
   if (!accepted) return 0;
-  const bool again = in.Chance(128) && !fuzz::Import(states, second.get());
+  const bool again = in.Chance(128) && !fuzz::Import(states, second);
   if (again) return 0;  // sums that exceed their type together
-  if (in.Chance(128)) return fuzz::ReadResults(second.get()), 0;
-  const fuzz::AggregateHandle third = fuzz::NewAggregate(kernel.get());
-  fuzz::Require(fuzz::Import(fuzz::Export(second.get()), third.get()), "what was accepted exports and is accepted",
-                text);
-  fuzz::ReadResults(third.get());
+  if (in.Chance(128)) return fuzz::ReadResults(second), 0;
+  const fuzz::Aggregation third(kernel, QUERN_PORT_STATES);
+  fuzz::Require(fuzz::Import(fuzz::Export(second), third), "what was accepted exports and is accepted", text);
+  fuzz::ReadResults(third);
   return 0;
 }

@@ -20,14 +20,9 @@ template <class Handle, void (*kDestroy)(Handle*)>
 using Owned = std::unique_ptr<Handle, Destroyer<Handle, kDestroy>>;
 
 using KernelHandle = Owned<quern_kernel, quern_kernel_destroy>;
-using JoinHandle = Owned<quern_join, quern_join_destroy>;
-using ProberHandle = Owned<quern_prober, quern_prober_destroy>;
-using AggregateHandle = Owned<quern_aggregate, quern_aggregate_destroy>;
-using GroupsHandle = Owned<quern_groups, quern_groups_destroy>;
-using SortHandle = Owned<quern_sort, quern_sort_destroy>;
-using SortedHandle = Owned<quern_sorted, quern_sorted_destroy>;
-using MergeHandle = Owned<quern_merge, quern_merge_destroy>;
-using FilterHandle = Owned<quern_filter, quern_filter_destroy>;
+using JobHandle = Owned<quern_job, quern_job_destroy>;
+using InputHandle = Owned<quern_input, quern_input_destroy>;
+using OutputHandle = Owned<quern_output, quern_output_destroy>;
 
 // Whether a call succeeded. A call may refuse its input with one line of the usual form, and nothing else.
 inline bool Succeeded(quern_status status, const quern_error& error) {
@@ -49,13 +44,40 @@ inline KernelHandle CompileGeneric(const std::string& spec) {
   return Succeeded(status, error) ? KernelHandle(kernel) : KernelHandle();
 }
 
-// Creates a handle from another: Create<JoinHandle>(quern_join_create, kernel.get(), limit).
+// Creates a handle from another: Create<JobHandle>(quern_job_create, kernel.get(), &options).
 template <class Handle, class Function, class... Arguments>
 Handle Create(Function create, Arguments... arguments) {
   quern_error error;
   typename Handle::pointer made = nullptr;
   RequireSuccess(create(arguments..., &made, &error), error, "a handle is created");
   return Handle(made);
+}
+
+// num_runs: of a merge.
+inline JobHandle NewJob(const KernelHandle& kernel, uint32_t num_runs = 0) {
+  quern_job_options options = {};
+  options.struct_size = sizeof(options);
+  options.num_runs = num_runs;
+  return Create<JobHandle>(quern_job_create, kernel.get(), &options);
+}
+inline InputHandle NewInput(const JobHandle& job, quern_port port, uint32_t run = 0) {
+  quern_input_options options = {};
+  options.struct_size = sizeof(options);
+  options.run = run;
+  return Create<InputHandle>(quern_input_create, job.get(), port, &options);
+}
+inline OutputHandle NewOutput(const JobHandle& job, quern_port port, uint64_t batch_rows) {
+  quern_output_options options = {};
+  options.struct_size = sizeof(options);
+  options.batch_rows = batch_rows;
+  return Create<OutputHandle>(quern_output_create, job.get(), port, &options);
+}
+
+// The next rows of an output; null where the call is refused.
+inline const quern_result* Next(const OutputHandle& output) {
+  quern_error error;
+  const quern_result* result = nullptr;
+  return Succeeded(quern_output_next(output.get(), &result, &error), error) ? result : nullptr;
 }
 
 }  // namespace quern::fuzz

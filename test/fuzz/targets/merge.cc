@@ -121,29 +121,43 @@ class Checker {
   bool has_last_ = false;
 };
 
-// Calls in any order, chosen by the input; returns once the merge is done, refuses for good, or the input ends.
-void Drive(const MergeSpec& spec, quern_merge* merge, uint32_t num_runs, Input* in) {
+void RequireNoInput(const JobHandle& merge, uint32_t run) {
+  quern_input_options options = {};
+  options.struct_size = sizeof(options);
+  options.run = run;
+  quern_error error;
+  quern_input* input = nullptr;
+  Require(!Succeeded(quern_input_create(merge.get(), QUERN_PORT_ROWS, &options, &input, &error), error),
+          "a run that does not exist has no input");
+}
+
+// Calls in any order, chosen by the input; returns once the merge is done, refuses for good, or the input ends. Number
+// num_runs is a run that does not exist: no input can be made for it.
+void Drive(const MergeSpec& spec, const JobHandle& merge, uint32_t num_runs, Input* in) {
+  std::vector<InputHandle> runs;
+  for (uint32_t run = 0; run < num_runs; ++run) runs.push_back(NewInput(merge, QUERN_PORT_ROWS, run));
+  const OutputHandle output = NewOutput(merge, QUERN_PORT_ROWS, 5);
   std::vector<std::unique_ptr<Batch>> batches;
   Checker checker(spec);
   uint64_t rows_in = 0;
   while (!in->AtEnd()) {
     quern_error error;
     const uint32_t call = in->Below(8);
-    const uint32_t run = in->Below(num_runs + 1);  // one too many
+    const uint32_t run = in->Below(num_runs + 1);
+    if (call < 4 && run == num_runs) RequireNoInput(merge, run);
     if (call == 0) {
-      Succeeded(quern_merge_end(merge, run, &error), error);
+      if (run < num_runs) Succeeded(quern_input_finish(runs[run].get(), &error), error);
     } else if (call < 4) {
       batches.push_back(ReadBatch(spec, in));
-      if (Succeeded(quern_merge_input(merge, run, &batches.back()->batch, &error), error))
-        rows_in += batches.back()->batch.num_rows;
+      const quern_batch& batch = batches.back()->batch;
+      if (run < num_runs && Succeeded(quern_input_append(runs[run].get(), &batch, &error), error))
+        rows_in += batch.num_rows;
     } else {
-      quern_result result = {};
-      quern_merge_state state = QUERN_MERGE_DONE;
-      uint32_t needed = 0;
-      if (!Succeeded(quern_merge_next(merge, &result, &state, &needed, &error), error)) return;
-      checker.Take(result);
+      const quern_result* const result = Next(output);
+      if (result == nullptr) return;
+      checker.Take(*result);
       Require(checker.num_rows() <= rows_in, "no more rows come out than went in");
-      Require(state != QUERN_MERGE_NEEDS_INPUT || needed < num_runs, "a run that needs input exists");
+      Require(result->state != QUERN_RESULT_NEEDS_INPUT || result->run < num_runs, "a run that needs input exists");
     }
   }
 }
@@ -158,8 +172,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint32_t num_runs = 1 + in.Below(4);
   const fuzz::KernelHandle kernel = fuzz::CompileGeneric(spec.text);
   fuzz::Require(kernel != nullptr, "a spec of this list is right", spec.text);
-  const auto merge =
-      fuzz::Create<fuzz::MergeHandle>(quern_merge_create, kernel.get(), uint64_t{0}, num_runs, uint64_t{5});
-  fuzz::Drive(spec, merge.get(), num_runs, &in);
+  fuzz::Drive(spec, fuzz::NewJob(kernel, num_runs), num_runs, &in);
   return 0;
 }
