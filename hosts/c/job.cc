@@ -145,7 +145,7 @@ PortColumns* Job::FindPort(quern_port port) {
 }
 
 absl::Status Job::NoSuchPort(quern_port port, const char* accepted) const {
-  return InvalidArgument("port that a " + std::string(name) + " does not have here: " + PortText(port) +
+  return InvalidArgument("port that the " + std::string(name) + " does not have here: " + PortText(port) +
                          "; accepted: " + accepted);
 }
 
