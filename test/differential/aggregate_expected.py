@@ -16,7 +16,7 @@ from oracle import normalise
 from result_columns import Mismatch
 
 AFTER_A_FAILURE = "after a failed append"  # what other threads are told
-FAILED_PRECONDITION = 3
+FAILED_PRECONDITION, OUT_OF_RANGE = 3, 7
 
 
 def is_nullable(case, aggregate):
@@ -84,7 +84,8 @@ class Expected:
             raise Mismatch(f"no error; expected one of {sorted(self.must_fail)}")
         allowed = self.must_fail | self.may_fail
         is_echo = answer.concurrent and allowed and AFTER_A_FAILURE in answer.error.text
-        if answer.error.text not in allowed and not is_echo or answer.error.status != FAILED_PRECONDITION:
+        wanted = FAILED_PRECONDITION if is_echo else OUT_OF_RANGE
+        if answer.error.text not in allowed and not is_echo or answer.error.status != wanted:
             raise Mismatch(f"failed: {answer.error}; expected one of {sorted(allowed) or 'none'}")
 
     def _key_of(self, row):

@@ -37,8 +37,9 @@ from library_environment import environment_for  # noqa: F401
 os.environ.setdefault("QUERN_CACHE", "off")
 
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL",
-                "CANCELLED")
-OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL, CANCELLED = range(7)
+                "CANCELLED", "OUT_OF_RANGE", "ABORTED")
+OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = range(6)
+CANCELLED, OUT_OF_RANGE, ABORTED = range(6, 9)
 ENGINES = {"auto": 0, "jit": 1, "generic": 2}
 ROWS, BUILD, PROBE, UNMATCHED, STATES, THRESHOLD = range(6)  # ports
 MORE, NEEDS_INPUT, DONE = range(3)                           # states of a result

@@ -303,7 +303,7 @@ TEST(Aggregates, RefuseSumsThatDoNotFit) {
     if (status.ok()) status = rows.Finish();
     if (status.ok()) status = aggregate.Finalise();
     if (status.ok()) status = Take(aggregate.Groups()).Next().status();
-    EXPECT_EQ(status.code(), QUERN_FAILED_PRECONDITION);
+    EXPECT_EQ(status.code(), QUERN_OUT_OF_RANGE);
     EXPECT_EQ(status.text(), "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
   }
 }

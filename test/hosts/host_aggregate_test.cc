@@ -145,7 +145,7 @@ TEST(HostAggregates, ThatFailEndTheAggregation) {
     const quern::Status status = rows.Append(pairs.table.batch());
     EXPECT_EQ(status.text(), std::string("host aggregate failed: failing: update answered ") + (throws ? "-1" : "7") +
                                  "; accepted: 0");
-    EXPECT_EQ(status.code(), QUERN_FAILED_PRECONDITION);
+    EXPECT_EQ(status.code(), QUERN_ABORTED);
     EXPECT_EQ(rows.Finish().text(),
               "finish after a failed append: rows are missing from the groups; accepted: a new aggregation");
   }

@@ -265,7 +265,7 @@ TEST(JoinKinds, ASingleJoinKeepsEachProbeRowOnce) {
     quern::Output probe = Take(join.Probe());
     Done(probe.Push(tables.probe().batch()));
     const quern::Status second = probe.Next().status();
-    EXPECT_EQ(second.code(), QUERN_FAILED_PRECONDITION);
+    EXPECT_EQ(second.code(), QUERN_OUT_OF_RANGE);
     EXPECT_NE(second.text().find("single"), std::string::npos) << second.text();
     EXPECT_EQ(probe.Next().status().text(), "result after a failure: rows are lost; accepted: a new batch");
     Table one_match = tables.probe();

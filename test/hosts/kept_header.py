@@ -14,8 +14,6 @@ import subprocess
 import sys
 import tempfile
 
-# The functions that exist once per operator, and their types, which jobs replace.
-PER_OPERATOR = re.compile(r"\bquern_(join|appender|prober|aggregate(?!_function\b)|group|sort|merge|filter)")
 GROWS_WITHOUT_SIZE = {"quern_result"}
 CC = ("cc", "-std=c11", "-Wall", "-Wextra", "-Werror")
 
@@ -36,7 +34,7 @@ def declarations(header: str) -> list[str]:
 
 def kept_text(header: str) -> str:
     macros = re.findall(r"^#define QUERN_(?:ABI_VERSION|API).*$", header, flags=re.MULTILINE)
-    kept = [text for text in declarations(header) if not PER_OPERATOR.search(text)]
+    kept = declarations(header)
     includes = [f"#include <{name}.h>" for name in ("stdbool", "stddef", "stdint")]
     lines = [
         "/* SPDX-License-Identifier: Apache-2.0",

@@ -33,10 +33,10 @@ def check(what, found, expected):
 with tempfile.TemporaryDirectory(prefix="quern-privileged-", dir="/tmp") as name:
     here = pathlib.Path(name)
     here.chmod(0o755)
-    shutil.copy(build / "lib/libquern.so.1", here / "libquern.so.1")
+    shutil.copy(build / "lib/libquern.so.2", here / "libquern.so.2")
     collector, plain, privileged = here / "collector.so", here / "plain", here / "privileged"
     subprocess.run([cc, "-shared", "-fPIC", inputs / "collector.c", "-o", collector], check=True)
-    subprocess.run([cc, "-I", source / "hosts/c", inputs / "privileged_host.c", here / "libquern.so.1",
+    subprocess.run([cc, "-I", source / "hosts/c", inputs / "privileged_host.c", here / "libquern.so.2",
                     f"-Wl,-rpath,{here}", "-o", plain], check=True)
     shutil.copy(plain, privileged)
     for path in here.iterdir():

@@ -270,7 +270,7 @@ class Kernels(unittest.TestCase):
 
     def test_versions(self):
         self.assertRegex(quern.version, r"^\d+\.\d+\.\d+$")
-        self.assertEqual(quern.abi_version // 1000, 1)
+        self.assertEqual(quern.abi_version // 1000, 2)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#define QUERN_ABI_VERSION_MAJOR 1
-#define QUERN_ABI_VERSION_MINOR 6
+#define QUERN_ABI_VERSION_MAJOR 2
+#define QUERN_ABI_VERSION_MINOR 0
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 #define QUERN_API __attribute__((visibility("default")))
 struct ArrowSchema;
@@ -19,7 +19,9 @@ typedef enum quern_status {
   QUERN_FAILED_PRECONDITION = 3,
   QUERN_UNIMPLEMENTED = 4,
   QUERN_INTERNAL = 5,
-  QUERN_CANCELLED = 6
+  QUERN_CANCELLED = 6,
+  QUERN_OUT_OF_RANGE = 7,
+  QUERN_ABORTED = 8
 } quern_status;
 typedef struct quern_error {
   quern_status status;
@@ -272,6 +274,7 @@ typedef struct quern_tune_options {
 QUERN_API quern_status quern_tune(const quern_tune_options* options, quern_profile** profile, quern_error* error);
 QUERN_API void quern_profile_destroy(quern_profile* profile);
 QUERN_API const char* quern_profile_text(const quern_profile* profile);
+QUERN_API void quern_set_kept_memory(uint64_t bytes);
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);
 typedef struct quern_cache_stats {
