@@ -17,6 +17,7 @@
 #include <span>
 #include <utility>
 
+#include "hosts/c/boundary.h"
 #include "hosts/c/host_batch.h"
 #include "runtime/base/status.h"
 
@@ -67,10 +68,7 @@ absl::StatusOr<std::vector<int>> ChildNumbers(const int32_t* numbers, size_t cou
 absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view) {
   if (rows == nullptr) return absl::OkStatus();
   constexpr size_t kSize = sizeof(quern_arrow_rows);
-  if (rows->struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(rows->struct_size) +
-                           "; accepted: " + std::to_string(kSize) + " or more");
-  }
+  QUERN_RETURN_IF_ERROR(CheckStructSize(rows->struct_size, kSize, kSize, rows + 1));
   QUERN_RETURN_IF_ERROR(CheckNumRows(rows->num_rows));
   if (rows->selection == nullptr && rows->num_rows > view->num_rows) {
     return InvalidArgument("more rows than the array has: " + std::to_string(rows->num_rows) + "; accepted: 0 to " +

@@ -129,7 +129,7 @@ PortColumns* Job::FindPort(quern_port port) {
 }
 
 absl::Status Job::NoSuchPort(quern_port port, const char* accepted) const {
-  return InvalidArgument("port that a " + std::string(name) + " does not have here: " + PortText(port) +
+  return InvalidArgument("port that the " + std::string(name) + " does not have here: " + PortText(port) +
                          "; accepted: " + accepted);
 }
 
@@ -145,6 +145,7 @@ absl::StatusOr<std::vector<ResultField>> Job::ResultFields(quern_port port) cons
   return NoSuchPort(port, "none, as it has no outputs");
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the outputs that take batches keep them
 absl::Status JobOutput::Push(BatchView /*batch*/, const BatchTypes& /*rows_of*/) {
   return InvalidArgument("batch for an output that takes none; accepted: an output of QUERN_PORT_PROBE");
 }

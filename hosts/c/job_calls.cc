@@ -80,6 +80,7 @@ absl::Status Work(quern_job* job, quern_work_state* state) {
   if (state == nullptr) return MissingArgument("state");
   *state = QUERN_WORK_DONE;
   if (job == nullptr) return MissingArgument("job");
+  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   QUERN_ASSIGN_OR_RETURN(const WorkState found, job->job->Work());
   *state = found == WorkState::kMore ? QUERN_WORK_MORE : found == WorkState::kBusy ? QUERN_WORK_BUSY : QUERN_WORK_DONE;
   return absl::OkStatus();
@@ -87,6 +88,7 @@ absl::Status Work(quern_job* job, quern_work_state* state) {
 
 absl::Status FinaliseJob(quern_job* job) {
   if (job == nullptr) return MissingArgument("job");
+  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   return job->job->Finalise();
 }
 
@@ -171,6 +173,7 @@ absl::Status AppendArrow(quern_input* input, ArrowArray* batch, const quern_arro
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (input == nullptr) return MissingArgument("input");
+  QUERN_RETURN_IF_ERROR(input->job->stop->Check());
   QUERN_RETURN_IF_ERROR(input->input->CheckOpen("append"));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(*input->port, batch, rows));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
@@ -191,6 +194,7 @@ absl::Status PushArrow(quern_output* output, ArrowArray* batch, const quern_arro
   if (batch == nullptr) return MissingArgument("batch");
   const MovedInArray moved(batch);
   if (output == nullptr) return MissingArgument("output");
+  QUERN_RETURN_IF_ERROR(output->job->stop->Check());
   if (output->port == nullptr) return output->output->Push({}, {});
   QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(*output->port, batch, rows));
   return output->output->Push(std::move(view), output->port->types);
@@ -203,6 +207,7 @@ absl::Status CreateInput(quern_job* job, const quern_port& given_port, const que
   if (input == nullptr) return MissingArgument("input");
   *input = nullptr;
   if (job == nullptr) return MissingArgument("job");
+  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
   QUERN_ASSIGN_OR_RETURN(const quern_input_options options, ReadOptions(given, kInputOptionsSize));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_input> made,
@@ -213,6 +218,7 @@ absl::Status CreateInput(quern_job* job, const quern_port& given_port, const que
 
 absl::Status Append(quern_input* input, const quern_batch* batch) {
   if (input == nullptr) return MissingArgument("input");
+  QUERN_RETURN_IF_ERROR(input->job->stop->Check());
   QUERN_RETURN_IF_ERROR(input->input->CheckOpen("append"));
   QUERN_RETURN_IF_ERROR(CheckBatch(batch));
   return AppendHostBatch(input, *batch);
@@ -220,6 +226,7 @@ absl::Status Append(quern_input* input, const quern_batch* batch) {
 
 absl::Status Finish(quern_input* input) {
   if (input == nullptr) return MissingArgument("input");
+  QUERN_RETURN_IF_ERROR(input->job->stop->Check());
   return input->input->Finish();
 }
 
@@ -242,6 +249,7 @@ absl::Status CreateOutput(quern_job* job, const quern_port& given_port, const qu
   if (output == nullptr) return MissingArgument("output");
   *output = nullptr;
   if (job == nullptr) return MissingArgument("job");
+  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
   QUERN_ASSIGN_OR_RETURN(const OutputOptions options, OptionsOf(given));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_output> made, NewOutput(job->job, port, options));
@@ -251,6 +259,7 @@ absl::Status CreateOutput(quern_job* job, const quern_port& given_port, const qu
 
 absl::Status Push(quern_output* output, const quern_batch* batch) {
   if (output == nullptr) return MissingArgument("output");
+  QUERN_RETURN_IF_ERROR(output->job->stop->Check());
   QUERN_RETURN_IF_ERROR(CheckBatch(batch));
   return PushHostBatch(output, *batch);
 }
@@ -291,7 +300,7 @@ absl::StatusOr<const RowFilter*> FilterOf(const quern_job* job, const FilterAnsw
   if (answer.rows != nullptr && answer.bitmap != nullptr)
     return InvalidArgument("both rows and bitmap; accepted: one of them, or neither to count");
   if (job->job->filter() != nullptr) return job->job->filter();
-  return InvalidArgument("wrong job for a filter: a " + std::string(job->job->name) +
+  return InvalidArgument("wrong job for a filter: " + std::string(job->job->name) +
                          "; accepted: a job of a kernel `filter ..`");
 }
 

@@ -12,8 +12,10 @@
 //     quern_output_next    5, needs run 0       ..
 //
 // A batch is read in place until its run needs the next one. Until then an Arrow array is kept, and so is what had to
-// be made to read a host's vectors.
+// be made to read a host's vectors. An input may finish at once after its last batch: its run ends when that is used
+// up.
 #include <string>
+#include <vector>
 
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/job.h"
@@ -52,7 +54,8 @@ constexpr uint32_t kMaxRuns = 65536;
 // *Threads*: all handles of a merge are used by one thread at a time.
 struct Merge {
   std::unique_ptr<RunMerger> merger;
-  bool failed = false;  // rows are lost
+  bool failed = false;         // rows are lost
+  std::vector<bool> finished;  // by run: its last batch has come
 
   absl::Status CheckNoFailure() const {
     if (!failed) return absl::OkStatus();
@@ -65,13 +68,25 @@ class RunInput final : public JobInput {
   RunInput(std::shared_ptr<Merge> merge, uint32_t run) : merge_(std::move(merge)), run_(run) {}
 
   absl::Status CheckOpen(const char* /*call*/) const override { return merge_->CheckNoFailure(); }
-  absl::Status Append(const BatchView& batch) override { return merge_->merger->Input(run_, batch); }
+  absl::Status Append(const BatchView& batch) override {
+    QUERN_RETURN_IF_ERROR(CheckNotFinished());
+    return merge_->merger->Input(run_, batch);
+  }
   absl::Status Finish() override {
     QUERN_RETURN_IF_ERROR(merge_->CheckNoFailure());
-    return merge_->merger->End(run_);
+    QUERN_RETURN_IF_ERROR(CheckNotFinished());
+    merge_->finished[run_] = true;
+    merge_->merger->End(run_).IgnoreError();  // refused while the run has rows left: the output ends it
+    return absl::OkStatus();
   }
 
  private:
+  absl::Status CheckNotFinished() const {
+    if (!merge_->finished[run_]) return absl::OkStatus();
+    return absl::FailedPreconditionError("input after the run's end: run " + std::to_string(run_) +
+                                         "; accepted: runs that need input");
+  }
+
   std::shared_ptr<Merge> merge_;
   const uint32_t run_;
 };
@@ -84,15 +99,19 @@ class MergedOutput final : public JobOutput {
 
   absl::StatusOr<quern_result_state> Fill(quern_result* filled) override {
     QUERN_RETURN_IF_ERROR(merge_->CheckNoFailure());
-    merge_->failed = true;
-    QUERN_ASSIGN_OR_RETURN(const MergeState found, merge_->merger->Next(rows.get()));
-    merge_->failed = false;
-    switch (found) {
-      case MergeState::kRows: return QUERN_RESULT_MORE;
-      case MergeState::kNeedsInput: filled->run = merge_->merger->needed_run(); return QUERN_RESULT_NEEDS_INPUT;
-      case MergeState::kDone: break;
+    RunMerger& merger = *merge_->merger;
+    while (true) {
+      merge_->failed = true;
+      QUERN_ASSIGN_OR_RETURN(const MergeState found, merger.Next(rows.get()));
+      merge_->failed = false;
+      if (found == MergeState::kRows) return QUERN_RESULT_MORE;
+      if (found == MergeState::kDone) return QUERN_RESULT_DONE;
+      filled->run = merger.needed_run();
+      if (!merge_->finished[filled->run]) return QUERN_RESULT_NEEDS_INPUT;
+      QUERN_RETURN_IF_ERROR(merger.End(filled->run));
+      filled->run = 0;
+      if (rows->num_rows() != 0) return QUERN_RESULT_MORE;
     }
-    return QUERN_RESULT_DONE;
   }
 
  private:
@@ -104,6 +123,7 @@ class MergeJob final : public Job {
   MergeJob(const CompiledKernel& compiled, const quern_job_options& options)
       : Job(compiled, options, "merge"), num_runs_(options.num_runs), merge_(std::make_shared<Merge>()) {
     merge_->merger = MakeRunMerger(kernel, budget, num_runs_);
+    merge_->finished.resize(num_runs_);
     ports.push_back(RowColumns(spec()));
   }
 

@@ -426,7 +426,8 @@ QUERN_API quern_status quern_input_append(quern_input* input, const quern_batch*
 QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct ArrowArray* batch,
                                                 const quern_arrow_rows* rows, quern_error* error);
 
-/* Hands the rows over to the job, or ends the run of a merge. Call it once, after the last batch. */
+/* Hands the rows over to the job. In a merge, the run ends when its last batch is used up. Call it once, after the last
+ * batch. */
 QUERN_API quern_status quern_input_finish(quern_input* input, quern_error* error);
 
 /* The groups of an aggregation that this input has seen so far, for quern_advise_threads; 0 for other jobs and NULL. */
