@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aggregations of a host's own vectors: groups, keys of several types, states between two aggregations, shares, hints
-// and handles.
+// Aggregations of a host's own vectors: groups, keys of several types, states between two aggregations, shares and
+// hints; and what aggregations alone refuse. (What they share with other jobs: contract_test.cc.)
 #include <gtest/gtest.h>
 
-#include <cstring>
-
-#include "test/hosts/aggregate_tables.h"
+#include "test/hosts/jobs.h"
 
 namespace quern_test {
 namespace {
 
 constexpr const char* kSpec = "aggregate keys=i64 aggs=count_star,sum(i64),max(f64)";
+
+// The same groups by every engine, in results of every size.
+void ExpectGroups(const std::string& spec, const std::vector<Table>& tables, std::string_view kinds, Lines expected) {
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    for (const uint64_t batch_rows : {0, 1, 2}) {
+      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " +
+                   std::to_string(batch_rows));
+      quern::Aggregate aggregate = Aggregated(spec, tables, engine);
+      EXPECT_EQ(RowsOf(aggregate.Groups(BatchRows(batch_rows)), kinds), Ordered(expected));
+    }
+  }
+}
 
 // Six items of three orders.
 struct Items {
@@ -88,79 +98,58 @@ TEST(Aggregates, GoByRowIds) {
                {"101|a+c+f|4", "102|b+e+e|2", "103|d+d|3"});
 }
 
-TEST(Aggregates, KeepNothingOfABatch) {
-  std::vector<int64_t> value = {1, 2, 4};
-  StringVector<int32_t> key({"a key of more than twelve bytes", "b", "a key of more than twelve bytes"});
-  quern::Aggregate aggregate = NewAggregate("aggregate keys=utf8 aggs=sum(i64),min(utf8)");
-  ASSERT_EQ(aggregate.Append(Table{{key.column()}, {ColumnOf(value), key.column()}, 3}.batch()).text(), "");
-  std::fill(key.bytes.begin(), key.bytes.end(), 'x');
-  std::fill(value.begin(), value.end(), 77);
-  ASSERT_EQ(aggregate.Finalise().text(), "");
-  EXPECT_EQ(GroupsOf(aggregate, "sls"),
-            (Lines{"a key of more than twelve bytes|5|a key of more than twelve bytes", "b|2|b"}));
-}
-
-TEST(Aggregates, GiveNoGroupsAfterTheLast) {
-  const Items items;
-  const quern::Aggregate aggregate = Aggregated(kSpec, {items.table});
-  auto groups = quern::Groups::Create(aggregate);
-  EXPECT_EQ(ScanUnmatched(&*groups, "llld"), items.groups);
-  auto rows = groups->Next();
-  ASSERT_TRUE(rows.ok()) << rows.status().text();
-  EXPECT_EQ(rows->result.num_rows, 0u);
-  EXPECT_EQ(rows->result.num_columns, 4u);
-  EXPECT_FALSE(rows->more);
-}
-
 TEST(Aggregates, TellWhatTheyHave) {
   const Items items;
-  quern::Aggregate aggregate = NewAggregate(kSpec);
-  EXPECT_EQ(aggregate.Stats().num_groups, 0u);
-  ASSERT_EQ(aggregate.Append(items.table.batch()).text(), "");
-  EXPECT_EQ(aggregate.Layout(), "");
-  EXPECT_EQ(aggregate.Stats().num_groups, 3u) << "so far";
-  ASSERT_EQ(aggregate.Finalise().text(), "");
-  EXPECT_NE(aggregate.Layout(), "");
-  const quern_aggregate_stats stats = aggregate.Stats();
+  quern::Aggregate aggregate = New<quern::Aggregate>(kSpec);
+  EXPECT_EQ(aggregate.Stats().num_rows, 0u);
+  quern::Input rows = Take(aggregate.Rows());
+  EXPECT_EQ(rows.NumGroups(), 0u);
+  Done(rows.Append(items.table.batch()));
+  EXPECT_EQ(rows.NumGroups(), 3u) << "so far";
+  EXPECT_STREQ(aggregate.Stats().layout, "");
+  Done(rows.Finish());
+  EXPECT_EQ(rows.NumGroups(), 0u);
+  Done(aggregate.Finalise());
+  const quern_job_stats stats = aggregate.Stats();
+  EXPECT_STRNE(stats.layout, "");
   EXPECT_EQ(stats.input_rows, 6u);
-  EXPECT_EQ(stats.num_groups, 3u);
+  EXPECT_EQ(stats.num_rows, 3u);
   EXPECT_GT(stats.table_bytes, 0u);
   EXPECT_GE(stats.peak_bytes, stats.table_bytes);
-  EXPECT_EQ(quern_aggregate_layout(nullptr), nullptr);
-}
-
-TEST(AggregateKernels, SayWhatTheyAre) {
-  auto kernel = quern::Kernel::Compile("aggregate  aggs=count_star keys=i64", quern::Engine::kGeneric);
-  ASSERT_TRUE(kernel.ok()) << kernel.status().text();
-  EXPECT_EQ(kernel->Text("spec"), "aggregate keys=i64 aggs=count_star");
-  EXPECT_EQ(kernel->Text("engine"), "generic");
-  EXPECT_EQ(kernel->Text("plan").substr(0, 39), "plan aggregate keys=i64 aggs=count_star");
-  EXPECT_NE(kernel->Text("layout").find("count_star"), std::string_view::npos);
 }
 
 // ---- states ----
+
+// A third aggregation of the states of these.
+Lines OfStates(const std::string& spec, std::vector<quern::Aggregate> parts, size_t num_keys, std::string_view kinds,
+               const std::vector<Table>& rows = {}, Engine engine = Engine::kJit) {
+  quern::Aggregate all = New<quern::Aggregate>(spec, engine);
+  quern::Input states = Take(all.States());
+  uint64_t batch_rows = 0;
+  for (quern::Aggregate& part : parts) MoveStates(part.GroupStates(BatchRows(batch_rows++)), num_keys, &states);
+  Done(states.Finish());
+  Feed(all.Rows(), rows);
+  Done(all.Finalise());
+  return RowsOf(all.Groups(), kinds);
+}
+
+std::vector<quern::Aggregate> Parts(const std::string& spec, const std::vector<Table>& tables,
+                                    Engine engine = Engine::kJit) {
+  std::vector<quern::Aggregate> parts;
+  for (const Table& table : tables) parts.push_back(Aggregated(spec, {table}, engine));
+  return parts;
+}
 
 TEST(States, OfTwoAggregationsMakeAThird) {
   const Items items;
   Table first = items.table, second = items.table;
   first.selection = {0, 1, 2};
   second.selection = {3, 4, 5};
-  for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
-    quern::Aggregate both = NewAggregate(kSpec, engine);
-    MoveStates(Aggregated(kSpec, {first}, engine), 1, &both);
-    MoveStates(Aggregated(kSpec, {second}, engine), 1, &both, {.batch_rows = 1});
-    ASSERT_EQ(both.Finalise().text(), "");
-    EXPECT_EQ(GroupsOf(both, "llld"), items.groups);
-  }
-}
-
-TEST(States, MixWithRows) {
-  const Items items;
-  quern::Aggregate both = NewAggregate(kSpec);
-  ASSERT_EQ(both.Append(items.table.batch()).text(), "");
-  MoveStates(Aggregated(kSpec, {items.table}), 1, &both);
-  ASSERT_EQ(both.Finalise().text(), "");
-  EXPECT_EQ(GroupsOf(both, "llld"), (Lines{"101|6|20|30", "102|4|18|20", "103|2|6|40"}));
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric})
+    EXPECT_EQ(OfStates(kSpec, Parts(kSpec, {first, second}, engine), 1, "llld", {}, engine), items.groups);
+  EXPECT_EQ(OfStates(kSpec, Parts(kSpec, {items.table}), 1, "llld", {items.table}),
+            (Lines{"101|6|20|30", "102|4|18|20", "103|2|6|40"}))
+      << "with rows";
 }
 
 TEST(States, OfEveryWayToKeepThem) {
@@ -172,12 +161,10 @@ TEST(States, OfEveryWayToKeepThem) {
                        6};
   const std::string spec =
       "aggregate aggs=count_distinct(i64),avg(f64),max(utf8),string_agg(utf8,x'2c'),median(i64),first(i64)";
-  const Lines once = GroupsOf(Aggregated(spec, {table}), "ldssdl");
+  quern::Aggregate aggregate = Aggregated(spec, {table});
+  const Lines once = RowsOf(aggregate.Groups(), "ldssdl");
   EXPECT_EQ(once, (Lines{"3|19|short|short,a text of more than twelve bytes,c,d,e,f|3|5"}));
-  quern::Aggregate again = NewAggregate(spec);
-  MoveStates(Aggregated(spec, {table}), 0, &again);
-  ASSERT_EQ(again.Finalise().text(), "");
-  EXPECT_EQ(GroupsOf(again, "ldssdl"), once);
+  EXPECT_EQ(OfStates(spec, Parts(spec, {table}), 0, "ldssdl"), once);
 }
 
 TEST(States, OfDictionaryKeysHaveThemDecoded) {
@@ -187,16 +174,34 @@ TEST(States, OfDictionaryKeysHaveThemDecoded) {
   const std::vector<uint8_t> valid = Bitmap({true, true, true, false});
   const Table table = {{WithValidity(DictionaryColumn(ColumnOf(index), values), valid)}, {}, 4};
   const std::string spec = "aggregate keys=dictionary(i32,utf8):nullable aggs=count_star";
-  quern::Aggregate both = NewAggregate(spec);
-  ASSERT_EQ(both.Append(table.batch()).text(), "");
-  MoveStates(Aggregated(spec, {table}), 1, &both);
-  ASSERT_EQ(both.Finalise().text(), "");
-  EXPECT_EQ(GroupsOf(both, "sl"), (Lines{"ASIA|4", "a region of more than twelve bytes|2", "null|2"}));
+  EXPECT_EQ(OfStates(spec, Parts(spec, {table}), 1, "sl", {table}),
+            (Lines{"ASIA|4", "a region of more than twelve bytes|2", "null|2"}));
+}
+
+// Views come out behind one data buffer, and go in again.
+TEST(States, OfKeysThatAreViews) {
+  const ViewVector views({"short", "a view of more than twelve bytes", "another view of more than twelve bytes"});
+  const Table table = {{views.column()}, {}, 3};
+  const std::string spec = "aggregate keys=utf8_view aggs=count_star";
+  EXPECT_EQ(OfStates(spec, Parts(spec, {table, table}), 1, "vl"),
+            (Lines{"a view of more than twelve bytes|2", "another view of more than twelve bytes|2", "short|2"}));
+}
+
+TEST(States, ThatAreDamaged) {
+  const Items items;
+  quern::Aggregate aggregate = New<quern::Aggregate>("aggregate keys=i64 aggs=sum(i64)");
+  quern::Input input = Take(aggregate.States());
+  const StringVector<int32_t> states({"abc", "abc", "abc"});
+  const Table damaged = {{ColumnOf(items.order)}, {states.column()}, 3};
+  EXPECT_EQ(input.Append(damaged.batch()).text(),
+            "saved state of sum(i64) is damaged: 3 bytes; accepted: bytes that this version wrote");
+  EXPECT_EQ(input.Append(damaged.batch()).text(),
+            "append after a failed append: rows are missing from the groups; accepted: a new aggregation");
 }
 
 // ---- shares ----
 
-// 1000 keys, of which each comes often enough.
+// 1000 keys, of which each comes three times.
 struct ManyKeys {
   explicit ManyKeys(int64_t step) {
     for (int64_t i = 0; i < 3000; ++i) key.push_back(i * step % 1000);
@@ -204,50 +209,67 @@ struct ManyKeys {
   Table table() const { return {{ColumnOf(key)}, {}, key.size()}; }
   std::vector<int64_t> key;
 };
+constexpr const char* kCount = "aggregate keys=i64 aggs=count_star";
+
+quern_output_options Share(uint32_t partition, uint32_t num_partitions, uint64_t batch_rows = 0) {
+  quern_output_options options = BatchRows(batch_rows);
+  options.partition = partition;
+  options.num_partitions = num_partitions;
+  return options;
+}
 
 TEST(Shares, CoverEachGroupOnce) {
   const ManyKeys keys(1);
-  const quern::Aggregate whole = Aggregated("aggregate keys=i64 aggs=count_star", {keys.table()});
-  const quern::Aggregate aggregate = Aggregated("aggregate keys=i64 aggs=count_star", {keys.table()});
+  quern::Aggregate whole = Aggregated(kCount, {keys.table()}), divided = Aggregated(kCount, {keys.table()});
   Lines all;
   for (uint32_t partition = 0; partition < 7; ++partition) {
-    const Lines some = GroupsOf(aggregate, "ll", {.partition = partition, .num_partitions = 7, .batch_rows = 10});
+    const Lines some = RowsOf(divided.Groups(Share(partition, 7, 10)), "ll");
     EXPECT_GT(some.size(), 70u) << "a seventh of 1000 is 143";
     EXPECT_LT(some.size(), 280u);
     all.insert(all.end(), some.begin(), some.end());
   }
-  std::sort(all.begin(), all.end());
-  EXPECT_EQ(all, GroupsOf(whole, "ll"));
+  EXPECT_EQ(Ordered(all), RowsOf(whole.Groups(), "ll"));
 }
 
 TEST(Shares, OfAKeyAreTheSameInEveryAggregation) {
   const ManyKeys keys(1), others(7);
-  const quern::Aggregate first = Aggregated("aggregate keys=i64 aggs=count_star", {keys.table()});
-  const quern::Aggregate second =
-      Aggregated("aggregate keys=i64 aggs=count_star", {others.table(), others.table()}, quern::Engine::kGeneric);
+  quern::Aggregate first = Aggregated(kCount, {keys.table()});
+  quern::Aggregate second = Aggregated(kCount, {others.table(), others.table()}, Engine::kGeneric);
   for (uint32_t partition = 0; partition < 4; ++partition) {
-    quern::Aggregate share = NewAggregate("aggregate keys=i64 aggs=count_star");
-    MoveStates(first, 1, &share, {.partition = partition, .num_partitions = 4});
-    MoveStates(second, 1, &share, {.partition = partition, .num_partitions = 4});
-    ASSERT_EQ(share.Finalise().text(), "");
-    for (const std::string& line : GroupsOf(share, "ll"))
-      EXPECT_EQ(line.substr(line.find('|')), "|9") << "3 and 2 times 3";
+    quern::Aggregate share = New<quern::Aggregate>(kCount);
+    quern::Input states = Take(share.States());
+    for (quern::Aggregate* from : {&first, &second}) MoveStates(from->GroupStates(Share(partition, 4)), 1, &states);
+    Done(states.Finish());
+    Done(share.Finalise());
+    const Lines groups = RowsOf(share.Groups(), "ll");
+    EXPECT_GT(groups.size(), 100u);
+    for (const std::string& line : groups) EXPECT_EQ(line.substr(line.find('|')), "|9") << "3 and 2 times 3";
   }
+}
+
+TEST(Shares, ThatThereAreNot) {
+  quern::Aggregate aggregate = Aggregated(kCount, {});
+  EXPECT_EQ(aggregate.Groups(Share(4, 4)).status().text(), "partition out of range: 4; accepted: 0 to 3");
+  EXPECT_EQ(aggregate.Groups(Share(1, 0)).status().text(), "partition out of range: 1; accepted: 0 to 0");
 }
 
 // ---- hints ----
 
 TEST(Hints, ChangeNoResult) {
   const ManyKeys keys(1);
-  const Lines expected = GroupsOf(Aggregated("aggregate keys=i64 aggs=count_star", {keys.table()}), "ll");
+  quern::Aggregate without = Aggregated(kCount, {keys.table()});
+  const Lines expected = RowsOf(without.Groups(), "ll");
   ASSERT_EQ(expected.size(), 1000u);
   const auto with = [&](uint64_t groups, int64_t min, int64_t max) {
-    quern::Aggregate aggregate = NewAggregate("aggregate keys=i64 aggs=count_star");
-    EXPECT_EQ(aggregate.HintGroups(groups).text(), "");
-    EXPECT_EQ(aggregate.HintRange(0, min, max).text(), "");
-    EXPECT_EQ(aggregate.Append(keys.table().batch()).text(), "");
-    EXPECT_EQ(aggregate.Finalise().text(), "");
-    return GroupsOf(aggregate, "ll");
+    const quern_key_range range = {0, min, max};
+    quern_job_options options = {};
+    options.expected_groups = groups;
+    options.key_ranges = &range;
+    options.num_key_ranges = 1;
+    quern::Aggregate aggregate = New<quern::Aggregate>(kCount, Engine::kJit, options);
+    Feed(aggregate.Rows(), {keys.table()});
+    Done(aggregate.Finalise());
+    return RowsOf(aggregate.Groups(), "ll");
   };
   EXPECT_EQ(with(1000, 0, 999), expected);
   EXPECT_EQ(with(1, 0, 10), expected) << "wrong ones";
@@ -255,57 +277,35 @@ TEST(Hints, ChangeNoResult) {
   EXPECT_EQ(with(0, 999, 0), expected) << "and none at all";
 }
 
-// ---- handles ----
+TEST(Hints, OfKeysThatThereAreNot) {
+  const quern_key_range range = {1, 0, 9};
+  quern_job_options options = {};
+  options.num_key_ranges = 1;
+  EXPECT_EQ(quern::Aggregate::Create(KernelOf(kCount), options).status().text(),
+            "null argument: key_ranges; accepted: a pointer");
+  options.key_ranges = &range;
+  EXPECT_EQ(quern::Aggregate::Create(KernelOf(kCount), options).status().text(),
+            "key number out of range: 1; accepted: 0 to 0");
+  EXPECT_EQ(quern::Aggregate::Create(KernelOf("aggregate aggs=count_star"), options).status().text(),
+            "key number out of range: 1; accepted: none, since the spec has no keys");
+}
 
-TEST(AggregateHandles, MayGoInAnyOrder) {
-  const Items items;
-  const quern_batch batch = items.table.batch();
-  quern_kernel* kernel = nullptr;
-  quern_aggregate* aggregate = nullptr;
-  ASSERT_EQ(quern_compile(kSpec, QUERN_ENGINE_AUTO, "", &kernel, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_aggregate_create(kernel, 0, &aggregate, nullptr), QUERN_OK);
-  quern_kernel_destroy(kernel);
-  quern_cache_clear();  // now only the aggregation keeps the code
-  quern_aggregate_appender* appender = nullptr;
-  ASSERT_EQ(quern_aggregate_appender_create(aggregate, &appender, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_aggregate_appender_append(appender, &batch, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_aggregate_appender_finish(appender, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_aggregate_finalise(aggregate, nullptr), QUERN_OK);
-  quern_groups *first = nullptr, *second = nullptr;
-  ASSERT_EQ(quern_groups_create(aggregate, QUERN_GROUP_RESULTS, 2, &first, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_groups_create(aggregate, QUERN_GROUP_RESULTS, 2, &second, nullptr), QUERN_OK);
-  quern_aggregate_destroy(aggregate);
-  quern_groups_destroy(first);
-  quern_aggregate_appender_destroy(appender);
-  Lines lines;
-  for (bool more = true; more;) {
-    quern_result result;
-    ASSERT_EQ(quern_groups_next(second, &result, &more, nullptr), QUERN_OK);
-    AddLines(result, "llld", &lines);
+// ---- data without a result ----
+
+// Where it shows, while adding or reading, is the runtime's choice.
+TEST(Aggregates, RefuseSumsThatDoNotFit) {
+  const std::vector<int64_t> key = {7, 7}, large = {INT64_MAX, 1};
+  const Table table = {{ColumnOf(key)}, {ColumnOf(large)}, 2};
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    quern::Aggregate aggregate = New<quern::Aggregate>("aggregate keys=i64 aggs=sum(i64)", engine);
+    quern::Input rows = Take(aggregate.Rows());
+    quern::Status status = rows.Append(table.batch());
+    if (status.ok()) status = rows.Finish();
+    if (status.ok()) status = aggregate.Finalise();
+    if (status.ok()) status = Take(aggregate.Groups()).Next().status();
+    EXPECT_EQ(status.code(), QUERN_FAILED_PRECONDITION);
+    EXPECT_EQ(status.text(), "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
   }
-  std::sort(lines.begin(), lines.end());
-  EXPECT_EQ(lines, items.groups);
-  quern_groups_destroy(second);
-}
-
-TEST(AggregateHandles, ThatAreNullAreNothing) {
-  quern_aggregate_destroy(nullptr);
-  quern_aggregate_appender_destroy(nullptr);
-  quern_groups_destroy(nullptr);
-  quern_aggregate_stats stats;
-  std::memset(&stats, 0xff, sizeof(stats));
-  quern_aggregate_get_stats(nullptr, &stats);
-  EXPECT_EQ(stats.input_rows, 0u);
-  quern_aggregate_get_stats(nullptr, nullptr);
-}
-
-TEST(CppWrapper, MovesTheHandlesOfAggregations) {
-  quern::Aggregate aggregate = NewAggregate(kSpec);
-  quern::Aggregate moved = std::move(aggregate);
-  EXPECT_EQ(moved.Layout(), "");
-  static_assert(!std::is_copy_constructible_v<quern::Aggregate> &&
-                !std::is_copy_constructible_v<quern::AggregateAppender> &&
-                !std::is_copy_constructible_v<quern::Groups>);
 }
 
 }  // namespace

@@ -14,14 +14,13 @@
 
 namespace quern_test {
 
-// The error of a call that takes an array over, which it must do on errors too.
-template <class Function, class Handle>
-std::string RefusalOf(quern_status code, Function function, Handle handle, TestArrayPtr batch) {
-  quern_error error = {};
-  EXPECT_EQ(function(handle, &batch->array, &error), code) << error.text;
+// What a call answers that refuses an array: it must take the array over all the same.
+template <class Call>
+auto RefusalOf(TestArrayPtr batch, Call&& call) {
+  auto status = call(&batch->array);
   EXPECT_EQ(batch->times_released, 1);
   EXPECT_EQ(batch->array.release, nullptr);
-  return error.text;
+  return status;
 }
 
 inline quern_column AsResultColumn(const ArrowArray& child, char kind) {
@@ -53,6 +52,22 @@ inline Lines TakeLines(ArrowArray* result, std::string_view kinds) {
   AddLines(rows, kinds, &lines);
   for (ArrowArray& child : children) child.release(&child);
   return lines;
+}
+
+// All rows of an output of the C++ wrapper, as arrays, in their order.
+template <class Output>
+Lines ArrowLines(Output* output, std::string_view kinds) {
+  Lines lines;
+  while (true) {
+    ArrowArray rows;
+    auto next = output->NextArrow(&rows);
+    EXPECT_EQ(next.status().text(), "");
+    if (!next.ok()) return lines;
+    EXPECT_EQ((*next)->num_rows, static_cast<uint64_t>(rows.length));
+    EXPECT_EQ((*next)->num_columns, 0u);
+    for (const std::string& line : TakeLines(&rows, kinds)) lines.push_back(line);
+    if ((*next)->state != QUERN_RESULT_MORE) return lines;
+  }
 }
 
 // "name:format" of each field, a '?' after those that may be null; the schema is released.

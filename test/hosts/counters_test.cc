@@ -5,20 +5,12 @@
 #include <cstring>
 #include <numeric>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "test/hosts/host_tables.h"
+#include "test/hosts/jobs.h"
 
 namespace quern_test {
 namespace {
-
-quern::Kernel Compiled(const std::string& spec, quern::Engine engine = quern::Engine::kJit,
-                       const std::string& params = "") {
-  auto kernel = quern::Kernel::Compile(spec, engine, params);
-  EXPECT_TRUE(kernel.ok()) << kernel.status().text();
-  return *std::move(kernel);
-}
 
 std::vector<int64_t> Numbers(size_t n) {
   std::vector<int64_t> numbers(n);
@@ -39,90 +31,74 @@ void ExpectAllBy(const char* tier, uint64_t rows, uint64_t batches, const quern_
 }
 
 TEST(Counters, OfAJoin) {
-  for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
-    const quern::Kernel kernel = Compiled("join.inner keys=i64", engine, "batch_size=100");
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    const quern::Kernel kernel = KernelOf("join.inner keys=i64", engine, "batch_size=100");
     const uint64_t before = kernel.Counters().rows;
-    auto join = quern::Join::Create(kernel);
-    ASSERT_TRUE(join.ok());
-    EXPECT_EQ(std::string(join->Counters().tier), "none");
-    EXPECT_EQ(std::string(join->Counters().prefetch_class), "");
+    quern::Join join = Take(quern::Join::Create(kernel));
+    EXPECT_STREQ(join.Counters().tier, "none");
+    EXPECT_STREQ(join.Counters().prefetch_class, "");
     const std::vector<int64_t> build = Numbers(250), probe = Numbers(420);
-    ASSERT_TRUE(join->Append(Table{{ColumnOf(build)}, {}, build.size()}.batch()).ok());
-    ASSERT_TRUE(join->Finalise().ok());
-    auto prober = quern::Prober::Create(*join);
-    ASSERT_TRUE(prober.ok());
-    ASSERT_TRUE(prober->Input(Table{{ColumnOf(probe)}, {}, probe.size()}.batch()).ok());
-    for (bool more = true; more;) {
-      const auto rows = prober->Next();
-      ASSERT_TRUE(rows.ok());
-      more = rows->more;
-    }
-    const quern_counters c = join->Counters();
-    ExpectAllBy(engine == quern::Engine::kJit ? "compiled" : "generic", 670, 3 + 5, c);
+    Feed(join.Build(), {{{ColumnOf(build)}, {}, build.size()}});
+    Done(join.Finalise());
+    quern::Output probed = Take(join.Probe());
+    EXPECT_EQ(Probed(&probed, {{ColumnOf(probe)}, {}, probe.size()}, "").size(), 250u);
+    const quern_counters c = join.Counters();
+    ExpectAllBy(engine == Engine::kJit ? "compiled" : "generic", 670, 3 + 5, c);
     EXPECT_EQ(c.tag_hits, 250u);  // keys 0 to 249 of 420, by a bitmap
     EXPECT_EQ(c.chain_steps + c.growths, 0u);
-    EXPECT_EQ(std::string(c.prefetch_class), "l2");
+    EXPECT_STREQ(c.prefetch_class, "l2");
     EXPECT_EQ(std::string(c.cache), std::string(kernel.Text("cache")));
     EXPECT_EQ(kernel.Counters().rows, before + 670u);
   }
 }
 
 TEST(Counters, OfAnAggregation) {
-  const quern::Kernel kernel =
-      Compiled("aggregate keys=i64 aggs=count_star", quern::Engine::kGeneric, "group_layout=open");
-  auto aggregate = quern::Aggregate::Create(kernel);
-  ASSERT_TRUE(aggregate.ok());
+  const quern::Kernel kernel = KernelOf("aggregate keys=i64 aggs=count_star", Engine::kGeneric, "group_layout=open");
+  quern::Aggregate aggregate = Take(quern::Aggregate::Create(kernel));
   std::vector<int64_t> keys = Numbers(50000);
   for (int64_t& key : keys) key = (key + 1) * 1'000'003;
-  ASSERT_TRUE(aggregate->Append(Table{{ColumnOf(keys)}, {}, keys.size()}.batch()).ok());
-  ASSERT_TRUE(aggregate->Finalise().ok());
-  const quern_counters c = aggregate->Counters();
+  Feed(aggregate.Rows(), {{{ColumnOf(keys)}, {}, keys.size()}});
+  Done(aggregate.Finalise());
+  const quern_counters c = aggregate.Counters();
   EXPECT_EQ(c.rows, 50000u);
-  EXPECT_EQ(c.growths, aggregate->Stats().num_growths);
+  EXPECT_EQ(c.growths, aggregate.Stats().num_growths);
   EXPECT_GT(c.growths, 0u);
   EXPECT_EQ(c.tag_hits, 0u);  // every row is a group of its own
-  EXPECT_EQ(std::string(c.cache), "off");
+  EXPECT_STREQ(c.cache, "off");
 }
 
 TEST(Counters, OfASortAndAMerge) {
-  const quern::Kernel kernel = Compiled("sort keys=i64:out", quern::Engine::kJit, "batch_size=64");
-  auto sort = quern::Sort::Create(kernel);
-  ASSERT_TRUE(sort.ok());
+  const quern::Kernel kernel = KernelOf("sort keys=i64:out", Engine::kJit, "batch_size=64");
+  quern::Sort sort = Take(quern::Sort::Create(kernel));
   const std::vector<int64_t> keys = Numbers(130);
   const Table rows = {{ColumnOf(keys)}, {}, keys.size()};
-  ASSERT_TRUE(sort->Append(rows.batch()).ok());
-  ASSERT_TRUE(sort->Finalise().ok());
-  ExpectAllBy("compiled", 130, 3, sort->Counters());
-  EXPECT_EQ(std::string(sort->Counters().prefetch_class), "group");
-
-  auto merge = quern::Merge::Create(kernel, 1);
-  ASSERT_TRUE(merge.ok());
-  ASSERT_TRUE(merge->Input(0, rows.batch()).ok());
-  const quern_counters c = merge->Counters();
+  Feed(sort.Rows(), {rows});
+  Done(sort.Finalise());
+  ExpectAllBy("compiled", 130, 3, sort.Counters());
+  EXPECT_STREQ(sort.Counters().prefetch_class, "group");
+  quern::Merge merge = Take(quern::Merge::Create(kernel, 1));
+  Feed(merge.RunInput(0), {rows});
+  const quern_counters c = merge.Counters();
   EXPECT_EQ(c.rows, 130u);
-  EXPECT_EQ(std::string(c.tier), "compiled");
-  EXPECT_EQ(std::string(c.prefetch_class), "off");
+  EXPECT_STREQ(c.tier, "compiled");
+  EXPECT_STREQ(c.prefetch_class, "off");
 }
 
 // Any threads ask one filter; each counts by itself.
 TEST(Counters, OfAFilter) {
-  const quern::Kernel kernel = Compiled("filter i64 > 10");
-  auto filter = quern::Filter::Create(kernel);
-  ASSERT_TRUE(filter.ok());
+  const quern::Kernel kernel = KernelOf("filter i64 > 10");
+  const quern::Filter filter = Take(quern::Filter::Create(kernel));
   const std::vector<int64_t> keys = Numbers(1000);
   const Table rows = {{ColumnOf(keys)}, {}, keys.size()};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 25; ++i) EXPECT_EQ(*filter->Count(rows.batch()), 989u);
-    });
-  for (std::thread& thread : threads) thread.join();
-  ExpectAllBy("compiled", 100000, 100, filter->Counters());
+  OnThreads(4, [&] {
+    for (int i = 0; i < 25; ++i) EXPECT_EQ(Take(filter.Count(rows.batch())), 989u);
+  });
+  ExpectAllBy("compiled", 100000, 100, filter.Counters());
 }
 
 // A host whose header ends after `rows` and `batches` gets these and nothing behind them.
 TEST(Counters, HeadersThatKnowLessGetLess) {
-  const quern::Kernel kernel = Compiled("sort keys=i64:out");
+  const quern::Kernel kernel = KernelOf("sort keys=i64:out");
   quern_counters c;
   std::memset(&c, 0xee, sizeof(c));
   c.struct_size = offsetof(quern_counters, ns);
@@ -139,21 +115,18 @@ TEST(Counters, OfNothingAreZeros) {
   quern_counters c;
   const auto expect_zeros = [&] {
     EXPECT_EQ(c.rows + c.batches + c.ns + c.compiled_rows + c.generic_rows, 0u);
-    EXPECT_EQ(std::string(c.tier), "none");
-    EXPECT_EQ(std::string(c.cache), "off");
-    EXPECT_EQ(std::string(c.prefetch_class), "");
+    EXPECT_STREQ(c.tier, "none");
+    EXPECT_STREQ(c.cache, "off");
+    EXPECT_STREQ(c.prefetch_class, "");
   };
   const auto begin = [&] {
     std::memset(&c, 0xee, sizeof(c));
     c.struct_size = sizeof(c);
   };
   begin(), quern_kernel_get_counters(nullptr, &c), expect_zeros();
-  begin(), quern_join_get_counters(nullptr, &c), expect_zeros();
-  begin(), quern_aggregate_get_counters(nullptr, &c), expect_zeros();
-  begin(), quern_sort_get_counters(nullptr, &c), expect_zeros();
-  begin(), quern_merge_get_counters(nullptr, &c), expect_zeros();
-  begin(), quern_filter_get_counters(nullptr, &c), expect_zeros();
-  quern_join_get_counters(nullptr, nullptr);
+  begin(), quern_job_get_counters(nullptr, &c), expect_zeros();
+  quern_kernel_get_counters(nullptr, nullptr);
+  quern_job_get_counters(nullptr, nullptr);
 }
 
 }  // namespace

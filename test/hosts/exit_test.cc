@@ -66,12 +66,12 @@ void RunForEver(int) {
   batch.num_rows = values.size();
   for (;;) {
     quern_kernel* kernel = Compile("filter i64 >= 5", QUERN_ENGINE_JIT);
-    quern_filter* filter = nullptr;
+    quern_job* filter = nullptr;
     quern_error error = {};
     uint64_t rows = 0;
-    if (quern_filter_create(kernel, &filter, &error) != QUERN_OK) return;
-    for (int i = 0; i < 1000; ++i) quern_filter_count(filter, &batch, &rows, &error);
-    quern_filter_destroy(filter);
+    if (quern_job_create(kernel, nullptr, &filter, &error) != QUERN_OK) return;
+    for (int i = 0; i < 1000; ++i) quern_job_filter(filter, &batch, nullptr, nullptr, &rows, &error);
+    quern_job_destroy(filter);
     quern_kernel_destroy(kernel);
     quern_cache_clear();
   }

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters by a host: its own vectors of every layout, Arrow arrays that stay its own, threads, and every error with its
-// full text.
+// Filters by a host: its own vectors of every layout, Arrow arrays that stay its own, threads, and what filters alone
+// refuse. (What they share with other jobs: contract_test.cc.)
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <thread>
 
 #include "test/hosts/arrow_arrays.h"
-#include "test/hosts/host_tables.h"
+#include "test/hosts/jobs.h"
 
 namespace quern_test {
 namespace {
 
 using Rows = std::vector<uint32_t>;
 
-quern::Filter NewFilter(const std::string& spec, quern::Engine engine = quern::Engine::kJit) {
-  auto kernel = quern::Kernel::Compile(spec, engine);
-  EXPECT_TRUE(kernel.ok()) << kernel.status().text();
-  auto filter = quern::Filter::Create(*kernel);
-  EXPECT_TRUE(filter.ok()) << filter.status().text();
-  return *std::move(filter);
+quern::Filter NewFilter(const std::string& spec, Engine engine = Engine::kJit) {
+  return New<quern::Filter>(spec, engine);
 }
 
 // The three answers to one question, brought together; one row more than asked for says that nothing is written behind
@@ -59,7 +55,7 @@ Rows RowsThatPass(const quern::Filter& filter, const ArrowArray& batch) {
 
 // The same rows by every engine.
 void ExpectPass(const std::string& spec, const Table& table, const Rows& expected) {
-  for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
     SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)));
     EXPECT_EQ(RowsThatPass(NewFilter(spec, engine), table.batch()), expected);
   }
@@ -116,7 +112,7 @@ TEST(Filters, NullsOfADictionarysValues) {
 
 TEST(Filters, SelectedRowsInTheirOrder) {
   const std::vector<int32_t> numbers = {10, 11, 12, 13, 14, 15};
-  Table table = {{ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}};
+  const Table table = {{ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}};
   ExpectPass("filter i32 > 10 and not i32 = 14", {{ColumnOf(numbers), ColumnOf(numbers)}, {}, 6, {5, 1, 4, 1, 0}},
              {5, 1, 1});
   ExpectPass("filter i32 in (10, 14, 20)", table, {4, 0});
@@ -130,7 +126,7 @@ TEST(Filters, TheNumberOfRowsMayStandInTheBatch) {
   batch.keys = &column;
   batch.num_rows = 4;
   uint32_t rows[4];
-  ASSERT_EQ(quern_filter_select(filter.handle(), &batch, rows, &batch.num_rows, nullptr), QUERN_OK);
+  ASSERT_EQ(quern_job_filter(filter.handle(), &batch, rows, nullptr, &batch.num_rows, nullptr), QUERN_OK);
   EXPECT_EQ(Rows(rows, rows + batch.num_rows), Rows({2, 3}));
 }
 
@@ -146,27 +142,10 @@ TEST(Filters, BatchesOfEverySize) {
 }
 
 TEST(Filters, OutliveTheirKernel) {
-  quern_kernel* kernel = nullptr;
-  quern_filter* filter = nullptr;
-  ASSERT_EQ(quern_compile("filter i32 = 2", QUERN_ENGINE_JIT, nullptr, &kernel, nullptr), QUERN_OK);
-  EXPECT_STREQ(quern_kernel_text(kernel, "spec"), "filter i32 = 2");
-  EXPECT_STREQ(quern_kernel_text(kernel, "engine"), "jit");
-  EXPECT_NE(std::string(quern_kernel_text(kernel, "layout")), "");
-  ASSERT_EQ(quern_filter_create(kernel, &filter, nullptr), QUERN_OK);
-  quern_kernel_destroy(kernel);
-  quern_cache_clear();
+  const quern::Filter filter = NewFilter("filter i32 = 2");
+  quern_cache_clear();  // now only the filter keeps the code
   const std::vector<int32_t> numbers = {1, 2, 2};
-  const Table table = {{ColumnOf(numbers)}, {}, 3};
-  const quern_batch batch = table.batch();
-  uint64_t num_rows = 0;
-  EXPECT_EQ(quern_filter_count(filter, &batch, &num_rows, nullptr), QUERN_OK);
-  EXPECT_EQ(num_rows, 2u);
-  uint8_t bits = 0;
-  EXPECT_EQ(quern_filter_bitmap(filter, &batch, &bits, nullptr, nullptr), QUERN_OK)
-      << "the number need not be asked for";
-  EXPECT_EQ(bits, 0b110);
-  quern_filter_destroy(filter);
-  quern_filter_destroy(nullptr);
+  EXPECT_EQ(RowsThatPass(filter, Table{{ColumnOf(numbers)}, {}, 3}.batch()), (Rows{1, 2}));
 }
 
 TEST(Filters, ServeManyThreadsAtOnce) {
@@ -175,13 +154,9 @@ TEST(Filters, ServeManyThreadsAtOnce) {
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i % 11);
   const Table table = {{ColumnOf(numbers), ColumnOf(numbers)}, {}, numbers.size()};
   const Rows expected = RowsThatPass(filter, table.batch());
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 4; ++thread) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < 20; ++i) EXPECT_EQ(RowsThatPass(filter, table.batch()), expected);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  OnThreads(4, [&] {
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(RowsThatPass(filter, table.batch()), expected);
+  });
 }
 
 // ---- Arrow ----
@@ -202,7 +177,7 @@ TestArrayPtr InputBatch() {
 
 quern::Filter BoundFilter() {
   quern::Filter filter = NewFilter(kSpec);
-  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, kColumns).text(), "");
+  Done(filter.BindArrow(QUERN_PORT_ROWS, {&InputSchema().schema, kColumns, {}}));
   return filter;
 }
 
@@ -213,8 +188,7 @@ TEST(ArrowFilters, LeaveArraysToTheHost) {
   EXPECT_EQ(RowsThatPass(filter, batch->array), (Rows{1, 3})) << "as often as it likes";
   EXPECT_NE(batch->array.release, nullptr);
   batch->children[0]->array.length = 2;
-  uint64_t num_rows = 0;
-  EXPECT_NE(quern_filter_count_arrow(filter.handle(), &batch->array, &num_rows, nullptr), QUERN_OK);
+  EXPECT_EQ(filter.CountArrow(batch->array).status().text(), "too few rows of column keys[1]: 2; accepted: 4 or more");
   EXPECT_EQ(batch->times_released, 0) << "also on error";
 }
 
@@ -229,77 +203,18 @@ TEST(ArrowFilters, CountRowsFromTheOffset) {
 TEST(ArrowFilters, TakeOneColumnTwice) {
   quern::Filter filter = NewFilter("filter f64 > 10 and f64 < 40");
   const int32_t columns[] = {0, 0};
-  ASSERT_EQ(filter.BindArrow(&InputSchema().schema, columns).text(), "");
+  Done(filter.BindArrow(QUERN_PORT_ROWS, {&InputSchema().schema, columns, {}}));
   EXPECT_EQ(RowsThatPass(filter, InputBatch()->array), (Rows{1, 2}));
 }
 
 // ---- errors ----
 
-template <class... Call>
-std::string Invalid(Call... call) {
-  return ErrorOf(QUERN_INVALID_ARGUMENT, call...);
-}
-
-TEST(FilterErrors, NullArguments) {
-  quern::Filter filter = NewFilter("filter i32 = 2");
-  const quern_filter *some = filter.handle(), *none = nullptr;
-  const std::vector<int32_t> numbers = {1, 2};
-  const Table table = {{ColumnOf(numbers)}, {}, 2};
-  const quern_batch batch = table.batch(), *no_batch = nullptr;
-  uint32_t rows[2], *no_rows = nullptr;
-  uint8_t bits[1], *no_bits = nullptr;
-  uint64_t num_rows = 0, *no_number = nullptr;
-  EXPECT_EQ(Invalid(quern_filter_select, none, &batch, rows, &num_rows), "null argument: filter; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_select, some, no_batch, rows, &num_rows), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_select, some, &batch, no_rows, &num_rows), "null argument: rows; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_select, some, &batch, rows, no_number),
-            "null argument: num_rows; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_bitmap, none, &batch, bits, &num_rows), "null argument: filter; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_bitmap, some, no_batch, bits, &num_rows), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_bitmap, some, &batch, no_bits, &num_rows),
-            "null argument: bitmap; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_count, none, &batch, &num_rows), "null argument: filter; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_count, some, no_batch, &num_rows), "null argument: batch; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_count, some, &batch, no_number), "null argument: num_rows; accepted: a pointer");
-}
-
-TEST(FilterErrors, NullArgumentsOfArrow) {
-  quern::Filter filter = NewFilter(kSpec);
-  quern_filter *const some = filter.handle(), *const none = nullptr;
-  const ArrowSchema *input = &InputSchema().schema, *no_schema = nullptr;
-  const int32_t *columns = kColumns, *no_numbers = nullptr;
-  const ArrowArray* const no_array = nullptr;
-  uint64_t num_rows = 0;
-  EXPECT_EQ(Invalid(quern_filter_bind_arrow, none, input, columns), "null argument: filter; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_bind_arrow, some, no_schema, columns), "null argument: input; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_bind_arrow, some, input, no_numbers), "null argument: columns; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_count_arrow, static_cast<const quern_filter*>(some), no_array, &num_rows),
-            "null argument: batch; accepted: a pointer");
-}
-
-TEST(FilterErrors, Kernels) {
-  quern_kernel *filters = nullptr, *sorts = nullptr, *const no_kernel = nullptr;
-  quern_filter *filter = reinterpret_cast<quern_filter*>(8), **nowhere = nullptr;
-  quern_sort* sort = nullptr;
-  ASSERT_EQ(quern_compile("filter bool", QUERN_ENGINE_GENERIC, nullptr, &filters, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_compile("sort keys=i64", QUERN_ENGINE_GENERIC, nullptr, &sorts, nullptr), QUERN_OK);
-  EXPECT_EQ(Invalid(quern_filter_create, no_kernel, &filter), "null argument: kernel; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_create, filters, nowhere), "null argument: filter; accepted: a pointer");
-  EXPECT_EQ(Invalid(quern_filter_create, sorts, &filter), "wrong kernel for a filter: sort; accepted: one of filter");
-  EXPECT_EQ(filter, nullptr);
-  EXPECT_EQ(Invalid(quern_sort_create, filters, 0, &sort), "wrong kernel for a sort: filter; accepted: one of sort");
-  quern_kernel_destroy(filters);
-  quern_kernel_destroy(sorts);
-  quern_kernel* kernel = nullptr;
-  EXPECT_EQ(Invalid(quern_compile, "filter i64 = 'a'", QUERN_ENGINE_AUTO, static_cast<const char*>(nullptr), &kernel),
-            "constant of i64: 'a'; accepted: an integer from -9223372036854775808 to 9223372036854775807");
-  EXPECT_EQ(Invalid(quern_compile, "filter bool", QUERN_ENGINE_AUTO, "test.hash=zero", &kernel),
-            "unknown plan parameter: test.hash; accepted: batch_size, prefetch, passes, codegen_level");
-}
-
 TEST(FilterErrors, ColumnsWithoutPointers) {
   const quern::Filter filter = NewFilter("filter i32 = 2 and utf8 = 'a'");
   const std::vector<int32_t> numbers = {1, 2};
+  quern_batch batch = Table{{ColumnOf(numbers), quern_column{}}, {}, 2}.batch();
+  batch.keys = nullptr;
+  EXPECT_EQ(filter.Count(batch).status().text(), "batch without columns: input key; accepted: 2 columns");
   const Table table = {{ColumnOf(numbers), quern_column{}}, {}, 2};
   EXPECT_EQ(filter.Count(table.batch()).status().text(),
             "column without offsets: input key 1 (utf8); accepted: a pointer, unless no row needs it");
@@ -308,23 +223,20 @@ TEST(FilterErrors, ColumnsWithoutPointers) {
 TEST(FilterErrors, Bindings) {
   quern::Filter filter = NewFilter(kSpec);
   auto batch = InputBatch();
-  EXPECT_EQ(filter.CountArrow(batch->array).status().text(),
-            "Arrow columns not bound: the filter has no binding; accepted: after quern_filter_bind_arrow");
-  EXPECT_EQ(filter.CountArrow(batch->array).status().code(), QUERN_FAILED_PRECONDITION);
-  const int32_t turned[] = {0, 1}, beyond[] = {2, 0};
-  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, turned).text(),
+  const quern::Status unbound = filter.CountArrow(batch->array).status();
+  EXPECT_EQ(unbound.text(),
+            "Arrow columns not bound: the port input has no binding; accepted: after quern_job_bind_arrow");
+  EXPECT_EQ(unbound.code(), QUERN_FAILED_PRECONDITION);
+  const auto bind = [&](const int32_t (&columns)[2]) {
+    return filter.BindArrow(QUERN_PORT_ROWS, {&InputSchema().schema, columns, {}});
+  };
+  EXPECT_EQ(bind({0, 1}).text(),
             "wrong type for input keys[0]: field \"price\" is f64; accepted: dictionary(i32,utf8)");
-  EXPECT_EQ(filter.BindArrow(&InputSchema().schema, beyond).text(),
-            "field out of range for keys[0]: 2; accepted: 0 to 1");
-  ASSERT_EQ(filter.BindArrow(&InputSchema().schema, kColumns).text(), "");
-  const quern::Status twice = filter.BindArrow(&InputSchema().schema, kColumns);
-  EXPECT_EQ(twice.text(), "Arrow columns bound twice: the filter has a binding; accepted: a new filter");
-  EXPECT_EQ(twice.code(), QUERN_FAILED_PRECONDITION);
-  ArrowArray released = {};
+  EXPECT_EQ(bind({2, 0}).text(), "field out of range for keys[0]: 2; accepted: 0 to 1");
+  Done(bind(kColumns));
+  const ArrowArray released = {};
   EXPECT_EQ(filter.CountArrow(released).status().text(),
             "released array: no release callback; accepted: a struct array that is alive");
-  batch->children[1]->array.length = 2;
-  EXPECT_EQ(filter.CountArrow(batch->array).status().text(), "too few rows of column keys[0]: 2; accepted: 4 or more");
 }
 
 }  // namespace

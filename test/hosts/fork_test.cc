@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/hosts/host_tables.h"
+#include "test/hosts/jobs.h"
 #include "test/unit/runtime/base/sanitized.h"
 #include "test/unit/seed.h"
 
@@ -35,6 +35,11 @@ std::vector<int64_t> Numbers(uint64_t num_rows, Random* random) {
   return numbers;
 }
 
+bool Builds(quern::Job* job, const Table& table) {
+  quern::Result<quern::Input> rows = job->NewInput(QUERN_PORT_ROWS);
+  return rows.ok() && rows->Append(table.batch()).ok() && rows->Finish().ok() && job->Finalise().ok();
+}
+
 // Takes and gives large pages.
 bool AggregatesOnKeptPages(Random* random) {
   const auto kernel = quern::Kernel::Compile("aggregate keys=i64 aggs=count_star", kGeneric);
@@ -42,7 +47,7 @@ bool AggregatesOnKeptPages(Random* random) {
   const std::vector<int64_t> keys = Numbers(60'000, random);
   const Table table = {{ColumnOf(keys)}, {}, keys.size()};
   auto aggregate = quern::Aggregate::Create(*kernel);
-  return aggregate.ok() && aggregate->Append(table.batch()).ok() && aggregate->Finalise().ok();
+  return aggregate.ok() && Builds(&*aggregate, table);
 }
 
 bool SortsOnKeptPages(Random* random) {
@@ -51,7 +56,7 @@ bool SortsOnKeptPages(Random* random) {
   const std::vector<int64_t> keys = Numbers(60'000, random);
   const Table table = {{ColumnOf(keys)}, {}, keys.size()};
   auto sort = quern::Sort::Create(*kernel);
-  return sort.ok() && sort->Append(table.batch()).ok() && sort->Finalise().ok();
+  return sort.ok() && Builds(&*sort, table);
 }
 
 bool Filters(const quern::CompileOptions& options, uint64_t num_constants, Random* random) {
@@ -89,13 +94,13 @@ bool AggregatesUnderCollations(Random* random) {
   const StringVector<int32_t> names({"\u00e9t\u00e9", "zebra", "\u00c4pfel"});
   const Table table = {{names.column()}, {}, 3};
   auto aggregate = quern::Aggregate::Create(*kernel);
-  return aggregate.ok() && aggregate->Append(table.batch()).ok() && aggregate->Finalise().ok();
+  return aggregate.ok() && Builds(&*aggregate, table);
 }
 
-using Job = bool(Random*);
+using RunJob = bool(Random*);
 
 // Threads run jobs while this thread forks; each child runs the same kind of job.
-void ForkWhileThreadsRun(Job* job, int num_forks) {
+void ForkWhileThreadsRun(RunJob* job, int num_forks) {
   std::atomic<bool> stop{false}, good{true};
   std::vector<std::thread> threads;
   const uint64_t seed = quern::test::SeedOfTest();
@@ -125,7 +130,7 @@ void ForkWhileThreadsRun(Job* job, int num_forks) {
   EXPECT_TRUE(good);
 }
 
-class Forks : public testing::TestWithParam<std::pair<const char*, Job*>> {
+class Forks : public testing::TestWithParam<std::pair<const char*, RunJob*>> {
   void SetUp() override {
     if (kSanitized) GTEST_SKIP() << "sanitizers know no threads of a copy";
   }

@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
 #include <stdexcept>
 
-#include "test/hosts/aggregate_tables.h"
+#include "test/hosts/jobs.h"
 
 namespace quern_test {
 namespace {
@@ -81,6 +82,15 @@ struct Pairs {
   const Table table = {{ColumnOf(key)}, {WithValidity(ColumnOf(a), valid), ColumnOf(b)}, 5};
 };
 
+// The same groups by every engine.
+void ExpectGroups(const std::string& spec, const std::vector<Table>& tables, std::string_view kinds,
+                  const Lines& expected) {
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    quern::Aggregate aggregate = Aggregated(spec, tables, engine);
+    EXPECT_EQ(RowsOf(aggregate.Groups(), kinds), expected) << spec;
+  }
+}
+
 std::string SpecOf(const std::string& name) { return "aggregate keys=i64 aggs=host." + name + "(f64:nullable,f64)"; }
 
 TEST(HostAggregates, AreCalledBySpecs) {
@@ -99,20 +109,28 @@ TEST(HostAggregates, MergeStatesAndThreads) {
   ASSERT_EQ(quern::RegisterAggregate("merged_products", SumOfProductsFunction(&calls)).text(), "");
   const Pairs pairs;
   const std::string spec = SpecOf("merged_products");
-  quern::Aggregate both = NewAggregate(spec);
-  MoveStates(Aggregated(spec, {pairs.table}), 1, &both);
-  MoveStates(Aggregated(spec, {pairs.table}), 1, &both);
-  ASSERT_EQ(both.Finalise().text(), "");
-  EXPECT_EQ(GroupsOf(both, "ld"), (Lines{"1|8040", "2|610", "3|null"}));
+  quern::Aggregate both = New<quern::Aggregate>(spec);
+  quern::Input states = Take(both.States());
+  for (int part = 0; part < 2; ++part) {
+    quern::Aggregate from = Aggregated(spec, {pairs.table});
+    MoveStates(from.GroupStates(), 1, &states);
+  }
+  Done(states.Finish());
+  Done(both.Finalise());
+  EXPECT_EQ(RowsOf(both.Groups(), "ld"), (Lines{"1|8040", "2|610", "3|null"}));
   const std::vector<quern_batch> batches(40, pairs.table.batch());
+  const quern_run_input input = {QUERN_PORT_ROWS, batches.data(), batches.size()};
+  quern_run_options options = {};
+  options.threads = 3;
+  quern::Aggregate run = New<quern::Aggregate>(spec);
+  std::mutex mutex;
   Lines lines;
-  auto num_groups = NewAggregate(spec).Run(batches, {3, 0}, [&](const quern_result& result) {
+  Take(run.Run({&input, 1}, options, [&](const quern_result& result) {
+    const std::lock_guard<std::mutex> lock(mutex);
     AddLines(result, "ld", &lines);
     return true;
-  });
-  ASSERT_TRUE(num_groups.ok()) << num_groups.status().text();
-  std::sort(lines.begin(), lines.end());
-  EXPECT_EQ(lines, (Lines{"1|160800", "2|12200", "3|null"}));
+  }));
+  EXPECT_EQ(Ordered(lines), (Lines{"1|160800", "2|12200", "3|null"}));
 }
 
 TEST(HostAggregates, ThatFailEndTheAggregation) {
@@ -122,13 +140,14 @@ TEST(HostAggregates, ThatFailEndTheAggregation) {
   for (const bool throws : {false, true}) {
     calls.fails = !throws;
     calls.throws = throws;
-    quern::Aggregate aggregate = NewAggregate(SpecOf("failing"));
-    const quern::Status status = aggregate.Append(pairs.table.batch());
+    quern::Aggregate aggregate = New<quern::Aggregate>(SpecOf("failing"));
+    quern::Input rows = Take(aggregate.Rows());
+    const quern::Status status = rows.Append(pairs.table.batch());
     EXPECT_EQ(status.text(), std::string("host aggregate failed: failing: update answered ") + (throws ? "-1" : "7") +
                                  "; accepted: 0");
     EXPECT_EQ(status.code(), QUERN_FAILED_PRECONDITION);
-    EXPECT_EQ(aggregate.Finalise().text(),
-              "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
+    EXPECT_EQ(rows.Finish().text(),
+              "finish after a failed append: rows are missing from the groups; accepted: a new aggregation");
   }
 }
 

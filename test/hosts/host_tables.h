@@ -6,15 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
-#include "quern_v1.hpp"
+#include "hosts/c/quern.h"
 
 namespace quern_test {
 
@@ -151,8 +149,18 @@ inline std::string ViewAt(const quern_column& column, uint64_t row) {
   return value;
 }
 
+// The bytes of a fixed-width value in hexadecimal, the first one first.
+inline std::string HexAt(const quern_column& column, size_t width, uint64_t row) {
+  std::string text;
+  for (size_t i = 0; i < width; ++i) {
+    const uint8_t byte = static_cast<const uint8_t*>(column.values)[row * width + i];
+    for (const int digit : {byte >> 4, byte & 15}) text += "0123456789abcdef"[digit];
+  }
+  return text;
+}
+
 // What a result column holds: 'i' int32, 'l' int64, 'r' uint64, 'd' double, 'b' bool, 's' utf8 or binary, 'S'
-// large_utf8, 'v' utf8_view.
+// large_utf8, 'v' utf8_view; '1' to '9' and 'x' (16): so many bytes, as hexadecimal digits.
 inline std::string ValueText(const quern_column& column, char kind, uint64_t row) {
   if (column.validity != nullptr && !BitAt(column.validity, row)) return "null";
   switch (kind) {
@@ -164,7 +172,9 @@ inline std::string ValueText(const quern_column& column, char kind, uint64_t row
     case 's': return StringAt<int32_t>(column, row);
     case 'S': return StringAt<int64_t>(column, row);
     case 'v': return ViewAt(column, row);
+    case 'x': return HexAt(column, 16, row);
   }
+  if (kind >= '1' && kind <= '9') return HexAt(column, static_cast<size_t>(kind - '0'), row);
   return "unknown kind";
 }
 
@@ -174,71 +184,6 @@ inline void AddLines(const quern_result& result, std::string_view kinds, Lines* 
     std::string line;
     for (size_t i = 0; i < kinds.size(); ++i) line += (i == 0 ? "" : "|") + ValueText(result.columns[i], kinds[i], row);
     lines->push_back(line);
-  }
-}
-
-// All result rows of a prober's input or of groups, sorted. Where batch_rows is given, results are expected to be full
-// up to the last.
-template <class Reader>
-Lines ScanUnmatched(Reader* reader, std::string_view kinds, uint64_t batch_rows = 0) {
-  Lines lines;
-  for (bool more = true; more;) {
-    quern::Result<quern::Rows> rows = reader->Next();
-    EXPECT_TRUE(rows.ok()) << rows.status().text();
-    if (!rows.ok()) return lines;
-    AddLines(rows->result, kinds, &lines);
-    more = rows->more;
-    if (batch_rows != 0) {
-      EXPECT_TRUE(rows->result.num_rows == batch_rows || !more) << rows->result.num_rows;
-    }
-  }
-  std::sort(lines.begin(), lines.end());
-  return lines;
-}
-
-// How a join is run; each variant must give the same rows.
-struct Variant {
-  quern::Engine engine = quern::Engine::kJit;
-  quern::StringBytes bytes = quern::StringBytes::kStay;
-  uint64_t batch_rows = 0;
-  const char* params = "";
-};
-
-inline std::vector<Variant> AllVariants() {
-  using quern::Engine;
-  using quern::StringBytes;
-  return {{Engine::kJit, StringBytes::kStay, 0, ""},
-          {Engine::kJit, StringBytes::kCopied, 1, "batch_size=2"},
-          {Engine::kGeneric, StringBytes::kStay, 1, "test.hash=zero"},
-          {Engine::kGeneric, StringBytes::kCopied, 3, "batch_size=1 prefetch=off"}};
-}
-
-// Joins one build and one probe batch.
-inline Lines RunJoin(const char* spec, const Variant& variant, const Table& build, const Table& probe,
-                     std::string_view kinds) {
-  auto kernel = quern::Kernel::Compile(spec, variant.engine, variant.params);
-  EXPECT_TRUE(kernel.ok()) << kernel.status().text();
-  if (!kernel.ok()) return {};
-  auto join = quern::Join::Create(*kernel);
-  EXPECT_TRUE(join.ok()) << join.status().text();
-  EXPECT_EQ(join->Append(build.batch(), variant.bytes).text(), "");
-  EXPECT_EQ(join->Finalise().text(), "");
-  auto prober = quern::Prober::Create(*join, variant.batch_rows);
-  EXPECT_TRUE(prober.ok()) << prober.status().text();
-  if (!prober.ok()) return {};
-  const quern::Status status = prober->Input(probe.batch());
-  EXPECT_TRUE(status.ok()) << status.text();
-  return ScanUnmatched(&*prober, kinds, variant.batch_rows);
-}
-
-// The same rows in every variant.
-inline void ExpectRows(const char* spec, const Table& build, const Table& probe, std::string_view kinds,
-                       Lines expected) {
-  std::sort(expected.begin(), expected.end());
-  for (const Variant& variant : AllVariants()) {
-    SCOPED_TRACE(std::string(spec) + ", engine " + std::to_string(static_cast<int>(variant.engine)) + ", " +
-                 variant.params);
-    EXPECT_EQ(RunJoin(spec, variant, build, probe, kinds), expected);
   }
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of the host's own and of the library: whoever builds, probes and scans a join, the rows are those of one
-// thread.
+// Threads of the host's own and of the library: whoever appends, works and reads, the rows are those of one thread.
+// Some threads wait for others (quern_job_finalise), some never do (quern_job_work).
 //
-// Results of 300,000 rows are compared by their number and by a sum over rows that does not see their order.
+// Results of 300,000 rows are compared by their number and by a sum over rows that does not see their order; of a sort,
+// it sees their positions.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <barrier>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
-#include <thread>
 
-#include "test/hosts/arrow_arrays.h"
-#include "test/hosts/host_tables.h"
+#include "test/hosts/operators.h"
 
 namespace quern_test {
 namespace {
@@ -20,485 +19,395 @@ namespace {
 constexpr uint64_t kNumRows = 300000;
 constexpr uint64_t kBatchRows = 10000;
 constexpr uint32_t kThreads = 4;
-const quern_column kRowIds = {};
 
-// A bag of rows with two numbers each, of which either may be null.
-struct Totals {
+struct Bag {
   uint64_t num_rows = 0;
   uint64_t sum = 0;
 
-  bool operator==(const Totals&) const = default;
-  void Add(const quern_result& result) {
+  bool operator==(const Bag&) const = default;
+  void Add(const quern_result& result, std::string_view kinds, bool is_sorted) {
+    ASSERT_EQ(result.num_columns, kinds.size());
     num_rows += result.num_rows;
     for (uint64_t row = 0; row < result.num_rows; ++row) {
-      uint64_t hash = 0;
-      for (size_t i = 0; i < result.num_columns; ++i) {
-        const quern_column& column = result.columns[i];
-        const bool valid = column.validity == nullptr || BitAt(column.validity, row);
-        hash = (hash + (valid ? ElementAt<uint64_t>(column.values, row) + 2 : 1)) * 0x9e3779b97f4a7c15u;
+      uint64_t hash = is_sorted ? result.position + row : 0;
+      for (size_t i = 0; i < kinds.size(); ++i) {
+        hash = (hash + ValueHash(result.columns[i], kinds[i], row)) * 0x9e3779b97f4a7c15u;
         hash ^= hash >> 32;
       }
       sum += hash;
     }
   }
-  void Add(const Totals& other) {
+  void Add(const Bag& other) {
     num_rows += other.num_rows;
     sum += other.sum;
   }
+
+ private:
+  static uint64_t ValueHash(const quern_column& column, char kind, uint64_t row) {
+    if (column.validity != nullptr && !BitAt(column.validity, row)) return 1;
+    return kind == 's' ? std::hash<std::string>()(StringAt<int32_t>(column, row))
+                       : ElementAt<uint64_t>(column.values, row) + 2;
+  }
 };
 
-std::ostream& operator<<(std::ostream& out, const Totals& totals) {
-  return out << totals.num_rows << " rows, sum " << totals.sum;
-}
+std::ostream& operator<<(std::ostream& out, const Bag& bag) { return out << bag.num_rows << " rows, sum " << bag.sum; }
 
-// One side: kNumRows rows in batches of kBatchRows. Key number i is (i * step) mod modulus.
+// kNumRows rows in batches of kBatchRows. Row i has the key (i * step) mod modulus, as a number or a string, and the
+// value i in two columns.
 class BigTable {
  public:
   BigTable(uint64_t step, uint64_t modulus, bool strings) : strings_(strings) {
     std::vector<std::string> texts;
     for (uint64_t i = 0; i < kNumRows; ++i) {
       numbers_.push_back(static_cast<int64_t>(i * step % modulus));
-      if (strings) texts.push_back("a key of more than twelve bytes: " + std::to_string(numbers_.back()));
+      values_.push_back(static_cast<int64_t>(i));
+      if (strings) texts.push_back("a key of more than sixteen bytes: " + std::to_string(numbers_.back()));
     }
     words_ = StringVector<int32_t>(texts);
-    columns_.resize(kNumRows / kBatchRows);
-    for (size_t i = 0; i < columns_.size(); ++i) AddBatch(i);
-    whole_key_ = strings_ ? words_.column() : ColumnOf(numbers_);
-    whole_ = {&whole_key_, &kRowIds, nullptr, kNumRows, 0, 0};
+    for (uint64_t first = 0; first < kNumRows; first += kBatchRows) tables_.push_back(From(first, kBatchRows));
+    tables_.push_back(From(0, kNumRows));
+    for (const Table& table : tables_) batches_.push_back(table.batch());
   }
   BigTable(const BigTable&) = delete;
   BigTable& operator=(const BigTable&) = delete;
 
-  const std::vector<quern_batch>& batches() const { return batches_; }
-  const quern_batch& whole() const { return whole_; }
+  std::span<const quern_batch> batches() const { return {batches_.data(), batches_.size() - 1}; }
+  // All rows as one batch.
+  std::span<const quern_batch> whole() const { return {&batches_.back(), 1}; }
 
  private:
-  void AddBatch(size_t i) {
-    quern_column& key = columns_[i];
-    if (strings_) {
-      key = words_.column();
-      key.offsets = words_.offsets.data() + i * kBatchRows;
-    } else {
-      key.values = numbers_.data() + i * kBatchRows;
-    }
-    batches_.push_back({&key, &kRowIds, nullptr, kBatchRows, i * kBatchRows, 0});
+  Table From(uint64_t first, uint64_t num_rows) const {
+    quern_column key = strings_ ? words_.column() : ColumnOf(numbers_), value = ColumnOf(values_);
+    if (strings_) key.offsets = words_.offsets.data() + first;
+    else key.values = numbers_.data() + first;
+    value.values = values_.data() + first;
+    return {{key}, {value, value}, num_rows, {}, first};
   }
 
   bool strings_;
-  std::vector<int64_t> numbers_;
+  std::vector<int64_t> numbers_, values_;
   StringVector<int32_t> words_{{}};
-  std::vector<quern_column> columns_;
+  std::vector<Table> tables_;
   std::vector<quern_batch> batches_;
-  quern_column whole_key_;
-  quern_batch whole_;
 };
 
-quern::Join NewJoin(const std::string& spec, uint64_t memory_limit = 0) {
-  auto kernel = quern::Kernel::Compile(spec);
-  EXPECT_TRUE(kernel.ok()) << kernel.status().text();
-  auto join = quern::Join::Create(*kernel, memory_limit);
-  EXPECT_TRUE(join.ok()) << join.status().text();
-  return *std::move(join);
-}
-
-void AddAll(quern::Prober* prober, Totals* totals) {
-  for (bool more = true; more;) {
-    auto rows = prober->Next();
-    ASSERT_TRUE(rows.ok()) << rows.status().text();
-    totals->Add(rows->result);
-    more = rows->more;
-  }
-}
-
-Totals ByOneThread(const std::string& spec, const BigTable& build, const BigTable& probe) {
-  quern::Join join = NewJoin(spec);
-  EXPECT_EQ(join.Append(build.whole()).text(), "");
-  EXPECT_EQ(join.Finalise().text(), "");
-  auto prober = quern::Prober::Create(join);
-  Totals totals;
-  EXPECT_EQ(prober->Input(probe.whole()).text(), "");
-  AddAll(&*prober, &totals);
-  EXPECT_EQ(prober->InputUnmatched().text(), "");
-  AddAll(&*prober, &totals);
-  return totals;
-}
-
-// As a host's worker would: no thread waits for another one but between the phases.
-Totals ByThreads(const std::string& spec, const BigTable& build, const BigTable& probe, quern::StringBytes bytes) {
-  quern::Join join = NewJoin(spec);
-  std::barrier phase(kThreads);
-  std::atomic<size_t> next_build{0}, next_probe{0};
-  std::mutex mutex;
-  Totals all;
-  const auto work = [&] {
-    auto appender = quern::Appender::Create(join);
-    for (size_t i = next_build++; i < build.batches().size(); i = next_build++) {
-      EXPECT_EQ(appender->Append(build.batches()[i], bytes).text(), "");
-    }
-    EXPECT_EQ(appender->Finish().text(), "");
-    phase.arrive_and_wait();
-    EXPECT_EQ(join.FinaliseShared().text(), "");
-    auto prober = quern::Prober::Create(join, 1000);
-    Totals totals;
-    for (size_t i = next_probe++; i < probe.batches().size(); i = next_probe++) {
-      EXPECT_EQ(prober->Input(probe.batches()[i]).text(), "");
-      AddAll(&*prober, &totals);
-    }
-    phase.arrive_and_wait();
-    EXPECT_EQ(prober->InputUnmatched().text(), "");
-    AddAll(&*prober, &totals);
-    const std::lock_guard<std::mutex> lock(mutex);
-    all.Add(totals);
-  };
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back(work);
-  for (std::thread& thread : threads) thread.join();
-  return all;
-}
-
-Totals ByRun(const std::string& spec, std::span<const quern_batch> build, std::span<const quern_batch> probe,
-             const quern::RunOptions& options) {
-  quern::Join join = NewJoin(spec);
-  std::mutex mutex;
-  Totals totals;
-  auto num_rows = join.Run(build, probe, options, [&](const quern_result& result) {
-    Totals some;
-    some.Add(result);
-    const std::lock_guard<std::mutex> lock(mutex);
-    totals.Add(some);
-    return true;
-  });
-  EXPECT_TRUE(num_rows.ok()) << num_rows.status().text();
-  if (num_rows.ok()) {
-    EXPECT_EQ(*num_rows, totals.num_rows);
-  }
-  return totals;
-}
-
-// Keys of the two sides; half of the probe keys have no match, and half of the build keys.
-struct Keys {
-  const char* name;
-  const char* type;
-  uint64_t build_step, build_modulus, probe_step, probe_modulus;
+// An operator with its spec, and the keys of its two sides; only joins have a second one.
+struct Case {
+  std::string name;
+  Operator op;
+  std::string spec;
+  std::string kinds;
+  uint64_t step, modulus, probe_step = 1, probe_modulus = 1;
 };
 
-std::ostream& operator<<(std::ostream& out, const Keys& keys) { return out << keys.name; }
+std::ostream& operator<<(std::ostream& out, const Case& given) { return out << given.name; }
 
-class Parallel : public testing::TestWithParam<Keys> {
+// How a thread takes part in the work between the last input and the first output.
+void Work(quern::Job* job, bool waits) {
+  if (waits) return Done(job->Finalise());
+  for (quern_work_state state = QUERN_WORK_MORE; state != QUERN_WORK_DONE; std::this_thread::yield())
+    state = Take(job->Work());
+}
+
+// The work of several threads on one job; `batches` of each side.
+class Workers {
+ public:
+  Workers(const Case& given, quern::Job* job) : given_(given), job_(job) {}
+
+  Bag All(uint32_t num_threads, std::span<const quern_batch> batches, std::span<const quern_batch> probes,
+          bool copy_bytes, uint32_t num_that_wait) {
+    std::barrier phase(num_threads);
+    std::atomic<size_t> next{0}, next_probe{0};
+    std::atomic<uint32_t> number{0};
+    std::mutex mutex;
+    Bag all;
+    quern_input_options options = {};
+    options.copy_bytes = copy_bytes;
+    OnThreads(num_threads, [&] {
+      quern::Input input = Take(job_->NewInput(given_.op.input, options));
+      for (size_t i = next++; i < batches.size(); i = next++) Done(input.Append(batches[i]));
+      Done(input.Finish());
+      phase.arrive_and_wait();
+      Work(job_, number++ < num_that_wait);
+      Bag bag;
+      if (given_.op.input == QUERN_PORT_BUILD) {
+        quern::Output probed = Take(job_->NewOutput(QUERN_PORT_PROBE, BatchRows(1000)));
+        for (size_t i = next_probe++; i < probes.size(); i = next_probe++) {
+          Done(probed.Push(probes[i]));
+          AddAll(&probed, &bag);
+        }
+        phase.arrive_and_wait();
+      }
+      quern::Output output = Take(job_->NewOutput(given_.op.output, BatchRows(1000)));
+      AddAll(&output, &bag);
+      const std::lock_guard<std::mutex> lock(mutex);
+      all.Add(bag);
+    });
+    return all;
+  }
+
+ private:
+  void AddAll(quern::Output* output, Bag* bag) const {
+    for (quern_result_state state = QUERN_RESULT_MORE; state == QUERN_RESULT_MORE;) {
+      const quern_result& result = *Take(output->Next());
+      bag->Add(result, given_.kinds, given_.op.job == std::string("sort"));
+      state = result.state;
+    }
+  }
+
+  const Case& given_;
+  quern::Job* const job_;
+};
+
+class Parallel : public testing::TestWithParam<Case> {
  protected:
-  static std::string Spec(const std::string& kind) {
-    const bool no_build = kind == "semi" || kind == "anti" || kind == "mark",
-               no_probe = kind == "right_semi" || kind == "right_anti";
-    return "join." + kind + " keys=" + GetParam().type + (no_build ? "" : " build=rowid") +
-           (no_probe ? "" : " probe=rowid");
+  quern::Job New(const quern_job_options& options = {}) const {
+    return NewJob(op, options, given.spec.c_str(), Engine::kAuto);
   }
-  static bool HasStrings() { return std::string(GetParam().type) == "utf8"; }
+  Bag ByOneThread() const {
+    quern::Job job = New();
+    return Workers(given, &job).All(1, table.whole(), probe.whole(), false, 1);
+  }
+  Bag ByRun(std::span<const quern_batch> batches, std::span<const quern_batch> probes, uint32_t threads,
+            uint64_t batch_rows) const {
+    const quern_run_input inputs[] = {{op.input, batches.data(), batches.size()},
+                                      {QUERN_PORT_PROBE, probes.data(), probes.size()}};
+    quern_run_options options = {};
+    options.threads = threads;
+    options.batch_rows = batch_rows;
+    quern::Job job = New();
+    std::mutex mutex;
+    Bag bag;
+    const uint64_t num_rows = Take(job.Run({inputs, IsJoin() ? 2u : 1u}, options, [&](const quern_result& result) {
+      Bag some;
+      some.Add(result, given.kinds, op.job == std::string("sort"));
+      const std::lock_guard<std::mutex> lock(mutex);
+      bag.Add(some);
+      return true;
+    }));
+    EXPECT_EQ(num_rows, bag.num_rows);
+    return bag;
+  }
+  bool IsJoin() const { return op.input == QUERN_PORT_BUILD; }
+  bool HasStrings() const { return given.spec.find("keys=utf8") != std::string::npos; }
 
-  const BigTable build{GetParam().build_step, GetParam().build_modulus, HasStrings()};
-  const BigTable probe{GetParam().probe_step, GetParam().probe_modulus, HasStrings()};
+  const Case& given = GetParam();
+  const Operator& op = given.op;
+  const BigTable table{given.step, given.modulus, HasStrings()};
+  const BigTable probe{given.probe_step, given.probe_modulus, HasStrings()};
 };
 
 TEST_P(Parallel, ThreadsOfTheHostGiveTheRowsOfOne) {
-  for (const char* kind : {"inner", "full", "right_semi", "right_anti", "semi"}) {
-    SCOPED_TRACE(Spec(kind));
-    const Totals expected = ByOneThread(Spec(kind), build, probe);
-    EXPECT_GT(expected.num_rows, 10000u);
-    EXPECT_EQ(ByThreads(Spec(kind), build, probe, quern::StringBytes::kStay), expected);
+  const Bag expected = ByOneThread();
+  EXPECT_GT(expected.num_rows, 4u);
+  for (const uint32_t num_that_wait : {kThreads, kThreads / 2, 0u}) {
+    quern::Job job = New();
+    const bool copy_bytes = num_that_wait == 0 && op.job != std::string("aggregation");
+    EXPECT_EQ(Workers(given, &job).All(kThreads, table.batches(), probe.batches(), copy_bytes, num_that_wait), expected)
+        << num_that_wait << " threads wait for others";
+    EXPECT_EQ(job.Stats().input_rows, kNumRows);
   }
-}
-
-// What one thread answers, counted by hand: unique keys meet once on half of each side; of three equal build rows, a
-// quarter meets six probe rows each, which are half of the probe side.
-TEST_P(Parallel, APartOfEachSideComesOutAlone) {
-  const bool unique = GetParam().build_modulus > kNumRows;
-  const uint64_t num_pairs = unique ? kNumRows / 2 : kNumRows / 2 * 3;
-  const uint64_t probe_alone = kNumRows / 2, build_alone = unique ? kNumRows / 2 : kNumRows / 4 * 3;
-  EXPECT_EQ(ByOneThread(Spec("inner"), build, probe).num_rows, num_pairs);
-  EXPECT_EQ(ByOneThread(Spec("anti"), build, probe).num_rows, probe_alone);
-  EXPECT_EQ(ByOneThread(Spec("right_anti"), build, probe).num_rows, build_alone);
-  EXPECT_EQ(ByOneThread(Spec("full"), build, probe).num_rows, num_pairs + probe_alone + build_alone);
-}
-
-TEST_P(Parallel, ThreadsThatCopyBytesGiveTheRowsOfOne) {
-  EXPECT_EQ(ByThreads(Spec("full"), build, probe, quern::StringBytes::kCopied),
-            ByOneThread(Spec("full"), build, probe));
 }
 
 TEST_P(Parallel, ARunGivesTheRowsOfOneThread) {
-  for (const char* kind : {"inner", "left", "full", "right_anti", "anti"}) {
-    SCOPED_TRACE(Spec(kind));
-    const Totals expected = ByOneThread(Spec(kind), build, probe);
-    EXPECT_EQ(ByRun(Spec(kind), build.batches(), probe.batches(), {kThreads, 1000}), expected);
-    EXPECT_EQ(ByRun(Spec(kind), {&build.whole(), 1}, {&probe.whole(), 1}, {kThreads, 0}), expected)
-        << "cut into morsels";
-    EXPECT_EQ(ByRun(Spec(kind), build.batches(), {&probe.whole(), 1}, {1, 0}), expected);
-    EXPECT_EQ(*NewJoin(Spec(kind)).Run(build.batches(), probe.batches()), expected.num_rows);
-  }
+  const Bag expected = ByOneThread();
+  EXPECT_EQ(ByRun(table.batches(), probe.batches(), kThreads, 1000), expected);
+  EXPECT_EQ(ByRun(table.whole(), probe.whole(), 3, 0), expected) << "cut into morsels";
+  EXPECT_EQ(ByRun(table.batches(), probe.whole(), 1, 0), expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Keys, Parallel,
-    testing::Values(Keys{"Unique", "i64", 2, 1u << 31, 1, 1u << 31},
-                    Keys{"SparseUnique", "i64", 0x1000003d, UINT64_MAX, 0x1000003d * 2, UINT64_MAX},
-                    Keys{"Duplicates", "i64", 1, 100000, 4, 200000}, Keys{"Strings", "utf8", 1, 100000, 4, 200000}),
-    [](const auto& keys) { return keys.param.name; });
-
-// Every storage of a column, 150,000 rows, with bit offsets, nulls and a selection.
-struct WideTable {
-  static constexpr uint64_t kRows = 150000;
-
-  WideTable() {
-    std::vector<std::string> texts;
-    for (uint64_t i = 0; i < kRows; ++i) {
-      key.push_back(static_cast<int64_t>(i));
-      small.push_back(static_cast<int32_t>(i * 7));
-      index.push_back(static_cast<uint8_t>(i % 5));
-      texts.push_back(i % 3 == 0 ? "short" : "a longer text, number " + std::to_string(i));
-      has_value.push_back(i % 7 != 0);
-      flag.push_back(i % 11 < 4);
-      if (i % 2 == 0) even.push_back(static_cast<uint32_t>(kRows - 2 - i));
-    }
-    words = std::make_unique<StringVector<int32_t>>(texts);
-    large_words = std::make_unique<StringVector<int64_t>>(texts);
-    views = std::make_unique<ViewVector>(texts);
-    validity = Bitmap(has_value, 3);
-    flags = Bitmap(flag, 5);
-    dictionary_values = dictionary.column();
-  }
-  Table table(bool selected) const {
-    quern_column flag_column = ColumnOf(flags);
-    flag_column.bit_offset = 5;
-    return {{ColumnOf(key)},
-            {WithValidity(ColumnOf(small), validity, 3), flag_column, WithValidity(words->column(), validity, 3),
-             large_words->column(), views->column(),
-             WithValidity(DictionaryColumn(ColumnOf(index), dictionary_values), validity, 3), kRowIds},
-            kRows,
-            selected ? even : std::vector<uint32_t>(),
-            1000};
-  }
-  static constexpr const char* kTypes =
-      "i32:nullable,bool,utf8:nullable,large_utf8,utf8_view,dictionary(u8,utf8):nullable,rowid";
-
-  std::vector<int64_t> key;
-  std::vector<int32_t> small;
-  std::vector<uint8_t> index, validity, flags;
-  std::vector<bool> has_value, flag;
-  std::vector<uint32_t> even;
-  StringVector<int32_t> dictionary{{"zero", "one", "two", "three", "a fourth, which is longer"}};
-  quern_column dictionary_values;
-  std::unique_ptr<StringVector<int32_t>> words;
-  std::unique_ptr<StringVector<int64_t>> large_words;
-  std::unique_ptr<ViewVector> views;
-};
-
-TEST(JoinRun, CutsColumnsOfEveryStorage) {
-  const WideTable wide;
-  const std::string types = WideTable::kTypes;
-  const std::string spec = "join.inner keys=i64 build=" + types + " probe=" + types;
-  for (const bool selected : {false, true}) {
-    const Table table = wide.table(selected);
-    const quern_batch batch = table.batch();
-    Lines lines;
-    std::mutex mutex;
-    auto num_rows = NewJoin(spec).Run({&batch, 1}, {&batch, 1}, {2, 5000}, [&](const quern_result& result) {
-      const std::lock_guard<std::mutex> lock(mutex);
-      AddLines(result, "ibsSvsribsSvsr", &lines);
-      return true;
-    });
-    ASSERT_TRUE(num_rows.ok()) << num_rows.status().text();
-    std::sort(lines.begin(), lines.end());
-    const Variant whole = {quern::Engine::kGeneric, quern::StringBytes::kStay, 0, ""};
-    EXPECT_TRUE(lines == RunJoin(spec.c_str(), whole, table, table, "ibsSvsribsSvsr"))
-        << "rows of " << lines.size() << " differ";
-    EXPECT_EQ(lines.size(), selected ? WideTable::kRows / 2 : WideTable::kRows);
-  }
+std::string JoinSpec(const std::string& kind, const std::string& type) {
+  const bool no_build = kind == "semi", no_probe = kind == "right_semi" || kind == "right_anti";
+  return "join." + kind + " keys=" + type + (no_build ? "" : " build=i64,rowid") + (no_probe ? "" : " probe=i64,rowid");
 }
 
-TEST(JoinRun, StopsWhenTheHostWantsNoMore) {
-  const BigTable table(1, 100000, false);
-  std::atomic<uint32_t> calls{0};
-  quern::Join join = NewJoin("join.full keys=i64 build=rowid probe=rowid");
-  auto num_rows = join.Run(table.batches(), table.batches(), {kThreads, 100}, [&](const quern_result&) {
-    ++calls;
-    return false;
+// Half of the probe keys have no match, and half of the build keys.
+std::vector<Case> JoinCases() {
+  std::vector<Case> cases = {
+      {"JoinUnique", kJoin, JoinSpec("full", "i64"), "lrlr", 2, 1u << 31, 1, 1u << 31},
+      {"JoinSparse", kJoin, JoinSpec("full", "i64"), "lrlr", 0x1000003d, UINT64_MAX, 0x1000003d * 2, UINT64_MAX},
+      {"JoinStrings", kJoin, JoinSpec("full", "utf8"), "lrlr", 1, 100000, 4, 200000}};
+  for (const std::string kind : {"inner", "full", "semi", "right_semi", "right_anti"}) {
+    const std::string kinds = kind == "inner" || kind == "full" ? "lrlr" : "lr";
+    cases.push_back({"Join_" + kind, kJoin, JoinSpec(kind, "i64"), kinds, 1, 100000, 4, 200000});
+  }
+  return cases;
+}
+
+std::vector<Case> OtherCases() {
+  const std::string aggs = " aggs=count_star,sum(i64),first(i64)", payload = " payload=i64,rowid";
+  return {{"AggregateFew", kAggregation, "aggregate keys=i64" + aggs, "llll", 1, 5},
+          {"AggregateMany", kAggregation, "aggregate keys=i64" + aggs, "llll", 1, 100000},
+          {"AggregateUnique", kAggregation, "aggregate keys=i64" + aggs, "llll", 0x1000003d, UINT64_MAX},
+          {"AggregateStrings", kAggregation, "aggregate keys=utf8" + aggs, "slll", 1, 50000},
+          {"SortNumbers", kSort, "sort keys=i64:out" + payload, "llr", 0x10000003d, uint64_t{1} << 40},
+          {"SortTies", kSort, "sort keys=i64:desc:out" + payload + " stable window=rank", "llrr", 1, 1000},
+          {"SortStrings", kSort, "sort keys=utf8:out" + payload + " stable", "slr", 77, 50000},
+          {"SortTop", kSort, "sort keys=utf8:desc:out" + payload + " limit=100 stable", "slr", 77, 50000}};
+}
+
+const auto kNameOfCase = [](const auto& info) { return info.param.name; };
+INSTANTIATE_TEST_SUITE_P(Joins, Parallel, testing::ValuesIn(JoinCases()), kNameOfCase);
+INSTANTIATE_TEST_SUITE_P(Others, Parallel, testing::ValuesIn(OtherCases()), kNameOfCase);
+
+// Counted by hand: of three equal build rows, a quarter meets six probe rows each, which are half of the probe side.
+TEST(ParallelJoins, HaveThePairsThatTheirKeysHave) {
+  const BigTable build(1, 100000, false), probe(4, 200000, false);
+  const uint64_t num_pairs = kNumRows / 2 * 3, probe_alone = kNumRows / 2, build_alone = kNumRows / 4 * 3;
+  const auto num_rows = [&](const char* kind) {
+    const Case given = {"", kJoin, JoinSpec(kind, "i64"), kind[0] == 'r' ? "lr" : "lrlr", 1, 1};
+    quern::Job job = NewJob(kJoin, {}, given.spec.c_str());
+    return Workers(given, &job).All(2, build.batches(), probe.batches(), false, 1).num_rows;
+  };
+  EXPECT_EQ(num_rows("inner"), num_pairs);
+  EXPECT_EQ(num_rows("left"), num_pairs + probe_alone);
+  EXPECT_EQ(num_rows("right_anti"), build_alone);
+  EXPECT_EQ(num_rows("full"), num_pairs + probe_alone + build_alone);
+}
+
+TEST(ParallelStates, GoThroughSeveralInputs) {
+  const Case given = OtherCases()[3];
+  const BigTable table(given.step, given.modulus, true);
+  quern::Job from = NewJob(kAggregation, {}, given.spec.c_str()), into = NewJob(kAggregation, {}, given.spec.c_str()),
+             whole = NewJob(kAggregation, {}, given.spec.c_str());
+  quern::Input rows = Take(from.NewInput(QUERN_PORT_ROWS));
+  Done(rows.Append(table.whole()[0]));
+  Done(rows.Finish());
+  Done(from.Finalise());
+  std::atomic<uint32_t> next{0};
+  OnThreads(kThreads, [&] {
+    quern::Input states = Take(into.NewInput(QUERN_PORT_STATES));
+    quern_output_options options = {};
+    options.partition = next++;
+    options.num_partitions = kThreads;
+    MoveStates(from.NewOutput(QUERN_PORT_STATES, options), 1, &states);
+    Done(states.Finish());
   });
-  ASSERT_TRUE(num_rows.ok()) << num_rows.status().text();
+  EXPECT_EQ(Workers(given, &into).All(1, {}, {}, false, 1), Workers(given, &whole).All(1, table.whole(), {}, false, 1));
+}
+
+// ---- memory that is refused ----
+
+// Joins whose table takes memory beside the rows.
+class Refused : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Joins, Refused, testing::Values(JoinCases()[1], JoinCases()[2]), kNameOfCase);
+
+// The host frees memory elsewhere and tries again, on as many threads.
+TEST_P(Refused, BuildsMayBeTriedAgain) {
+  const Case& given = GetParam();
+  const bool strings = given.spec.find("utf8") != std::string::npos;
+  const BigTable table(given.step, given.modulus, strings), probe(given.probe_step, given.probe_modulus, strings);
+  quern::Job alone = NewJob(kJoin, {}, given.spec.c_str(), Engine::kAuto);
+  const Bag expected = Workers(given, &alone).All(1, table.whole(), probe.whole(), false, 1);
+  HostMemory memory;
+  {
+    quern::Job join = NewJob(kJoin, memory.options(), given.spec.c_str(), Engine::kAuto);
+    OnThreads(2, [&, next = std::make_shared<std::atomic<size_t>>(0)] {
+      quern::Input input = Take(join.NewInput(QUERN_PORT_BUILD));
+      for (size_t i = (*next)++; i < table.batches().size(); i = (*next)++) Done(input.Append(table.batches()[i]));
+      Done(input.Finish());
+    });
+    const int64_t appended = memory.used;
+    for (const int64_t more : {0, 100000}) {  // for nothing at all, and for a part of the work
+      memory.limit = appended + more;
+      std::atomic<uint32_t> exhausted{0}, number{0};
+      OnThreads(kThreads, [&] {
+        const bool waits = number++ % 2 == 0;
+        quern::Status status = waits ? join.Finalise() : quern::Status();
+        for (bool done = waits; !done; std::this_thread::yield()) {
+          const quern::Result<quern_work_state> state = join.Work();
+          status = state.status();
+          done = !state.ok() || *state == QUERN_WORK_DONE;
+        }
+        exhausted += status.code() == QUERN_RESOURCE_EXHAUSTED;
+        EXPECT_EQ(status.text().find("memory refused by the host: "), 0u) << status.text();
+      });
+      EXPECT_EQ(exhausted, kThreads);
+      EXPECT_EQ(memory.used, appended) << "what was made is freed";
+      EXPECT_EQ(join.NewOutput(QUERN_PORT_PROBE).status().code(), QUERN_FAILED_PRECONDITION);
+    }
+    memory.limit = INT64_MAX;
+    EXPECT_EQ(Workers(given, &join).All(kThreads, {}, probe.batches(), false, 2), expected);
+  }
+  EXPECT_EQ(memory.used, 0);
+}
+
+// ---- runs ----
+
+class Runs : public testing::TestWithParam<Operator> {
+ protected:
+  // A run over some batches, with four threads; `on_result` may be null.
+  quern::Result<uint64_t> Run(quern::Job* job, std::span<const quern_batch> batches, uint64_t batch_rows,
+                              const std::function<bool(const quern_result&)>& on_result) const {
+    const quern_run_input input = {op.input, batches.data(), batches.size()};
+    quern_run_options options = {};
+    options.threads = kThreads;
+    options.batch_rows = batch_rows;
+    return on_result == nullptr ? job->Run({&input, 1}, options) : job->Run({&input, 1}, options, on_result);
+  }
+  const Operator& op = GetParam();
+  const BigTable table{0x1000003d, UINT64_MAX, false};
+};
+INSTANTIATE_TEST_SUITE_P(Operators, Runs, testing::Values(kJoin, kAggregation, kSort), NameOf);
+
+TEST_P(Runs, TakeWhatWasAppendedBefore) {
+  quern::Job job = NewJob(op);
+  quern::Input input = Take(job.NewInput(op.input));
+  Done(input.Append(table.batches()[0]));
+  Done(input.Finish());
+  EXPECT_EQ(Take(Run(&job, table.batches().subspan(1, 2), 0, nullptr)), 3 * kBatchRows);
+  quern::Job nothing = NewJob(op);
+  EXPECT_EQ(Take(Run(&nothing, {}, 0, nullptr)), 0u);
+}
+
+TEST_P(Runs, StopWhenTheHostWantsNoMore) {
+  quern::Job job = NewJob(op);
+  std::atomic<uint32_t> calls{0};
+  const uint64_t num_rows = Take(Run(&job, table.batches(), 100, [&](const quern_result&) { return ++calls, false; }));
   EXPECT_GE(calls, 1u);
   EXPECT_LE(calls, kThreads);
-  EXPECT_EQ(*num_rows, calls * 100);
-  EXPECT_TRUE(quern::Prober::Create(join).ok()) << "the table is there";
+  EXPECT_LE(num_rows, calls * 100);
+  EXPECT_TRUE(job.NewOutput(op.output).ok()) << "the job is there";
 }
 
-TEST(JoinRun, TakesWhatWasAppendedBefore) {
-  const BigTable table(1, 1u << 31, false);
-  quern::Join join = NewJoin("join.right keys=i64 build=rowid probe=rowid");
-  ASSERT_TRUE(join.Append(table.batches()[0]).ok());
-  auto num_rows = join.Run({&table.batches()[1], 1}, {&table.whole(), 1}, {2, 0});
-  ASSERT_TRUE(num_rows.ok()) << num_rows.status().text();
-  EXPECT_EQ(*num_rows, 2 * kBatchRows);
+TEST_P(Runs, LetNoExceptionOut) {
+  quern::Job job = NewJob(op);
+  const quern::Status status = Run(&job, table.batches(), 0, [](const quern_result&) -> bool {
+                                 throw std::runtime_error("thrown by the host");
+                               }).status();
+  EXPECT_EQ(status.code(), QUERN_INTERNAL);
+  EXPECT_EQ(status.text(), "thrown by the host");
 }
 
-TEST(JoinRun, OfNothing) {
-  auto num_rows = NewJoin("join.full keys=i64 build=rowid probe=rowid").Run({}, {});
-  ASSERT_TRUE(num_rows.ok()) << num_rows.status().text();
-  EXPECT_EQ(*num_rows, 0u);
-}
-
-TEST(JoinRun, LetsNoExceptionOut) {
-  const BigTable table(1, 100000, false);
-  quern::Join join = NewJoin("join.inner keys=i64 build=rowid probe=rowid");
-  auto num_rows = join.Run(table.batches(), table.batches(), {kThreads, 0},
-                           [](const quern_result&) -> bool { throw std::runtime_error("thrown by the host"); });
-  ASSERT_FALSE(num_rows.ok());
-  EXPECT_EQ(num_rows.status().code(), QUERN_INTERNAL);
-  EXPECT_EQ(num_rows.status().text(), "thrown by the host");
-}
-
-TEST(JoinRun, BeyondTheMemoryLimit) {
-  const BigTable table(1, 100000, false);
-  for (const uint64_t limit :
-       {uint64_t{100} << 10, uint64_t{4} << 20, uint64_t{12} << 20}) {  // while appending, finalising, probing
-    quern::Join join = NewJoin("join.full keys=i64 build=rowid probe=rowid", limit);
-    auto num_rows = join.Run(table.batches(), table.batches(), {kThreads, 1 << 20});
-    ASSERT_FALSE(num_rows.ok()) << limit;
-    EXPECT_EQ(num_rows.status().code(), QUERN_RESOURCE_EXHAUSTED) << num_rows.status().text();
+TEST_P(Runs, FailWithoutMemory) {
+  for (const uint64_t limit : {uint64_t{100} << 10, uint64_t{3} << 20, uint64_t{6} << 20}) {
+    quern::Job job = NewJob(op, LimitedTo(limit));
+    EXPECT_EQ(Run(&job, table.batches(), 1 << 20, [](const quern_result&) { return true; }).status().code(),
+              QUERN_RESOURCE_EXHAUSTED)
+        << limit;
   }
 }
 
-TEST(JoinRun, RefusesWhatItCannotDo) {
-  const BigTable table(1, 100000, false);
-  const quern_batch* const batch = &table.batches()[0];
-  const quern_batch* const no_batch = nullptr;
-  const auto error_of = [](quern_status code, quern_join* join, const quern_batch* build, const quern_batch* probe,
-                           uint32_t threads, uint64_t batch_rows) {
-    uint64_t num_rows = 77;
-    quern_error error = {};
-    EXPECT_EQ(quern_join_run(join, build, 1, probe, 1, threads, batch_rows, nullptr, nullptr, &num_rows, &error), code);
-    EXPECT_EQ(num_rows, 0u);
-    return std::string(error.text);
-  };
-  quern::Join join = NewJoin("join.inner keys=i64 build=rowid probe=rowid");
-  quern_join* const handle = join.handle();
-  const quern_status invalid = QUERN_INVALID_ARGUMENT;
-  EXPECT_EQ(error_of(invalid, nullptr, batch, batch, 1, 0), "null argument: join; accepted: a pointer");
-  EXPECT_EQ(error_of(invalid, handle, no_batch, batch, 1, 0), "null argument: build; accepted: a pointer");
-  EXPECT_EQ(error_of(invalid, handle, batch, no_batch, 1, 0), "null argument: probe; accepted: a pointer");
-  EXPECT_EQ(error_of(invalid, handle, batch, batch, 1025, 0), "threads out of range: 1025; accepted: 0 to 1024");
-  EXPECT_EQ(error_of(invalid, handle, batch, batch, 1, uint64_t{1} << 31),
-            "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
-  quern_batch large = *batch;
-  large.num_rows = UINT32_MAX;
-  EXPECT_EQ(error_of(invalid, handle, batch, &large, 1, 0),
-            "batch too large: 4294967295 rows; accepted: below 4294967295");
-  quern_batch keyless = *batch;
-  keyless.keys = nullptr;
-  EXPECT_EQ(error_of(invalid, handle, &keyless, batch, 1, 0), "batch without columns: build key; accepted: 1 columns");
-  EXPECT_EQ(error_of(QUERN_FAILED_PRECONDITION, handle, batch, batch, 1, 0),
-            "run after a failed append: a batch is missing from the table; accepted: a new join");
-  quern::Join finalised = NewJoin("join.inner keys=i64 build=rowid probe=rowid");
-  ASSERT_TRUE(finalised.Finalise().ok());
-  EXPECT_EQ(error_of(QUERN_FAILED_PRECONDITION, finalised.handle(), batch, batch, 1, 0),
-            "run after finalise: the table is built; accepted: a new join");
-}
-
-TEST(Appenders, ThatGoWithoutFinishTakeTheirRowsWithThem) {
-  const BigTable table(1, 1u << 31, false);
-  quern::Join join = NewJoin("join.inner keys=i64 build=rowid probe=rowid");
-  {
-    auto kept = quern::Appender::Create(join), gone = quern::Appender::Create(join);
-    ASSERT_TRUE(kept->Append(table.batches()[0]).ok());
-    ASSERT_TRUE(gone->Append(table.batches()[1]).ok());
-    ASSERT_TRUE(kept->Finish().ok());
-  }
-  ASSERT_TRUE(join.FinaliseShared().ok());
-  EXPECT_EQ(join.Stats().build_rows, kBatchRows);
-  EXPECT_EQ(join.Stats().table_rows, kBatchRows);
-}
-
-TEST(Appenders, OutliveTheirJoin) {
-  const BigTable table(1, 1u << 31, false);
-  auto join = std::make_unique<quern::Join>(NewJoin("join.inner keys=i64 build=rowid probe=rowid"));
-  auto appender = quern::Appender::Create(*join);
-  join.reset();
-  EXPECT_EQ(appender->Append(table.batches()[0]).text(), "");
-  EXPECT_EQ(appender->Finish().text(), "");
-}
-
-TEST(Appenders, LearnOfAFailureOfAnother) {
-  const BigTable table(1, 1u << 31, false);
-  quern::Join join = NewJoin("join.inner keys=i64 build=rowid probe=rowid", 1000000);
-  auto first = quern::Appender::Create(join), second = quern::Appender::Create(join);
-  EXPECT_EQ(first->Append(table.whole()).code(), QUERN_RESOURCE_EXHAUSTED);
-  const std::string text = " after a failed append: a batch is missing from the table; accepted: a new join";
-  EXPECT_EQ(second->Append(table.batches()[0]).text(), "append" + text);
-  EXPECT_EQ(second->Finish().text(), "finish" + text);
-  EXPECT_EQ(join.FinaliseShared().text(), "finalise" + text);
-  EXPECT_EQ(join.FinaliseShared().code(), QUERN_FAILED_PRECONDITION);
-  EXPECT_EQ(quern::Appender::Create(join).status().text(), "appender" + text);
-}
-
-TEST(Appenders, MoveArrowArraysIn) {
-  const TestSchema schema({{"id", "l"}, {"name", "u"}});
-  const int32_t id[] = {0}, name[] = {1};
-  std::vector<TestArrayPtr> batches;
-  for (int64_t i = 0; i < kThreads; ++i) {
-    batches.push_back(
-        StructArray(2, FixedArray<int64_t>({i, i + 10}), Utf8Array({"a name of some length", std::to_string(i)})));
-  }
-  {
-    quern::Join join = NewJoin("join.right keys=i64 build=utf8 probe=utf8");
-    ASSERT_EQ(join.BindArrow({&schema.schema, id, name}, {&schema.schema, id, name}).text(), "");
-    std::vector<std::thread> threads;
-    for (TestArrayPtr& batch : batches) {
-      threads.emplace_back([&] {
-        auto appender = quern::Appender::Create(join);
-        EXPECT_EQ(appender->AppendArrow(&batch->array).text(), "");
-        EXPECT_EQ(appender->Finish().text(), "");
-        EXPECT_EQ(batch->times_released, 0) << "the table points to its strings";
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(join.Layout(), "");
-    ASSERT_EQ(join.FinaliseShared().text(), "");
-    EXPECT_NE(join.Layout(), "");
-    auto prober = quern::Prober::Create(join);
-    ASSERT_EQ(prober->InputUnmatched().text(), "");
-    EXPECT_EQ(ScanUnmatched(&*prober, "ss").size(), 2 * kThreads);
-  }
-  for (const TestArrayPtr& batch : batches) EXPECT_EQ(batch->times_released, 1);
-}
-
-TEST(Appenders, BeyondTheMemoryLimitReleaseTheirArrays) {
-  const TestSchema schema(std::vector<TestField>{{"id", "l"}});
-  const int32_t id[] = {0}, rowid[] = {-1};
-  const auto batch = StructArray(kNumRows, FixedArray<int64_t>(std::vector<int64_t>(kNumRows, 1)));
-  quern::Join join = NewJoin("join.right keys=i64 build=rowid probe=rowid", 1000000);
-  ASSERT_EQ(join.BindArrow({&schema.schema, id, rowid}, {&schema.schema, id, rowid}).text(), "");
-  auto appender = quern::Appender::Create(join);
-  EXPECT_EQ(appender->AppendArrow(&batch->array).code(), QUERN_RESOURCE_EXHAUSTED);
-  EXPECT_EQ(batch->times_released, 1);
-}
-
-TEST(FinaliseShared, BeyondTheMemoryLimitIsTheSameForAll) {
-  const BigTable table(0x1000003d, UINT64_MAX, false);
-  const char* const spec = "join.inner keys=i64 build=rowid probe=rowid";
-  quern::Join unlimited = NewJoin(spec);
-  ASSERT_EQ(unlimited.Append(table.whole()).text(), "");
-  const uint64_t appended_bytes = unlimited.Stats().peak_bytes;
-  ASSERT_EQ(unlimited.FinaliseShared().text(), "");
-  const uint64_t finalised_bytes = unlimited.Stats().peak_bytes;
-  ASSERT_GT(finalised_bytes, appended_bytes);
-  quern::Join join = NewJoin(spec, (appended_bytes + finalised_bytes) / 2);
-  ASSERT_EQ(join.Append(table.whole()).text(), "");
-  std::atomic<uint32_t> exhausted{0};
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < kThreads; ++i) {
-    threads.emplace_back([&] { exhausted += join.FinaliseShared().code() == QUERN_RESOURCE_EXHAUSTED; });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(exhausted, kThreads);
-  EXPECT_EQ(quern::Prober::Create(join).status().code(), QUERN_FAILED_PRECONDITION);
-  EXPECT_EQ(join.Layout(), "");
+TEST(SortRuns, GiveTheirRowsInOrderOnTheCallersThread) {
+  const BigTable table(77, 1000003, false);
+  const quern_run_input input = {QUERN_PORT_ROWS, table.batches().data(), table.batches().size()};
+  quern_run_options options = {};
+  options.threads = 3;
+  options.batch_rows = 1000;
+  const std::thread::id caller = std::this_thread::get_id();
+  quern::Job sort = NewJob(kSort), counted = NewJob(kSort);
+  Lines lines;
+  Take(sort.Run({&input, 1}, options, [&](const quern_result& result) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_EQ(result.position, lines.size());
+    AddLines(result, "ll", &lines);
+    return lines.size() < 3000;
+  }));
+  EXPECT_EQ(lines.size(), 3000u);
+  EXPECT_EQ(Take(counted.Run({&input, 1}, options)), kNumRows);
+  const Lines all = InOrder(counted.NewOutput(QUERN_PORT_ROWS), "ll");
+  EXPECT_EQ(all.size(), kNumRows) << "rows that are only counted remain";
+  EXPECT_TRUE(std::equal(lines.begin(), lines.end(), all.begin()));
 }
 
 }  // namespace

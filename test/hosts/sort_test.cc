@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts of a host's own vectors: order, keys of several types, limits and thresholds, window functions, readers and
-// handles.
+// Sorts of a host's own vectors: order, keys of several types, limits and thresholds, window functions, outputs that
+// share the rows. (What sorts share with other jobs: contract_test.cc.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "test/hosts/sort_tables.h"
+#include "test/hosts/jobs.h"
 
 namespace quern_test {
 namespace {
 
 const quern_column kRowIds = {};
-const char* const kLong = "a text of more than twelve bytes";
+const std::string kLong = "a text of more than twelve bytes";
+
+// The same rows in the same order by every engine, in results of every size.
+void ExpectSorted(const std::string& spec, const std::vector<Table>& tables, std::string_view kinds,
+                  const Lines& expected) {
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    for (const uint64_t batch_rows : {0, 1, 2}) {
+      SCOPED_TRACE(spec + ", engine " + std::to_string(static_cast<int>(engine)) + ", batch_rows " +
+                   std::to_string(batch_rows));
+      const auto bytes = batch_rows == 1 ? StringBytes::kCopied : StringBytes::kStay;
+      quern::Sort sort = Sorted(spec, tables, engine, bytes);
+      EXPECT_EQ(InOrder(sort.Sorted(batch_rows), kinds, batch_rows), expected);
+    }
+  }
+}
 
 // Six parts.
 struct Parts {
@@ -20,12 +33,8 @@ struct Parts {
   const std::vector<int64_t> number = {101, 102, 103, 104, 105, 106};
   const StringVector<int32_t> name{{"bolt", "nut", kLong, "cog", "cam", "pin"}};
   const Table table = {{ColumnOf(price), name.column()}, {ColumnOf(number), kRowIds}, 6};
-  const Lines rows = {std::string("30|") + kLong + "|103|2",
-                      "20|cog|104|3",
-                      "20|nut|102|1",
-                      "20|pin|106|5",
-                      "10|bolt|101|0",
-                      "5|cam|105|4"};
+  const Lines rows = {"30|" + kLong + "|103|2", "20|cog|104|3",  "20|nut|102|1",
+                      "20|pin|106|5",           "10|bolt|101|0", "5|cam|105|4"};
 };
 constexpr const char* kSpec = "sort keys=f64:desc:out,utf8:out payload=i64,rowid";
 
@@ -35,18 +44,10 @@ TEST(Sorts, PutRowsInOrder) {
   Table selected = parts.table;
   selected.selection = {5, 3, 0};
   ExpectSorted(kSpec, {selected}, "dslr", {parts.rows[1], parts.rows[3], parts.rows[4]});
-}
-
-TEST(Sorts, BringBatchesTogether) {
-  const Parts parts;
-  Table first = parts.table, second = parts.table;
-  first.selection = {4, 2};
-  second.selection = {0, 1, 3, 5};
-  ExpectSorted(kSpec, {first, second}, "dslr", parts.rows);
-  ExpectSorted(kSpec, {second, first}, "dslr", parts.rows);
-}
-
-TEST(Sorts, OfNoRowsGiveNone) {
+  Table rest = parts.table;
+  rest.selection = {1, 2, 4};
+  ExpectSorted(kSpec, {selected, rest}, "dslr", parts.rows);
+  ExpectSorted(kSpec, {rest, selected}, "dslr", parts.rows);
   ExpectSorted(kSpec, {}, "dslr", {});
   ExpectSorted(kSpec, {{{{}, {}}, {{}, {}}, 0}}, "dslr", {});
 }
@@ -62,14 +63,12 @@ TEST(Sorts, PlaceNullsAsTheSpecSays) {
 }
 
 TEST(Sorts, FollowACollation) {
-  const StringVector<int64_t> word({"b ", "a", "b", "a ", std::string(kLong) + "  "});
+  const StringVector<int64_t> word({"b ", "a", "b", "a ", kLong + "  "});
   const std::vector<int64_t> number = {1, 2, 3, 4, 5};
   const Table table = {{word.column(), ColumnOf(number)}, {}, 5};
-  const std::string last = "|5";
-  ExpectSorted("sort keys=large_utf8:out,i64:out", {table}, "Sl",
-               {"a|2", "a |4", kLong + ("  " + last), "b|3", "b |1"});
+  ExpectSorted("sort keys=large_utf8:out,i64:out", {table}, "Sl", {"a|2", "a |4", kLong + "  |5", "b|3", "b |1"});
   ExpectSorted("sort keys=large_utf8(utf8mb4_bin):out,i64:desc:out", {table}, "Sl",
-               {"a |4", "a|2", kLong + ("  " + last), "b|3", "b |1"});
+               {"a |4", "a|2", kLong + "  |5", "b|3", "b |1"});
 }
 
 TEST(Sorts, DecodeDictionaries) {
@@ -79,9 +78,8 @@ TEST(Sorts, DecodeDictionaries) {
   const std::vector<int64_t> value = {1, 2, 4};
   const Table one = {{DictionaryColumn(ColumnOf(first_index), first_values)}, {ColumnOf(value)}, 3};
   const Table two = {{DictionaryColumn(ColumnOf(second_index), second_values)}, {ColumnOf(value)}, 3};
-  const std::string long_text = kLong;
   ExpectSorted("sort keys=dictionary(u8,utf8):desc:out payload=i64 stable", {one, two}, "sl",
-               {long_text + "|1", long_text + "|4", "EUROPE|1", "ASIA|2", "ASIA|4", "AFRICA|2"});
+               {kLong + "|1", kLong + "|4", "EUROPE|1", "ASIA|2", "ASIA|4", "AFRICA|2"});
   ExpectSorted("sort keys=i64 payload=dictionary(u8,utf8)", {{{ColumnOf(value)}, {one.keys[0]}, 3}}, "s",
                {kLong, "ASIA", kLong});
 }
@@ -96,19 +94,9 @@ TEST(Sorts, KeepTiesInTheOrderOfRowIds) {
 
 TEST(Sorts, WithoutColumnsOnlyCount) {
   const Parts parts;
-  const Table table = {{ColumnOf(parts.number)}, {}, 6};
   for (const char* spec : {"sort keys=i64", "sort keys=i64 limit=6"}) {
-    const quern::Sort sort = Sorted(spec, {table});
-    auto sorted = quern::SortedRows::Create(sort);
-    uint64_t num_rows = 0;
-    for (bool more = true; more;) {
-      auto rows = sorted->Next();
-      ASSERT_TRUE(rows.ok()) << rows.status().text();
-      EXPECT_EQ(rows->result.num_columns, 0u);
-      num_rows += rows->result.num_rows;
-      more = rows->more;
-    }
-    EXPECT_EQ(num_rows, 6u);
+    quern::Sort sort = Sorted(spec, {{{ColumnOf(parts.number)}, {}, 6}});
+    EXPECT_EQ(InOrder(sort.Sorted(), "").size(), 6u);
   }
 }
 
@@ -120,23 +108,46 @@ TEST(Sorts, NumberTheRowsOfEachPartition) {
   ExpectSorted("sort keys=i32,i32:out limit=4 window=rank", {table}, "ir", {"5|1", "5|1", "7|3", "7|3"});
 }
 
-// ---- strings ----
+TEST(Sorts, TellWhatTheyHave) {
+  const Parts parts;
+  quern::Sort sort = New<quern::Sort>(std::string(kSpec) + " limit=4");
+  Feed(sort.Rows(), {parts.table});
+  EXPECT_STREQ(sort.Stats().layout, "");
+  Done(sort.Finalise());
+  const quern_job_stats stats = sort.Stats();
+  EXPECT_STRNE(stats.layout, "");
+  EXPECT_EQ(stats.input_rows, 6u);
+  EXPECT_EQ(stats.num_rows, 4u);
+  EXPECT_LE(stats.dropped_rows, 2u);
+  EXPECT_GT(stats.entry_bytes, 0u);
+  EXPECT_GT(stats.key_bits, 0u);
+  EXPECT_GT(stats.peak_bytes, 0u);
+}
 
-TEST(Sorts, CopyTheBytesOfStringsWhereAsked) {
-  const std::vector<int64_t> key = {2, 1};
-  StringVector<int32_t> name({kLong, "short"});
-  ViewVector view({kLong, "short"});
-  const Table table = {{ColumnOf(key), name.column()}, {name.column(), view.column()}, 2};
-  quern::Sort sort = NewSort("sort keys=i64,utf8:out payload=utf8,utf8_view");
-  ASSERT_EQ(sort.Append(table.batch(), quern::StringBytes::kCopied).text(), "");
-  auto appender = quern::SortAppender::Create(sort);
-  ASSERT_EQ(appender->Append(table.batch(), quern::StringBytes::kCopied).text(), "");
-  ASSERT_EQ(appender->Finish().text(), "");
-  std::fill(name.bytes.begin(), name.bytes.end(), 'x');
-  std::fill(view.bytes[1].begin(), view.bytes[1].end(), 'x');
-  ASSERT_EQ(sort.Finalise().text(), "");
-  const std::string text = kLong, line = text + "|" + text + "|" + text;
-  EXPECT_EQ(RowsOf(sort, "ssv"), (Lines{"short|short|short", "short|short|short", line, line}));
+TEST(Sorts, SeeWhatIsSortedAlready) {
+  std::vector<int64_t> number;
+  for (int64_t i = 0; i < 200000; ++i) number.push_back(i * 7);
+  const Table table = {{ColumnOf(number)}, {}, number.size()};
+  EXPECT_STREQ(Sorted("sort keys=i64:out", {table}).Stats().layout, "sorted");
+  EXPECT_STREQ(Sorted("sort keys=i64:desc:out", {table}).Stats().layout, "reversed");
+}
+
+TEST(Sorts, ShareTheirRowsAmongOutputs) {
+  const Parts parts;
+  quern::Sort sort = Sorted(kSpec, {parts.table});
+  quern::Output one = Take(sort.Sorted(2)), two = Take(sort.Sorted(1));
+  Lines lines(6);
+  for (bool more = true; more;) {
+    more = false;
+    for (quern::Output* output : {&one, &two}) {
+      const quern_result& result = *Take(output->Next());
+      Lines some;
+      AddLines(result, "dslr", &some);
+      for (size_t i = 0; i < some.size(); ++i) lines.at(result.position + i) = some[i];
+      more |= result.state == QUERN_RESULT_MORE;
+    }
+  }
+  EXPECT_EQ(lines, parts.rows);
 }
 
 // ---- limits and thresholds ----
@@ -149,14 +160,14 @@ TEST(Limits, LetTheFirstRowsOut) {
   ExpectSorted(std::string(kSpec) + " limit=1000000", {parts.table}, "dslr", parts.rows);
 }
 
-TEST(Limits, KeepNothingOfTheStringsThatAreCopied) {
-  StringVector<int32_t> name({"b", kLong, "c"});
-  const Table table = {{name.column()}, {}, 3};
-  quern::Sort sort = NewSort("sort keys=utf8:out limit=2");
-  ASSERT_EQ(sort.Append(table.batch(), quern::StringBytes::kCopied).text(), "");
-  std::fill(name.bytes.begin(), name.bytes.end(), 'x');
-  ASSERT_EQ(sort.Finalise().text(), "");
-  EXPECT_EQ(RowsOf(sort, "s"), (Lines{kLong, "b"}));
+// The threshold of a sort as one line; "none".
+std::string ThresholdOf(quern::Output* output, std::string_view kinds) {
+  const quern_result& result = *Take(output->Next());
+  EXPECT_EQ(result.state, QUERN_RESULT_MORE);
+  Lines lines;
+  AddLines(result, kinds, &lines);
+  EXPECT_LE(lines.size(), 1u);
+  return lines.empty() ? "none" : lines[0];
 }
 
 // Row i has the number i * 7919 mod 100003, and a name of it: names order as numbers do.
@@ -181,31 +192,33 @@ struct ManyRows {
 
 TEST(Thresholds, FollowTheRows) {
   const ManyRows rows;
-  for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
-    quern::Sort sort = NewSort("sort keys=i32:desc:out payload=rowid limit=20", engine);
-    EXPECT_EQ(ThresholdOf(&sort, "i"), "none");
-    ASSERT_EQ(sort.Append(rows.Batch(0, 19, ColumnOf(rows.number)).batch()).text(), "");
-    EXPECT_EQ(ThresholdOf(&sort, "i"), "none") << "too few rows";
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    quern::Sort sort = New<quern::Sort>("sort keys=i32:desc:out payload=rowid limit=20", engine);
+    quern::Input input = Take(sort.Rows());
+    quern::Output current = Take(sort.CurrentThreshold());
+    EXPECT_EQ(ThresholdOf(&current, "i"), "none");
+    Done(input.Append(rows.Batch(0, 19, ColumnOf(rows.number)).batch()));
+    EXPECT_EQ(ThresholdOf(&current, "i"), "none") << "too few rows";
     int threshold = -1;
     for (uint32_t first = 0; first < 20000; first += 5000) {
-      ASSERT_EQ(sort.Append(rows.Batch(first, 5000, ColumnOf(rows.number)).batch()).text(), "");
-      const int next = std::stoi(ThresholdOf(&sort, "i"));
+      Done(input.Append(rows.Batch(first, 5000, ColumnOf(rows.number)).batch()));
+      const int next = std::stoi(ThresholdOf(&current, "i"));
       EXPECT_GE(next, threshold) << "it only ever comes nearer";
       threshold = next;
       const auto is_above = [&](int32_t number) { return number >= threshold; };
       EXPECT_GE(std::count_if(rows.number.begin(), rows.number.begin() + first + 5000, is_above), 19)
           << "one may have come twice";
     }
-    ASSERT_EQ(sort.Finalise().text(), "");
+    Done(input.Finish());
+    Done(sort.Finalise());
     EXPECT_GT(sort.Stats().dropped_rows, 0u);
     std::vector<int32_t> expected = rows.number;
     expected.insert(expected.end(), rows.number.begin(), rows.number.begin() + 19);
     std::sort(expected.rbegin(), expected.rend());
-    auto sorted = quern::SortedRows::Create(sort);
-    auto out = sorted->Next();
-    ASSERT_TRUE(out.ok()) << out.status().text();
-    ASSERT_EQ(out->result.num_rows, 20u);
-    for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(ElementAt<int32_t>(out->result.columns[0].values, i), expected[i]);
+    quern::Output sorted = Take(sort.Sorted());
+    const quern_result& out = *Take(sorted.Next());
+    ASSERT_EQ(out.num_rows, 20u);
+    for (uint64_t i = 0; i < 20; ++i) EXPECT_EQ(ElementAt<int32_t>(out.columns[0].values, i), expected[i]);
   }
 }
 
@@ -213,22 +226,22 @@ TEST(Thresholds, HaveAllKeysWhateverComesOut) {
   const ManyRows rows;
   Table table = rows.Batch(0, 20000, ColumnOf(rows.number));
   table.keys = {rows.names.column(), ColumnOf(rows.number)};
-  quern::Sort sort = NewSort("sort keys=utf8(utf8mb4_bin):desc,i32 payload=rowid limit=2");
-  ASSERT_EQ(sort.Append(table.batch()).text(), "");
-  const std::string row = ThresholdOf(&sort, "si");
+  quern::Sort sort = New<quern::Sort>("sort keys=utf8(utf8mb4_bin):desc,i32 payload=rowid limit=2");
+  Feed(sort.Rows(), {table});
+  quern::Output current = Take(sort.CurrentThreshold());
+  const std::string row = ThresholdOf(&current, "si");
   EXPECT_EQ(row.substr(0, 23), "a name of some length 1");
   EXPECT_EQ(std::stoi(row.substr(23, 6)), std::stoi(row.substr(30)));
 }
 
 TEST(Thresholds, LeaveOutWhatComesAfterThem) {
   const std::vector<int32_t> number = {5, 9, 4, 7, 3, 1}, known = {1000, 6};
-  for (const quern::Engine engine : {quern::Engine::kJit, quern::Engine::kGeneric}) {
-    quern::Sort sort = NewSort("sort keys=i32:desc:out limit=4", engine);
-    const Table threshold = {{ColumnOf(known)}, {}, 2, {1}};
-    ASSERT_EQ(sort.SetThreshold(threshold.batch()).text(), "");
-    ASSERT_EQ(sort.Append(Table{{ColumnOf(number)}, {}, 6}.batch()).text(), "");
-    ASSERT_EQ(sort.Finalise().text(), "");
-    const Lines rows = RowsOf(sort, "i");
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    quern::Sort sort = New<quern::Sort>("sort keys=i32:desc:out limit=4", engine);
+    Feed(sort.Threshold(), {{{ColumnOf(known)}, {}, 2, {1}}});
+    Feed(sort.Rows(), {{{ColumnOf(number)}, {}, 6}});
+    Done(sort.Finalise());
+    const Lines rows = InOrder(sort.Sorted(), "i");
     ASSERT_GE(rows.size(), 2u) << "those after the threshold may come out, the others must";
     EXPECT_EQ((Lines{rows[0], rows[1]}), (Lines{"9", "7"}));
     EXPECT_EQ(sort.Stats().input_rows, 6u);
@@ -239,140 +252,76 @@ TEST(Thresholds, GoFromSortToSort) {
   const ManyRows rows;
   const std::string spec = "sort keys=utf8:out payload=rowid limit=5";
   const Table table = rows.Batch(0, 20000, rows.names.column());
-  quern::Sort first = NewSort(spec), second = NewSort(spec);
-  ASSERT_EQ(first.Append(table.batch()).text(), "");
-  auto row = first.GetThreshold();
-  ASSERT_TRUE(row.ok() && row->has_value()) << row.status().text();
-  quern_column key = {};
-  key.values = (*row)->columns[0].values;
-  key.offsets = (*row)->columns[0].offsets;
-  ASSERT_EQ(second.SetThreshold(Table{{key}, {}, 1}.batch()).text(), "");
-  ASSERT_EQ(second.Append(table.batch()).text(), "");
-  ASSERT_EQ(first.Finalise().text(), "");
-  ASSERT_EQ(second.Finalise().text(), "");
-  const Lines expected = RowsOf(first, "sr");
+  quern::Sort first = New<quern::Sort>(spec), second = New<quern::Sort>(spec);
+  Feed(first.Rows(), {table});
+  quern::Output current = Take(first.CurrentThreshold());
+  const quern_result& row = *Take(current.Next());
+  ASSERT_EQ(row.num_rows, 1u);
+  Feed(second.Threshold(), {AsTable(row, 1)});
+  Feed(second.Rows(), {table});
+  for (quern::Sort* sort : {&first, &second}) Done(sort->Finalise());
+  const Lines expected = InOrder(first.Sorted(), "sr");
   EXPECT_EQ(expected.size(), 5u);
   EXPECT_EQ(expected.front(), "a name of some length 1000000|0");
-  EXPECT_EQ(RowsOf(second, "sr"), expected);
+  EXPECT_EQ(InOrder(second.Sorted(), "sr"), expected);
 }
 
-// ---- readers ----
-
-TEST(SortReaders, GiveNoRowsAfterTheLast) {
-  const Parts parts;
-  const quern::Sort sort = Sorted(kSpec, {parts.table});
-  auto sorted = quern::SortedRows::Create(sort);
-  EXPECT_EQ(ReadInOrder(&*sorted, "dslr"), parts.rows);
-  auto rows = sorted->Next();
-  ASSERT_TRUE(rows.ok()) << rows.status().text();
-  EXPECT_EQ(rows->result.num_rows, 0u);
-  EXPECT_EQ(rows->result.num_columns, 4u);
-  EXPECT_FALSE(rows->more);
+// A thread that scans asks for the threshold while others append.
+TEST(Thresholds, MayBeReadAndSetWhileOthersAppend) {
+  const ManyRows rows;
+  const std::string spec = "sort keys=i32:out payload=rowid limit=10";
+  quern::Sort sort = New<quern::Sort>(spec);
+  std::atomic<uint32_t> next{0}, appending{2};
+  const auto append = [&] {
+    quern::Input input = Take(sort.Rows());
+    for (uint32_t first = 500 * next++; first < 20000; first = 500 * next++)
+      Done(input.Append(rows.Batch(first, 500, ColumnOf(rows.number)).batch()));
+    Done(input.Finish());
+    --appending;
+  };
+  std::thread one(append), two(append);
+  quern::Output current = Take(sort.CurrentThreshold());
+  quern::Input bound = Take(sort.Threshold());
+  int32_t lowest = INT32_MAX;
+  const auto look = [&] {
+    const quern_result& row = *Take(current.Next());
+    if (row.num_rows == 0) return;
+    const auto key = ElementAt<int32_t>(row.columns[0].values, 0);
+    EXPECT_LE(key, lowest) << "it only ever comes nearer";
+    lowest = key;
+    Done(bound.Append(AsTable(row, 1).batch()));
+  };
+  while (appending != 0) look();
+  look();
+  one.join();
+  two.join();
+  EXPECT_LT(lowest, INT32_MAX);
+  Done(sort.Finalise());
+  quern::Sort alone = Sorted(spec, {rows.Batch(0, 20000, ColumnOf(rows.number))});
+  EXPECT_EQ(InOrder(sort.Sorted(), "ir"), InOrder(alone.Sorted(), "ir"));
 }
 
-TEST(SortReaders, ShareTheRows) {
-  const Parts parts;
-  const quern::Sort sort = Sorted(kSpec, {parts.table});
-  auto one = quern::SortedRows::Create(sort, 2), two = quern::SortedRows::Create(sort, 1);
-  Lines lines(6);
-  for (bool more = true; more;) {
-    more = false;
-    for (quern::SortedRows* reader : {&*one, &*two}) {
-      auto rows = reader->Next();
-      ASSERT_TRUE(rows.ok()) << rows.status().text();
-      Lines some;
-      AddLines(rows->result, "dslr", &some);
-      for (size_t i = 0; i < some.size(); ++i) lines.at(rows->position + i) = some[i];
-      more |= rows->more;
-    }
-  }
-  EXPECT_EQ(lines, parts.rows);
-}
-
-TEST(Sorts, TellWhatTheyHave) {
-  const Parts parts;
-  quern::Sort sort = NewSort(std::string(kSpec) + " limit=4");
-  ASSERT_EQ(sort.Append(parts.table.batch()).text(), "");
-  EXPECT_EQ(sort.Method(), "");
-  ASSERT_EQ(sort.Finalise().text(), "");
-  EXPECT_NE(sort.Method(), "");
-  const quern_sort_stats stats = sort.Stats();
-  EXPECT_EQ(stats.input_rows, 6u);
-  EXPECT_EQ(stats.num_rows, 4u);
-  EXPECT_LE(stats.dropped_rows, 2u);
-  EXPECT_GT(stats.entry_bytes, 0u);
-  EXPECT_GT(stats.key_bits, 0u);
-  EXPECT_GT(stats.peak_bytes, 0u);
-  EXPECT_EQ(quern_sort_method(nullptr), nullptr);
-}
-
-TEST(Sorts, SeeWhatIsSortedAlready) {
-  std::vector<int64_t> number;
-  for (int64_t i = 0; i < 200000; ++i) number.push_back(i * 7);
-  const Table table = {{ColumnOf(number)}, {}, number.size()};
-  EXPECT_EQ(Sorted("sort keys=i64:out", {table}).Method(), "sorted");
-  EXPECT_EQ(Sorted("sort keys=i64:desc:out", {table}).Method(), "reversed");
-}
-
-TEST(SortKernels, SayWhatTheyAre) {
-  auto kernel = quern::Kernel::Compile("sort  payload=rowid keys=i64:asc:nulls_last", quern::Engine::kGeneric);
-  ASSERT_TRUE(kernel.ok()) << kernel.status().text();
-  EXPECT_EQ(kernel->Text("spec"), "sort keys=i64 payload=rowid");
-  EXPECT_EQ(kernel->Text("engine"), "generic");
-  EXPECT_EQ(kernel->Text("plan").substr(0, 32), "plan sort keys=i64 payload=rowid");
-  EXPECT_NE(kernel->Text("layout"), "");
-}
-
-// ---- handles ----
-
-TEST(SortHandles, MayGoInAnyOrder) {
-  const Parts parts;
-  const quern_batch batch = parts.table.batch();
-  quern_kernel* kernel = nullptr;
-  quern_sort* sort = nullptr;
-  ASSERT_EQ(quern_compile(kSpec, QUERN_ENGINE_AUTO, "", &kernel, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_sort_create(kernel, 0, &sort, nullptr), QUERN_OK);
-  quern_kernel_destroy(kernel);
-  quern_cache_clear();  // now only the sort keeps the code
-  quern_sort_appender* appender = nullptr;
-  ASSERT_EQ(quern_sort_appender_create(sort, &appender, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_sort_appender_append(appender, &batch, true, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_sort_appender_finish(appender, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_sort_finalise(sort, nullptr), QUERN_OK);
-  quern_sorted *first = nullptr, *second = nullptr;
-  ASSERT_EQ(quern_sorted_create(sort, 2, &first, nullptr), QUERN_OK);
-  ASSERT_EQ(quern_sorted_create(sort, 2, &second, nullptr), QUERN_OK);
-  quern_sort_destroy(sort);
-  quern_sorted_destroy(first);
-  quern_sort_appender_destroy(appender);
-  Lines lines;
-  for (bool more = true; more;) {
-    quern_result result;
-    ASSERT_EQ(quern_sorted_next(second, &result, nullptr, &more, nullptr), QUERN_OK) << "nobody asks for the position";
-    AddLines(result, "dslr", &lines);
-  }
-  EXPECT_EQ(lines, parts.rows);
-  quern_sorted_destroy(second);
-}
-
-TEST(SortHandles, ThatAreNullAreNothing) {
-  quern_sort_destroy(nullptr);
-  quern_sort_appender_destroy(nullptr);
-  quern_sorted_destroy(nullptr);
-  quern_merge_destroy(nullptr);
-  quern_sort_stats stats;
-  std::memset(&stats, 0xff, sizeof(stats));
-  quern_sort_get_stats(nullptr, &stats);
-  EXPECT_EQ(stats.input_rows, 0u);
-  quern_sort_get_stats(nullptr, nullptr);
-}
-
-TEST(CppWrapper, MovesTheHandlesOfSorts) {
-  quern::Sort sort = NewSort(kSpec);
-  quern::Sort moved = std::move(sort);
-  EXPECT_EQ(moved.Method(), "");
-  static_assert(!std::is_copy_constructible_v<quern::Sort> && !std::is_copy_constructible_v<quern::SortAppender> &&
-                !std::is_copy_constructible_v<quern::SortedRows> && !std::is_copy_constructible_v<quern::Merge>);
+TEST(Thresholds, ThatAreRefused) {
+  const std::vector<int64_t> numbers = {1, 2, 3};
+  const Table table = {{ColumnOf(numbers)}, {ColumnOf(numbers)}, 3};
+  quern::Sort limited = New<quern::Sort>("sort keys=i64 limit=2"), open = New<quern::Sort>("sort keys=i64");
+  quern::Input threshold = Take(limited.Threshold());
+  quern_batch batch = table.batch();
+  EXPECT_EQ(threshold.Append(batch).text(), "rows of a threshold: 3; accepted: 1");
+  batch.num_rows = 0;
+  EXPECT_EQ(threshold.Append(batch).text(), "rows of a threshold: 0; accepted: 1");
+  batch.num_rows = 1;
+  batch.payload = nullptr;
+  Done(threshold.Append(batch));
+  EXPECT_EQ(Take(open.Threshold()).Append(batch).text(),
+            "threshold of a sort without limit: sort keys=i64; accepted: limit=N");
+  batch.keys = nullptr;
+  EXPECT_EQ(threshold.Append(batch).text(), "batch without columns: threshold key; accepted: 1 columns");
+  quern::Output current = Take(limited.CurrentThreshold());
+  Done(limited.Finalise());
+  const std::string late = "threshold after finalise: the rows are sorted; accepted: a new sort";
+  EXPECT_EQ(threshold.Append(table.batch()).text(), late);
+  EXPECT_EQ(current.Next().status().text(), late);
 }
 
 }  // namespace

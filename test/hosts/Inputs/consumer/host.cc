@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
-#include <quern_v1.hpp>
+#include <quern.hpp>
 
 int main() {
   const int64_t keys[] = {7, 8};
@@ -13,12 +13,14 @@ int main() {
   auto kernel = quern::Kernel::Compile("join.inner keys=i64", quern::Engine::kGeneric);
   if (!kernel.ok()) return 1;
   auto join = quern::Join::Create(*kernel);
-  if (!join.ok() || !join->Append(batch).ok() || !join->Finalise().ok()) return 1;
-  auto prober = quern::Prober::Create(*join);
+  if (!join.ok()) return 1;
+  auto build = join->Build();
+  if (!build.ok() || !build->Append(batch).ok() || !build->Finish().ok() || !join->Finalise().ok()) return 1;
+  auto probe = join->Probe();
   batch.num_rows = 1;
-  if (!prober.ok() || !prober->Input(batch).ok()) return 1;
-  auto rows = prober->Next();
+  if (!probe.ok() || !probe->Push(batch).ok()) return 1;
+  auto rows = probe->Next();
   if (!rows.ok()) return 1;
-  std::printf("%llu result rows\n", static_cast<unsigned long long>(rows->result.num_rows));
+  std::printf("%llu result rows\n", static_cast<unsigned long long>((*rows)->num_rows));
   return 0;
 }
