@@ -14,14 +14,13 @@
 
 namespace quern_test {
 
-// The error of a call that takes an array over, which it must do on errors too.
-template <class Function, class Handle>
-std::string RefusalOf(quern_status code, Function function, Handle handle, TestArrayPtr batch) {
-  quern_error error = {};
-  EXPECT_EQ(function(handle, &batch->array, &error), code) << error.text;
+// What a call answers that refuses an array: it must take the array over all the same.
+template <class Call>
+auto RefusalOf(TestArrayPtr batch, Call&& call) {
+  auto status = call(&batch->array);
   EXPECT_EQ(batch->times_released, 1);
   EXPECT_EQ(batch->array.release, nullptr);
-  return error.text;
+  return status;
 }
 
 // The same of a call of the C++ wrapper.

@@ -80,17 +80,6 @@ TEST(JoinOutputs, NeedInputAgainAndAgain) {
   EXPECT_EQ(lines.front(), "4|14");
 }
 
-TEST(JoinOutputs, OfSeveralThreadsShareOneTable) {
-  const TenByTen tables;
-  quern::Join join = Built(kSpec, {tables.build()}, Engine::kAuto, StringBytes::kStay, "batch_size=4");
-  quern::Output alone = Take(join.Probe());
-  const Lines all = Probed(&alone, tables.probe(), "rd");
-  OnThreads(3, [&] {
-    quern::Output probed = Take(join.Probe(5));
-    for (int round = 0; round < 50; ++round) EXPECT_EQ(Probed(&probed, tables.probe(), "rd", 5), all);
-  });
-}
-
 TEST(JoinOutputs, OfUnmatchedRowsShareThem) {
   const TenByTen tables;
   for (const std::string kind : {"left", "right"}) {

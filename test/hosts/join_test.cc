@@ -85,28 +85,10 @@ void ExpectColumns(const char* spec, const Table& build, const Table& probe, std
   ExpectRows(spec, build, probe, kinds, std::move(expected), AnyLayout());
 }
 
-TEST(JoinColumns, OfFixedWidth) {
-  const std::vector<int64_t> build_key = {10, 20, 30, 20}, probe_key = {20, 5, 30};
-  const std::vector<double> price = {1, 2, 3, 4};
-  const std::vector<int32_t> amount = {7, 8, 9};
-  ExpectColumns("join.inner keys=i64 build=f64 probe=i32", {{ColumnOf(build_key)}, {ColumnOf(price)}, 4},
-                {{ColumnOf(probe_key)}, {ColumnOf(amount)}, 3}, "id", {"7|2", "7|4", "9|3"});
-}
-
 TEST(JoinColumns, ASelectionTakesRowsInItsOrderAndMoreThanOnce) {
   const std::vector<int64_t> build_key = {10, 20, 30, 20}, probe_key = {20, 5, 30};
   ExpectColumns("join.inner keys=i64 build=rowid probe=rowid", {{ColumnOf(build_key)}, {kRowIds}, 0, {3, 2}, 100},
                 {{ColumnOf(probe_key)}, {kRowIds}, 0, {2, 0, 0}, 1000}, "rr", {"1000|103", "1000|103", "1002|102"});
-}
-
-TEST(JoinColumns, ValidityStartsAtBitOffset) {
-  const std::vector<int64_t> build_key = {1, 2, 3}, probe_key = {1, 2, 3};
-  const std::vector<double> price = {10, 20, 30};
-  const Bytes key_valid = Bitmap({true, false, true}, 5), price_valid = Bitmap({false, true, true}, 13);
-  ExpectColumns(
-      "join.inner keys=i64:nullable build=f64:nullable probe=rowid",
-      {{WithValidity(ColumnOf(build_key), key_valid, 5)}, {WithValidity(ColumnOf(price), price_valid, 13)}, 3},
-      {{ColumnOf(probe_key)}, {kRowIds}, 3}, "rd", {"0|null", "2|30"});
 }
 
 TEST(JoinColumns, NullMatchesNullWhereTheSpecSaysSo) {
@@ -114,17 +96,6 @@ TEST(JoinColumns, NullMatchesNullWhereTheSpecSaysSo) {
   const Bytes valid = Bitmap({true, false});
   const Table table = {{WithValidity(ColumnOf(key), valid)}, {kRowIds}, 2};
   ExpectColumns("join.inner keys=i64:nullable:nullequal build=rowid probe=rowid", table, table, "rr", {"0|0", "1|1"});
-}
-
-TEST(JoinColumns, BoolsAreBitmapsFromBitOffset) {
-  const Bytes build_key = Bitmap({true, false}, 3), probe_key = Bitmap({false, false, true}, 6),
-              payload = Bitmap({false, true}, 9);
-  quern_column build = ColumnOf(build_key), probe = ColumnOf(probe_key), flag = ColumnOf(payload);
-  build.bit_offset = 3;
-  probe.bit_offset = 6;
-  flag.bit_offset = 9;
-  ExpectColumns("join.inner keys=bool build=bool probe=rowid", {{build}, {flag}, 2}, {{probe}, {kRowIds}, 3}, "rb",
-                {"0|true", "1|true", "2|false"});
 }
 
 const std::vector<std::string> kBuildWords = {"a", "a string above twelve bytes", "", "another long string, of build",
@@ -149,16 +120,6 @@ TEST(JoinColumns, OfStringsOfEveryLayout) {
       "join.inner keys=utf8:nullable build=utf8:nullable,rowid probe=rowid",
       {{WithValidity(build.column(), valid, 2)}, {WithValidity(build.column(), valid, 2), kRowIds}, 0, {4, 3, 0}},
       {{probe.column()}, {kRowIds}, 4}, "rsr", {"0|another long string, of build|3"});
-}
-
-TEST(JoinColumns, OfDictionariesComeOutDecoded) {
-  const StringVector<int32_t> words(kBuildWords);
-  const quern_column values = words.column();
-  const Indices build = {3, 0, 2}, probe = {0, 3, 1};
-  ExpectColumns("join.inner keys=dictionary(i32,utf8) build=dictionary(i32,utf8) probe=rowid",
-                {{DictionaryColumn(ColumnOf(build), values)}, {DictionaryColumn(ColumnOf(build), values)}, 3},
-                {{DictionaryColumn(ColumnOf(probe), values)}, {kRowIds}, 3}, "rs",
-                {"0|a", "1|another long string, of build"});
 }
 
 TEST(JoinColumns, NullsOfDictionaryAndIndicesAreOne) {

@@ -252,7 +252,6 @@ INSTANTIATE_TEST_SUITE_P(Others, Parallel, testing::ValuesIn(OtherCases()), kNam
 
 // Counted by hand: of three equal build rows, a quarter meets six probe rows each, which are half of the probe side.
 TEST(ParallelJoins, HaveThePairsThatTheirKeysHave) {
-  const std::vector<Case> cases = JoinCases();
   const BigTable build(1, 100000, false), probe(4, 200000, false);
   const uint64_t num_pairs = kNumRows / 2 * 3, probe_alone = kNumRows / 2, build_alone = kNumRows / 4 * 3;
   const auto num_rows = [&](const char* kind) {
