@@ -19,7 +19,8 @@ class StopFlag {
   void Stop() noexcept { stopped_.store(true, std::memory_order_relaxed); }
 
   bool is_set() const noexcept {
-    return stopped_.load(std::memory_order_relaxed) || (hosts_flag_ != nullptr && *hosts_flag_ != 0);
+    return stopped_.load(std::memory_order_relaxed) ||
+           (hosts_flag_ != nullptr && __atomic_load_n(hosts_flag_, __ATOMIC_RELAXED) != 0);
   }
 
   // Cancelled where the job is to stop.

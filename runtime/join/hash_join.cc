@@ -251,6 +251,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   probe.counts = out->num_columns() == 0;
   probe.counters = &counters_;
   probe.num_new_candidates = &num_new_candidates_;
+  probe.stop_flag = join_->stop_flag();
   args_.out_probe = out->columns();
   args_.out_build = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
   if (has_mark) probe.out_mark = out->columns() + descriptor.get()->num_probe;
@@ -261,6 +262,7 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   const int32_t code = scans_unmatched_ ? ScanUnmatchedRows(probe, &unmatched_scan_, &args_) : ProbeRows(probe, &args_);
   QUERN_RETURN_IF_ERROR(refused.status());
   if (code < 0) return StatusOfCode(code);
+  if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
   out->set_num_rows(args_.out_rows);
   if (join_->observer() != nullptr) join_->observer()->SeeMatches(args_.out_rows);
   return code == kQuernFull;

@@ -67,6 +67,8 @@ class Prober {
   int32_t Run() {
     const uint32_t max_matches = MaxBatchRows();
     for (;;) {
+      // A batch whose rows have many candidates each may take minutes.
+      if (p_.stop_flag != nullptr && p_.stop_flag->is_set()) return kQuernFull;
       if (s_->num_matches >= max_matches || NeedsRoom()) {
         if (const int32_t code = Emit(); code != kQuernDone) return code;
       }

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/base/stop_flag.h"
 #include "runtime/join/join_table.h"
 #include "runtime/rows/entry_slot.h"
 #include "runtime/rows/tuple_store.h"
@@ -38,9 +39,11 @@ struct JoinProbe {
   QuernOutColumn* out_mark = nullptr;  // mark joins
   CounterBlock* counters = nullptr;
   uint32_t* num_new_candidates = nullptr;  // in/out: candidates in progress that have not been compared yet
+  const StopFlag* stop_flag = nullptr;     // may be null
 };
 
-// Fills the output batch until the input ends (kQuernDone) or the output is full (kQuernFull: empty it and call again).
+// Fills the output batch until the input ends (kQuernDone), or the output is full or the flag set (kQuernFull: empty it
+// and call again).
 int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args);
 
 // The scan of unmatched build rows, which probers share: first the tuples of the table, in morsels, then the rows that

@@ -106,6 +106,7 @@ class Sink {
 
   // Sets a flag that ends appends and the work with Cancelled. Call it before Append.
   void SetStopFlag(std::shared_ptr<const StopFlag> stop_flag) { stop_flag_ = std::move(stop_flag); }
+  const StopFlag* stop_flag() const { return stop_flag_.get(); }  // may be null
 
   // Sets an observer for the rest of the sink's life. Call it before Append.
   void Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }

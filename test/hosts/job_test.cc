@@ -275,6 +275,24 @@ TEST(Jobs, CancelledJobsRefuseEveryCall) {
   EXPECT_EQ(groups.Next().status().code(), QUERN_CANCELLED);
 }
 
+TEST(Jobs, ABatchWithManyCandidatesIsCancelledWithinIt) {
+  // 65536 probe rows with 65536 candidates each, none of which satisfies the residual predicate.
+  const Kernel kernel = Compiled("join.semi keys=i64 probe=rowid residual=i64:eq");
+  const Numbers keys(65536, 1), low(65536, 0), high(65536, 1);
+  const quern_column key = ColumnOf(keys), build = ColumnOf(low), probe[] = {quern_column{}, ColumnOf(high)};
+  auto join = Take(quern::Join::Create(kernel));
+  AppendAll(join.Build(), BatchOf(&key, &build, keys.size()));
+  Done(join.Finalise());
+  auto output = Take(join.Probe());
+  Done(output.Push(BatchOf(&key, probe, keys.size())));
+  std::thread host([&] {
+    while (join.Counters().rows <= keys.size()) std::this_thread::yield();
+    join.Cancel();
+  });
+  EXPECT_EQ(output.Next().status().code(), QUERN_CANCELLED);
+  host.join();
+}
+
 struct Account {
   std::atomic<int64_t> used{0}, peak{0}, limit{INT64_MAX};
 
