@@ -119,6 +119,14 @@ class Interrupts(unittest.TestCase):
                 done.set()
         presser.join()
 
+    def test_while_a_batch_is_probed(self):
+        """Each of 60,000 rows has 60,000 candidates: some 20 seconds, if nothing ended them."""
+        left = pa.table({"k": [1] * 60_000, "x": range(60_000)})
+        right = pa.table({"k": [1] * 60_000, "y": [-1] * 60_000})
+        start = time.process_time()  # of all threads; it does not pass while others use the machine
+        self.interrupted(lambda: quern.join(left, right, on="k", residual="x < y", how="semi"))
+        self.assertLess(time.process_time() - start, 2)
+
     def test_while_threads_work(self):
         self.interrupted(lambda: quern.aggregate(self.endless(), by="k", aggs="count(*)", stream=True, threads=2))
 

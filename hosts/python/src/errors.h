@@ -24,7 +24,8 @@ class LimitError : public std::bad_alloc {
   std::string text_;
 };
 
-// The error of further calls on an operator that has failed: true, but not the cause, which another thread received.
+// The error of further calls on a job that has failed or was cancelled: true, but not the cause, which another thread
+// received.
 class FollowUpError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -35,7 +36,8 @@ inline void Check(quern_status status, const quern_error& error) {
   if (status == QUERN_OK) return;
   if (status == QUERN_RESOURCE_EXHAUSTED) throw LimitError(error.text);
   if (status == QUERN_INVALID_ARGUMENT || status == QUERN_UNIMPLEMENTED) throw std::invalid_argument(error.text);
-  if (std::string_view(error.text).find(" after a fail") != std::string_view::npos) throw FollowUpError(error.text);
+  if (status == QUERN_CANCELLED || std::string_view(error.text).find(" after a fail") != std::string_view::npos)
+    throw FollowUpError(error.text);
   throw std::runtime_error(error.text);
 }
 

@@ -61,7 +61,7 @@ class Watch {
   }
   std::exception_ptr failure() const { return failure_; }  // once it is over
 
-  StopFlag stop{false};
+  std::atomic<bool> stop{false};
 
  private:
   std::mutex mutex_;

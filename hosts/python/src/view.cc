@@ -19,7 +19,7 @@
 namespace quern::python {
 
 Test::Test(const KernelHandle& kernel, const std::vector<Field>& fields, const std::vector<uint32_t>& columns)
-    : filter_(nullptr, quern_filter_destroy) {
+    : filter_(nullptr, quern_job_destroy) {
   std::vector<int32_t> places;
   std::vector<Field> children;
   for (const uint32_t column : columns) {
@@ -30,41 +30,34 @@ Test::Test(const KernelHandle& kernel, const std::vector<Field>& fields, const s
     children.push_back(fields.at(column));
   }
   quern_error error;
-  quern_filter* filter = nullptr;
-  Check(quern_filter_create(kernel.get(), &filter, &error), error);
+  quern_job* filter = nullptr;
+  Check(quern_job_create(kernel.get(), nullptr, &filter, &error), error);
   filter_.reset(filter);
   ArrowSchema schema = {};
   ExportSchema(children, &schema);
-  const quern_status status = quern_filter_bind_arrow(filter, &schema, places.data(), &error);
+  const quern_status status = quern_job_bind_arrow(filter, QUERN_PORT_ROWS, &schema, places.data(), nullptr, &error);
   schema.release(&schema);
   Check(status, error);
 }
 
-Batch Test::Input(const Batch& batch) const {
+uint64_t Test::Answer(const Batch& batch, uint32_t* rows, uint8_t* bitmap) const {
   Batch input{batch.num_rows, {}};
   for (const uint32_t child : children_) input.columns.push_back(batch.columns[child]);
-  return input;
-}
-
-uint64_t Test::Select(const Batch& batch, uint32_t* rows) const {
   ArrowArray array = {};
-  ExportBatch(Input(batch), &array);
+  ExportBatch(input, &array);
   uint64_t num_rows = 0;
   quern_error error;
-  const quern_status status = quern_filter_select_arrow(filter_.get(), &array, rows, &num_rows, &error);
+  const quern_status status = quern_job_filter_arrow(filter_.get(), &array, nullptr, rows, bitmap, &num_rows, &error);
   array.release(&array);
   Check(status, error);
   return num_rows;
 }
 
+uint64_t Test::Select(const Batch& batch, uint32_t* rows) const { return Answer(batch, rows, nullptr); }
+
 std::vector<uint8_t> Test::Bits(const Batch& batch) const {
   std::vector<uint8_t> bits(static_cast<size_t>(batch.num_rows + 7) / 8);
-  ArrowArray array = {};
-  ExportBatch(Input(batch), &array);
-  quern_error error;
-  const quern_status status = quern_filter_bitmap_arrow(filter_.get(), &array, bits.data(), nullptr, &error);
-  array.release(&array);
-  Check(status, error);
+  Answer(batch, nullptr, bits.data());
   return bits;
 }
 

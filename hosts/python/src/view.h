@@ -30,10 +30,10 @@ class Test {
   std::vector<uint8_t> Bits(const Batch& batch) const;  // a bitmap of them
 
  private:
-  Batch Input(const Batch& batch) const;
+  uint64_t Answer(const Batch& batch, uint32_t* rows, uint8_t* bitmap) const;
 
   std::vector<uint32_t> children_;  // of the batches that the filter sees, numbers of columns
-  std::unique_ptr<quern_filter, void (*)(quern_filter*)> filter_;
+  std::unique_ptr<quern_job, void (*)(quern_job*)> filter_;
 };
 
 // What a view makes of a batch.

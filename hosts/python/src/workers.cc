@@ -4,22 +4,24 @@
 // the GIL and checks for signals.
 //
 //     caller     wait 20 ms, PyErr_CheckSignals, wait 20 ms, ..
-//                    (KeyboardInterrupt: stop = true, wait for the threads, raise)
+//                    (KeyboardInterrupt: stop = true, cancel the job, wait for the threads, raise)
 //     thread 0   morsel, stop?, morsel, stop?, ..
 //     thread 1   morsel, stop?, ..
 //
-// A morsel is 65,536 rows, a few milliseconds at most. In threads other than the main one the question is answered with
+// A morsel is 65,536 rows, a few milliseconds at most; a call that takes longer, such as the building of a table, ends
+// when its job is cancelled. In threads other than the main one the question is answered with
 // no at once. A bar that shows how far the work is (quern/_progress.py) is drawn at the same moments, by the same
 // thread.
 //
 // Where the system starts no further thread, those that there are do all of the work; where it starts none, the calling
-// thread does, and sees signals afterwards.
+// thread does, and checks for signals between two morsels.
 #include "workers.h"
 #include "errors.h"
 #include "without_gil.h"
 
 #include <Python.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -47,16 +49,18 @@ bool IsFollowUp(const std::exception_ptr& failure) {
 
 // What the threads of one piece of work share with the thread that waits for them.
 struct Team {
+  const std::function<void()>& cancel;
   std::mutex mutex;
   std::condition_variable ended;
   uint32_t running = 0;
   std::exception_ptr failure;
-  StopFlag stop = false;
+  std::atomic<bool> stop = false;
 
   void Fail(std::exception_ptr exception) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (!failure || (IsFollowUp(failure) && !IsFollowUp(exception))) failure = std::move(exception);
     stop = true;
+    if (cancel) cancel();
   }
 };
 
@@ -109,18 +113,14 @@ void Wait(Team* team) {
 Ticks::Ticks(nanobind::handle tick) : outer_(current_tick) { current_tick = tick; }
 Ticks::~Ticks() { current_tick = outer_; }
 
-void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work) {
-  if (threads == 0) {
-    const WithoutGil no_gil;
-    return work(0, StopFlag(false));
-  }
-  Team team;
+void RunWorkers(uint32_t threads, const Work& work, const std::function<void()>& cancel) {
+  Team team{.cancel = cancel};
   std::vector<std::thread> workers;
   {
     const WithoutGil no_gil;
     const auto run = [&team, &work](uint32_t thread) {
       try {
-        work(thread, team.stop);
+        work(thread, [&team] { return !team.stop; });
       } catch (...) {
         team.Fail(std::current_exception());
       }
@@ -131,9 +131,12 @@ void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, cons
     workers.reserve(threads);
     while (workers.size() < threads && Start(&team, run, &workers)) {
     }
-    if (workers.empty()) {
-      team.running = 1;
-      run(0);
+    if (workers.empty() && !team.failure) {
+      SignalCheck check_signals;
+      return work(0, [&check_signals] {
+        check_signals();
+        return true;
+      });
     }
     Wait(&team);
     for (std::thread& worker : workers) worker.join();
@@ -142,10 +145,9 @@ void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, cons
 }
 
 void SignalCheck::operator()() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const int64_t now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
-  if (now_ns < next_ns_) return;
-  next_ns_ = now_ns + std::chrono::nanoseconds(kBetweenChecks).count();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < kBetweenChecks) return;
+  last_ = now;
   CheckSignals();
 }
 

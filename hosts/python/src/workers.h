@@ -5,21 +5,23 @@
 
 #include <nanobind/nanobind.h>
 
-#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 
 namespace quern::python {
 
-// Set when the work is to end early: a thread failed, or the user pressed Ctrl-C.
-using StopFlag = std::atomic<bool>;
+// Returns false when the work is to end early: a thread failed, or the user pressed Ctrl-C. Work asks it between two
+// calls of the library.
+using GoOn = std::function<bool()>;
+using Work = std::function<void(uint32_t thread, const GoOn& go_on)>;
 
-// Calls work(thread, stop) by `threads` threads at once, or by as many as the system starts, and waits for all; 0: by
-// the calling thread, which sees no signals meanwhile, for work of some milliseconds at most. *Threads*: called with
-// the GIL, which is released meanwhile.
+// Calls work(thread, go_on) by `threads` threads at once, or by as many as the system starts, and waits for all; 0: by
+// the calling thread, which then sees signals where it calls go_on. When the work is to end early, `cancel` is called
+// too, perhaps more than once. *Threads*: called with the GIL, which is released meanwhile.
 // *Errors*: the first exception of a thread that is no consequence of another one, or what a signal handler of Python
 // raised; all threads have ended then.
-void RunWorkers(uint32_t threads, const std::function<void(uint32_t thread, const StopFlag& stop)>& work);
+void RunWorkers(uint32_t threads, const Work& work, const std::function<void()>& cancel = nullptr);
 
 // While it lives, waiting for work on this thread calls `tick` every 20 ms with the GIL. An exception of tick ends the
 // work, as Ctrl-C does. tick itself may start work, which is not watched. *Threads*: made and destroyed with the GIL.
@@ -35,14 +37,14 @@ class Ticks {
   nanobind::handle outer_;
 };
 
-// Lets Python look at signals, at most every 20 ms. Called without the GIL, on a Python thread. *Errors*: as
-// RunWorkers.
+// Lets Python look at signals, every 20 ms at most from its making on. Called without the GIL, on a Python thread.
+// *Errors*: as RunWorkers.
 class SignalCheck {
  public:
   void operator()();
 
  private:
-  int64_t next_ns_ = 0;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace quern::python
