@@ -23,6 +23,14 @@
 #include "quern.hpp"
 #include "test/unit/seed.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+// Abseil's library is not built for ThreadSanitizer, which therefore does not see how the threads that share a status
+// count its owners.
+extern "C" const char* __tsan_default_suppressions() { return "race:Unref\n"; }
+#endif
+#endif
+
 namespace {
 
 using quern::Input;
