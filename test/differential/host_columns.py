@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Columns as hosts have them change no result: a random job gets its batches once as plain columns, and once more with
-columns that have a selection of their own, or are constant. Rows, their order and errors must be the same.
+columns that have a selection of their own, are constant, or are encoded otherwise. Rows, their order and errors must be
+the same.
 
     host_columns.py --lib build/lib/libquern.so --seed 1 --cases 100         of each operator
     host_columns.py --lib build/lib/libquern.so --seed 1 --operator sort --only 31
@@ -13,6 +14,9 @@ can be constant. Forms of columns, for the rows 7 8 7 of a batch:
     spread     values 8 9 7 7      selection 2 0 3       elements in another order, some of them unused
     shared     values 7 8          selection 0 1 0       rows share elements
     constant   values 7            for rows 7 7 7
+
+In each of them, bools may take a byte, integers and decimals fewer bytes than their type, and strings of views may be
+pointers.
 """
 import argparse
 import array
@@ -20,6 +24,7 @@ import collections
 import dataclasses
 import os
 import random
+import struct
 import subprocess
 import sys
 
@@ -34,10 +39,10 @@ from aggregate_expected import output_types
 from aggregate_run import register_host_function
 from join_rows import SIDES
 from quern_abi import BUILD, PROBE, ROWS, UNMATCHED
-from random_data import ColumnType, Layout, make_array
+from random_data import INTEGER_CODES, ColumnType, Layout, guarded, make_array
 from result_columns import ResultReader, table_of
 
-FORMS = ("spread", "shared", "constant")
+FORMS, ENCODINGS = ("spread", "shared", "constant"), ("bytes", "narrow", "pointers")
 SIZES = (0, 1, 30, 100, 300)
 LARGE, LARGE_STEP = 70_000, 25  # rows of a batch that the library divides, and how often there is one
 ENGINES = ("generic", "jit")
@@ -112,6 +117,33 @@ OPERATORS = {"aggregate": _aggregate, "filter": _filter, "join": _join, "sort": 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 
+def narrowed(column_type, values):
+    """(bytes a value, values) in the fewest bytes that hold them; 0 bytes where these are as many as the type has."""
+    signed = not column_type.name.startswith("u")
+    if column_type.name == "decimal128":
+        values = [int.from_bytes(value, "little", signed=True) for value in values]
+    for num_bytes in (1, 2, 4, 8):
+        bits = 8 * num_bytes - signed
+        if num_bytes < column_type.bits_arrow().bit_width // 8 and all(
+                -(1 << bits) * signed <= value < 1 << bits for value in values):
+            return num_bytes, b"".join(value.to_bytes(num_bytes, "little", signed=signed) for value in values)
+    return 0, b""
+
+
+def pointer_strings(values, keep):
+    """Views whose long strings are pointers."""
+    long, views = guarded(b"".join(value for value in values if len(value) > 12)), bytearray()
+    keep.append(long)
+    address = long.address
+    for value in values:
+        if len(value) <= 12:
+            views += struct.pack("<i12s", len(value), value)
+        else:
+            views += struct.pack("<i4sQ", len(value), value[:4], address)
+            address += len(value)
+    return bytes(views)
+
+
 class Forms:
     """Makes the columns of batches, in one form or another; counts what it made."""
 
@@ -128,15 +160,37 @@ class Forms:
         form = self.rng.choice(("plain", "constant", "constant") if same else ("plain", "spread", "shared"))
         self.counts[form] += 1
         if form == "plain":
-            return self.plain(column, indices, keep)
+            return self._encoded(column, indices, keep)
         if form == "constant":
-            made = self.plain(column, indices[:1], keep)
-            made.flags = quern_abi.COLUMN_CONSTANT
+            made = self._encoded(column, indices[:1], keep)
+            made.flags |= quern_abi.COLUMN_CONSTANT
             return made
         elements, places = self._spread(column, indices) if form == "spread" else self._shared(indices)
-        made, selection = self.plain(column, elements, keep), array.array("I", places)
+        made, selection = self._encoded(column, elements, keep), array.array("I", places)
         keep.append(selection)
         made.selection = selection.buffer_info()[0]
+        return made
+
+    def _encoded(self, column, elements, keep):
+        """A column of these elements, whose values may be encoded as Arrow does not do it."""
+        made, column_type = self.plain(column, elements, keep), column[0]
+        if column_type.index or self.rng.random() < 0.4:
+            return made
+        values = [column[1][0 if index is None else index] for index in elements]
+        encoding, content = None, b""
+        if column_type.name == "bool":
+            encoding, content = "bytes", bytes(self.rng.choice((1, 2, 255)) if value else 0 for value in values)
+            made.flags = quern_abi.COLUMN_BYTES
+        elif column_type.name in INTEGER_CODES or column_type.name == "decimal128":
+            made.value_bytes, content = narrowed(column_type, values)
+            encoding = "narrow" if made.value_bytes else None
+        elif column_type.name.endswith("_view"):
+            encoding, content = "pointers", pointer_strings(values, keep)
+            made.flags = quern_abi.COLUMN_POINTERS
+        if encoding:
+            self.counts[encoding] += 1
+            keep.append(guarded(content))
+            made.values = keep[-1].address
         return made
 
     def _spread(self, column, indices):
@@ -252,9 +306,10 @@ def run_cases(options):
             forms.update(counts)
             num_errors += has_error
         library.clear_cache()
-    print(f"columns: {', '.join(f'{form} {forms[form]}' for form in ('plain', *FORMS))}; errors: {num_errors}")
-    if options.only is None and not all(forms[form] for form in FORMS):
-        print(f"FAILED: not all forms were seen; expected: {', '.join(FORMS)}")
+    seen = ", ".join(f"{form} {forms[form]}" for form in ("plain", *FORMS, *ENCODINGS))
+    print(f"columns: {seen}; errors: {num_errors}")
+    if options.only is None and not all(forms[form] for form in (*FORMS, *ENCODINGS)):
+        print(f"FAILED: not all forms were seen; expected: {', '.join((*FORMS, *ENCODINGS))}")
         return 1
     return 0
 

@@ -44,7 +44,7 @@ ENGINES = {"auto": 0, "jit": 1, "generic": 2}
 ROWS, BUILD, PROBE, UNMATCHED, STATES, THRESHOLD = range(6)  # ports
 MORE, NEEDS_INPUT, DONE = range(3)                           # states of a result
 WORK_MORE, WORK_BUSY, WORK_DONE = range(3)
-COLUMN_CONSTANT = 1
+COLUMN_CONSTANT, COLUMN_POINTERS, COLUMN_BYTES = 1, 2, 4
 ABI_VERSION_MAJOR = 1
 
 
