@@ -23,15 +23,6 @@ auto RefusalOf(TestArrayPtr batch, Call&& call) {
   return status;
 }
 
-// The same of a call of the C++ wrapper.
-template <class Call>
-auto RefusalOf(TestArrayPtr batch, Call&& call) {
-  auto status = call(&batch->array);
-  EXPECT_EQ(batch->times_released, 1);
-  EXPECT_EQ(batch->array.release, nullptr);
-  return status;
-}
-
 inline quern_column AsResultColumn(const ArrowArray& child, char kind) {
   quern_column column = {};
   column.validity = static_cast<const uint8_t*>(child.buffers[0]);
