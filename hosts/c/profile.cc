@@ -87,12 +87,9 @@ absl::Status CheckNumbers(const quern_tune_options& given) {
   return absl::OkStatus();
 }
 
+constexpr size_t kTuneOptionsSize = sizeof(quern_tune_options);  // in version 2.0
+
 absl::StatusOr<TuningOptions> OptionsOf(const quern_tune_options& given) {
-  constexpr size_t kSize = sizeof(quern_tune_options);
-  if (given.struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(given.struct_size) +
-                           "; accepted: " + std::to_string(kSize) + " or more");
-  }
   QUERN_RETURN_IF_ERROR(CheckNumbers(given));
   TuningOptions options;
   QUERN_ASSIGN_OR_RETURN(options.effort, EffortOf(given.effort));
@@ -123,18 +120,16 @@ std::function<void(const TuningProgress&)> ProgressOf(const quern_tune_options& 
 absl::Status TuneMachine(const quern_tune_options* given, quern_profile** profile) {
   if (profile == nullptr) return MissingArgument("profile");
   *profile = nullptr;
-  quern_tune_options zeros = {};
-  zeros.struct_size = sizeof(zeros);
-  if (given == nullptr) given = &zeros;
-  QUERN_ASSIGN_OR_RETURN(TuningOptions options, OptionsOf(*given));
+  QUERN_ASSIGN_OR_RETURN(const quern_tune_options all, ReadOptions(given, kTuneOptionsSize));
+  QUERN_ASSIGN_OR_RETURN(TuningOptions options, OptionsOf(all));
   std::optional<Profile> start;
-  if (given->start != nullptr) {
-    QUERN_ASSIGN_OR_RETURN(start, ParseText(given->start, "start"));
+  if (all.start != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(start, ParseText(all.start, "start"));
     options.start = &*start;
   }
   std::atomic<bool> stop{false};
   options.stop = &stop;
-  options.progress = ProgressOf(*given, &stop);
+  options.progress = ProgressOf(all, &stop);
   QUERN_ASSIGN_OR_RETURN(const TuningResult result, Tune(options));
   *profile = std::make_unique<quern_profile>(quern_profile{result.profile.Print()}).release();
   return absl::OkStatus();

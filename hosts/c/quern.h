@@ -128,6 +128,7 @@ typedef struct quern_compile_options {
   bool swap_waits;
 } quern_compile_options;
 
+/* options: NULL stands for zeros. */
 QUERN_API quern_status quern_compile_with(const char* spec, const quern_compile_options* options, quern_kernel** kernel,
                                           quern_error* error);
 

@@ -9,8 +9,7 @@
 // exception into the runtime's loops: whatever a host in C++ throws is a failure, like any result other than 0.
 //
 // A registration lasts for the process, because kernels that call the function may be in the cache, and so does the
-// copy of its struct. A host that was built with a newer header may pass a longer struct, of which the beginning
-// counts: 56 bytes here, whatever follows.
+// copy of its struct.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -95,11 +94,8 @@ absl::StatusOr<ColumnType> ResultTypeOf(const char* text) {
 }
 
 absl::StatusOr<std::unique_ptr<quern_aggregate_function>> CopyOf(const quern_aggregate_function& function) {
-  constexpr size_t kSize = sizeof(quern_aggregate_function);
-  if (function.struct_size < kSize) {
-    return InvalidArgument("struct_size too small: " + std::to_string(function.struct_size) +
-                           "; accepted: " + std::to_string(kSize) + " or more");
-  }
+  constexpr size_t kSize = sizeof(quern_aggregate_function);  // in version 2.0
+  QUERN_RETURN_IF_ERROR(CheckStructSize(function.struct_size, kSize, kSize, &function + 1));
   return std::make_unique<quern_aggregate_function>(function);
 }
 

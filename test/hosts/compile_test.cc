@@ -129,8 +129,14 @@ TEST(CompileWith, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(kernel, nullptr);
     return std::string(error.text);
   };
-  EXPECT_EQ(error(nullptr), "null argument: options; accepted: a pointer");
-  quern_compile_options options = {};
+  quern_kernel* by_default = nullptr;
+  EXPECT_EQ(quern_compile_with(kSpec, nullptr, &by_default, nullptr), QUERN_OK);
+  quern_kernel_destroy(by_default);
+  struct NewerOptions {
+    quern_compile_options known = {};
+    uint64_t unknown[8] = {};
+  } newer;
+  quern_compile_options& options = newer.known;
   EXPECT_EQ(error(&options), "struct_size too small: 0; accepted: " + std::to_string(sizeof(options)) + " or more");
   options.struct_size = sizeof(options);
   options.when = static_cast<quern_compile_when>(2);
@@ -144,10 +150,14 @@ TEST(CompileWith, RefusesWhatItDoesNotKnow) {
   options.params = "batch_size";
   EXPECT_EQ(error(&options), "bad parameter: batch_size; accepted: name=value, separated by spaces");
   options.params = nullptr;
-  options.struct_size = sizeof(options) + 64;
+  options.struct_size = sizeof(newer);
   quern_kernel* kernel = nullptr;
   EXPECT_EQ(quern_compile_with(kSpec, &options, &kernel, nullptr), QUERN_OK) << "a host with a newer header";
   quern_kernel_destroy(kernel);
+  newer.unknown[1] = 1;
+  EXPECT_EQ(error(&options), "struct_size too large: " + std::to_string(sizeof(newer)) + ", with a member at byte " +
+                                 std::to_string(sizeof(options) + 8) + " that this library does not know; accepted: " +
+                                 std::to_string(sizeof(options)) + ", or zeros beyond it");
   EXPECT_EQ(quern_compile_with(nullptr, &options, &kernel, nullptr), QUERN_INVALID_ARGUMENT);
   EXPECT_EQ(quern_compile_with(kSpec, &options, nullptr, nullptr), QUERN_INVALID_ARGUMENT);
 }
