@@ -152,7 +152,9 @@ void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
 JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
     : join_(std::move(join)), args_(), scratch_(KeptScratch::Take()), counters_(join_->counters_) {}
 
-JoinProber::~JoinProber() { KeptScratch::Give(scratch_); }
+JoinProber::~JoinProber() = default;
+
+void JoinProber::GiveBack::operator()(QuernProbeScratch* scratch) const { KeptScratch::Give(scratch); }
 
 absl::Status JoinProber::SetInput(BatchView batch) {
   if (!join_->is_finalised())
@@ -233,7 +235,7 @@ void JoinProber::Begin(BatchView batch) {
   args_.directory = table.directory;
   args_.tags = DirectoryTags();
   args_.shift = table.shift;
-  args_.scratch = scratch_;
+  args_.scratch = scratch_.get();
 }
 
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {

@@ -128,6 +128,10 @@ class JoinProber {
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:
+  struct GiveBack {
+    void operator()(QuernProbeScratch* scratch) const;
+  };
+
   void Begin(BatchView batch);
   void AdaptPrefetch();
   bool is_quiet() const { return prefetch_gate_.has_value() && !prefetch_gate_->is_open(); }
@@ -141,7 +145,7 @@ class JoinProber {
   bool scans_unmatched_ = false;
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
-  QuernProbeScratch* const scratch_;  // owned
+  const std::unique_ptr<QuernProbeScratch, GiveBack> scratch_;
   CounterBlock counters_;
   uint32_t num_new_candidates_ = 0;
 };

@@ -336,6 +336,17 @@ void MakeTables(uint64_t num_batches, uint64_t batch_rows) {
   }
 }
 
+void FillKeptMemory() {
+  KernelHandle kernel;
+  JobHandle join;
+  OutputHandle outputs[8];  // the scratch of four is kept
+  quern_compile("join.inner keys=i64", QUERN_ENGINE_GENERIC, nullptr, &kernel.handle, nullptr);
+  quern_job_create(kernel.handle, nullptr, &join.handle, nullptr);
+  quern_job_finalise(join.handle, nullptr);
+  for (OutputHandle& output : outputs)
+    quern_output_create(join.handle, QUERN_PORT_PROBE, nullptr, &output.handle, nullptr);
+}
+
 void PrepareJob(const Job& job) {
   build_input.Make(job.keys, job.payload);
   probe_input.Make(job.keys, job.probe);

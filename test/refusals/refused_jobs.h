@@ -43,6 +43,8 @@ struct Outcome {
 
 // Tables of up to 8 batches with `batch_rows` rows, for all jobs from now on.
 void MakeTables(uint64_t num_batches, uint64_t batch_rows);
+// Takes all memory that the library keeps from one job for the next, so that what is held grows no further.
+void FillKeptMemory();
 // What a job needs that is allocated; to be called before each.
 void PrepareJob(const Job& job);
 Outcome RunJob(const Job& job);

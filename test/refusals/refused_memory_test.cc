@@ -49,6 +49,7 @@ class RefusedMemory : public testing::TestWithParam<Job> {
   static void SetUpTestSuite() {
     for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGILL}) std::signal(number, TellAndDie);
     MakeTables(4, 300);
+    FillKeptMemory();
   }
 
   // A run in which request number n is refused; 0: none. Returns the number of requests.
