@@ -25,8 +25,9 @@ struct RunOptions {
   uint64_t memory_limit = 0;  // bytes that the library may take; 0: no limit
 };
 
-// All are called with the GIL, which is released while kernels run; Ctrl-C ends them within some
-// milliseconds. Sources that were not collected are read during the work. *Errors*: those of the C ABI (errors.h).
+// All are called with the GIL, which is released while kernels run; Ctrl-C ends them within some milliseconds, and a
+// reader between two batches. Sources that were not collected are read during the work. *Errors*: those of the C ABI
+// (errors.h).
 
 // Rows come out in the order of the probe side, followed by build rows that come out on their own.
 Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
