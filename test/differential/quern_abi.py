@@ -45,7 +45,7 @@ ROWS, BUILD, PROBE, UNMATCHED, STATES, THRESHOLD = range(6)  # ports
 MORE, NEEDS_INPUT, DONE = range(3)                           # states of a result
 WORK_MORE, WORK_BUSY, WORK_DONE = range(3)
 COLUMN_CONSTANT, COLUMN_POINTERS, COLUMN_BYTES = 1, 2, 4
-ABI_VERSION_MAJOR = 1
+ABI_VERSION_MAJOR = 2
 
 
 class QuernError(Exception):
