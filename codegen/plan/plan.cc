@@ -298,9 +298,10 @@ namespace {
 // An operator uses only the schedules of its own loops.
 void SetPrefetch(const KernelPlan& plan, PrefetchSchedules* schedules, PrefetchDistances* distances) {
   if (plan.prefetch == PrefetchScheme::kOff) return StopPrefetching(schedules, distances);
+  PrefetchSchedules::All& all = schedules->Change();
   ForEachParameter(plan, kSkipParameter, kSkipParameter,
                    [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule, const auto&) {
-                     (*schedules)[parameter.loop] = schedule;
+                     all[static_cast<size_t>(parameter.loop)] = schedule;
                    });
 #define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) distances->name = plan.prefetch_##name;
 #include "runtime/rows/prefetch_distances.def"

@@ -57,8 +57,8 @@ struct ArrowArray;
 
 typedef enum quern_status {
   QUERN_OK = 0,
-  QUERN_INVALID_ARGUMENT = 1,   /* the caller's mistake; the text names the value and what is accepted */
-  QUERN_RESOURCE_EXHAUSTED = 2, /* the memory limit, or the machine's memory */
+  QUERN_INVALID_ARGUMENT = 1,    /* the caller's mistake; the text names the value and what is accepted */
+  QUERN_RESOURCE_EXHAUSTED = 2,  /* the memory limit, or the machine's memory */
   QUERN_FAILED_PRECONDITION = 3, /* calls in the wrong order, or a machine that cannot run this */
   QUERN_UNIMPLEMENTED = 4,
   QUERN_INTERNAL = 5,     /* a defect of Quern */
@@ -151,7 +151,8 @@ QUERN_API const char* quern_kernel_text(const quern_kernel* kernel, const char* 
 
 /* ---- counters ---- */
 
-/* What one job, or all jobs of a kernel, have counted batch by batch. Counting is always on; only reading has a cost. */
+/* What one job, or all jobs of a kernel, have counted batch by batch. Counting is always on; only reading has a cost.
+ */
 typedef struct quern_counters {
   size_t struct_size;     /* sizeof(quern_counters), set by the caller: later versions may add members at the end */
   uint64_t rows, batches; /* input, for a join of both sides; a batch is one of the kernel's, with batch_size rows at

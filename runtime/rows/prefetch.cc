@@ -163,15 +163,17 @@ absl::StatusOr<PrefetchSchedule> ParseSchedule(std::string_view text, PrefetchHi
   return schedule;
 }
 
+const PrefetchSchedules::All PrefetchSchedules::kDefault;
+
 void StopPrefetching(PrefetchSchedules* schedules, PrefetchDistances* distances) {
-  for (PrefetchSchedule& schedule : schedules->all) schedule = {};
+  *schedules = {};
 #define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) distances->name = 0;
 #include "runtime/rows/prefetch_distances.def"
 }
 
 std::vector<uint32_t> EffectiveDistances(const PrefetchSchedules& schedules, const PrefetchDistances& distances) {
   std::vector<uint32_t> all;
-  for (const PrefetchSchedule& schedule : schedules.all)
+  for (const PrefetchSchedule& schedule : schedules.all())
     for (const ScheduleEntry& entry : schedule.entries) all.push_back(entry.setting.distance);
 #define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning) all.push_back(distances.name);
 #include "runtime/rows/prefetch_distances.def"

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,16 +80,30 @@ absl::StatusOr<PrefetchSchedule> ParseSchedule(std::string_view text, PrefetchHi
 PrefetchHint DefaultHint(PrefetchLoop loop);
 uint32_t NumStages(PrefetchLoop loop);
 
-// One schedule for each loop; an operator ignores those of other operators.
-struct PrefetchSchedules {
-  std::array<PrefetchSchedule, kNumPrefetchLoops> all;
+// One schedule for each loop; an operator ignores those of other operators. Copies share their schedules until one of
+// them is changed: operators copy them for each job, and a job of ten rows takes three microseconds.
+class PrefetchSchedules {
+ public:
+  using All = std::array<PrefetchSchedule, kNumPrefetchLoops>;
 
-  PrefetchSchedule& operator[](PrefetchLoop loop) { return all[static_cast<size_t>(loop)]; }
-  const PrefetchSchedule& operator[](PrefetchLoop loop) const { return all[static_cast<size_t>(loop)]; }
+  const PrefetchSchedule& operator[](PrefetchLoop loop) const { return all()[static_cast<size_t>(loop)]; }
   const PrefetchSetting& For(PrefetchLoop loop, uint64_t table_bytes) const { return (*this)[loop].For(table_bytes); }
+  const All& all() const { return shared_ == nullptr ? kDefault : *shared_; }
+
+  // The schedules to be changed: this object's own from now on.
+  All& Change() {
+    shared_ = std::make_shared<All>(all());
+    return *shared_;
+  }
   // Sets one setting for tables of any size.
-  void Set(PrefetchLoop loop, const PrefetchSetting& setting) { (*this)[loop].entries = {{UINT64_MAX, setting}}; }
-  bool operator==(const PrefetchSchedules&) const = default;
+  void Set(PrefetchLoop loop, const PrefetchSetting& setting) {
+    Change()[static_cast<size_t>(loop)].entries = {{UINT64_MAX, setting}};
+  }
+  bool operator==(const PrefetchSchedules& other) const { return all() == other.all(); }
+
+ private:
+  static const All kDefault;
+  std::shared_ptr<All> shared_;  // null: the default
 };
 
 // Distances that are the same for tables of any size; an operator ignores those of other operators.

@@ -44,6 +44,12 @@ class SortThreshold {
   std::shared_ptr<const SortBound> bound_;
 };
 
+// Whether a sort keeps only the rows of its limit.
+inline bool KeepsTop(const SortDescriptor& descriptor, const SortOptions& options) {
+  return descriptor.spec().limit != 0 && descriptor.spec().limit <= options.top_rows &&
+         descriptor.method() == SortMethod::kRadix;
+}
+
 // What a sort and its thread-local rows share.
 struct SortContext {
   std::shared_ptr<const SortDescriptor> descriptor;
@@ -53,10 +59,7 @@ struct SortContext {
   std::shared_ptr<SortThreshold> threshold;
   std::shared_ptr<CounterSet> counters = nullptr;
 
-  bool keeps_top() const {
-    return descriptor->spec().limit != 0 && descriptor->spec().limit <= options.top_rows &&
-           descriptor->method() == SortMethod::kRadix;
-  }
+  bool keeps_top() const { return KeepsTop(*descriptor, options); }
   bool uses_row_ids() const;
 };
 

@@ -106,7 +106,7 @@ RowSort::~RowSort() {
 
 // ---- appending -----------------------------------------------------------------------------------------------------
 
-bool RowSort::keeps_strings() const { return !Context().keeps_top(); }
+bool RowSort::keeps_strings() const { return !KeepsTop(*descriptor_, options_); }
 SortContext RowSort::Context() const { return {descriptor_, entry_points_, budget_, options_, threshold_, counters_}; }
 std::unique_ptr<LocalState> RowSort::NewLocalState() { return std::make_unique<LocalRows>(Context()); }
 

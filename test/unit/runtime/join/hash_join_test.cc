@@ -270,7 +270,7 @@ TEST(HashJoin, TuningChangesNoRow) {
   const auto build_rows = RowNumbers(700), probe_rows = RowNumbers(5000);
   const Pairs expected = NestedLoops(build, probe);
   JoinOptions far;
-  for (PrefetchSchedule& schedule : far.prefetch.all) schedule.entries[0].setting.distance = kMaxPrefetchDistance;
+  for (PrefetchSchedule& schedule : far.prefetch.Change()) schedule.entries[0].setting.distance = kMaxPrefetchDistance;
   for (const Tuning& tuning :
        {Tuning{1, 1}, Tuning{7, 4096}, Tuning{4096, 1}, Tuning{4096, 4096}, Tuning{1024, 64, false}}) {
     auto join = Join(kNumbers, nullptr, tuning, far);
@@ -325,7 +325,7 @@ TEST(HashJoin, NoSettingChangesARow) {
     for (const PrefetchSetting& setting : SomeSettings()) {
       JoinOptions options;
       options.layout = descriptor.layout;
-      for (PrefetchSchedule& schedule : options.prefetch.all) schedule.entries[0].setting = setting;
+      for (PrefetchSchedule& schedule : options.prefetch.Change()) schedule.entries[0].setting = setting;
       auto join = Join(descriptor.spec, nullptr, {}, options);
       ASSERT_TRUE(join->Append(batch_of(build, build_rows)).ok());
       ASSERT_TRUE(join->Finalise().ok());
@@ -400,7 +400,7 @@ TEST(HashJoin, HowManyHitChangesNoRow) {
   for (const PrefetchSetting& setting : SomeSettings()) {
     JoinOptions options;
     options.layout = LayoutChoice::kUnchained;
-    for (PrefetchSchedule& schedule : options.prefetch.all) schedule.entries[0].setting = setting;
+    for (PrefetchSchedule& schedule : options.prefetch.Change()) schedule.entries[0].setting = setting;
     const auto build = RowNumbers(1500), numbers = RowNumbers(4500);
     auto join = Join(kNumbers, nullptr, {}, options);
     ASSERT_TRUE(join->Append(Batch(build, build)).ok());
