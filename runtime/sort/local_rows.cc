@@ -19,7 +19,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kFirstRows = 128;
+constexpr uint32_t kFirstRows = 1024;
 
 }  // namespace
 

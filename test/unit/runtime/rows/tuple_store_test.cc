@@ -85,14 +85,14 @@ void ExpectParts(const Filled& filled, uint32_t bits) {
 TEST(TupleStore, FewRowsTakeLittleAndManyMore) {
   auto budget = std::make_shared<MemoryBudget>();
   TupleStore few({16, 8, false}, budget, true), many({16, 8, false}, budget, true);
-  EXPECT_EQ((*few.FlatSpan(10))->capacity, 1024u);
-  EXPECT_LE(budget->used_bytes(), uint64_t{16} << 10);
+  EXPECT_EQ((*few.FlatSpan(10))->capacity, 128u);
+  EXPECT_LE(budget->used_bytes(), uint64_t{4} << 10);
   EXPECT_EQ((*many.FlatSpan(1000000))->capacity, 65536u);
   TupleSpan* span = *few.FlatSpan(10);
   EXPECT_EQ(few.flat().size(), 1u);  // there is still room
   span->num_tuples = span->capacity;
-  EXPECT_EQ((*few.FlatSpan(10))->capacity, 2048u);
-  EXPECT_EQ(few.num_tuples(), 1024u);
+  EXPECT_EQ((*few.FlatSpan(10))->capacity, 256u);
+  EXPECT_EQ(few.num_tuples(), 128u);
   few.Clear();
   many.Clear();
   EXPECT_EQ(budget->used_bytes(), 0u);
