@@ -143,34 +143,6 @@ TEST(Jobs, SortsKnowTheirThreshold) {
   EXPECT_EQ(current.Next().status().code(), QUERN_FAILED_PRECONDITION);
 }
 
-TEST(Jobs, MergesAskForTheirRuns) {
-  const Kernel kernel = Compiled("sort keys=i64:out");
-  auto merge = Take(quern::Merge::Create(kernel, 2));
-  const std::vector<Numbers> runs[] = {{{2, 5}, {9}}, {{3, 4}, {6}}};
-  size_t next_batch[] = {0, 0};
-  std::vector<quern::Input> inputs;
-  for (uint32_t run = 0; run < 2; ++run) inputs.push_back(Take(merge.RunInput(run)));
-  auto merged = Take(merge.Merged());
-  Numbers rows;
-  for (quern_result_state state = QUERN_RESULT_MORE; state != QUERN_RESULT_DONE;) {
-    const quern_result& result = *Take(merged.Next());
-    for (uint64_t row = 0; row < result.num_rows; ++row)
-      rows.push_back(static_cast<const int64_t*>(result.columns[0].values)[row]);
-    state = result.state;
-    if (state != QUERN_RESULT_NEEDS_INPUT) continue;
-    const uint32_t run = result.run;
-    if (next_batch[run] == runs[run].size()) {
-      Done(inputs[run].Finish());
-    } else {
-      const Numbers& batch = runs[run][next_batch[run]++];
-      const quern_column key = ColumnOf(batch);
-      Done(inputs[run].Append(BatchOf(&key, nullptr, batch.size())));
-    }
-  }
-  EXPECT_EQ(rows, (Numbers{2, 3, 4, 5, 6, 9}));
-  EXPECT_EQ(merge.RunInput(2).status().text(), "run out of range: 2; accepted: 0 to 1");
-}
-
 TEST(Jobs, FiltersSelectMarkAndCount) {
   const auto filter = Take(quern::Filter::Create(Compiled("filter i64 > 2")));
   const Numbers values = {1, 3, 2, 5};
@@ -211,28 +183,6 @@ TEST(Jobs, RunOnThreadsOfTheLibrary) {
 }
 
 // ---- work in pieces ----
-
-TEST(Jobs, ThreadsThatNeverWaitDoTheWork) {
-  const Kernel kernel = Compiled("sort keys=i64:out");
-  auto sort = Take(quern::Sort::Create(kernel));
-  Numbers keys(400000);
-  for (size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<int64_t>((i * 7919) % keys.size());
-  const quern_column key = ColumnOf(keys);
-  AppendAll(sort.Rows(), BatchOf(&key, nullptr, keys.size()));
-  std::vector<std::thread> threads;
-  std::atomic<int> num_done{0};
-  for (int i = 0; i < 3; ++i) {
-    threads.emplace_back([&] {
-      for (quern_work_state state = QUERN_WORK_MORE; state != QUERN_WORK_DONE; std::this_thread::yield())
-        state = Take(sort.Work());
-      ++num_done;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(num_done, 3);
-  auto sorted = Take(sort.Sorted());
-  EXPECT_EQ(RowsOf(&sorted).size(), keys.size());
-}
 
 TEST(Jobs, WorkBeginsWhenAllInputsHaveFinished) {
   auto aggregate = Take(quern::Aggregate::Create(Compiled("aggregate keys=i64 aggs=count_star")));
