@@ -26,10 +26,6 @@
 #include "codegen/llvm/module.h"
 #include "codegen/llvm/target_lease.h"
 #include "codegen/tier/tier_policy.h"
-#include "ir-templates/generic/generic_aggregate.h"
-#include "ir-templates/generic/generic_filter.h"
-#include "ir-templates/generic/generic_join.h"
-#include "ir-templates/generic/generic_sort.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -55,7 +51,7 @@ absl::Status CheckMemory() {
 }
 
 // From a descriptor to the bytes of an object file. Fills all of `times` except plan and jit.
-absl::StatusOr<std::string> GenerateObject(const KernelRequest& request, const KernelDescriptor& descriptor,
+absl::StatusOr<std::string> GenerateObject(const KernelRequest& request, const AnyOperatorKernel& of,
                                            CompileTimes* times) {
   QUERN_RETURN_IF_ERROR(CheckMemory());
   QUERN_RETURN_IF_ERROR(CheckGoOn(request));
@@ -65,8 +61,8 @@ absl::StatusOr<std::string> GenerateObject(const KernelRequest& request, const K
   context->setDiscardValueNames(!HasStageFiles());  // dumps keep them for their readers
   QUERN_ASSIGN_OR_RETURN(const TargetLease target, TargetLease::Take(request.machine));
 
-  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(request.plan, descriptor, request.machine, target.get(),
-                                                  request.template_dir, context.get(), times));
+  QUERN_ASSIGN_OR_RETURN(auto module, Instantiate(request.plan, of, request.machine, target.get(), request.template_dir,
+                                                  context.get(), times));
   const LeftOnException left_module(&module);
   if (HasStageFiles()) {
     module = OverrideModule(request.plan, request.code_key, *target.get(), std::move(module));
@@ -87,44 +83,14 @@ absl::StatusOr<std::string> GenerateObject(const KernelRequest& request, const K
   return std::string(object.data(), object.size());
 }
 
-void SetDescriptor(KernelDescriptor descriptor, Kernel* kernel) {
-  kernel->descriptor = std::move(descriptor.join);
-  kernel->groups = std::move(descriptor.aggregate);
-  kernel->rows = std::move(descriptor.sort);
-  kernel->where = std::move(descriptor.filter);
-}
-
-// Addresses in the order of EntryPointSymbols.
-void SetEntryPoints(const std::vector<void*>& addresses, Kernel* kernel) {
-  size_t i = 0;
-  if (kernel->descriptor != nullptr) {
-    const NeededEntryPoints needed = EntryPointsOf(*kernel->descriptor->get());
-#define QUERN_JOIN_ENTRY(field, result, parameters) \
-  if (needed.field) kernel->join.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
-#include "runtime/abi/join_entry_points.def"
-  } else if (kernel->groups != nullptr) {
-    const NeededAggregateEntryPoints needed = EntryPointsOf(*kernel->groups->get());
-#define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
-  if (needed.field) kernel->aggregate.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
-#include "runtime/abi/aggregate_entry_points.def"
-  } else if (kernel->where != nullptr) {
-    kernel->filter.mask = reinterpret_cast<void (*)(QuernFilterArgs*)>(addresses[i++]);
-  } else {
-    const NeededSortEntryPoints needed = EntryPointsOf(*kernel->rows->get());
-#define QUERN_SORT_ENTRY(field, result, parameters) \
-  if (needed.field) kernel->sort.field = reinterpret_cast<result(*) parameters>(addresses[i++]);
-#include "runtime/abi/sort_entry_points.def"
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Kernel>> CompileKernel(KernelRequest request) {
   const double start = NowMs();
   auto kernel = std::make_shared<Kernel>();
-  QUERN_ASSIGN_OR_RETURN(KernelDescriptor descriptor, MakeKernelDescriptor(request.plan));
+  QUERN_ASSIGN_OR_RETURN(kernel->of, DescribeKernel(request.plan));
   const std::string spec = PrintSpec(request.plan.spec);
-  const std::vector<std::string> symbols = EntryPointSymbols(descriptor);
+  const std::vector<std::string> symbols = EntryPointSymbols(kernel->of);
   const bool uses_disk = request.is_cached && !HasStageFiles();
 
   // An object on disk that fails to load counts as missing, unless memory is short.
@@ -134,15 +100,14 @@ absl::StatusOr<std::shared_ptr<const Kernel>> CompileKernel(KernelRequest reques
     code = LoadObject(*object, symbols, spec);
   kernel->from_disk = code.ok();
   if (!code.ok() && !absl::IsResourceExhausted(code.status())) {
-    QUERN_ASSIGN_OR_RETURN(const std::string object, GenerateObject(request, descriptor, &kernel->times));
+    QUERN_ASSIGN_OR_RETURN(const std::string object, GenerateObject(request, kernel->of, &kernel->times));
     if (uses_disk) DiskCache::OfProcess().Store(request.code_key, object);
     generated = NowMs();
     code = LoadObject(object, symbols, spec);
   }
   QUERN_RETURN_IF_ERROR(code.status());
 
-  SetDescriptor(std::move(descriptor), kernel.get());
-  SetEntryPoints(code->addresses, kernel.get());
+  SetEntryPoints(code->addresses, &kernel->of);
   kernel->code = std::move(code->owner);
   kernel->code_bytes = code->code_bytes;
   kernel->page_bytes = code->page_bytes;
@@ -161,14 +126,8 @@ absl::StatusOr<std::shared_ptr<const Kernel>> CompileKernel(KernelRequest reques
 
 absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan) {
   auto kernel = std::make_shared<Kernel>();
-  QUERN_ASSIGN_OR_RETURN(KernelDescriptor descriptor, MakeKernelDescriptor(plan));
-  SetDescriptor(std::move(descriptor), kernel.get());
-  switch (plan.spec.op) {
-    case Operator::kJoin: kernel->join = GenericJoinKernel(); break;
-    case Operator::kAggregate: kernel->aggregate = GenericAggregateKernel(); break;
-    case Operator::kSort: kernel->sort = GenericSortKernel(); break;
-    case Operator::kFilter: kernel->filter = GenericFilterKernel(); break;
-  }
+  QUERN_ASSIGN_OR_RETURN(kernel->of, DescribeKernel(plan));
+  SetGenericEntryPoints(&kernel->of);
   kernel->plan = std::move(plan);
   kernel->engine = Engine::kGeneric;
   return kernel;
@@ -176,8 +135,7 @@ absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan) {
 
 absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code, const KernelPlan& plan) {
   auto kernel = std::make_shared<Kernel>(same_code);
-  QUERN_ASSIGN_OR_RETURN(KernelDescriptor descriptor, MakeKernelDescriptor(plan));
-  SetDescriptor(std::move(descriptor), kernel.get());
+  QUERN_RETURN_IF_ERROR(ChangePlan(plan, &kernel->of));
   kernel->plan = plan;
   kernel->counters = std::make_shared<CounterSet>();
   return std::shared_ptr<const Kernel>(std::move(kernel));

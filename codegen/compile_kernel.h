@@ -30,10 +30,10 @@ struct KernelRequest {
 // *Errors*: Cancelled after `stop`; ResourceExhausted; Internal where an invariant of the generator is broken.
 absl::StatusOr<std::shared_ptr<const Kernel>> CompileKernel(KernelRequest request);
 
-// The kernel that needs no compilation. *Errors*: as MakeKernelDescriptor.
+// The kernel that needs no compilation. *Errors*: as DescribeKernel.
 absl::StatusOr<std::shared_ptr<Kernel>> MakeGenericKernel(KernelPlan plan);
 
-// The same code under another plan that leads to the same code. *Errors*: as MakeKernelDescriptor.
+// The same code under another plan that leads to the same code. *Errors*: as DescribeKernel.
 absl::StatusOr<std::shared_ptr<const Kernel>> Replanned(const Kernel& same_code, const KernelPlan& plan);
 
 }  // namespace quern

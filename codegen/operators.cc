@@ -13,11 +13,12 @@ namespace quern {
 namespace {
 
 // The entry points that an operator uses: the slot of the kernel's tier, or fixed ones.
-template <class EntryPoints>
-EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry_points,
-                                  std::shared_ptr<const EntrySlot<EntryPoints>> KernelTier::* slot) {
-  if (kernel.tier != nullptr) return EntrySource<EntryPoints>((*kernel.tier).*slot, kernel.counters);
-  auto fixed = std::make_shared<EntrySlot<EntryPoints>>(entry_points, nullptr, kernel.engine == Engine::kJit);
+template <class Spec>
+auto SourceOf(const Kernel& kernel) {
+  using EntryPoints = typename OperatorTraits<Spec>::EntryPoints;
+  if (kernel.tier != nullptr) return EntrySource<EntryPoints>(kernel.tier->slot<Spec>(), kernel.counters);
+  auto fixed =
+      std::make_shared<EntrySlot<EntryPoints>>(kernel.As<Spec>().entry_points, nullptr, kernel.engine == Engine::kJit);
   return EntrySource<EntryPoints>(std::move(fixed), kernel.counters);
 }
 
@@ -25,7 +26,7 @@ EntrySource<EntryPoints> SourceOf(const Kernel& kernel, const EntryPoints& entry
 
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel,
                                        std::shared_ptr<MemoryBudget> budget) {
-  auto join = std::make_shared<HashJoin>(kernel->descriptor, SourceOf(*kernel, kernel->join, &KernelTier::join), kernel,
+  auto join = std::make_shared<HashJoin>(kernel->As<JoinSpec>().descriptor, SourceOf<JoinSpec>(*kernel), kernel,
                                          std::move(budget), MakeJoinOptions(kernel->plan));
   if (auto observer = ObserverOf(kernel->plan)) join->Observe(std::move(observer));
   return join;
@@ -37,14 +38,14 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
   auto aggregate = std::make_shared<HashAggregate>(
-      kernel->groups, SourceOf(*kernel, kernel->aggregate, &KernelTier::aggregate), kernel, std::move(budget), options);
+      kernel->As<AggregationSpec>().descriptor, SourceOf<AggregationSpec>(*kernel), kernel, std::move(budget), options);
   if (auto observer = ObserverOf(kernel->plan)) aggregate->Observe(std::move(observer));
   return aggregate;
 }
 
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel,
                                      std::shared_ptr<MemoryBudget> budget) {
-  auto sort = std::make_shared<RowSort>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort),
+  auto sort = std::make_shared<RowSort>(kernel->As<SortSpec>().descriptor, SourceOf<SortSpec>(*kernel),
                                         GenericSortKernel(), kernel, std::move(budget), MakeSortOptions(kernel->plan));
   if (auto observer = ObserverOf(kernel->plan)) sort->Observe(std::move(observer));
   return sort;
@@ -52,12 +53,12 @@ std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel
 
 std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& kernel,
                                          std::shared_ptr<MemoryBudget> budget, uint32_t num_runs) {
-  return std::make_unique<RunMerger>(kernel->rows, SourceOf(*kernel, kernel->sort, &KernelTier::sort), kernel,
+  return std::make_unique<RunMerger>(kernel->As<SortSpec>().descriptor, SourceOf<SortSpec>(*kernel), kernel,
                                      std::move(budget), num_runs);
 }
 
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel) {
-  return std::make_shared<RowFilter>(kernel->where, SourceOf(*kernel, kernel->filter, &KernelTier::filter), kernel);
+  return std::make_shared<RowFilter>(kernel->As<FilterSpec>().descriptor, SourceOf<FilterSpec>(*kernel), kernel);
 }
 
 }  // namespace quern

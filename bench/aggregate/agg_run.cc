@@ -26,7 +26,7 @@ class AggRun {
   AggRun(const std::shared_ptr<const Kernel>& kernel, unsigned threads, const AggWorkload& workload)
       : threads_(threads),
         workload_(workload),
-        spec_(kernel->plan.spec),
+        spec_(std::get<AggregationSpec>(kernel->plan.spec)),
         arguments_(AggregateInputTypes(spec_.aggregates)),
         budget_(std::make_shared<MemoryBudget>()),
         aggregate_(MakeHashAggregate(kernel, budget_)) {}
@@ -73,7 +73,7 @@ class AggRun {
 
   const unsigned threads_;
   const AggWorkload& workload_;
-  const KernelSpec& spec_;
+  const AggregationSpec& spec_;
   const std::vector<ColumnType> arguments_;
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<HashAggregate> aggregate_;

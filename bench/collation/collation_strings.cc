@@ -265,7 +265,7 @@ Timed HashBlock(const StringColumn& column, CollationRule rule) {
 
 // The function that kernels of sorts call for a batch.
 absl::StatusOr<Timed> EncodeBlock(const StringColumn& column, const std::string& collation) {
-  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec("sort keys=utf8(" + collation + ")"));
+  QUERN_ASSIGN_OR_RETURN(const SortSpec spec, ParseSpecOf<SortSpec>("sort keys=utf8(" + collation + ")"));
   const auto descriptor = std::make_shared<SortDescriptor>(spec);
   const uint32_t num_words = descriptor->get()->num_words;
   const auto memory = std::make_shared<std::vector<uint64_t>>(uint64_t{num_words} * kBatchRows);

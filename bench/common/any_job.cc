@@ -28,20 +28,20 @@ void AddLeafTypes(const Predicate& predicate, std::vector<ColumnType>* types) {
   for (const Predicate& child : predicate.children) AddLeafTypes(child, types);
 }
 
-std::vector<ColumnType> KeyTypes(const KernelSpec& spec) {
-  std::vector<ColumnType> types = TypesOf(spec.keys);
-  if (spec.op == Operator::kFilter) AddLeafTypes(spec.where, &types);
-  return types;
-}
+// The columns of the input, and of a join's build side.
+struct InputTypes {
+  std::vector<ColumnType> keys, payload, build_payload;
+};
 
-std::vector<ColumnType> PayloadTypes(const KernelSpec& spec) {
-  switch (spec.op) {
-    case Operator::kJoin: return spec.probe;
-    case Operator::kAggregate: return AggregateInputTypes(spec.aggregates);
-    case Operator::kSort: return spec.payload;
-    case Operator::kFilter: return {};
-  }
-  return {};
+InputTypes TypesOf(const JoinSpec& spec) { return {TypesOf(spec.keys), spec.probe, spec.build}; }
+InputTypes TypesOf(const AggregationSpec& spec) {
+  return {TypesOf(spec.keys), AggregateInputTypes(spec.aggregates), {}};
+}
+InputTypes TypesOf(const SortSpec& spec) { return {TypesOf(spec.keys), spec.payload, {}}; }
+InputTypes TypesOf(const FilterSpec& spec) {
+  InputTypes types;
+  AddLeafTypes(spec.where, &types.keys);
+  return types;
 }
 
 template <class Take>
@@ -62,14 +62,14 @@ absl::Status ReadAll(Reader* reader, OutputBatch* out, uint64_t* rows_out) {
 
 uint64_t OutputRows(const AnyInput& input) { return std::clamp<uint64_t>(input.num_rows(), 1, kOutputRows); }
 
-absl::StatusOr<uint64_t> RunJoin(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+absl::StatusOr<uint64_t> Run(const JoinSpec& spec, const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, budget);
   QUERN_RETURN_IF_ERROR(ForBatches(
       input.build_rows(), [&](uint64_t at, uint64_t rows) { return join->Append(input.BuildBatch(at, rows)); }));
   QUERN_RETURN_IF_ERROR(join->Finalise());
   JoinProber prober(join);
-  OutputBatch out(JoinOutputTypes(input.spec()), OutputRows(input), budget);
+  OutputBatch out(JoinOutputTypes(spec), OutputRows(input), budget);
   uint64_t rows_out = 0;
   const auto probe = [&](uint64_t at, uint64_t rows) -> absl::Status {
     QUERN_RETURN_IF_ERROR(prober.SetInput(input.Batch(at, rows)));
@@ -79,33 +79,34 @@ absl::StatusOr<uint64_t> RunJoin(const std::shared_ptr<const Kernel>& kernel, co
   return rows_out;
 }
 
-absl::StatusOr<uint64_t> RunAggregate(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+absl::StatusOr<uint64_t> Run(const AggregationSpec& spec, const std::shared_ptr<const Kernel>& kernel,
+                             const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(kernel, budget);
   QUERN_RETURN_IF_ERROR(ForBatches(
       input.num_rows(), [&](uint64_t at, uint64_t rows) { return aggregate->Append(input.Batch(at, rows)); }));
   QUERN_RETURN_IF_ERROR(aggregate->Finalise());
   GroupReader reader(aggregate);
-  OutputBatch out(AggregateOutputTypes(input.spec()), OutputRows(input), budget);
+  OutputBatch out(AggregateOutputTypes(spec), OutputRows(input), budget);
   uint64_t rows_out = 0;
   QUERN_RETURN_IF_ERROR(ReadAll(&reader, &out, &rows_out));
   return rows_out;
 }
 
-absl::StatusOr<uint64_t> RunSort(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+absl::StatusOr<uint64_t> Run(const SortSpec& spec, const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<RowSort> sort = MakeRowSort(kernel, budget);
   QUERN_RETURN_IF_ERROR(
       ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) { return sort->Append(input.Batch(at, rows)); }));
   QUERN_RETURN_IF_ERROR(sort->Finalise());
   SortReader reader(sort);
-  OutputBatch out(SortOutputTypes(input.spec()), OutputRows(input), budget);
+  OutputBatch out(SortOutputTypes(spec), OutputRows(input), budget);
   uint64_t rows_out = 0;
   QUERN_RETURN_IF_ERROR(ReadAll(&reader, &out, &rows_out));
   return rows_out;
 }
 
-absl::StatusOr<uint64_t> RunFilter(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+absl::StatusOr<uint64_t> Run(const FilterSpec&, const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const std::shared_ptr<RowFilter> filter = MakeRowFilter(kernel);
   std::vector<uint8_t> bits(kBatchRows / 8);
   uint64_t rows_out = 0;
@@ -120,14 +121,13 @@ absl::StatusOr<uint64_t> RunFilter(const std::shared_ptr<const Kernel>& kernel, 
 }  // namespace
 
 AnyInput::AnyInput(const KernelSpec& spec, uint64_t num_rows)
-    : spec_(spec),
-      num_rows_(num_rows),
-      build_rows_(spec.op == Operator::kJoin ? std::max<uint64_t>(num_rows / 10, 1) : 0) {
+    : spec_(spec), num_rows_(num_rows), build_rows_(Is<JoinSpec>(spec) ? std::max<uint64_t>(num_rows / 10, 1) : 0) {
   const uint64_t distinct = std::max<uint64_t>(num_rows / 10, 4);
-  keys_ = std::make_unique<AnyTable>(KeyTypes(spec), num_rows, distinct);
-  payload_ = std::make_unique<AnyTable>(PayloadTypes(spec), num_rows, distinct);
-  build_keys_ = std::make_unique<AnyTable>(KeyTypes(spec), build_rows_, distinct);
-  build_payload_ = std::make_unique<AnyTable>(spec.build, build_rows_, distinct);
+  const InputTypes types = std::visit([](const auto& of) { return TypesOf(of); }, spec);
+  keys_ = std::make_unique<AnyTable>(types.keys, num_rows, distinct);
+  payload_ = std::make_unique<AnyTable>(types.payload, num_rows, distinct);
+  build_keys_ = std::make_unique<AnyTable>(types.keys, build_rows_, distinct);
+  build_payload_ = std::make_unique<AnyTable>(types.build_payload, build_rows_, distinct);
 }
 
 BatchView AnyInput::Batch(uint64_t first, uint64_t rows) const {
@@ -147,13 +147,7 @@ BatchView AnyInput::BuildBatch(uint64_t first, uint64_t rows) const {
 }
 
 absl::StatusOr<uint64_t> RunAny(const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
-  switch (input.spec().op) {
-    case Operator::kJoin: return RunJoin(kernel, input);
-    case Operator::kAggregate: return RunAggregate(kernel, input);
-    case Operator::kSort: return RunSort(kernel, input);
-    case Operator::kFilter: return RunFilter(kernel, input);
-  }
-  return 0;
+  return std::visit([&](const auto& spec) { return Run(spec, kernel, input); }, input.spec());
 }
 
 }  // namespace quern::bench

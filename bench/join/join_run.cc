@@ -32,7 +32,7 @@ class JoinRun {
   JoinRun(const Contender& contender, const JoinWorkload& workload)
       : threads_(contender.threads),
         workload_(workload),
-        spec_(contender.kernel->plan.spec),
+        spec_(std::get<JoinSpec>(contender.kernel->plan.spec)),
         probe_rows_(contender.ProbeRows(workload)),
         budget_(std::make_shared<MemoryBudget>()),
         join_(MakeHashJoin(contender.kernel, budget_)) {}
@@ -51,7 +51,7 @@ class JoinRun {
 
   unsigned threads_;
   const JoinWorkload& workload_;
-  const KernelSpec& spec_;
+  const JoinSpec& spec_;
   uint64_t probe_rows_;
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<HashJoin> join_;
@@ -105,7 +105,7 @@ absl::Status JoinRun::Probe() {
 }
 
 absl::Status JoinRun::ScanUnmatched() {
-  if (RowOf(spec_.join_kind).build_row == RowsOut::kNever) return absl::OkStatus();
+  if (RowOf(spec_.kind).build_row == RowsOut::kNever) return absl::OkStatus();
   return OnThreads(threads_, [this]() -> absl::Status {
     JoinProber prober(join_);
     OutputBatch out(JoinOutputTypes(spec_), kOutputRows, budget_);
@@ -134,8 +134,8 @@ absl::Status TakeTurn(const JoinWorkload& workload, Contender* contender) {
   QUERN_RETURN_IF_ERROR(Time(&JoinRun::ScanUnmatched, run.get(), &best.scan_s));
   best.stats = run->stats();
   best.rows_out = run->rows_out();
-  const KernelSpec& spec = contender->kernel->plan.spec;
-  const uint64_t expected = workload.ResultRows(spec.join_kind);
+  const auto& spec = std::get<JoinSpec>(contender->kernel->plan.spec);
+  const uint64_t expected = workload.ResultRows(spec.kind);
   if (contender->ProbeRows(workload) == workload.spec().probe_rows && best.rows_out != expected) {
     return Internal("wrong number of result rows of " + PrintSpec(spec) + ": " + std::to_string(best.rows_out) +
                     "; accepted: " + std::to_string(expected));

@@ -48,7 +48,8 @@ absl::Status ProbeAll(Probe* probe) {
 
 absl::StatusOr<std::function<absl::Status()>> MakeProbe(uint32_t distance, uint32_t rows) {
   auto probe = std::make_shared<Probe>();
-  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec("join.inner keys=i64 build=i64"));
+  QUERN_ASSIGN_OR_RETURN(const KernelSpec any, ParseSpec("join.inner keys=i64 build=i64"));
+  const auto& spec = std::get<JoinSpec>(any);
   probe->workload.emplace(WorkloadSpec{.build_rows = rows, .probe_rows = rows, .payload_columns = 1});
   JoinOptions options;
   options.layout = LayoutChoice::kOpen;

@@ -146,7 +146,7 @@ absl::StatusOr<PhaseTimes> JoinParts(const std::shared_ptr<const Kernel>& kernel
   PhaseTimes times;
   const uint64_t faults_before = PageFaults();
   const auto budget = std::make_shared<MemoryBudget>();
-  OutputBatch out(JoinOutputTypes(kernel->plan.spec), kOutputRows, budget);
+  OutputBatch out(JoinOutputTypes(std::get<JoinSpec>(kernel->plan.spec)), kOutputRows, budget);
   for (size_t part = 0; part + 1 < build.begins.size(); ++part) {
     const double start = Now();
     const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, budget);

@@ -28,7 +28,7 @@ int CompareKeys(const std::vector<SortValue>& a, uint64_t row_a, const std::vect
 
 }  // namespace
 
-SortCheck::SortCheck(const KernelSpec& spec, const SortWorkload& workload)
+SortCheck::SortCheck(const SortSpec& spec, const SortWorkload& workload)
     : spec_(spec), workload_(workload), sums_(workload.spec().keys.size()) {}
 
 CollationRule SortCheck::Rule(size_t key) const { return RuleOf(spec_.keys[key].type.collation); }

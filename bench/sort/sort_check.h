@@ -16,7 +16,7 @@ namespace quern::bench {
 // Receives the batches of a result in order. It keeps a copy of the last row, since the batch is emptied afterwards.
 class SortCheck {
  public:
-  SortCheck(const KernelSpec& spec, const SortWorkload& workload);
+  SortCheck(const SortSpec& spec, const SortWorkload& workload);
 
   // *Errors*: Internal for a row that precedes the one before it.
   absl::Status Add(const OutputBatch& batch);
@@ -32,7 +32,7 @@ class SortCheck {
   void KeepLast(const std::vector<SortValue>& columns, uint64_t row);
   std::vector<SortValue> LastColumns() const;
 
-  const KernelSpec& spec_;
+  const SortSpec& spec_;
   const SortWorkload& workload_;
   std::vector<LastRow> last_;  // one per key; empty before the first row
   std::vector<uint64_t> sums_;

@@ -31,7 +31,10 @@ using OnResult = std::function<absl::Status(const OutputBatch&)>;
 class SortRun {
  public:
   SortRun(std::shared_ptr<const Kernel> kernel, unsigned threads, const SortWorkload& workload)
-      : kernel_(std::move(kernel)), threads_(threads), workload_(workload), spec_(kernel_->plan.spec) {}
+      : kernel_(std::move(kernel)),
+        threads_(threads),
+        workload_(workload),
+        spec_(std::get<SortSpec>(kernel_->plan.spec)) {}
 
   absl::Status Create() {
     budget_ = std::make_shared<MemoryBudget>();
@@ -89,7 +92,7 @@ class SortRun {
   std::shared_ptr<const Kernel> kernel_;
   const unsigned threads_;
   const SortWorkload& workload_;
-  const KernelSpec& spec_;
+  const SortSpec& spec_;
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<RowSort> sort_;
   std::atomic<uint64_t> next_row_{0}, rows_out_{0};
@@ -115,7 +118,7 @@ absl::Status RunOnce(const std::shared_ptr<const Kernel>& kernel, unsigned threa
 
 absl::Status CheckOnce(const std::shared_ptr<const Kernel>& kernel, unsigned threads, const SortWorkload& workload) {
   SortRun run(kernel, threads, workload);
-  SortCheck check(kernel->plan.spec, workload);
+  SortCheck check(std::get<SortSpec>(kernel->plan.spec), workload);
   QUERN_RETURN_IF_ERROR(run.Create());
   QUERN_RETURN_IF_ERROR(run.Append());
   QUERN_RETURN_IF_ERROR(run.Finalise());
@@ -154,7 +157,7 @@ absl::Status MakeRun(const std::shared_ptr<const Kernel>& kernel, const SortWork
   SortReader reader(sort);
   auto& run = all->runs.emplace_back();
   for (bool more = true; more;) {
-    auto batch = std::make_unique<OutputBatch>(SortOutputTypes(kernel->plan.spec),
+    auto batch = std::make_unique<OutputBatch>(SortOutputTypes(std::get<SortSpec>(kernel->plan.spec)),
                                                std::clamp<uint64_t>(end - begin, 1, kBatchRows), all->budget);
     QUERN_ASSIGN_OR_RETURN(more, reader.Next(batch.get()));
     if (batch->num_rows() > 0) run.push_back(std::move(batch));
@@ -179,7 +182,7 @@ BatchView ViewOf(const SortWorkload& workload, const OutputBatch& batch) {
 absl::Status MergeRuns(const std::shared_ptr<const Kernel>& kernel, const SortWorkload& workload, const SortedRuns& all,
                        const OnResult& on_result) {
   const std::unique_ptr<RunMerger> merger = MakeRunMerger(kernel, all.budget, static_cast<uint32_t>(all.runs.size()));
-  OutputBatch out(SortOutputTypes(kernel->plan.spec), kOutputRows, all.budget);
+  OutputBatch out(SortOutputTypes(std::get<SortSpec>(kernel->plan.spec)), kOutputRows, all.budget);
   std::vector<size_t> next_batch(all.runs.size());
   uint64_t num_rows = 0;
   for (MergeState state = MergeState::kRows; state != MergeState::kDone;) {
@@ -233,7 +236,7 @@ absl::StatusOr<SortContender> MergeOf(const std::shared_ptr<const Kernel>& kerne
     QUERN_RETURN_IF_ERROR(MakeRun(kernel, workload, rows * run / num_runs, rows * (run + 1) / num_runs, all.get()));
   SortContender contender;
   contender.check = [=, &workload]() -> absl::Status {
-    SortCheck check(kernel->plan.spec, workload);
+    SortCheck check(std::get<SortSpec>(kernel->plan.spec), workload);
     QUERN_RETURN_IF_ERROR(MergeRuns(kernel, workload, *all, [&](const OutputBatch& out) { return check.Add(out); }));
     return check.Finish();
   };

@@ -27,7 +27,9 @@ const std::string& ProcessKey(const Machine& host) {
 // processes. One line for each.
 std::string HostStates(const KernelSpec& spec) {
   std::string text;
-  for (const AggregateSpec& aggregate : spec.aggregates) {
+  const auto* const aggregation = std::get_if<AggregationSpec>(&spec);
+  if (aggregation == nullptr) return text;
+  for (const AggregateSpec& aggregate : aggregation->aggregates) {
     const HostAggregate* host =
         aggregate.function == AggregateFunction::kHost ? FindHostAggregate(aggregate.host_name) : nullptr;
     if (host != nullptr)

@@ -95,6 +95,12 @@ ColumnStream StreamOf(Storage storage) {
   return {0, kValues};
 }
 
+// How the states of groups are updated.
+struct UpdateChoices {
+  uint32_t input_rows = 0;    // prefetch distance for input columns, in rows; 0: none
+  bool uses_vectors = false;  // updates states as vectors, where possible (state_vectors.h)
+};
+
 // Emits one of the three loops.
 class UpdateEmitter {
  public:
@@ -603,8 +609,9 @@ class UpdateEmitter {
 
 }  // namespace
 
-void EmitAggregateHoles(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter) {
-  EmitJoinHoles(descriptor.group, emitter);
+void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descriptor, Emitter* emitter) {
+  EmitHoles(plan, descriptor.group, emitter);
+  const UpdateChoices choices = {plan.prefetch_input_rows, plan.states == StateLayout::kVectors};
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");

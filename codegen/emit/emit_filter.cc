@@ -151,7 +151,7 @@ class FilterEmitter {
 
 }  // namespace
 
-void EmitFilterHoles(const QuernFilterDescriptor& descriptor, Emitter* emitter) {
+void EmitHoles(const KernelPlan&, const QuernFilterDescriptor& descriptor, Emitter* emitter) {
   FilterEmitter(descriptor, emitter).EmitAll();
 }
 

@@ -413,7 +413,7 @@ class JoinEmitter {
 
 }  // namespace
 
-void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter) {
+void EmitHoles(const KernelPlan&, const QuernJoinDescriptor& descriptor, Emitter* emitter) {
   JoinEmitter(descriptor, emitter).EmitAll();
 }
 

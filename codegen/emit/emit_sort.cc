@@ -201,8 +201,8 @@ class SortEmitter {
 
 }  // namespace
 
-void EmitSortHoles(const QuernSortDescriptor& descriptor, Emitter* emitter) {
-  EmitJoinHoles(descriptor.rows, emitter);
+void EmitHoles(const KernelPlan& plan, const QuernSortDescriptor& descriptor, Emitter* emitter) {
+  EmitHoles(plan, descriptor.rows, emitter);
   SortEmitter(descriptor, emitter).EmitAll();
 }
 

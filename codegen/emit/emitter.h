@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/plan/plan.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "runtime/abi/aggregate_abi.h"
@@ -63,18 +64,11 @@ class Emitter {
   std::string errors_;
 };
 
-// Emits every hole of the join template for one descriptor.
-void EmitJoinHoles(const QuernJoinDescriptor& descriptor, Emitter* emitter);
-// How the states of groups are updated.
-struct UpdateChoices {
-  uint32_t input_rows = 0;    // prefetch distance for input columns, in rows; 0: none
-  bool uses_vectors = false;  // updates states as vectors, where possible (state_vectors.h)
-};
-
-// The same for the other templates.
-void EmitAggregateHoles(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter);
-void EmitSortHoles(const QuernSortDescriptor& descriptor, Emitter* emitter);
-void EmitFilterHoles(const QuernFilterDescriptor& descriptor, Emitter* emitter);
+// Emits every hole of an operator's template for one descriptor.
+void EmitHoles(const KernelPlan& plan, const QuernJoinDescriptor& descriptor, Emitter* emitter);
+void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descriptor, Emitter* emitter);
+void EmitHoles(const KernelPlan& plan, const QuernSortDescriptor& descriptor, Emitter* emitter);
+void EmitHoles(const KernelPlan& plan, const QuernFilterDescriptor& descriptor, Emitter* emitter);
 
 }  // namespace quern
 

@@ -81,15 +81,15 @@ absl::StatusOr<std::string> DumpModule(std::string_view stage, const KernelPlan&
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   if (stage == "remarks") context.setDiagnosticHandler(std::make_unique<Remarks>(&remarks), /*RespectFilters=*/true);
   if (stage == "template") {
-    QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(plan.spec.op, machine, options.template_dir, &context));
-    module->setModuleIdentifier(TemplateName(plan.spec.op));
+    QUERN_ASSIGN_OR_RETURN(auto module, LoadTemplate(plan.spec, machine, options.template_dir, &context));
+    module->setModuleIdentifier(TemplateName(plan.spec));
     return PrintModule(*module);
   }
   CompileTimes times;
-  QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
+  QUERN_ASSIGN_OR_RETURN(const AnyOperatorKernel kernel, DescribeKernel(plan));
   QUERN_ASSIGN_OR_RETURN(auto target, MakeTargetMachine(machine));
   QUERN_ASSIGN_OR_RETURN(auto module,
-                         Instantiate(plan, descriptor, machine, target.get(), options.template_dir, &context, &times));
+                         Instantiate(plan, kernel, machine, target.get(), options.template_dir, &context, &times));
   if (stage == "ir") return PrintModule(*module);
   QUERN_RETURN_IF_ERROR(Optimise(module.get(), target.get(), PassesOf(plan)));
   if (stage == "opt") return PrintModule(*module);
@@ -116,12 +116,6 @@ std::string PrintModule(const llvm::Module& module) {
   return text;
 }
 
-std::string PrintLayout(const KernelDescriptor& descriptor) {
-  if (descriptor.join != nullptr) return descriptor.join->Print();
-  if (descriptor.filter != nullptr) return descriptor.filter->Print();
-  return descriptor.aggregate != nullptr ? descriptor.aggregate->Print() : descriptor.sort->Print();
-}
-
 absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec, const Machine& machine,
                                  const CompileOptions& options, const Profile* profile) {
   if (!IsStage(stage)) return InvalidArgument("unknown stage: " + Show(stage) + "; accepted: " + kStages);
@@ -132,8 +126,8 @@ absl::StatusOr<std::string> Dump(std::string_view stage, const KernelSpec& spec,
   if (stage == "spec") return PrintSpec(spec) + "\n";
   if (stage == "plan") return PrintPlan(plan) + PrintThresholds(plan.spec);
   if (stage == "layout") {
-    QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
-    return PrintLayout(descriptor);
+    QUERN_ASSIGN_OR_RETURN(const AnyOperatorKernel kernel, DescribeKernel(plan));
+    return PrintLayout(kernel);
   }
   return DumpModule(stage, plan, machine, options);
 }

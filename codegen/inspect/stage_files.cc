@@ -141,8 +141,8 @@ void EraseUncalled(llvm::Module* module) {
 }
 
 absl::Status CheckEntryPoints(const KernelPlan& plan, const llvm::Module& module) {
-  QUERN_ASSIGN_OR_RETURN(const KernelDescriptor descriptor, MakeKernelDescriptor(plan));
-  for (const std::string& symbol : EntryPointSymbols(descriptor)) {
+  QUERN_ASSIGN_OR_RETURN(const AnyOperatorKernel kernel, DescribeKernel(plan));
+  for (const std::string& symbol : EntryPointSymbols(kernel)) {
     const llvm::Function* function = module.getFunction(symbol);
     if (function == nullptr || function->isDeclaration() || !function->hasExternalLinkage()) {
       return InvalidArgument("no such function: " + symbol + "; accepted: a module that defines it");
@@ -221,8 +221,8 @@ void DumpInstantiated(const KernelPlan& plan, std::string_view key, const llvm::
   const std::string name = FileName(plan, key);
   if (dump.Leaves("plan")) WriteStage(name + ".plan", PrintPlan(plan) + PrintThresholds(plan.spec));
   if (dump.Leaves("layout")) {
-    if (const absl::StatusOr<KernelDescriptor> descriptor = MakeKernelDescriptor(plan); descriptor.ok())
-      WriteStage(name + ".layout", PrintLayout(*descriptor));
+    if (const absl::StatusOr<AnyOperatorKernel> kernel = DescribeKernel(plan); kernel.ok())
+      WriteStage(name + ".layout", PrintLayout(*kernel));
   }
   if (dump.Leaves("ir") && !IsOverride(fs::path(dump.folder) / (name + ".ll")))
     WriteStage(name + ".ll", PrintModule(module));

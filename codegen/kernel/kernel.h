@@ -9,16 +9,9 @@
 #include <optional>
 #include <string>
 
+#include "codegen/kernel/operator_kernel.h"
 #include "codegen/plan/plan.h"
-#include "runtime/abi/aggregate_abi.h"
-#include "runtime/abi/filter_abi.h"
-#include "runtime/abi/kernel_abi.h"
-#include "runtime/abi/sort_abi.h"
-#include "runtime/aggregate/aggregate_descriptor.h"
 #include "runtime/base/counters.h"
-#include "runtime/filter/filter_descriptor.h"
-#include "runtime/join/join_descriptor.h"
-#include "runtime/sort/sort_descriptor.h"
 
 namespace quern {
 
@@ -59,15 +52,7 @@ class KernelTier;
 // A finished kernel. Immutable and shared by threads; its code lives as long as it does.
 struct Kernel {
   KernelPlan plan;
-  // Set for the operator of plan.spec; null for the others.
-  std::shared_ptr<const JoinDescriptor> descriptor;
-  QuernJoinEntryPoints join = {};
-  std::shared_ptr<const AggregateDescriptor> groups;
-  QuernAggregateEntryPoints aggregate = {};
-  std::shared_ptr<const SortDescriptor> rows;
-  QuernSortEntryPoints sort = {};
-  std::shared_ptr<const FilterDescriptor> where;
-  QuernFilterEntryPoints filter = {};
+  AnyOperatorKernel of;              // of the operator of plan.spec
   Engine engine = Engine::kGeneric;  // kJit or kGeneric, never kAuto
   uint64_t code_bytes = 0;
   uint64_t page_bytes = 0;           // whole pages of code and constants; the cache counts these
@@ -77,6 +62,12 @@ struct Kernel {
   // Counts of all jobs that ran this kernel. They change; the kernel does not.
   std::shared_ptr<CounterSet> counters = std::make_shared<CounterSet>();
   std::shared_ptr<KernelTier> tier;  // only for kBackground: the tier of this generic kernel; else null
+
+  // The descriptor and entry points of a kernel whose spec is a Spec.
+  template <class Spec>
+  const OperatorKernel<Spec>& As() const {
+    return std::get<OperatorKernel<Spec>>(of);
+  }
 };
 
 struct CompiledKernel {

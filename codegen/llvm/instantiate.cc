@@ -61,9 +61,11 @@ bool IsIn(std::span<const RuntimeCall> symbols, llvm::StringRef name) {
 }
 
 bool IsEntryPoint(const llvm::Function& function) {
-  const llvm::StringRef name = function.getName();
-  return name.starts_with("quern_join_") || name.starts_with("quern_aggregate_") || name.starts_with("quern_sort_") ||
-         name.starts_with("quern_filter_");
+  bool is_one = false;
+  ForEachOperator([&]<class Spec>(std::type_identity<Spec>) {
+    is_one |= function.getName().starts_with("quern_" + std::string(OperatorTraits<Spec>::kTemplate) + "_");
+  });
+  return is_one;
 }
 
 // Slow paths that exist once in a kernel and are called (runtime/base/bytes.h).
@@ -88,9 +90,8 @@ void NameFramesAfter(const std::string& spec, llvm::Module* module) {
   }
 }
 
-// Removes entry points that the descriptor does not need, and holes that only they call, to save compile time.
-void RemoveUnneeded(const KernelDescriptor& descriptor, llvm::Module* module) {
-  const std::vector<std::string> needed = EntryPointSymbols(descriptor);
+// Removes entry points that the kernel does not need, and holes that only they call, to save compile time.
+void RemoveUnneeded(const std::vector<std::string>& needed, llvm::Module* module) {
   for (llvm::Function& function : llvm::make_early_inc_range(*module)) {
     if (IsEntryPoint(function) && !llvm::is_contained(needed, function.getName().str())) function.eraseFromParent();
   }
@@ -107,90 +108,38 @@ absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> bloc
   return absl::OkStatus();
 }
 
-// Filters have a block module of their own, so that no kernel searches blocks that it cannot use.
-const char* BlocksName(Operator op) { return op == Operator::kFilter ? "filter_blocks" : "blocks"; }
+const char* BlocksName(const KernelSpec& spec) {
+  return std::visit([]<class Spec>(const Spec&) -> const char* { return OperatorTraits<Spec>::kBlocks; }, spec);
+}
 
 }  // namespace
 
-const char* TemplateName(Operator op) {
-  switch (op) {
-    case Operator::kJoin: return "join";
-    case Operator::kAggregate: return "aggregate";
-    case Operator::kSort: return "sort";
-    case Operator::kFilter: return "filter";
-  }
-  __builtin_unreachable();
-}
-
-absl::StatusOr<KernelDescriptor> MakeKernelDescriptor(const KernelPlan& plan) {
-  KernelDescriptor descriptor;
-  switch (plan.spec.op) {
-    case Operator::kJoin: descriptor.join = MakePlannedDescriptor(plan); break;
-    case Operator::kAggregate: {
-      QUERN_ASSIGN_OR_RETURN(descriptor.aggregate, MakePlannedGroups(plan));
-      break;
-    }
-    case Operator::kSort: descriptor.sort = MakePlannedSort(plan); break;
-    case Operator::kFilter: descriptor.filter = MakePlannedFilter(plan); break;
-  }
-  return descriptor;
-}
-
-std::vector<std::string> EntryPointSymbols(const KernelDescriptor& descriptor) {
-  std::vector<std::string> symbols;
-  if (descriptor.join != nullptr) {
-    const NeededEntryPoints needed = EntryPointsOf(*descriptor.join->get());
-#define QUERN_JOIN_ENTRY(field, result, parameters) \
-  if (needed.field) symbols.emplace_back("quern_join_" #field);
-#include "runtime/abi/join_entry_points.def"
-  } else if (descriptor.aggregate != nullptr) {
-    const NeededAggregateEntryPoints needed = EntryPointsOf(*descriptor.aggregate->get());
-#define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
-  if (needed.field) symbols.emplace_back("quern_aggregate_" #field);
-#include "runtime/abi/aggregate_entry_points.def"
-  } else if (descriptor.filter != nullptr) {
-    symbols.emplace_back("quern_filter_mask");
-  } else {
-    const NeededSortEntryPoints needed = EntryPointsOf(*descriptor.sort->get());
-#define QUERN_SORT_ENTRY(field, result, parameters) \
-  if (needed.field) symbols.emplace_back("quern_sort_" #field);
-#include "runtime/abi/sort_entry_points.def"
-  }
-  return symbols;
-}
-
-absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine,
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(const KernelSpec& spec, const Machine& machine,
                                                            const std::string& template_dir,
                                                            llvm::LLVMContext* context) {
-  return Parse(TemplateName(op), machine, template_dir, /*lazily=*/false, context);
+  return Parse(TemplateName(spec), machine, template_dir, /*lazily=*/false, context);
 }
 
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor,
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const AnyOperatorKernel& kernel,
                                                           const Machine& machine, llvm::TargetMachine* target,
                                                           const std::string& template_dir, llvm::LLVMContext* context,
                                                           CompileTimes* times) {
   const double start = NowMs();
-  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
-                         LoadTemplate(plan.spec.op, machine, template_dir, context));
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(plan.spec, machine, template_dir, context));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks,
-                         Parse(BlocksName(plan.spec.op), machine, template_dir, /*lazily=*/true, context));
+                         Parse(BlocksName(plan.spec), machine, template_dir, /*lazily=*/true, context));
   const LeftOnException left_module(&module), left_blocks(&blocks);
   const double loaded = NowMs();
   module->setModuleIdentifier(PrintSpec(plan.spec));
-  module->setSourceFileName("ir-templates/" + std::string(TemplateName(plan.spec.op)) + ".cc");
+  module->setSourceFileName("ir-templates/" + std::string(TemplateName(plan.spec)) + ".cc");
   module->setDataLayout(target->createDataLayout());
   module->setTargetTriple(target->getTargetTriple());
   blocks->setDataLayout(module->getDataLayout());
   blocks->setTargetTriple(module->getTargetTriple());
-  RemoveUnneeded(descriptor, module.get());
+  RemoveUnneeded(EntryPointSymbols(kernel), module.get());
   ForgetLinesOfHoles(module.get());
   Emitter emitter(module.get(), blocks.get());
-  if (descriptor.join != nullptr) EmitJoinHoles(*descriptor.join->get(), &emitter);
-  else if (descriptor.aggregate != nullptr)
-    EmitAggregateHoles(*descriptor.aggregate->get(), {plan.prefetch_input_rows, plan.states == StateLayout::kVectors},
-                       &emitter);
-  else if (descriptor.filter != nullptr) EmitFilterHoles(*descriptor.filter->get(), &emitter);
-  else EmitSortHoles(*descriptor.sort->get(), &emitter);
+  std::visit([&](const auto& of) { EmitHoles(plan, *of.descriptor->get(), &emitter); }, kernel);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
   const double emitted = NowMs();
   QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));

@@ -19,43 +19,23 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Target/TargetMachine.h"
-#include "runtime/filter/filter_descriptor.h"
-#include "runtime/join/join_descriptor.h"
-#include "runtime/sort/sort_descriptor.h"
 
 namespace quern {
 
 // Milliseconds since some fixed point, for stage times.
 double NowMs();
 
-// The descriptor that a kernel is specialised for; exactly one is set.
-struct KernelDescriptor {
-  std::shared_ptr<const JoinDescriptor> join;
-  std::shared_ptr<const AggregateDescriptor> aggregate;
-  std::shared_ptr<const SortDescriptor> sort;
-  std::shared_ptr<const FilterDescriptor> filter;
-};
-// *Errors*: as MakePlannedGroups.
-absl::StatusOr<KernelDescriptor> MakeKernelDescriptor(const KernelPlan& plan);
-
-// The name of an operator's template.
-const char* TemplateName(Operator op);
-
-// The symbols of the entry points that a kernel of this descriptor has, in the order of its struct.
-std::vector<std::string> EntryPointSymbols(const KernelDescriptor& descriptor);
-
-// The text of `dump layout` for a kernel's fields, and of `dump ir` for a module.
-std::string PrintLayout(const KernelDescriptor& descriptor);
+// The text of `dump ir`.
 std::string PrintModule(const llvm::Module& module);
 
 // The template of an operator as it was built, with undefined holes.
-absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(Operator op, const Machine& machine,
+absl::StatusOr<std::unique_ptr<llvm::Module>> LoadTemplate(const KernelSpec& spec, const Machine& machine,
                                                            const std::string& template_dir, llvm::LLVMContext* context);
 
-// Loads the template, defines its holes for `descriptor`, links the blocks, gives every function the machine's
-// attributes, makes all functions except entry points internal, and checks the invariants (CheckInstantiated). Fills
-// load, emit and link of `times`.
-absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const KernelDescriptor& descriptor,
+// Loads the template, defines its holes for the descriptor of `kernel`, links the blocks, gives every function the
+// machine's attributes, makes all functions except entry points internal, and checks the invariants
+// (CheckInstantiated). Fills load, emit and link of `times`.
+absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan, const AnyOperatorKernel& kernel,
                                                           const Machine& machine, llvm::TargetMachine* target,
                                                           const std::string& template_dir, llvm::LLVMContext* context,
                                                           CompileTimes* times);

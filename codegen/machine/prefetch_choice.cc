@@ -92,14 +92,15 @@ const char* KeyClassText(KeyClass keys) {
 KeyClass KeyClassOf(const KernelSpec& spec) {
   std::vector<KeySpec> kernel_keys;
   bool has_variable = false;
-  for (const KeySpec& key : spec.keys) {
+  for (const KeySpec& key : KeysOf(spec)) {
     kernel_keys.push_back(KernelKey(key));
     has_variable |= HasVariable(key.type);
   }
-  if (spec.op == Operator::kSort)
-    for (const ColumnType& type : spec.payload) has_variable |= HasVariable(type);
+  const auto* const sort = std::get_if<SortSpec>(&spec);
+  if (sort != nullptr)
+    for (const ColumnType& type : sort->payload) has_variable |= HasVariable(type);
   if (has_variable) return KeyClass::kString;
-  if (spec.op == Operator::kSort) return spec.payload.empty() ? KeyClass::kPacked : KeyClass::kFixed;
+  if (sort != nullptr) return sort->payload.empty() ? KeyClass::kPacked : KeyClass::kFixed;
   return WordBits(kernel_keys) != 0 ? KeyClass::kPacked : KeyClass::kFixed;
 }
 

@@ -64,13 +64,8 @@ absl::Status Set(const ScheduleParameter& parameter, std::string_view value, boo
 
 bool HasPackedKeys(const KernelSpec& spec) {
   std::vector<KeySpec> kernel_keys;
-  for (const KeySpec& key : spec.keys) kernel_keys.push_back(KernelKey(key));
+  for (const KeySpec& key : KeysOf(spec)) kernel_keys.push_back(KernelKey(key));
   return WordBits(kernel_keys) != 0;
-}
-
-// Schedules of loops over packed keys are accepted for all keys, so that one list of parameters serves many specs.
-Scope OperatorsOf(Scope scope) {
-  return scope == Scope::kPackedJoin ? Scope::kJoin : scope == Scope::kPackedAggregate ? Scope::kAggregate : scope;
 }
 
 std::string ParameterNames(const KernelSpec& spec) {
@@ -94,6 +89,7 @@ absl::Status SetParameter(KernelPlan* plan, std::string_view name, std::string_v
   };
   const auto set_schedule = [&](const ScheduleParameter& parameter, PrefetchSchedule& schedule,
                                 ScheduleOrigin& origin) {
+    // Schedules of loops over packed keys are accepted for all keys, so that one list of parameters serves many specs.
     if (parameter.name == name && IsIn(OperatorsOf(parameter.scope), plan->spec))
       status = Set(parameter, value, IsIn(parameter.scope, plan->spec), &schedule, &origin);
   };
@@ -128,16 +124,15 @@ void StopPrefetching(KernelPlan* plan) {
 
 // Constraints between parameters.
 absl::Status FinalisePlan(KernelPlan* plan) {
-  std::vector<KeySpec> kernel_keys;
-  for (const KeySpec& key : plan->spec.keys) kernel_keys.push_back(KernelKey(key));
   const bool wants_packed_groups =
       plan->group_layout == GroupLayout::kDense || plan->group_layout == GroupLayout::kOpen;
-  if (wants_packed_groups && WordBits(kernel_keys) == 0)
+  if (wants_packed_groups && !HasPackedKeys(plan->spec))
     return PackedLayout(WordOf(plan->group_layout), "auto, directory");
   const bool wants_packed_table = plan->layout == LayoutChoice::kDense || plan->layout == LayoutChoice::kOpen;
-  if (wants_packed_table && WordBits(plan->spec) == 0) return PackedLayout(WordOf(plan->layout), "auto, unchained");
+  if (wants_packed_table && WordBits(KeysOf(plan->spec)) == 0)
+    return PackedLayout(WordOf(plan->layout), "auto, unchained");
   if (plan->prefetch == PrefetchScheme::kOff) StopPrefetching(plan);
-  if (plan->spec.op == Operator::kSort) plan->bucket_bytes = BucketBytes(*plan);
+  if (Is<SortSpec>(plan->spec)) plan->bucket_bytes = BucketBytes(*plan);
   // A group is part of a batch and cannot be longer.
   plan->prefetch_group = std::min(plan->prefetch_group, plan->batch_size);
   // A string's field ends at a multiple of 8, where the next field has to begin anyway.
@@ -173,17 +168,17 @@ std::string Member(std::string_view name, const std::string& value) {
 }  // namespace
 
 bool IsIn(Scope scope, const KernelSpec& spec) {
-  switch (scope) {
-    case Scope::kAll: return true;
-    case Scope::kStored: return spec.op != Operator::kFilter;
-    case Scope::kBoth: return spec.op == Operator::kJoin || spec.op == Operator::kAggregate;
-    case Scope::kJoin: return spec.op == Operator::kJoin;
-    case Scope::kPackedJoin: return spec.op == Operator::kJoin && HasPackedKeys(spec);
-    case Scope::kPackedAggregate: return spec.op == Operator::kAggregate && HasPackedKeys(spec);
-    case Scope::kAggregate: return spec.op == Operator::kAggregate;
-    case Scope::kSort: return spec.op == Operator::kSort;
-  }
-  return false;
+  const auto bits = static_cast<uint32_t>(scope);
+  const bool packed_only = (bits & static_cast<uint32_t>(Scope::kPacked)) != 0;
+  return (bits & 1u << spec.index()) != 0 && (!packed_only || HasPackedKeys(spec));
+}
+
+bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
+  constexpr Scope kScopes[] = {
+#define QUERN_PREFETCH_LOOP(Id, name, scope, hint, stages, meaning) OperatorsOf(Scope::scope),
+#include "runtime/rows/prefetch_loops.def"
+  };
+  return !KeysOf(spec).empty() && IsIn(kScopes[static_cast<size_t>(loop)], spec);
 }
 
 absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
@@ -203,7 +198,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
                        schedule = ChooseSchedule(parameter.loop, keys, plan.pipeline, machine, profile, &origin.text);
                    });
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
-  if (plan.states == StateLayout::kAuto && spec.op == Operator::kAggregate)
+  if (plan.states == StateLayout::kAuto && Is<AggregationSpec>(spec))
     plan.states = HasVectorMasks(machine) ? StateLayout::kVectors : StateLayout::kSingle;
   QUERN_RETURN_IF_ERROR(FinalisePlan(&plan));
   return plan;
@@ -283,7 +278,7 @@ std::string CodeParameters(const KernelPlan& plan) {
 }
 
 std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& plan) {
-  auto descriptor = std::make_shared<JoinDescriptor>(plan.spec, plan.inline_key_bytes);
+  auto descriptor = std::make_shared<JoinDescriptor>(std::get<JoinSpec>(plan.spec), plan.inline_key_bytes);
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->group_rows = plan.prefetch_group;
@@ -311,7 +306,7 @@ void SetPrefetch(const KernelPlan& plan, PrefetchSchedules* schedules, PrefetchD
 
 absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan) {
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateDescriptor> descriptor,
-                         AggregateDescriptor::Make(plan.spec, plan.inline_group_bytes));
+                         AggregateDescriptor::Make(std::get<AggregationSpec>(plan.spec), plan.inline_group_bytes));
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;
@@ -335,7 +330,7 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
 }
 
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan) {
-  auto descriptor = std::make_shared<SortDescriptor>(plan.spec, plan.test.sort_method);
+  auto descriptor = std::make_shared<SortDescriptor>(std::get<SortSpec>(plan.spec), plan.test.sort_method);
   descriptor->mutable_tuning()->batch_rows = plan.batch_size;
   descriptor->mutable_tuning()->prefetch_merge_rows = plan.prefetch_merge_rows;
   descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != PrefetchScheme::kOff;
@@ -356,7 +351,7 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
 }
 
 std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan) {
-  auto descriptor = std::make_shared<FilterDescriptor>(plan.spec);
+  auto descriptor = std::make_shared<FilterDescriptor>(std::get<FilterSpec>(plan.spec));
   descriptor->set_batch_rows(plan.batch_size);
   descriptor->set_prefetches(plan.prefetch != PrefetchScheme::kOff);
   return descriptor;

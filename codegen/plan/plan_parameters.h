@@ -7,13 +7,11 @@
 #include <string_view>
 
 #include "codegen/plan/plan.h"
+#include "codegen/plan/scope.h"
 
 namespace quern {
 
-// The operators whose plans have a parameter.
-enum class Scope : uint8_t { kAll, kStored, kBoth, kJoin, kPackedJoin, kAggregate, kPackedAggregate, kSort };
-bool IsIn(Scope scope, const KernelSpec& spec);
-
+// `scope`: the operators whose plans have the parameter.
 struct NumberParameter {
   Scope scope;
   std::string_view name;

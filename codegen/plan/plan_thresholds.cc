@@ -10,21 +10,10 @@
 #include <charconv>
 #include <cstdint>
 
+#include "codegen/plan/scope.h"
+
 namespace quern {
 namespace {
-
-// The `operators` column of thresholds.def: one bit for each operator that has a threshold.
-enum Operators : uint8_t { kJoins = 1, kAggregations = 2, kSorts = 4, kFilters = 8, kStored = 7, kAll = 15 };
-
-Operators BitOf(Operator op) {
-  switch (op) {
-    case Operator::kJoin: return kJoins;
-    case Operator::kAggregate: return kAggregations;
-    case Operator::kSort: return kSorts;
-    case Operator::kFilter: return kFilters;
-  }
-  return kAll;
-}
 
 std::string Text(uint64_t value) { return std::to_string(value); }
 std::string Text(double value) {
@@ -47,14 +36,13 @@ std::string Line(const std::string& setting, const std::string& comment) {
 
 std::string PrintThresholds(const KernelSpec& spec) {
   std::string text = "\n# thresholds, which no parameter sets\n";
-  const Operators ours = BitOf(spec.op);
+  using enum Scope;  // the `operators` column
 #define QUERN_THRESHOLD(kName, name, operators, value, unit, meaning, figure) \
-  if (((operators) & ours) != 0) text += Line(#name " = " + Text(value) + " " unit, meaning " (" figure ")");
+  if (IsIn(operators, spec)) text += Line(#name " = " + Text(value) + " " unit, meaning " (" figure ")");
 #include "runtime/base/thresholds.def"
   std::string gates;
 #define QUERN_ADAPTIVE_GATE(Id, name, operators, window, unit, least, of, closed_for, meaning) \
-  if (((operators) & ours) != 0)                                                               \
-    gates += Line(#name " = " #least " of " #of, meaning " (judged by " #window " " unit ")");
+  if (IsIn(operators, spec)) gates += Line(#name " = " #least " of " #of, meaning " (judged by " #window " " unit ")");
 #include "runtime/base/adaptive_gates.def"
   if (!gates.empty()) text += "\n# adaptive gates, all open with adapt=off\n" + gates;
   return text;

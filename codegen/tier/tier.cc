@@ -99,12 +99,6 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
   const uint64_t first_rows_;
   std::atomic<bool> has_looked_{false};
   std::shared_ptr<Meter> meter_;
-  // The slot of the operator; the base class exposes it to readers.
-  std::shared_ptr<EntrySlot<QuernJoinEntryPoints>> join_;
-  std::shared_ptr<EntrySlot<QuernAggregateEntryPoints>> aggregate_;
-  std::shared_ptr<EntrySlot<QuernSortEntryPoints>> sort_;
-  std::shared_ptr<EntrySlot<QuernFilterEntryPoints>> filter_;
-
   std::atomic<Stage> stage_{Stage::kCounting};
   mutable ForkSafeMutex mutex_;  // for the members below
   std::shared_ptr<const Kernel> compiled_;
@@ -115,16 +109,12 @@ class Tier final : public KernelTier, public CompileJob, public std::enable_shar
 void Tier::Open(const Kernel& generic) {
   // A meter at zero counts nothing, so 0 rows become one.
   meter_ = std::make_shared<Meter>(weak_from_this(), std::max<uint64_t>(first_rows_, 1));
-  switch (generic.plan.spec.op) {
-    case Operator::kJoin: join = join_ = std::make_shared<EntrySlot<QuernJoinEntryPoints>>(generic.join, meter_); break;
-    case Operator::kAggregate:
-      aggregate = aggregate_ = std::make_shared<EntrySlot<QuernAggregateEntryPoints>>(generic.aggregate, meter_);
-      break;
-    case Operator::kSort: sort = sort_ = std::make_shared<EntrySlot<QuernSortEntryPoints>>(generic.sort, meter_); break;
-    case Operator::kFilter:
-      filter = filter_ = std::make_shared<EntrySlot<QuernFilterEntryPoints>>(generic.filter, meter_);
-      break;
-  }
+  std::visit(
+      [&]<class Spec>(const OperatorKernel<Spec>& of) {
+        using EntryPoints = typename OperatorTraits<Spec>::EntryPoints;
+        slot_ = Slot<Spec>{std::make_shared<EntrySlot<EntryPoints>>(of.entry_points, meter_)};
+      },
+      generic.of);
 }
 
 std::shared_ptr<const Kernel> Tier::Compiled() const {
@@ -202,11 +192,11 @@ void Tier::Run(const std::atomic<bool>& stop) {
 }
 
 void Tier::Publish(const CompiledKernel& compiled) {
-  const Kernel& kernel = *compiled.kernel;
-  if (join_ != nullptr) join_->Publish(kernel.join, compiled.kernel);
-  if (aggregate_ != nullptr) aggregate_->Publish(kernel.aggregate, compiled.kernel);
-  if (sort_ != nullptr) sort_->Publish(kernel.sort, compiled.kernel);
-  if (filter_ != nullptr) filter_->Publish(kernel.filter, compiled.kernel);
+  std::visit(
+      [&]<class Spec>(const OperatorKernel<Spec>& of) {
+        std::get<Slot<Spec>>(slot_).slot->Publish(of.entry_points, compiled.kernel);
+      },
+      compiled.kernel->of);
   {
     std::lock_guard<ForkSafeMutex> lock(mutex_);
     compiled_ = compiled.kernel;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "absl/status/statusor.h"
 #include "codegen/kernel/kernel.h"
@@ -37,11 +38,18 @@ class KernelTier {
   // Compiling starts at once if that pays. May be called again for each job.
   virtual void Expect(uint64_t num_rows) = 0;
 
-  // The slot of the kernel's operator; those of the others are null.
-  std::shared_ptr<const EntrySlot<QuernJoinEntryPoints>> join;
-  std::shared_ptr<const EntrySlot<QuernAggregateEntryPoints>> aggregate;
-  std::shared_ptr<const EntrySlot<QuernSortEntryPoints>> sort;
-  std::shared_ptr<const EntrySlot<QuernFilterEntryPoints>> filter;
+  // The current entry points of a kernel whose spec is a Spec.
+  template <class Spec>
+  std::shared_ptr<const EntrySlot<typename OperatorTraits<Spec>::EntryPoints>> slot() const {
+    return std::get<Slot<Spec>>(slot_).slot;
+  }
+
+ protected:
+  template <class Spec>
+  struct Slot {
+    std::shared_ptr<EntrySlot<typename OperatorTraits<Spec>::EntryPoints>> slot;
+  };
+  OverOperators<Slot> slot_;
 };
 
 // How a tier obtains its compiled kernel. *Threads*: any.

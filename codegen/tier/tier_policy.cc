@@ -62,7 +62,7 @@ bool IsOneWord(const std::vector<KeySpec>& keys) {
   return keys.empty() || (keys.size() == 1 && !IsString(keys[0].type));
 }
 
-KernelCosts JoinCosts(const KernelSpec& spec) {
+KernelCosts CostsOf(const JoinSpec& spec) {
   KernelCosts costs = IsOneWord(spec.keys) ? KernelCosts{2.2, 8, 0.4} : KernelCosts{6, 8, 2};
   AddKeys(spec.keys, {1.0, 2, 0.3}, {3.0, 15, 4}, &costs);
   AddColumns(spec.build, {0.9, 1.5, 0.5}, {1.5, 6, 1}, &costs);
@@ -71,7 +71,7 @@ KernelCosts JoinCosts(const KernelSpec& spec) {
   return costs;
 }
 
-KernelCosts AggregateCosts(const KernelSpec& spec) {
+KernelCosts CostsOf(const AggregationSpec& spec) {
   KernelCosts costs = IsOneWord(spec.keys) ? KernelCosts{2, 8, 2} : KernelCosts{4.5, 12, 2};
   AddKeys(spec.keys, {1.0, 5, 1}, {3.5, 14, 4}, &costs);
   for (const AggregateSpec& aggregate : spec.aggregates) {
@@ -82,7 +82,7 @@ KernelCosts AggregateCosts(const KernelSpec& spec) {
 }
 
 // Sorting takes most of the time and is the same for all specs. With a limit, rows are encoded, tested and dropped.
-KernelCosts SortCosts(const KernelSpec& spec) {
+KernelCosts CostsOf(const SortSpec& spec) {
   const bool is_top = spec.limit != 0;
   KernelCosts costs = {1.5, is_top ? 0.2 : 8, 0};
   AddKeys(spec.keys, is_top ? ColumnCosts{3, 0.7, 0.4} : ColumnCosts{3, 12, 0.15},
@@ -110,7 +110,7 @@ void AddLeaves(const Predicate& predicate, KernelCosts* costs) {
   }
 }
 
-KernelCosts FilterCosts(const KernelSpec& spec) {
+KernelCosts CostsOf(const FilterSpec& spec) {
   KernelCosts costs = {4, 0.1, 0};
   AddLeaves(spec.where, &costs);
   return costs;
@@ -121,13 +121,7 @@ uint64_t AsRows(double rows) { return rows < 1e18 ? static_cast<uint64_t>(std::c
 }  // namespace
 
 KernelCosts EstimateCosts(const KernelSpec& spec) {
-  switch (spec.op) {
-    case Operator::kJoin: return JoinCosts(spec);
-    case Operator::kAggregate: return AggregateCosts(spec);
-    case Operator::kSort: return SortCosts(spec);
-    case Operator::kFilter: return FilterCosts(spec);
-  }
-  return {};
+  return std::visit([](const auto& of) { return CostsOf(of); }, spec);
 }
 
 TierPolicy& TierPolicy::OfProcess() {

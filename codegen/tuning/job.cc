@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "codegen/compiler.h"
+#include "codegen/plan/scope.h"
 #include "codegen/tuning/job_makers.h"
 #include "runtime/base/status.h"
 
@@ -114,27 +115,10 @@ PlanOverrides OverridesOf(PrefetchLoop loop) {
   return {};
 }
 
-Operator OperatorOf(PrefetchLoop loop) {
-  switch (loop) {
-    case PrefetchLoop::kBuildDense:
-    case PrefetchLoop::kBuildOpen:
-    case PrefetchLoop::kBuildUnchained:
-    case PrefetchLoop::kProbeDense:
-    case PrefetchLoop::kProbeOpen:
-    case PrefetchLoop::kProbeUnchained: return Operator::kJoin;
-    case PrefetchLoop::kUpdateDense:
-    case PrefetchLoop::kUpdateOpen:
-    case PrefetchLoop::kUpdateDirectory: return Operator::kAggregate;
-    case PrefetchLoop::kGather:
-    case PrefetchLoop::kCollision: return Operator::kSort;
-  }
-  return Operator::kFilter;
-}
-
 absl::StatusOr<JobKernel> MakeKernel(const TuningCell& cell, const TuningData& data) {
   JobKernel job = {cell, data, nullptr, {}};
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(data.spec.empty() ? SpecOf(cell) : data.spec));
-  if (spec.op != OperatorOf(cell.loop) || KeyClassOf(spec) != cell.keys) return NoJob(cell);
+  if (!HasLoop(spec, cell.loop) || KeyClassOf(spec) != cell.keys) return NoJob(cell);
   CompileOptions options;
   options.engine = Engine::kJit;
   options.overrides = data.params;
@@ -191,7 +175,7 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeTuningJob(const TuningCell& cell,
   QUERN_ASSIGN_OR_RETURN(const tuning::JobKernel kernel, tuning::MakeKernel(cell, data));
   if (cell.loop == PrefetchLoop::kGather) return tuning::MakeGatherJob(kernel);
   if (cell.loop == PrefetchLoop::kCollision) return tuning::MakeCollisionJob(kernel);
-  if (tuning::OperatorOf(cell.loop) == Operator::kAggregate) return tuning::MakeUpdateJob(kernel);
+  if (Is<AggregationSpec>(kernel.plan.spec)) return tuning::MakeUpdateJob(kernel);
   return tuning::IsBuild(cell.loop) ? tuning::MakeBuildJob(kernel) : tuning::MakeProbeJob(kernel);
 }
 

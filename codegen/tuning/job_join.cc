@@ -26,13 +26,13 @@ bool IsDense(PrefetchLoop loop) { return loop == PrefetchLoop::kBuildDense || lo
 bool IsOpen(PrefetchLoop loop) { return loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kProbeOpen; }
 
 double BytesPerRow(const JobKernel& job) {
-  const double tuple_bytes = job.kernel->descriptor->get()->tuple_bytes;
+  const double tuple_bytes = job.kernel->As<JoinSpec>().descriptor->get()->tuple_bytes;
   if (IsDense(job.cell.loop)) return tuple_bytes + kBitmapBytesPerRow;
   if (IsOpen(job.cell.loop)) return tuple_bytes * 100 / job.plan.open_load_percent;
   return tuple_bytes + kDirectoryBytesPerRow;
 }
 
-std::vector<ColumnType> WithResiduals(std::vector<ColumnType> columns, const KernelSpec& spec) {
+std::vector<ColumnType> WithResiduals(std::vector<ColumnType> columns, const JoinSpec& spec) {
   for (const ResidualSpec& residual : spec.residual) columns.push_back(residual.type);
   return columns;
 }
@@ -44,7 +44,7 @@ struct BuildRows {
   std::vector<std::shared_ptr<const JobRows>> kept;  // kBatchRows each; empty: rows are made as they are appended
 
   explicit BuildRows(const JobKernel& job) {
-    const KernelSpec& spec = job.plan.spec;
+    const auto& spec = std::get<JoinSpec>(job.plan.spec);
     num_rows = job.RowsFor(BytesPerRow(job));
     num_keys = std::max<uint64_t>(num_rows / std::max(job.data.rows_per_key, 1u), 1);
     maker = {spec.keys, WithResiduals(spec.build, spec), IsDense(job.cell.loop), job.text_bytes(), 0};
@@ -86,7 +86,7 @@ uint64_t BytesOf(const JoinStats& stats) { return stats.directory_bytes + stats.
 absl::Status CheckFits(const JobKernel& job, const BuildRows& build, uint64_t pool_rows) {
   QUERN_ASSIGN_OR_RETURN(const uint64_t row_bytes, BytesOfRow(build.maker));
   const auto table = static_cast<uint64_t>(static_cast<double>(build.num_rows) * BytesPerRow(job));
-  const uint64_t tuples = build.num_rows * (job.kernel->descriptor->get()->tuple_bytes + 8);
+  const uint64_t tuples = build.num_rows * (job.kernel->As<JoinSpec>().descriptor->get()->tuple_bytes + 8);
   return CheckMemory((table + tuples + build.num_rows * row_bytes) * job.cell.pipeline + pool_rows * (row_bytes + 8));
 }
 
@@ -116,7 +116,7 @@ class ProbeJob final : public TuningJob {
       QUERN_RETURN_IF_ERROR(joins_.back()->Finalise());
       QUERN_RETURN_IF_ERROR(CheckLayout(job_, joins_.back()->stats()));
     }
-    const KernelSpec& spec = job_.plan.spec;
+    const auto& spec = std::get<JoinSpec>(job_.plan.spec);
     const RowMaker maker = {spec.keys, WithResiduals(spec.probe, spec), build.maker.dense, job_.text_bytes(), 0};
     QUERN_ASSIGN_OR_RETURN(pool_, JobRows::Make(maker, NumbersOfPool(build.num_keys, job_.data)));
     for (uint32_t t = 0; t < job_.cell.threads; ++t) workers_.push_back(std::make_unique<Worker>(*this, t));
@@ -148,7 +148,7 @@ class ProbeJob final : public TuningJob {
 
     Worker(const ProbeJob& job_of, uint32_t thread)
         : job(job_of),
-          out(JoinOutputTypes(job_of.job_.plan.spec), kBatchRows, job_of.budget_),
+          out(JoinOutputTypes(std::get<JoinSpec>(job_of.job_.plan.spec)), kBatchRows, job_of.budget_),
           at(job_of.pool_->num_rows() / job_of.job_.cell.threads * thread) {
       for (const auto& join : job.joins_) probers.push_back(std::make_unique<JoinProber>(join));
     }

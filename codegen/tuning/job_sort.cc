@@ -31,11 +31,11 @@ struct SortInputRows {
   std::shared_ptr<const JobRows> rows;
 
   absl::Status Make(const JobKernel& job) {
-    const KernelSpec& spec = job.plan.spec;
+    const auto& spec = std::get<SortSpec>(job.plan.spec);
     const bool ties = job.cell.loop == PrefetchLoop::kCollision;
     maker = {spec.keys, spec.payload, false, job.text_bytes(), ties ? kCollisionPrefixBytes : 0};
     QUERN_ASSIGN_OR_RETURN(const uint64_t source_bytes, BytesOfRow(maker));
-    const QuernSortDescriptor& descriptor = *job.kernel->rows->get();
+    const QuernSortDescriptor& descriptor = *job.kernel->As<SortSpec>().descriptor->get();
     const bool has_row_ids = std::any_of(spec.payload.begin(), spec.payload.end(),
                                          [](const ColumnType& t) { return t.id == TypeId::kRowId; });
     bytes_per_row = uint64_t{8} * (descriptor.num_words + (has_row_ids ? 1 : 0)) + descriptor.rows.tuple_bytes;
@@ -100,7 +100,7 @@ class GatherJob final : public TuningJob {
     uint64_t rows = 0;
     double seconds = 0;
 
-    Reader(const std::shared_ptr<RowSort>& sort, const KernelSpec& spec)
+    Reader(const std::shared_ptr<RowSort>& sort, const SortSpec& spec)
         : reader(sort), out(SortOutputTypes(spec), kReadRows, std::make_shared<MemoryBudget>()) {}
 
     absl::Status Read(uint64_t wanted) {
@@ -120,8 +120,9 @@ class GatherJob final : public TuningJob {
     QUERN_ASSIGN_OR_RETURN(sort_, input_.Begin(job_.kernel));
     QUERN_RETURN_IF_ERROR(sort_->Finalise());
     for (uint32_t t = 0; t < job_.cell.threads; ++t)
-      readers_.push_back(std::make_unique<Reader>(sort_, job_.plan.spec));
-    num_read_ = job_.plan.spec.limit == 0 ? 0 : input_.num_rows - std::min(input_.num_rows, job_.plan.spec.limit);
+      readers_.push_back(std::make_unique<Reader>(sort_, std::get<SortSpec>(job_.plan.spec)));
+    const uint64_t limit = std::get<SortSpec>(job_.plan.spec).limit;
+    num_read_ = limit == 0 ? 0 : input_.num_rows - std::min(input_.num_rows, limit);
     return absl::OkStatus();
   }
 

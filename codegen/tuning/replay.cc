@@ -29,7 +29,7 @@ struct LoopRows {
   double rows;
 };
 
-std::vector<LoopRows> JoinLoops(const CapturedJob& job) {
+std::vector<LoopRows> LoopsOf(const JoinSpec&, const CapturedJob& job) {
   const auto both = [&](PrefetchLoop probe, PrefetchLoop build) {
     return std::vector<LoopRows>{{probe, job.probe_rows}, {build, job.build_rows}};
   };
@@ -40,35 +40,31 @@ std::vector<LoopRows> JoinLoops(const CapturedJob& job) {
   return {};
 }
 
-std::vector<LoopRows> AggregateLoops(const CapturedJob& job) {
+std::vector<LoopRows> LoopsOf(const AggregationSpec&, const CapturedJob& job) {
   if (job.layout == "dense") return {{PrefetchLoop::kUpdateDense, job.build_rows}};
   if (job.layout == "open") return {{PrefetchLoop::kUpdateOpen, job.build_rows}};
   if (job.layout == "directory") return {{PrefetchLoop::kUpdateDirectory, job.build_rows}};
   return {};
 }
 
-std::vector<LoopRows> LoopsOf(const KernelSpec& spec, const CapturedJob& job) {
-  switch (spec.op) {
-    case Operator::kJoin: return JoinLoops(job);
-    case Operator::kAggregate: return AggregateLoops(job);
-    case Operator::kSort:
-      return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kCollision, job.collided_rows}};
-    case Operator::kFilter: return {};
-  }
-  return {};
+std::vector<LoopRows> LoopsOf(const SortSpec&, const CapturedJob& job) {
+  return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kCollision, job.collided_rows}};
 }
+
+std::vector<LoopRows> LoopsOf(const FilterSpec&, const CapturedJob&) { return {}; }
 
 TuningData DataOf(const KernelSpec& spec, const CapturedJob& job) {
   TuningData data;
-  const bool is_aggregate = spec.op == Operator::kAggregate;
+  const bool is_aggregate = Is<AggregationSpec>(spec);
   data.build_rows = static_cast<uint64_t>(std::llround(is_aggregate ? job.keys : job.build_rows));
-  if (spec.op == Operator::kJoin) {
+  if (Is<JoinSpec>(spec)) {
     data.hits_percent = static_cast<uint32_t>(std::lround(job.hits_percent));
     data.rows_per_key =
         static_cast<uint32_t>(std::max<int64_t>(std::llround(job.build_rows / std::max(job.keys, 1.0)), 1));
   }
   // The rows of the result are gathered.
-  if (spec.op == Operator::kSort && spec.limit != 0) data.build_rows = std::min(data.build_rows, spec.limit);
+  if (const auto* sort = std::get_if<SortSpec>(&spec); sort != nullptr && sort->limit != 0)
+    data.build_rows = std::min(data.build_rows, sort->limit);
   data.group_bytes = is_aggregate ? static_cast<uint64_t>(job.table_bytes) : 0;
   data.zipf = job.zipf;
   data.key_bytes = static_cast<uint32_t>(std::min(std::llround(job.key_bytes), 65536LL));
@@ -97,7 +93,7 @@ void AddCellsOf(const CapturedJob& job, std::vector<CellJob>* cells) {
   if (!spec.ok() || !Prefetches(job)) return;
   const TuningData data = DataOf(*spec, job);
   if (data.build_rows == 0) return;
-  const std::vector<LoopRows> loops = LoopsOf(*spec, job);
+  const std::vector<LoopRows> loops = std::visit([&](const auto& of) { return LoopsOf(of, job); }, *spec);
   double all_rows = 0;
   for (const LoopRows& loop : loops) all_rows += loop.rows;
   for (const LoopRows& loop : loops) {

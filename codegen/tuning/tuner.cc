@@ -22,6 +22,7 @@
 #include <memory>
 #include <utility>
 
+#include "codegen/plan/scope.h"
 #include "codegen/tuning/job.h"
 #include "codegen/tuning/job_data.h"
 #include "codegen/tuning/replay.h"
@@ -58,26 +59,9 @@ bool IsSkipped(const absl::Status& status) {
   return absl::IsUnimplemented(status) || absl::IsResourceExhausted(status);
 }
 
-bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
-  switch (loop) {
-    case PrefetchLoop::kBuildDense:
-    case PrefetchLoop::kBuildOpen:
-    case PrefetchLoop::kBuildUnchained:
-    case PrefetchLoop::kProbeDense:
-    case PrefetchLoop::kProbeOpen:
-    case PrefetchLoop::kProbeUnchained: return spec.op == Operator::kJoin;
-    case PrefetchLoop::kUpdateDense:
-    case PrefetchLoop::kUpdateOpen:
-    case PrefetchLoop::kUpdateDirectory: return spec.op == Operator::kAggregate && !spec.keys.empty();
-    case PrefetchLoop::kGather:
-    case PrefetchLoop::kCollision: return spec.op == Operator::kSort;
-  }
-  return false;
-}
-
 absl::StatusOr<KernelSpec> ParseTunedSpec(const std::string& text) {
   QUERN_ASSIGN_OR_RETURN(KernelSpec spec, ParseSpec(text));
-  if (spec.op != Operator::kFilter) return spec;
+  if (!Is<FilterSpec>(spec)) return spec;
   return InvalidArgument("spec to tune: " + Show(text) +
                          "; accepted: joins, aggregations and sorts, which touch tables at random");
 }

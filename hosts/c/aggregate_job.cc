@@ -102,14 +102,15 @@ constexpr const char* kPorts = "QUERN_PORT_ROWS or QUERN_PORT_STATES";
 
 class AggregateJob final : public SinkJob {
  public:
-  AggregateJob(const CompiledKernel& compiled, const quern_job_options& options, const GroupHints& hints)
-      : SinkJob(compiled, options, "aggregation") {
+  AggregateJob(const AggregationSpec& spec, const CompiledKernel& compiled, const quern_job_options& options,
+               const GroupHints& hints)
+      : SinkJob(compiled, options, "aggregation"), spec_(spec) {
     SetSink(MakeHashAggregate(kernel, budget, hints));
     PortColumns input = {QUERN_PORT_ROWS, "input", {}}, states = {QUERN_PORT_STATES, "states", {}, true};
-    for (const KeySpec& key : spec().keys) input.types.keys.push_back(key.type);
-    input.types.payload = AggregateInputTypes(spec().aggregates);
-    const std::vector<ColumnType> types = AggregateStateTypes(spec());
-    const auto num_keys = static_cast<ptrdiff_t>(spec().keys.size());
+    for (const KeySpec& key : spec_.keys) input.types.keys.push_back(key.type);
+    input.types.payload = AggregateInputTypes(spec_.aggregates);
+    const std::vector<ColumnType> types = AggregateStateTypes(spec_);
+    const auto num_keys = static_cast<ptrdiff_t>(spec_.keys.size());
     states.types.keys.assign(types.begin(), types.begin() + num_keys);
     states.types.payload.assign(types.begin() + num_keys, types.end());
     ports.reserve(2);
@@ -127,7 +128,7 @@ class AggregateJob final : public SinkJob {
     QUERN_RETURN_IF_ERROR(CheckDone());
     const bool results = port == QUERN_PORT_ROWS;
     return std::make_unique<GroupOutput>(aggregate(), results ? GroupColumns::kResults : GroupColumns::kStates,
-                                         results ? AggregateOutputTypes(spec()) : AggregateStateTypes(spec()), options,
+                                         results ? AggregateOutputTypes(spec_) : AggregateStateTypes(spec_), options,
                                          budget);
   }
 
@@ -149,19 +150,21 @@ class AggregateJob final : public SinkJob {
 
  private:
   std::shared_ptr<HashAggregate> aggregate() const { return std::static_pointer_cast<HashAggregate>(sink); }
+
+  const AggregationSpec& spec_;  // of the kernel
 };
 
 absl::StatusOr<std::vector<ResultField>> AggregateJob::ResultFields(quern_port port) const {
   if (FindPort(port) == nullptr) return NoSuchPort(port, kPorts);
   const PortBinding& binding = *FindPort(QUERN_PORT_ROWS)->binding;
-  const std::vector<ColumnType> types = AggregateOutputTypes(spec());
+  const std::vector<ColumnType> types = AggregateOutputTypes(spec_);
   std::vector<ResultField> fields;
   for (const BoundField& key : binding.keys) {
     const ColumnType& type = types[fields.size()];
     fields.push_back(FieldOf(key, type, "", type.nullable));
   }
   size_t column = 0;
-  for (const AggregateSpec& aggregate : spec().aggregates) {
+  for (const AggregateSpec& aggregate : spec_.aggregates) {
     const ColumnType& type = types[fields.size()];
     const std::string argument = aggregate.arguments.empty() ? "" : binding.payload[column].format;
     fields.push_back(port == QUERN_PORT_STATES
@@ -174,9 +177,9 @@ absl::StatusOr<std::vector<ResultField>> AggregateJob::ResultFields(quern_port p
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Job>> NewAggregateJob(const CompiledKernel& compiled, const quern_job_options& options) {
-  QUERN_ASSIGN_OR_RETURN(const GroupHints hints, HintsOf(options, compiled.kernel->plan.spec.keys.size()));
-  return std::make_shared<AggregateJob>(compiled, options, hints);
+NewJobResult NewJob(const AggregationSpec& spec, const CompiledKernel& compiled, const quern_job_options& options) {
+  QUERN_ASSIGN_OR_RETURN(const GroupHints hints, HintsOf(options, spec.keys.size()));
+  return std::make_shared<AggregateJob>(spec, compiled, options, hints);
 }
 
 }  // namespace quern::c_abi

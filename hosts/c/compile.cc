@@ -90,16 +90,6 @@ absl::Status CompileWith(const char* spec_text, const quern_compile_options* giv
   return absl::OkStatus();
 }
 
-std::string LayoutText(const Kernel& kernel) {
-  switch (kernel.plan.spec.op) {
-    case Operator::kJoin: return kernel.descriptor->Print();
-    case Operator::kAggregate: return kernel.groups->Print();
-    case Operator::kSort: return kernel.rows->Print();
-    case Operator::kFilter: return kernel.where->Print();
-  }
-  return "";
-}
-
 KernelState StateOf(const Kernel& kernel) {
   if (kernel.tier == nullptr) return KernelState::kAsMade;
   if (kernel.tier->Compiled() != nullptr) return KernelState::kSwapped;
@@ -121,7 +111,7 @@ KernelTexts MakeTexts(const CompiledKernel& compiled) {
   KernelTexts texts;
   texts.spec = PrintSpec(kernel.plan.spec);
   texts.plan = PrintPlan(kernel.plan);
-  texts.layout = LayoutText(kernel);
+  texts.layout = PrintLayout(kernel.of);
   texts.engine = kernel.engine == Engine::kJit ? "jit" : "generic";
   texts.cache = CacheText(compiled.cache);
   texts.compile_ms = PrintFixed(kernel.times.total_ms, 3);

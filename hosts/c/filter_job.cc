@@ -3,16 +3,16 @@
 // answers batch by batch, for any number of threads.
 #include "hosts/c/job.h"
 #include "runtime/filter/row_filter.h"
-#include "runtime/spec/filter_spec.h"
+#include "runtime/spec/condition.h"
 
 namespace quern::c_abi {
 namespace {
 
 class FilterJob final : public Job {
  public:
-  FilterJob(const CompiledKernel& compiled, const quern_job_options& options)
+  FilterJob(const FilterSpec& spec, const CompiledKernel& compiled, const quern_job_options& options)
       : Job(compiled, options, "filter"), filter_(MakeRowFilter(kernel)) {
-    ports.push_back({QUERN_PORT_ROWS, "input", {ColumnsOf(spec().where), {}}});
+    ports.push_back({QUERN_PORT_ROWS, "input", {ColumnsOf(spec.where), {}}});
   }
 
   Kept kept(quern_port /*port*/) const override { return Kept::kNothing; }
@@ -25,8 +25,8 @@ class FilterJob final : public Job {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Job>> NewFilterJob(const CompiledKernel& compiled, const quern_job_options& options) {
-  return std::make_shared<FilterJob>(compiled, options);
+NewJobResult NewJob(const FilterSpec& spec, const CompiledKernel& compiled, const quern_job_options& options) {
+  return std::make_shared<FilterJob>(spec, compiled, options);
 }
 
 }  // namespace quern::c_abi

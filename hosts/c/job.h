@@ -134,7 +134,6 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual const char* prefetch_class() const { return "off"; }
   virtual const RowFilter* filter() const { return nullptr; }
 
-  const KernelSpec& spec() const { return kernel->plan.spec; }
   // Null where no batches enter by the port.
   PortColumns* FindPort(quern_port port);
   const PortColumns* FindPort(quern_port port) const { return const_cast<Job*>(this)->FindPort(port); }
@@ -176,11 +175,13 @@ class SinkJob : public Job {
 
 // ---- the operators' jobs; the kernel's operator has been checked ----
 
-absl::StatusOr<std::shared_ptr<Job>> NewJoinJob(const CompiledKernel& compiled, const quern_job_options& options);
-absl::StatusOr<std::shared_ptr<Job>> NewAggregateJob(const CompiledKernel& compiled, const quern_job_options& options);
-absl::StatusOr<std::shared_ptr<Job>> NewSortJob(const CompiledKernel& compiled, const quern_job_options& options);
-absl::StatusOr<std::shared_ptr<Job>> NewMergeJob(const CompiledKernel& compiled, const quern_job_options& options);
-absl::StatusOr<std::shared_ptr<Job>> NewFilterJob(const CompiledKernel& compiled, const quern_job_options& options);
+using NewJobResult = absl::StatusOr<std::shared_ptr<Job>>;
+NewJobResult NewJob(const JoinSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
+NewJobResult NewJob(const AggregationSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
+// With num_runs a merge.
+NewJobResult NewJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
+NewJobResult NewMergeJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
+NewJobResult NewJob(const FilterSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 
 // ---- what they share ----
 

@@ -40,21 +40,15 @@ absl::Status CheckBatch(const quern_batch* batch) {
 
 // ---- jobs ----
 
-absl::StatusOr<std::shared_ptr<Job>> NewJob(const CompiledKernel& compiled, const quern_job_options& options) {
-  const Operator op = compiled.kernel->plan.spec.op;
-  if (options.num_runs != 0 && op != Operator::kSort) {
+NewJobResult NewAnyJob(const CompiledKernel& compiled, const quern_job_options& options) {
+  const KernelSpec& kernel_spec = compiled.kernel->plan.spec;
+  if (options.num_runs != 0 && !Is<SortSpec>(kernel_spec)) {
     return InvalidArgument("num_runs for a kernel that does not sort: " + std::to_string(options.num_runs) +
                            "; accepted: 0, or a kernel of sort");
   }
   if ((options.reserve == nullptr) != (options.release == nullptr))
     return InvalidArgument("one of reserve and release; accepted: both, or neither");
-  switch (op) {
-    case Operator::kJoin: return NewJoinJob(compiled, options);
-    case Operator::kAggregate: return NewAggregateJob(compiled, options);
-    case Operator::kSort: return options.num_runs == 0 ? NewSortJob(compiled, options) : NewMergeJob(compiled, options);
-    case Operator::kFilter: return NewFilterJob(compiled, options);
-  }
-  return Internal("unknown operator");
+  return std::visit([&](const auto& spec) { return NewJob(spec, compiled, options); }, kernel_spec);
 }
 
 absl::Status CreateJob(const quern_kernel* kernel, const quern_job_options* given, quern_job** job) {
@@ -62,7 +56,7 @@ absl::Status CreateJob(const quern_kernel* kernel, const quern_job_options* give
   *job = nullptr;
   if (kernel == nullptr) return MissingArgument("kernel");
   QUERN_ASSIGN_OR_RETURN(const quern_job_options options, ReadOptions(given, kJobOptionsSize));
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<Job> made, NewJob(kernel->compiled, options));
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<Job> made, NewAnyJob(kernel->compiled, options));
   *job = new quern_job{std::move(made)};
   return absl::OkStatus();
 }

@@ -54,11 +54,8 @@ class JobRun {
       if (port.port != QUERN_PORT_PROBE) QUERN_RETURN_IF_ERROR(Append(port, threads));
     }
     QUERN_RETURN_IF_ERROR(FinaliseOnThreads(job_->sink.get(), threads));
-    switch (job_->spec().op) {
-      case Operator::kJoin: return Probe(ports, threads);
-      case Operator::kSort: return ReadSorted();
-      default: return ReadAll(QUERN_PORT_ROWS, threads);
-    }
+    if (const auto* join = std::get_if<JoinSpec>(&job_->kernel->plan.spec)) return Probe(*join, ports, threads);
+    return Is<SortSpec>(job_->kernel->plan.spec) ? ReadSorted() : ReadAll(QUERN_PORT_ROWS, threads);
   }
 
  private:
@@ -95,7 +92,7 @@ class JobRun {
     return absl::OkStatus();
   }
 
-  absl::Status Probe(std::span<const PortMorsels> ports, uint32_t threads) {
+  absl::Status Probe(const JoinSpec& spec, std::span<const PortMorsels> ports, uint32_t threads) {
     Outputs outputs(threads);
     const BatchTypes& types = job_->FindPort(QUERN_PORT_PROBE)->types;
     for (const PortMorsels& port : ports) {
@@ -112,7 +109,7 @@ class JobRun {
       };
       QUERN_RETURN_IF_ERROR(RunMorsels(threads, port.morsels.size(), probe));
     }
-    if (!RowOf(job_->spec().join_kind).flags_matched_rows()) return absl::OkStatus();
+    if (!RowOf(spec.kind).flags_matched_rows()) return absl::OkStatus();
     return ReadAll(QUERN_PORT_UNMATCHED, threads);
   }
 
@@ -144,8 +141,8 @@ absl::Status CheckRunPort(const Job& job, const quern_port& port) {
   if (number <= QUERN_PORT_STATES && number != QUERN_PORT_UNMATCHED && job.FindPort(port) != nullptr)
     return absl::OkStatus();
   return InvalidArgument("port of a run's batches: " + std::to_string(number) + "; accepted: " +
-                         (job.spec().op == Operator::kJoin ? "QUERN_PORT_BUILD (1) or QUERN_PORT_PROBE (2)"
-                                                           : "QUERN_PORT_ROWS (0) or QUERN_PORT_STATES (4)"));
+                         (job.FindPort(QUERN_PORT_PROBE) != nullptr ? "QUERN_PORT_BUILD (1) or QUERN_PORT_PROBE (2)"
+                                                                    : "QUERN_PORT_ROWS (0) or QUERN_PORT_STATES (4)"));
 }
 
 absl::Status RunJob(quern_job* job, std::span<const quern_run_input> inputs, const quern_run_options& options,

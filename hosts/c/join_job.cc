@@ -31,7 +31,7 @@ constexpr uint64_t kFewRows = 256;
 // the largest batch so far, up to batch_rows: a probe of ten rows should not allocate memory for 65536.
 class ProbeOutput final : public JobOutput {
  public:
-  ProbeOutput(const std::shared_ptr<const HashJoin>& join, const KernelSpec& spec, uint64_t batch_rows,
+  ProbeOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, uint64_t batch_rows,
               std::shared_ptr<MemoryBudget> budget)
       : JobOutput(JoinOutputTypes(spec), std::min(batch_rows, kFewRows), budget),
         spec_(spec),
@@ -80,7 +80,7 @@ class ProbeOutput final : public JobOutput {
     return prober_.SetInput(std::move(slice));
   }
 
-  const KernelSpec& spec_;  // the join's kernel has it
+  const JoinSpec& spec_;  // the join's kernel has it
   const uint64_t batch_rows_;
   const std::shared_ptr<MemoryBudget> budget_;
   JoinProber prober_;
@@ -91,7 +91,7 @@ class ProbeOutput final : public JobOutput {
 
 class UnmatchedOutput final : public JobOutput {
  public:
-  UnmatchedOutput(const std::shared_ptr<const HashJoin>& join, const KernelSpec& spec, uint64_t batch_rows,
+  UnmatchedOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, uint64_t batch_rows,
                   std::shared_ptr<MemoryBudget> budget)
       : JobOutput(JoinOutputTypes(spec), batch_rows, std::move(budget)), prober_(join) {}
 
@@ -107,14 +107,15 @@ class UnmatchedOutput final : public JobOutput {
 
 class JoinJob final : public SinkJob {
  public:
-  JoinJob(const CompiledKernel& compiled, const quern_job_options& options) : SinkJob(compiled, options, "join") {
+  JoinJob(const JoinSpec& spec, const CompiledKernel& compiled, const quern_job_options& options)
+      : SinkJob(compiled, options, "join"), spec_(spec) {
     SetSink(MakeHashJoin(kernel, budget));
     std::vector<ColumnType> keys;
-    for (const KeySpec& key : spec().keys) keys.push_back(key.type);
+    for (const KeySpec& key : spec_.keys) keys.push_back(key.type);
     ports.reserve(2);
-    ports.push_back({QUERN_PORT_BUILD, "build", {keys, WithResidual(spec().build, spec().residual)}});
-    ports.push_back({QUERN_PORT_PROBE, "probe", {keys, WithResidual(spec().probe, spec().residual)}});
-    keeps_strings_ = HasStrings({keys, spec().build});
+    ports.push_back({QUERN_PORT_BUILD, "build", {keys, WithResidual(spec_.build, spec_.residual)}});
+    ports.push_back({QUERN_PORT_PROBE, "probe", {keys, WithResidual(spec_.probe, spec_.residual)}});
+    keeps_strings_ = HasStrings({keys, spec_.build});
   }
 
   absl::StatusOr<std::unique_ptr<JobInput>> NewInput(quern_port port, const InputOptions& /*options*/) override {
@@ -127,8 +128,8 @@ class JoinJob final : public SinkJob {
     if (!unmatched && port != QUERN_PORT_PROBE)
       return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
     QUERN_RETURN_IF_ERROR(CheckDone());
-    if (!unmatched) return std::make_unique<ProbeOutput>(join(), spec(), options.batch_rows, budget);
-    auto output = std::make_unique<UnmatchedOutput>(join(), spec(), options.batch_rows, budget);
+    if (!unmatched) return std::make_unique<ProbeOutput>(join(), spec_, options.batch_rows, budget);
+    auto output = std::make_unique<UnmatchedOutput>(join(), spec_, options.batch_rows, budget);
     QUERN_RETURN_IF_ERROR(output->Begin());
     return output;
   }
@@ -151,6 +152,7 @@ class JoinJob final : public SinkJob {
  private:
   std::shared_ptr<const HashJoin> join() const { return std::static_pointer_cast<const HashJoin>(sink); }
 
+  const JoinSpec& spec_;  // of the kernel
   bool keeps_strings_ = false;
 };
 
@@ -166,12 +168,12 @@ absl::Status JoinJob::CheckBindings() const {
   const std::optional<PortBinding>&build = FindPort(QUERN_PORT_BUILD)->binding,
         &probe = FindPort(QUERN_PORT_PROBE)->binding;
   if (!build || !probe) return absl::OkStatus();
-  for (size_t i = 0; i < spec().keys.size(); ++i) {
+  for (size_t i = 0; i < spec_.keys.size(); ++i) {
     QUERN_RETURN_IF_ERROR(CheckUnit(build->keys[i], probe->keys[i], "keys", i));
   }
-  for (size_t i = 0; i < spec().residual.size(); ++i) {
-    const BoundField &of_build = build->payload[spec().build.size() + i],
-                     &of_probe = probe->payload[spec().probe.size() + i];
+  for (size_t i = 0; i < spec_.residual.size(); ++i) {
+    const BoundField &of_build = build->payload[spec_.build.size() + i],
+                     &of_probe = probe->payload[spec_.probe.size() + i];
     QUERN_RETURN_IF_ERROR(CheckUnit(of_build, of_probe, "residual", i));
   }
   return absl::OkStatus();
@@ -181,24 +183,24 @@ absl::Status JoinJob::CheckBindings() const {
 absl::StatusOr<std::vector<ResultField>> JoinJob::ResultFields(quern_port port) const {
   if (port != QUERN_PORT_PROBE && port != QUERN_PORT_UNMATCHED)
     return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
-  const std::vector<ColumnType> types = JoinOutputTypes(spec());
+  const std::vector<ColumnType> types = JoinOutputTypes(spec_);
   std::vector<ResultField> fields;
   const auto add = [&](const std::vector<ColumnType>& payload, quern_port side, const char* rowid) {
     const PortBinding& binding = *FindPort(side)->binding;
     for (size_t i = 0; i < payload.size(); ++i)
       fields.push_back(FieldOf(binding.payload[i], payload[i], rowid, types[fields.size()].nullable));
   };
-  add(spec().probe, QUERN_PORT_PROBE, "probe_rowid");
-  if (types.size() > spec().probe.size() + spec().build.size())
+  add(spec_.probe, QUERN_PORT_PROBE, "probe_rowid");
+  if (types.size() > spec_.probe.size() + spec_.build.size())
     fields.push_back({"mark", "b", types[fields.size()].nullable});
-  add(spec().build, QUERN_PORT_BUILD, "build_rowid");
+  add(spec_.build, QUERN_PORT_BUILD, "build_rowid");
   return fields;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Job>> NewJoinJob(const CompiledKernel& compiled, const quern_job_options& options) {
-  return std::make_shared<JoinJob>(compiled, options);
+NewJobResult NewJob(const JoinSpec& spec, const CompiledKernel& compiled, const quern_job_options& options) {
+  return std::make_shared<JoinJob>(spec, compiled, options);
 }
 
 }  // namespace quern::c_abi

@@ -26,14 +26,14 @@
 
 namespace quern::c_abi {
 
-PortColumns RowColumns(const KernelSpec& spec) {
+PortColumns RowColumns(const SortSpec& spec) {
   PortColumns columns = {QUERN_PORT_ROWS, "input", {}};
   for (const KeySpec& key : spec.keys) columns.types.keys.push_back(key.type);
   columns.types.payload = spec.payload;
   return columns;
 }
 
-std::vector<ResultField> RowFields(const KernelSpec& spec, const PortBinding& binding) {
+std::vector<ResultField> RowFields(const SortSpec& spec, const PortBinding& binding) {
   const std::vector<ColumnType> types = SortOutputTypes(spec);
   std::vector<ResultField> fields;
   const auto add = [&](const ColumnType& type, const BoundField& bound) {
@@ -93,7 +93,7 @@ class RunInput final : public JobInput {
 
 class MergedOutput final : public JobOutput {
  public:
-  MergedOutput(std::shared_ptr<Merge> merge, const KernelSpec& spec, uint64_t batch_rows,
+  MergedOutput(std::shared_ptr<Merge> merge, const SortSpec& spec, uint64_t batch_rows,
                std::shared_ptr<MemoryBudget> budget)
       : JobOutput(SortOutputTypes(spec), batch_rows, std::move(budget)), merge_(std::move(merge)) {}
 
@@ -120,11 +120,11 @@ class MergedOutput final : public JobOutput {
 
 class MergeJob final : public Job {
  public:
-  MergeJob(const CompiledKernel& compiled, const quern_job_options& options)
-      : Job(compiled, options, "merge"), num_runs_(options.num_runs), merge_(std::make_shared<Merge>()) {
+  MergeJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options)
+      : Job(compiled, options, "merge"), spec_(spec), num_runs_(options.num_runs), merge_(std::make_shared<Merge>()) {
     merge_->merger = MakeRunMerger(kernel, budget, num_runs_);
     merge_->finished.resize(num_runs_);
-    ports.push_back(RowColumns(spec()));
+    ports.push_back(RowColumns(spec_));
   }
 
   absl::StatusOr<std::unique_ptr<JobInput>> NewInput(quern_port port, const InputOptions& options) override {
@@ -136,25 +136,25 @@ class MergeJob final : public Job {
 
   absl::StatusOr<std::unique_ptr<JobOutput>> NewOutput(quern_port port, const OutputOptions& options) override {
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, "QUERN_PORT_ROWS");
-    return std::make_unique<MergedOutput>(merge_, spec(), options.batch_rows, budget);
+    return std::make_unique<MergedOutput>(merge_, spec_, options.batch_rows, budget);
   }
 
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override {
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, "QUERN_PORT_ROWS");
-    return RowFields(spec(), *ports.front().binding);
+    return RowFields(spec_, *ports.front().binding);
   }
 
   Counters counters() const override { return merge_->merger->counters(); }
 
  private:
+  const SortSpec& spec_;  // of the kernel
   const uint32_t num_runs_;
   std::shared_ptr<Merge> merge_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Job>> NewMergeJob(const CompiledKernel& compiled, const quern_job_options& options) {
-  const KernelSpec& spec = compiled.kernel->plan.spec;
+NewJobResult NewMergeJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options) {
   if (!spec.window.empty()) {
     return InvalidArgument("window function of a merge: " + PrintItem(spec.window.front()) +
                            "; accepted: a spec without window");
@@ -163,7 +163,7 @@ absl::StatusOr<std::shared_ptr<Job>> NewMergeJob(const CompiledKernel& compiled,
     return InvalidArgument("num_runs out of range: " + std::to_string(options.num_runs) + "; accepted: 1 to " +
                            std::to_string(kMaxRuns) + ", or 0 for a sort");
   }
-  return std::make_shared<MergeJob>(compiled, options);
+  return std::make_shared<MergeJob>(spec, compiled, options);
 }
 
 }  // namespace quern::c_abi

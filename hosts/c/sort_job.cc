@@ -26,7 +26,7 @@ namespace {
 
 class SortedOutput final : public JobOutput {
  public:
-  SortedOutput(const std::shared_ptr<RowSort>& sort, const KernelSpec& spec, const OutputOptions& options,
+  SortedOutput(const std::shared_ptr<RowSort>& sort, const SortSpec& spec, const OutputOptions& options,
                std::shared_ptr<MemoryBudget> budget)
       : JobOutput(SortOutputTypes(spec), ResultRows(options.batch_rows, sort->stats().num_rows), std::move(budget)),
         reader_(sort) {}
@@ -43,7 +43,7 @@ class SortedOutput final : public JobOutput {
 
 class ThresholdOutput final : public JobOutput {
  public:
-  ThresholdOutput(std::shared_ptr<RowSort> sort, const KernelSpec& spec, std::shared_ptr<MemoryBudget> budget)
+  ThresholdOutput(std::shared_ptr<RowSort> sort, const SortSpec& spec, std::shared_ptr<MemoryBudget> budget)
       : JobOutput(SortKeyTypes(spec), 1, std::move(budget)), sort_(std::move(sort)) {}
 
   absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
@@ -72,10 +72,11 @@ class ThresholdInput final : public JobInput {
 
 class SortJob final : public SinkJob {
  public:
-  SortJob(const CompiledKernel& compiled, const quern_job_options& options) : SinkJob(compiled, options, "sort") {
+  SortJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options)
+      : SinkJob(compiled, options, "sort"), spec_(spec) {
     SetSink(MakeRowSort(kernel, budget));
     ports.reserve(2);
-    ports.push_back(RowColumns(spec()));
+    ports.push_back(RowColumns(spec_));
     ports.push_back({QUERN_PORT_THRESHOLD, "threshold", {ports.front().types.keys, {}}, true});
     keeps_strings_ = sort()->keeps_strings() && HasStrings(ports.front().types);
   }
@@ -87,10 +88,10 @@ class SortJob final : public SinkJob {
   }
 
   absl::StatusOr<std::unique_ptr<JobOutput>> NewOutput(quern_port port, const OutputOptions& options) override {
-    if (port == QUERN_PORT_THRESHOLD) return std::make_unique<ThresholdOutput>(sort(), spec(), budget);
+    if (port == QUERN_PORT_THRESHOLD) return std::make_unique<ThresholdOutput>(sort(), spec_, budget);
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, kPorts);
     QUERN_RETURN_IF_ERROR(CheckDone());
-    return std::make_unique<SortedOutput>(sort(), spec(), options, budget);
+    return std::make_unique<SortedOutput>(sort(), spec_, options, budget);
   }
 
   Kept kept(quern_port port) const override {
@@ -98,7 +99,7 @@ class SortJob final : public SinkJob {
   }
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override {
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, "QUERN_PORT_ROWS");
-    return RowFields(spec(), *ports.front().binding);
+    return RowFields(spec_, *ports.front().binding);
   }
 
   void FillStats(quern_job_stats* stats) const override {
@@ -117,13 +118,15 @@ class SortJob final : public SinkJob {
   static constexpr const char* kPorts = "QUERN_PORT_ROWS or QUERN_PORT_THRESHOLD";
   std::shared_ptr<RowSort> sort() const { return std::static_pointer_cast<RowSort>(sink); }
 
+  const SortSpec& spec_;  // of the kernel
   bool keeps_strings_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Job>> NewSortJob(const CompiledKernel& compiled, const quern_job_options& options) {
-  return std::make_shared<SortJob>(compiled, options);
+NewJobResult NewJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options) {
+  if (options.num_runs != 0) return NewMergeJob(spec, compiled, options);
+  return std::make_shared<SortJob>(spec, compiled, options);
 }
 
 }  // namespace quern::c_abi

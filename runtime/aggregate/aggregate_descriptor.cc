@@ -141,9 +141,9 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descrip
   return needed;
 }
 
-AggregateDescriptor::AggregateDescriptor(const KernelSpec& spec) : spec_(spec), descriptor_() {}
+AggregateDescriptor::AggregateDescriptor(const AggregationSpec& spec) : spec_(spec), descriptor_() {}
 
-absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(const KernelSpec& spec,
+absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(const AggregationSpec& spec,
                                                                                uint32_t inline_key_bytes) {
   std::shared_ptr<AggregateDescriptor> descriptor(new AggregateDescriptor(spec));
   QUERN_RETURN_IF_ERROR(descriptor->AddAccumulators());

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/aggregation_spec.h"
 
 namespace quern {
 
@@ -27,7 +27,7 @@ class AggregateDescriptor {
  public:
   // inline_key_bytes: how much of a string key the tuple itself holds; 12 to 60, 4 more than a multiple of 8.
   // *Errors*: NotFound for a host's function that is not registered.
-  static absl::StatusOr<std::shared_ptr<AggregateDescriptor>> Make(const KernelSpec& spec,
+  static absl::StatusOr<std::shared_ptr<AggregateDescriptor>> Make(const AggregationSpec& spec,
                                                                    uint32_t inline_key_bytes = kInlineStringBytes);
   AggregateDescriptor(const AggregateDescriptor&) = delete;
   AggregateDescriptor& operator=(const AggregateDescriptor&) = delete;
@@ -35,7 +35,7 @@ class AggregateDescriptor {
   const QuernAggregateDescriptor* get() const { return &descriptor_; }
   const QuernJoinDescriptor* group() const { return &descriptor_.group; }
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_.group; }
-  const KernelSpec& spec() const { return spec_; }
+  const AggregationSpec& spec() const { return spec_; }
   // By aggregate; null where the kernel's loop updates the aggregate.
   const OutOfLineAggregate* called(size_t aggregate) const { return out_of_line_[aggregate].get(); }
   bool has_out_of_line() const { return has_out_of_line_; }
@@ -49,14 +49,14 @@ class AggregateDescriptor {
   std::string Print() const;
 
  private:
-  explicit AggregateDescriptor(const KernelSpec& spec);
+  explicit AggregateDescriptor(const AggregationSpec& spec);
   absl::Status AddAccumulators();
   void AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column);
   void PlaceTuple(uint32_t inline_key_bytes);
   void PlaceKeys(uint32_t inline_key_bytes, struct TupleLayout* layout);
   void PlaceBits(struct TupleLayout* layout);
 
-  KernelSpec spec_;
+  AggregationSpec spec_;
   std::vector<QuernField> keys_;
   std::vector<QuernAccumulator> accumulators_;
   std::vector<std::unique_ptr<OutOfLineAggregate>> out_of_line_;

@@ -35,7 +35,7 @@ constexpr uint32_t kScanRows = 1024;
 
 }  // namespace
 
-std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec) {
+std::vector<ColumnType> AggregateStateTypes(const AggregationSpec& spec) {
   std::vector<ColumnType> types = AggregateOutputTypes(spec);
   for (size_t i = spec.keys.size(); i < types.size(); ++i) {
     types[i] = ColumnType();
@@ -73,7 +73,7 @@ std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
 }
 
 absl::Status HashAggregate::CheckInput(const BatchView& batch, RowKind kind) const {
-  const KernelSpec& spec = descriptor_->spec();
+  const AggregationSpec& spec = descriptor_->spec();
   const size_t num_columns = kind == RowKind::kStates ? spec.aggregates.size() : descriptor_->get()->num_columns;
   return CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns");
 }
@@ -291,7 +291,7 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   if (!aggregate_->is_finalised()) {
     return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: finalise first");
   }
-  const KernelSpec& spec = aggregate_->descriptor_->spec();
+  const AggregationSpec& spec = aggregate_->descriptor_->spec();
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + spec.aggregates.size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
   if (out->num_columns() != 0) return WriteBatch(out);

@@ -105,7 +105,7 @@ enum class GroupColumns : uint8_t {
 };
 
 // Keys as in the results, then a `binary` column for each aggregate.
-std::vector<ColumnType> AggregateStateTypes(const KernelSpec& spec);
+std::vector<ColumnType> AggregateStateTypes(const AggregationSpec& spec);
 
 // Reads the groups of a finalised aggregation, in no particular order. *Threads*: a reader belongs to one thread;
 // readers share the groups, and each group comes out of exactly one of them.

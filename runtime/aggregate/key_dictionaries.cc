@@ -24,7 +24,7 @@ constexpr uint64_t kBytesPerValue = 112;  // for deque, string and map, apart fr
 
 }  // namespace
 
-KeyDictionaries::KeyDictionaries(const KernelSpec& spec, std::shared_ptr<MemoryBudget> budget)
+KeyDictionaries::KeyDictionaries(const AggregationSpec& spec, std::shared_ptr<MemoryBudget> budget)
     : budget_(std::move(budget)) {
   for (const KeySpec& key : spec.keys) {
     keys_.push_back(key.type.is_dictionary ? std::make_unique<Key>() : nullptr);

@@ -18,13 +18,13 @@
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/base/bytes.h"
 #include "runtime/base/memory.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/aggregation_spec.h"
 
 namespace quern {
 
 class KeyDictionaries {
  public:
-  KeyDictionaries(const KernelSpec& spec, std::shared_ptr<MemoryBudget> budget);
+  KeyDictionaries(const AggregationSpec& spec, std::shared_ptr<MemoryBudget> budget);
   ~KeyDictionaries();
 
   bool has(size_t key) const { return keys_[key] != nullptr; }

@@ -217,7 +217,7 @@ struct FilterDescriptor::Node {
   std::vector<Node> children = {};
 };
 
-FilterDescriptor::FilterDescriptor(const KernelSpec& spec) : spec_(spec), descriptor_() {
+FilterDescriptor::FilterDescriptor(const FilterSpec& spec) : spec_(spec), descriptor_() {
   const Node root = MakeNode(spec_.where, false);
   descriptor_.num_masks = 1;
   EmitNode(root, 0);

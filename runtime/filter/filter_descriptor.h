@@ -12,7 +12,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/filter_set.h"
 #include "runtime/collation/like_pattern.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/filter_spec.h"
 
 namespace quern {
 
@@ -21,12 +21,12 @@ constexpr size_t kMaxUnrolledValues = thresholds::kUnrolledInValues;
 
 class FilterDescriptor {
  public:
-  explicit FilterDescriptor(const KernelSpec& spec);
+  explicit FilterDescriptor(const FilterSpec& spec);
   FilterDescriptor(const FilterDescriptor&) = delete;
   FilterDescriptor& operator=(const FilterDescriptor&) = delete;
 
   const QuernFilterDescriptor* get() const { return &descriptor_; }
-  const KernelSpec& spec() const { return spec_; }
+  const FilterSpec& spec() const { return spec_; }
   // The types of the batch's columns.
   const std::vector<ColumnType>& columns() const { return columns_; }
   // Rounded up to a multiple of 64.
@@ -61,7 +61,7 @@ class FilterDescriptor {
   void AddUpdate(QuernMaskOperation step);
   std::string StepText(const QuernMaskOperation& step) const;
 
-  KernelSpec spec_;
+  FilterSpec spec_;
   std::vector<ColumnType> columns_;
   std::vector<QuernFilterLeaf> leaves_;
   std::vector<std::string> texts_;                       // by leaf, for Print

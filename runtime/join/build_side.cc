@@ -97,7 +97,7 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
                      SelectRows(kernel, descriptor, batch.keys.data(), batch.selection, next, n, rows_.data())};
   if (step.rows.n < n) {
     num_null_keys_ += n - step.rows.n;
-    if (RowOf(descriptor_->spec().join_kind).build_row == RowsOut::kUnmatched) {
+    if (RowOf(descriptor_->spec().kind).build_row == RowsOut::kUnmatched) {
       const uint32_t num_dropped = DroppedRows(batch.selection, next, n, step.rows, dropped_.data());
       QUERN_RETURN_IF_ERROR(StoreNullRows(step, dropped_.data(), num_dropped));
     }

@@ -32,7 +32,7 @@ namespace {
 constexpr SinkTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table", "a new join"};
 
 size_t NumOutputColumns(const JoinDescriptor& descriptor) {
-  const bool has_mark = descriptor.spec().join_kind == JoinKind::kMark;
+  const bool has_mark = descriptor.spec().kind == JoinKind::kMark;
   return size_t{descriptor.get()->num_probe} + descriptor.get()->num_build + (has_mark ? 1 : 0);
 }
 
@@ -102,8 +102,8 @@ absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
     stores.push_back(side->store());
     range.Add(side->range());
   }
-  builder_ = std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().join_kind), options_,
-                                            budget_, std::move(stores), range);
+  builder_ = std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().kind), options_, budget_,
+                                            std::move(stores), range);
   return builder_->work();
 }
 
@@ -177,7 +177,7 @@ absl::Status JoinProber::SetUnmatched() {
   BatchView no_rows;
   no_rows.payload.assign(join_->descriptor_->get()->num_probe, column);
   Begin(std::move(no_rows));
-  if (!RowOf(join_->descriptor_->spec().join_kind).flags_matched_rows()) return absl::OkStatus();
+  if (!RowOf(join_->descriptor_->spec().kind).flags_matched_rows()) return absl::OkStatus();
   scans_unmatched_ = true;
   unmatched_scan_.next_morsel = &join_->next_morsel_;
   unmatched_scan_.null_rows = &join_->null_rows_;
@@ -243,10 +243,10 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   const JoinDescriptor& descriptor = *join_->descriptor_;
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(descriptor), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  const bool has_mark = descriptor.spec().join_kind == JoinKind::kMark;
+  const bool has_mark = descriptor.spec().kind == JoinKind::kMark;
   JoinProbe probe;
   probe.entry_points = &join_->entry_points_;
-  probe.kind = &RowOf(descriptor.spec().join_kind);
+  probe.kind = &RowOf(descriptor.spec().kind);
   probe.table = is_quiet() ? &unprefetched_table_ : &join_->table_;
   probe.build_is_empty = join_->build_is_empty_;
   probe.build_has_null_key = join_->build_has_null_key_;

@@ -30,7 +30,7 @@
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/job_observer.h"
 #include "runtime/sink/sink.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/join_spec.h"
 
 namespace quern {
 

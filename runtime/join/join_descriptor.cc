@@ -41,8 +41,6 @@ QuernField MakeResidual(const ResidualSpec& residual) {
 
 }  // namespace
 
-uint32_t WordBits(const KernelSpec& spec) { return WordBits(spec.keys); }
-
 NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
   const auto any = [](const QuernField* fields, uint32_t n, auto&& is) { return std::any_of(fields, fields + n, is); };
   const auto varies = [](const QuernField& field) { return IsVariable(field.storage); };
@@ -61,8 +59,8 @@ NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
   return needed;
 }
 
-JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes) : spec_(spec), descriptor_() {
-  const JoinKindRow& kind = RowOf(spec_.join_kind);
+JoinDescriptor::JoinDescriptor(const JoinSpec& spec, uint32_t inline_key_bytes) : spec_(spec), descriptor_() {
+  const JoinKindRow& kind = RowOf(spec_.kind);
   for (const KeySpec& key : spec_.keys) keys_.push_back(MakeKey(key, inline_key_bytes));
   for (const ColumnType& type : spec_.build) build_.push_back(MakeField(type, RowOf(type.id).storage));
   for (const ColumnType& type : spec_.probe) probe_.push_back(MakeField(type, RowOf(type.id).storage));
@@ -70,7 +68,7 @@ JoinDescriptor::JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes
   probe_residual_ = build_residual_;
   for (QuernField& column : build_) column.nullable |= kind.nulls_build_columns();
   for (QuernField& column : probe_) column.nullable |= kind.nulls_probe_columns();
-  descriptor_.packed_bits = WordBits(spec_);
+  descriptor_.packed_bits = WordBits(spec_.keys);
   descriptor_.packed_bytes = descriptor_.packed_bits == 0 ? 0 : descriptor_.packed_bits <= 32 ? 4 : 8;
   TupleLayout layout;
   if (descriptor_.packed_bytes != 0) {

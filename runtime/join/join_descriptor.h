@@ -8,12 +8,9 @@
 #include <vector>
 
 #include "runtime/abi/kernel_abi.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/join_spec.h"
 
 namespace quern {
-
-// Bits of the word into which a spec's keys pack; 0 where they do not fit one word.
-uint32_t WordBits(const KernelSpec& spec);
 
 // Which entry points a kernel of this descriptor has (join_entry_points.def).
 struct NeededEntryPoints {
@@ -28,19 +25,19 @@ class JoinDescriptor {
   // Lays out the tuple: first the keys (as one word where they fit), then the build payload, each with its widest
   // fields first, and the null bits last. inline_key_bytes: how many bytes of a variable-length key the tuple itself
   // holds; 12 to 60, 4 more than a multiple of 8.
-  explicit JoinDescriptor(const KernelSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
+  explicit JoinDescriptor(const JoinSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
   JoinDescriptor(const JoinDescriptor&) = delete;
   JoinDescriptor& operator=(const JoinDescriptor&) = delete;
 
   const QuernJoinDescriptor* get() const { return &descriptor_; }
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_; }
-  const KernelSpec& spec() const { return spec_; }
+  const JoinSpec& spec() const { return spec_; }
 
   // The tuple as a table of offset, bytes, field and type, as `quern dump layout` prints it.
   std::string Print() const;
 
  private:
-  KernelSpec spec_;
+  JoinSpec spec_;
   std::vector<QuernField> keys_, build_, probe_, build_residual_, probe_residual_;
   QuernJoinDescriptor descriptor_;
 };

@@ -11,7 +11,7 @@
 #include "runtime/join/join_table.h"
 #include "runtime/rows/entry_slot.h"
 #include "runtime/rows/tuple_store.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/join_spec.h"
 
 namespace quern {
 

@@ -25,12 +25,12 @@ constexpr size_t kMostThreads = 1024;
 
 // The keys as those of a join that hashes them by the operator's equality: nulls of groups and of sorted rows are
 // values.
-KernelSpec KeysOf(const KernelSpec& spec) {
-  KernelSpec keys;
-  for (const KeySpec& key : spec.keys) {
+JoinSpec JoinOfKeys(const KernelSpec& spec) {
+  JoinSpec keys;
+  for (const KeySpec& key : KeysOf(spec)) {
     KeySpec plain;
     plain.type = key.type;
-    plain.null_equal = key.null_equal || spec.op != Operator::kJoin;
+    plain.null_equal = key.null_equal || !Is<JoinSpec>(spec);
     keys.keys.push_back(plain);
   }
   return keys;
@@ -60,7 +60,7 @@ struct KeySampler::Scratch {
 };
 
 KeySampler::KeySampler(const KernelSpec& spec, const QuernJoinEntryPoints& kernel, Done done)
-    : descriptor_(KeysOf(spec)), kernel_(kernel), done_(std::move(done)) {}
+    : descriptor_(JoinOfKeys(spec)), kernel_(kernel), done_(std::move(done)) {}
 
 void KeySampler::SeeBuild(const BatchView& batch) {
   build_rows_.fetch_add(batch.num_rows, std::memory_order_relaxed);

@@ -108,7 +108,7 @@ std::string PrintTable(const std::vector<LayoutLine>& lines) {
   return text;
 }
 
-uint32_t WordBits(const std::vector<KeySpec>& keys) {
+uint32_t WordBits(std::span<const KeySpec> keys) {
   uint32_t bits = 0;
   for (const KeySpec& key : keys) bits += BitsInWord(key);
   return bits <= 64 ? bits : 0;

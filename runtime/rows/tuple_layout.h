@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,7 @@ QuernField MakeKey(const KeySpec& key, uint32_t inline_key_bytes);
 uint32_t FieldBytes(const QuernField& field);
 
 // Bits of the word into which keys pack; 0 where they do not fit one word.
-uint32_t WordBits(const std::vector<KeySpec>& keys);
+uint32_t WordBits(std::span<const KeySpec> keys);
 // Assigns each key its bits of the word; returns the sign bit of a single signed key, else 0.
 uint64_t PackKeys(const std::vector<KeySpec>& specs, std::vector<QuernField>* keys);
 // "keys[0] from bit 0, keys[1] from bit 32 (null: bit 48)"

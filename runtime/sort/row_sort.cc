@@ -29,8 +29,8 @@ namespace {
 constexpr SinkTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort", "a new sort"};
 
 // The spec whose result is only the keys of a sort.
-KernelSpec KeysOnly(const KernelSpec& spec) {
-  KernelSpec keys = spec;
+SortSpec KeysOnly(const SortSpec& spec) {
+  SortSpec keys = spec;
   keys.payload.clear();
   keys.window.clear();
   keys.partition = 0;

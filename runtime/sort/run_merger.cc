@@ -483,7 +483,7 @@ absl::Status RunMerger::Input(uint32_t run, const BatchView& batch) {
   State& s = *state_;
   const CallTimer timer(&s.counters);
   QUERN_RETURN_IF_ERROR(s.CheckRun(run));
-  const KernelSpec& spec = s.descriptor->spec();
+  const SortSpec& spec = s.descriptor->spec();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), spec.payload.size()));
   Run& r = s.runs[run];
   const uint64_t counted = r.num_rows;

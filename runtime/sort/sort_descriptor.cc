@@ -85,7 +85,7 @@ NeededSortEntryPoints EntryPointsOf(const QuernSortDescriptor& descriptor) {
   return needed;
 }
 
-SortDescriptor::SortDescriptor(const KernelSpec& spec, SortMethod method)
+SortDescriptor::SortDescriptor(const SortSpec& spec, SortMethod method)
     : spec_(spec), method_(spec.window.empty() ? method : SortMethod::kRadix), descriptor_() {
   for (const KeySpec& key : spec_.keys) keys_.push_back(MakeSortKey(key));
   PlaceParts();

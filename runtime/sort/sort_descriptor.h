@@ -10,7 +10,7 @@
 
 #include "runtime/abi/sort_abi.h"
 #include "runtime/sort/sort_options.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/sort_spec.h"
 
 namespace quern {
 
@@ -43,13 +43,13 @@ struct SortFieldSource {
 
 class SortDescriptor {
  public:
-  explicit SortDescriptor(const KernelSpec& spec, SortMethod method = SortMethod::kRadix);
+  explicit SortDescriptor(const SortSpec& spec, SortMethod method = SortMethod::kRadix);
   SortDescriptor(const SortDescriptor&) = delete;
   SortDescriptor& operator=(const SortDescriptor&) = delete;
 
   const QuernSortDescriptor* get() const { return &descriptor_; }
   QuernSortDescriptor* mutable_tuning() { return &descriptor_; }
-  const KernelSpec& spec() const { return spec_; }
+  const SortSpec& spec() const { return spec_; }
   SortMethod method() const { return method_; }
   // By column of SortOutputTypes(spec).
   const std::vector<SortColumn>& columns() const { return columns_; }
@@ -73,7 +73,7 @@ class SortDescriptor {
   void PlaceFields();
   uint32_t AddField(bool comes_out, const ColumnType& type, Storage storage, SortFieldSource source);
 
-  KernelSpec spec_;
+  SortSpec spec_;
   SortMethod method_;
   std::vector<QuernSortKey> keys_;
   std::vector<QuernSortPart> parts_;

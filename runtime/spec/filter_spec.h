@@ -1,80 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// The condition of a filter's spec:
+// The spec of a filter:
 //
-//     filter utf8(utf8mb4_bin) = 'zzzz'
-//     filter i64:nullable >= 5 and i64:nullable < 10 or utf8(utf8mb4_general_ci) not like '%pend%dep%' escape '!'
-//     filter utf8 in ('MAIL', 'SHIP') and date32 < date32 and not (bool or f64 is null)
-//
-// Each type stands for a column of the batch, in the order of mention; a host that uses one column twice binds it
-// twice. A row passes if the condition is true. A comparison with null is unknown; unknown is not true, and `not`
-// unknown is unknown.
-//
-//     condition   condition or condition | condition and condition | not condition | ( condition ) | leaf
-//                 (from loosest to tightest)
-//     leaf        TYPE OP literal | TYPE OP TYPE | TYPE [not] in (literal, ..) | TYPE [not] between literal and literal
-//                 TYPE [not] like 'pattern' [escape 'c'] | TYPE is [not] null | TYPE (bool: is true)
-//     OP          = <> < <= > >=    (!= and == are accepted too)
-//     literal     integers and unscaled decimals 42, -7; numbers 1.5e3, nan, inf; true, false; 'text', where '' is a
-//                 quote; x'00ff' bytes
-//
-// Keywords are read in any case and printed in lower case. Literals of dates, times and decimals are the numbers that
-// the columns hold.
+//     filter utf8(utf8mb4_bin) = 'zzzz' and date32 >= 8766
+//            ^a condition over the batch's columns, in the order of mention (condition.h)
 #ifndef QUERN_RUNTIME_SPEC_FILTER_SPEC_H_
 #define QUERN_RUNTIME_SPEC_FILTER_SPEC_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/spec/column_type.h"
+#include "runtime/spec/condition.h"
 
 namespace quern {
 
-enum class Comparison : uint8_t;
+struct FilterSpec {
+  Predicate where;
 
-enum class PredicateKind : uint8_t { kAnd, kOr, kNot, kCompare, kCompareColumns, kBetween, kIn, kLike, kIsNull };
+  // The text form, as every operator has it (spec.h).
+  static constexpr size_t kMaxTextBytes = size_t{4} << 20;  // most of which may be IN lists
+  static std::vector<std::string_view> Names();
+  static absl::StatusOr<FilterSpec> Parse(std::string_view name, std::string_view condition);
+  absl::Status Validate() const;
+  std::string Print() const;
 
-// A constant, in the member that matches its column's type.
-struct Literal {
-  __int128 number = 0;     // integers, decimals, dates, times, bool
-  double real = 0;         // f32, f64
-  std::string bytes = {};  // strings and binaries of any kind
-
-  bool operator==(const Literal& other) const;  // the same bits, except that all NaNs are equal
+  bool operator==(const FilterSpec&) const = default;
 };
-
-struct Predicate {
-  PredicateKind kind = PredicateKind::kAnd;
-  std::vector<Predicate> children = {};  // kAnd, kOr: two or more, none of its own kind; kNot: one
-  // Leaves, as all below.
-  ColumnType column = {};
-  ColumnType other = {};             // kCompareColumns: the right-hand column; types are the same except for nullable
-  Comparison op = {};                // kCompare, kCompareColumns
-  bool negated = false;              // kBetween, kIn, kLike, kIsNull: NOT
-  std::vector<Literal> values = {};  // kCompare: one; kBetween: low, high; kIn: one or more; kLike: the pattern
-  char32_t escape = U'\\';           // kLike; 0: there is no escape character
-
-  bool operator==(const Predicate&) const = default;
-};
-
-constexpr size_t kMaxPredicateLeaves = 1024;
-constexpr size_t kMaxPredicateDepth = 64;
-constexpr size_t kMaxInValues = 65536;
-
-// The columns that a condition reads, in the order in which it mentions them.
-std::vector<ColumnType> ColumnsOf(const Predicate& condition);
-
-// Reads and writes the text form: ParseCondition(PrintCondition(c)) == c. *Errors*: InvalidArgument that names the
-// value and what is accepted.
-absl::StatusOr<Predicate> ParseCondition(std::string_view text);
-std::string PrintCondition(const Predicate& condition);
-
-// Parses the escape of a LIKE: one character of UTF-8, or 0 if the text is empty.
-absl::StatusOr<char32_t> EscapeOf(std::string_view text);
-
-// Checks what only a caller who fills the struct can get wrong, since no text expresses it.
-absl::Status ValidateCondition(const Predicate& condition);
 
 }  // namespace quern
 

@@ -10,7 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/base/messages.h"
-#include "runtime/spec/spec.h"
+#include "runtime/spec/aggregate_spec.h"
+#include "runtime/spec/join_spec.h"
+#include "runtime/spec/sort_spec.h"
 
 namespace quern {
 

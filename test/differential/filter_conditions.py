@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of filters (runtime/spec/filter_spec.h): their text in a spec, their truth for a row, and the same in SQL.
+"""Conditions of filters (runtime/spec/condition.h): their text in a spec, their truth for a row, and the same in SQL.
 
     leaf = Leaf("like", Column(utf8, [b"abc"], [0, None]), values=[b"a%"], negated=True)
     And([leaf, ..]).text()               "utf8:nullable not like 'a%' and .."

@@ -233,8 +233,8 @@ class FailingMaker final : public KernelMaker {
 
 std::shared_ptr<Kernel> FilterWithTier() {
   auto kernel = std::make_shared<Kernel>();
-  kernel->plan.spec.op = Operator::kFilter;
-  kernel->filter = GenericFilterKernel();
+  kernel->plan.spec = FilterSpec();
+  kernel->of = OperatorKernel<FilterSpec>{nullptr, GenericFilterKernel()};
   AddTier(std::make_unique<FailingMaker>(), 100, true, kernel.get());
   return kernel;
 }
@@ -306,10 +306,10 @@ TEST(RefusedParts, ATierThatCannotCompileStaysGeneric) {
   SetLogCallback([](LogLevel, std::string_view) {});
   for (const Refusing refusing : {Refusing::kOnce, Refusing::kFromThenOn}) {
     std::shared_ptr<Kernel> kernel = FilterWithTier();
-    const auto steps = [&] { kernel->tier->filter->meter()->Count(100); };
+    const auto steps = [&] { kernel->tier->slot<FilterSpec>()->meter()->Count(100); };
     const auto check = [&] {
       EXPECT_EQ(kernel->tier->Compiled(), nullptr);
-      if (kernel->tier->Failure().empty()) kernel->tier->filter->meter()->Count(100);
+      if (kernel->tier->Failure().empty()) kernel->tier->slot<FilterSpec>()->meter()->Count(100);
       EXPECT_NE(kernel->tier->Failure(), "");
       EXPECT_TRUE(CompileQueue::OfProcess().IsIdle());
       kernel = FilterWithTier();

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/spec/filter_spec.h"
+#include "runtime/spec/condition.h"
 #include "tools/frontend/where_text.h"
 
 namespace quern::cli {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The grammar of conditions: SQL's, as far as a filter's kernel supports it (runtime/spec/filter_spec.h):
+// The grammar of conditions: SQL's, as far as a filter's kernel supports it (runtime/spec/condition.h):
 //
 //     condition := condition 'or' condition | condition 'and' condition | 'not' condition | '(' condition ')' | leaf
 //     leaf      := column sign value | column ['not'] 'in' '(' constant (',' constant)* ')'

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/spec/filter_spec.h"
+#include "runtime/spec/condition.h"
 #include "runtime/spec/spec.h"
 #include "tools/frontend/column_names.h"
 

@@ -26,7 +26,7 @@
 #include "runtime/collation/collation.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/spec/aggregate_spec.h"
-#include "runtime/spec/filter_spec.h"
+#include "runtime/spec/condition.h"
 #include "runtime/spec/spec_text.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"

@@ -103,9 +103,7 @@ TypePointer ResultType(const AggregateSpec& aggregate, const ColumnType& result,
 // Builds a PreparedAggregate column by column.
 class Preparation {
  public:
-  Preparation(const TableInput& input, const std::shared_ptr<arrow::Table>& table) : columns_(input.what(), table) {
-    prepared_.spec.op = Operator::kAggregate;
-  }
+  Preparation(const TableInput& input, const std::shared_ptr<arrow::Table>& table) : columns_(input.what(), table) {}
 
   absl::Status AddKey(const KeyText& key);
   absl::Status AddAggregate(const AggregateText& text);
@@ -179,7 +177,7 @@ absl::Status Preparation::AddFilter(const WhereText& filter) {
 }
 
 absl::StatusOr<PreparedAggregate> Preparation::Finish() {
-  const KernelSpec& spec = prepared_.spec;
+  const AggregationSpec& spec = prepared_.spec;
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   const std::vector<ColumnType> types = AggregateOutputTypes(spec);
   for (size_t i = 0; i < spec.aggregates.size(); ++i) {

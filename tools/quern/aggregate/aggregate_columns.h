@@ -35,7 +35,7 @@ absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request);
 std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const TableInput& input);
 
 struct PreparedAggregate {
-  KernelSpec spec;
+  AggregationSpec spec;
   KernelInput input;
   std::shared_ptr<arrow::Schema>
       schema;  // of the result: keys in the order of --by, then aggregates in the order of --agg

@@ -39,7 +39,7 @@ struct Reading {
 
 absl::Status ReadGroups(size_t reader_number, Reading* reading) {
   GroupReader reader(reading->aggregate);
-  const KernelSpec& spec = reading->prepared.spec;
+  const AggregationSpec& spec = reading->prepared.spec;
   OutputBatch out(reading->count ? std::vector<ColumnType>() : AggregateOutputTypes(spec), kOutputRows,
                   reading->budget);
   bool more = true;

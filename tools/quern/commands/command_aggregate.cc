@@ -73,7 +73,7 @@ class AggregateOperator final : public FileOperator {
   explicit AggregateOperator(AggregateCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
-  const KernelSpec& spec() const override { return prepared_.spec; }
+  KernelSpec spec() const override { return prepared_.spec; }
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }

@@ -188,7 +188,7 @@ absl::Status TryEngine(Engine engine, std::shared_ptr<const Kernel>* kernel) {
   QUERN_RETURN_IF_ERROR(join->Append(BatchOf(kBuildKeys, kBuildPayload)));
   QUERN_RETURN_IF_ERROR(join->Finalise());
   JoinProber prober(join);
-  OutputBatch out(spec.build, 16, budget);
+  OutputBatch out(JoinOutputTypes(std::get<JoinSpec>(spec)), 16, budget);
   QUERN_RETURN_IF_ERROR(prober.SetInput(BatchOf(kProbeKeys, nullptr)));
   QUERN_RETURN_IF_ERROR(prober.Next(&out).status());
   const auto* values = static_cast<const int64_t*>(out.column(0).values);

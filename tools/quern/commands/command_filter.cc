@@ -73,7 +73,7 @@ class FilterOperator final : public FileOperator {
   explicit FilterOperator(FilterCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
-  const KernelSpec& spec() const override { return prepared_.spec; }
+  KernelSpec spec() const override { return prepared_.spec; }
   uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override {

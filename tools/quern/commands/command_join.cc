@@ -98,7 +98,7 @@ class JoinOperator final : public FileOperator {
   explicit JoinOperator(const JoinCommand& command) : command_(command) {}
 
   absl::Status Read() override;
-  const KernelSpec& spec() const override { return join_.spec; }
+  KernelSpec spec() const override { return join_.spec; }
   uint64_t rows_in() const override;
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;

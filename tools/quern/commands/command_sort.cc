@@ -99,7 +99,7 @@ class SortOperator final : public FileOperator {
   explicit SortOperator(SortCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
-  const KernelSpec& spec() const override { return prepared_.spec; }
+  KernelSpec spec() const override { return prepared_.spec; }
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }

@@ -134,7 +134,6 @@ absl::StatusOr<Predicate> Conversion::Columns(const WhereText& where) {
 }
 
 absl::StatusOr<RowCondition> Conversion::Convert(const WhereText& where) {
-  condition_.spec.op = Operator::kFilter;
   QUERN_ASSIGN_OR_RETURN(condition_.spec.where, Condition(where));
   QUERN_RETURN_IF_ERROR(ValidateSpec(condition_.spec));
   return std::move(condition_);

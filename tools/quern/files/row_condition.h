@@ -33,7 +33,7 @@ void AddNames(const WhereText& where, std::vector<std::string>* names);
 
 // A condition with types instead of names.
 struct RowCondition {
-  KernelSpec spec;               // of a filter
+  FilterSpec spec;
   ColumnBinding binding;         // one key for each mention: the column's place in the kernel's table
   std::vector<ColumnType> keys;  // likewise
 };

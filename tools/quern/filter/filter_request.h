@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<std::string>> ResolveColumns(const TableInput& input,
 std::vector<std::string> ColumnsToRead(const FilterRequest& request, const std::vector<std::string>& selected);
 
 struct PreparedFilter {
-  KernelSpec spec;
+  FilterSpec spec;
   KernelInput input;                      // the columns of the condition, then those of the result
   std::shared_ptr<arrow::Schema> schema;  // of the result, dictionaries decoded
   std::vector<int> result;                // of each column its place in the input's table

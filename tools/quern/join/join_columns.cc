@@ -286,7 +286,7 @@ absl::Status AddResult(const std::vector<ResultColumn>& result, InputColumns (&i
       join->order[i] = static_cast<int>(kernel_fields->size());
       QUERN_RETURN_IF_ERROR(AddPayload(result[i], &inputs[side], &join->inputs[side], kernel_fields));
     }
-    if (side == kBuild || !HasMark(join->spec.join_kind)) continue;
+    if (side == kBuild || !HasMark(join->spec.kind)) continue;
     for (size_t i = 0; i < result.size(); ++i) {
       if (result[i].is_mark) join->order[i] = static_cast<int>(kernel_fields->size());
     }
@@ -296,7 +296,7 @@ absl::Status AddResult(const std::vector<ResultColumn>& result, InputColumns (&i
   return absl::OkStatus();
 }
 
-std::shared_ptr<arrow::Schema> KernelSchema(const KernelSpec& spec, arrow::FieldVector fields) {
+std::shared_ptr<arrow::Schema> KernelSchema(const JoinSpec& spec, arrow::FieldVector fields) {
   const std::vector<ColumnType> types = JoinOutputTypes(spec);
   for (size_t i = 0; i < fields.size(); ++i) fields[i] = fields[i]->WithNullable(types[i].nullable);
   return arrow::schema(std::move(fields));
@@ -335,7 +335,7 @@ std::vector<std::string> ColumnsToRead(const JoinColumns& columns, JoinSide side
 absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::shared_ptr<arrow::Table>& probe,
                                          const std::shared_ptr<arrow::Table>& build) {
   PreparedJoin join;
-  join.spec.join_kind = columns.kind;
+  join.spec.kind = columns.kind;
   InputColumns inputs[2] = {InputColumns(kSideWords[kProbe], probe), InputColumns(kSideWords[kBuild], build)};
   for (const KeyColumns& key : columns.keys) QUERN_RETURN_IF_ERROR(AddKey(key, inputs, &join));
   arrow::FieldVector kernel_fields;

@@ -67,7 +67,7 @@ absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const Tab
 std::vector<std::string> ColumnsToRead(const JoinColumns& columns, JoinSide side);
 
 struct PreparedJoin {
-  KernelSpec spec;
+  JoinSpec spec;
   KernelInput inputs[2];                         // by JoinSide; payload: then the columns of the residual predicate
   std::shared_ptr<arrow::Schema> kernel_schema;  // of what the kernel writes (JoinOutputTypes), dictionaries decoded
   std::vector<int> order;                        // kernel's column of each result column; empty: rows are counted

@@ -118,7 +118,7 @@ absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t scan_threads, ProbeWor
     if (of_threads[thread] == nullptr) of_threads[thread] = std::make_unique<ProbeThread>(*work);
     return ProbeBatch(i, of_threads[thread].get(), work);
   }));
-  if (!RowOf(work->join.spec.join_kind).flags_matched_rows()) return used;
+  if (!RowOf(work->join.spec.kind).flags_matched_rows()) return used;
   work->progress->Begin("scan", 0);
   work->results.resize(work->batches.size() + scan_threads);
   QUERN_RETURN_IF_ERROR(RunMorsels(scan_threads, scan_threads,

@@ -45,7 +45,7 @@ class FileOperator {
 
   // Reads the files and finds the spec.
   virtual absl::Status Read() = 0;
-  virtual const KernelSpec& spec() const = 0;
+  virtual KernelSpec spec() const = 0;
   virtual uint64_t rows_in() const = 0;
   // Compiles the conditions that choose rows of its input, beside its kernel.
   virtual absl::Status CompileConditions(const CompileOptions&) { return absl::OkStatus(); }

@@ -148,8 +148,7 @@ void Preparation::OrderColumns() {
 }
 
 absl::StatusOr<PreparedSort> Preparation::Prepare() {
-  KernelSpec& spec = prepared_.spec;
-  spec.op = Operator::kSort;
+  SortSpec& spec = prepared_.spec;
   spec.limit = request_.limit;
   spec.stable = request_.stable;
   for (const SortKeyText& key : request_.keys) QUERN_RETURN_IF_ERROR(AddKey(key));

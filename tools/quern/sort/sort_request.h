@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<std::string>> SelectColumns(const TableInput& input, 
 std::vector<std::string> ColumnsToRead(const SortRequest& request, const std::vector<std::string>& selected);
 
 struct PreparedSort {
-  KernelSpec spec;
+  SortSpec spec;
   KernelInput input;
   std::shared_ptr<arrow::Schema> kernel_schema;  // of what the kernel writes (SortOutputTypes), dictionaries decoded
   std::vector<int> order;                        // kernel's column of each result column

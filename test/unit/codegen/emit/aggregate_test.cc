@@ -44,8 +44,6 @@ TEST(CompileAggregate, EqualSpecsShareOneKernel) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(second->cache, CacheOutcome::kMemory);
   EXPECT_EQ(first->kernel, second->kernel);
-  EXPECT_EQ(first->kernel->descriptor, nullptr);  // belongs to a join
-  EXPECT_EQ(first->kernel->join.pack, nullptr);
 }
 
 TEST(CompileAggregate, EntryPointsAreThereWhereThereIsWork) {
@@ -54,9 +52,9 @@ TEST(CompileAggregate, EntryPointsAreThereWhereThereIsWork) {
         "aggregate keys=i64 aggs=median(f64)", "aggregate keys=i64,i64 aggs=count(i64)"}) {
     const auto compiled = CompileText(spec, With(Engine::kJit));
     ASSERT_TRUE(compiled.ok()) << compiled.status();
-    const NeededAggregateEntryPoints needed = EntryPointsOf(*compiled->kernel->groups->get());
+    const NeededAggregateEntryPoints needed = EntryPointsOf(*compiled->kernel->As<AggregationSpec>().descriptor->get());
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
-  EXPECT_EQ(compiled->kernel->aggregate.field != nullptr, needed.field) << spec << " " #field;
+  EXPECT_EQ(compiled->kernel->As<AggregationSpec>().entry_points.field != nullptr, needed.field) << spec << " " #field;
 #include "runtime/abi/aggregate_entry_points.def"
 #include "test/unit/seed.h"
   }
@@ -119,7 +117,7 @@ ColumnPtr SomeRows(const ColumnType& type, uint32_t n, std::mt19937_64* random) 
 
 void ExpectGenericResults(const std::string& text, const PlanOverrides& overrides, bool is_sorted) {
   auto random = test::PrintedRandom();
-  const KernelSpec spec = *ParseSpec(text);
+  const AggregationSpec spec = *ParseSpecOf<AggregationSpec>(text);
   std::vector<BatchView> batches;
   for (const uint32_t n : {1u, 700u, 1500u}) {
     std::vector<ColumnPtr> keys, payload;

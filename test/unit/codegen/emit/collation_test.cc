@@ -57,7 +57,7 @@ TEST(CompileCollated, JoinsGiveTheGenericPairs) {
   for (const std::string& name : AllNames()) {
     for (const char* type : {"utf8", "utf8_view"}) {
       const std::string spec = "join.inner keys=" + std::string(type) + "(" + name + ") build=i64 probe=i64";
-      const Storage storage = ParseSpec(spec)->keys[0].type.id == TypeId::kUtf8 ? kVar32 : kView;
+      const Storage storage = KeysOf(*ParseSpec(spec))[0].type.id == TypeId::kUtf8 ? kVar32 : kView;
       const Texts texts = SomeTexts(400, &random);
       const auto numbers = NumberColumn(test::RowNumbers(texts.size()));
       const BatchView batch = test::Rows(texts.size(), {StringColumn(storage, texts)}, {numbers});

@@ -18,8 +18,7 @@ using test::FilterMaker;
 
 void ExpectFromBothEngines(const Predicate& condition, const FilterColumns& columns, uint32_t num_rows,
                            FilterMaker* maker) {
-  KernelSpec spec;
-  spec.op = Operator::kFilter;
+  FilterSpec spec;
   spec.where = condition;
   SCOPED_TRACE(PrintSpec(spec));
   for (const Engine engine : {Engine::kGeneric, Engine::kJit}) {

@@ -253,10 +253,10 @@ class SortKernels {
   }
 
   bool ok() const { return kernels_.size() == 2; }
-  const KernelSpec& spec() const { return kernels_[0]->plan.spec; }
-  const SortDescriptor& descriptor() const { return *kernels_[0]->rows; }
-  const QuernSortEntryPoints& jit() const { return kernels_[0]->sort; }
-  const QuernSortEntryPoints& generic() const { return kernels_[1]->sort; }
+  const SortSpec& spec() const { return std::get<SortSpec>(kernels_[0]->plan.spec); }
+  const SortDescriptor& descriptor() const { return *kernels_[0]->As<SortSpec>().descriptor; }
+  const QuernSortEntryPoints& jit() const { return kernels_[0]->As<SortSpec>().entry_points; }
+  const QuernSortEntryPoints& generic() const { return kernels_[1]->As<SortSpec>().entry_points; }
 
   // Selects rows of a batch: neighbours from row 5 on, or picked ones.
   void Pick(bool picked) {
@@ -534,9 +534,10 @@ TEST(SortKernel, EntryPointsAreThereWhereThereIsWork) {
       options.overrides = {{"test.sort_method", method}};
       const auto compiled = CompileText(spec, options);
       ASSERT_TRUE(compiled.ok()) << compiled.status();
-      const NeededSortEntryPoints needed = EntryPointsOf(*compiled->kernel->rows->get());
-#define QUERN_SORT_ENTRY(field, result, parameters) \
-  EXPECT_EQ(compiled->kernel->sort.field != nullptr, needed.field) << spec << " " << method << " " #field;
+      const NeededSortEntryPoints needed = EntryPointsOf(*compiled->kernel->As<SortSpec>().descriptor->get());
+#define QUERN_SORT_ENTRY(field, result, parameters)                                       \
+  EXPECT_EQ(compiled->kernel->As<SortSpec>().entry_points.field != nullptr, needed.field) \
+      << spec << " " << method << " " #field;
 #include "runtime/abi/sort_entry_points.def"
     }
   }
@@ -549,8 +550,6 @@ TEST(SortKernel, EqualSpecsShareOneKernel) {
   const auto second = CompileText("sort payload=f64 keys=i64:desc,utf8:asc", options);
   ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
   EXPECT_EQ(first->kernel, second->kernel);
-  EXPECT_EQ(first->kernel->descriptor, nullptr);  // belongs to a join
-  EXPECT_EQ(first->kernel->groups, nullptr);      // belongs to an aggregation
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ KernelSpec Spec(const std::string& text) {
 std::shared_ptr<const tuning::JobRows> Rows(const KernelSpec& spec, uint64_t n, uint64_t keys, uint32_t text_bytes) {
   std::vector<uint64_t> numbers(n);
   for (uint64_t i = 0; i < n; ++i) numbers[i] = i % keys;
-  auto rows = tuning::JobRows::Make({spec.keys, {}, false, text_bytes, 0}, numbers);
+  auto rows = tuning::JobRows::Make({{KeysOf(spec).begin(), KeysOf(spec).end()}, {}, false, text_bytes, 0}, numbers);
   EXPECT_TRUE(rows.ok()) << rows.status();
   return rows.ok() ? *rows : nullptr;
 }

@@ -343,11 +343,11 @@ TEST(PerfMapOfProcess, HasTheEntryPointsOfAKernelUnderItsSpec) {
     names[address] = line.substr(static_cast<size_t>(fields.tellg()) + 1);
   }
   size_t found = 0;
-#define QUERN_JOIN_ENTRY(field, result, parameters)                            \
-  if (compiled->kernel->join.field != nullptr) {                               \
-    EXPECT_EQ(names[reinterpret_cast<uint64_t>(compiled->kernel->join.field)], \
-              "quern_join_" #field " [join.left keys=i64,utf8 build=f64]");    \
-    ++found;                                                                   \
+#define QUERN_JOIN_ENTRY(field, result, parameters)                                                   \
+  if (compiled->kernel->As<JoinSpec>().entry_points.field != nullptr) {                               \
+    EXPECT_EQ(names[reinterpret_cast<uint64_t>(compiled->kernel->As<JoinSpec>().entry_points.field)], \
+              "quern_join_" #field " [join.left keys=i64,utf8 build=f64]");                           \
+    ++found;                                                                                          \
   }
 #include "runtime/abi/join_entry_points.def"
   EXPECT_GE(found, 5u);

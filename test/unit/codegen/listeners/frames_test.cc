@@ -90,7 +90,7 @@ struct Stepped<kField> {
 
 // The same entry points, watched in this way.
 QuernJoinEntryPoints Watch(const Kernel& kernel) {
-  watched_join = kernel.join;
+  watched_join = kernel.As<JoinSpec>().entry_points;
   QuernJoinEntryPoints stepped = {};
 #define QUERN_JOIN_ENTRY(field, result, parameters)                             \
   if (watched_join.field != nullptr) {                                          \
@@ -130,7 +130,7 @@ TEST(Frames, EveryInstructionOfAKernelHasAWayToItsCaller) {
   const std::vector<int64_t> build = {1, 2, 3, 3, 5, 8, 13}, probe = {3, 4, 13, 1, 21, 3};
   const std::vector<int64_t> build_rows = RowNumbers(build.size()), probe_rows = RowNumbers(probe.size());
   const auto join =
-      std::make_shared<HashJoin>(compiled->kernel->descriptor, stepped, compiled->kernel,
+      std::make_shared<HashJoin>(compiled->kernel->As<JoinSpec>().descriptor, stepped, compiled->kernel,
                                  std::make_shared<MemoryBudget>(), MakeJoinOptions(compiled->kernel->plan));
   const Pairs pairs = BuildAndProbe(join, Batch(build, build_rows), Batch(probe, probe_rows));
   EXPECT_EQ(pairs, NestedLoops(build, probe));

@@ -28,7 +28,8 @@ CompileOptions Uncached() {
 TEST(Jit, CodeIsNeverWritableAndExecutable) {
   const auto compiled = CompileText("join.inner keys=i64,utf8 build=f64", Uncached());
   ASSERT_TRUE(compiled.ok()) << compiled.status();
-  EXPECT_EQ(PermissionsAt(reinterpret_cast<const void*>(compiled->kernel->join.compare)), "r-xp");
+  EXPECT_EQ(PermissionsAt(reinterpret_cast<const void*>(compiled->kernel->As<JoinSpec>().entry_points.compare)),
+            "r-xp");
   EXPECT_FALSE(test::AnyMappingIsWritableAndExecutable());
 }
 
@@ -37,7 +38,7 @@ TEST(Jit, CodeGoesWithItsLastUser) {
   {
     const auto compiled = CompileText("join.inner keys=i32", Uncached());
     ASSERT_TRUE(compiled.ok()) << compiled.status();
-    address = reinterpret_cast<const void*>(compiled->kernel->join.pack);
+    address = reinterpret_cast<const void*>(compiled->kernel->As<JoinSpec>().entry_points.pack);
     EXPECT_EQ(PermissionsAt(address), "r-xp");
   }
   EXPECT_NE(PermissionsAt(address), "r-xp");
@@ -49,7 +50,7 @@ TEST(Jit, AJoinKeepsItsCode) {
   {
     const auto compiled = CompileText("join.inner keys=i16", Uncached());
     ASSERT_TRUE(compiled.ok()) << compiled.status();
-    address = reinterpret_cast<const void*>(compiled->kernel->join.pack);
+    address = reinterpret_cast<const void*>(compiled->kernel->As<JoinSpec>().entry_points.pack);
     join = MakeHashJoin(compiled->kernel, std::make_shared<MemoryBudget>());
   }
   EXPECT_EQ(PermissionsAt(address), "r-xp");

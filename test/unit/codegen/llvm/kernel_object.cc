@@ -25,20 +25,20 @@ KernelObject MakeKernelObject(const std::string& text) {
 KernelObject MakeKernelObject(const KernelPlan& plan) {
   const auto host = HostMachine();
   KernelObject object;
-  const auto descriptor = MakeKernelDescriptor(plan);
+  const auto kernel = DescribeKernel(plan);
   auto target = MakeTargetMachine(*host);
-  EXPECT_TRUE(descriptor.ok() && target.ok());
+  EXPECT_TRUE(kernel.ok() && target.ok());
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   CompileTimes times;
-  auto module = Instantiate(plan, *descriptor, *host, target->get(), "", &context, &times);
+  auto module = Instantiate(plan, *kernel, *host, target->get(), "", &context, &times);
   EXPECT_TRUE(module.ok()) << module.status();
   if (!module.ok()) return object;
   llvm::SmallVector<char, 0> bytes;
   EXPECT_TRUE(Optimise(module->get(), target->get(), PassesOf(plan)).ok());
   EXPECT_TRUE(GenerateCode(module->get(), target->get(), CodeFormat::kObject, &bytes, PassesOf(plan)).ok());
   object.bytes.assign(bytes.data(), bytes.size());
-  object.symbols = EntryPointSymbols(*descriptor);
+  object.symbols = EntryPointSymbols(*kernel);
   return object;
 }
 

@@ -34,12 +34,12 @@ Counted CountOptimised(const std::string& text, const PlanOverrides& overrides =
   const auto machine = MachineByName("x86-64-v4");
   const auto plan = MakePlan(*spec, *machine, overrides);
   EXPECT_TRUE(plan.ok()) << plan.status();
-  const auto descriptor = MakeKernelDescriptor(*plan);
+  const auto kernel = DescribeKernel(*plan);
   const auto target = MakeTargetMachine(*machine);
   llvm::LLVMContext context;
   context.setDiagnosticHandler(std::make_unique<Diagnostics>());
   CompileTimes times;
-  const auto module = Instantiate(*plan, *descriptor, *machine, target->get(), "", &context, &times);
+  const auto module = Instantiate(*plan, *kernel, *machine, target->get(), "", &context, &times);
   EXPECT_TRUE(module.ok()) << module.status();
   if (!module.ok()) return {};
   EXPECT_TRUE(Optimise(module->get(), target->get(), PassesOf(*plan)).ok());

@@ -32,23 +32,23 @@ std::vector<uint32_t> DistancesOf(const KernelPlan& plan) {
   const auto add = [&](const std::vector<uint32_t>& distances) {
     all.insert(all.end(), distances.begin(), distances.end());
   };
-  switch (plan.spec.op) {
-    case Operator::kJoin:
-      add_descriptor(*MakePlannedDescriptor(plan)->get()), add(MakeJoinOptions(plan).EffectiveDistances());
-      break;
-    case Operator::kAggregate:
-      add_descriptor(*(*MakePlannedGroups(plan))->group()), add(MakeAggregateOptions(plan).EffectiveDistances());
-      break;
-    case Operator::kSort: {
-      const auto descriptor = MakePlannedSort(plan);
-      add_descriptor(descriptor->get()->rows);
-      add(MakeSortOptions(plan).EffectiveDistances());
-      all.push_back(descriptor->get()->prefetch_merge_rows);
-      all.push_back(MakeSortOptions(plan).prefetches ? 1 : 0);
-      break;
-    }
-    case Operator::kFilter: all.push_back(MakePlannedFilter(plan)->get()->prefetches ? 1 : 0); break;
-  }
+  std::visit(Overloaded{[&](const JoinSpec&) {
+                          add_descriptor(*MakePlannedDescriptor(plan)->get());
+                          add(MakeJoinOptions(plan).EffectiveDistances());
+                        },
+                        [&](const AggregationSpec&) {
+                          add_descriptor(*(*MakePlannedGroups(plan))->group());
+                          add(MakeAggregateOptions(plan).EffectiveDistances());
+                        },
+                        [&](const SortSpec&) {
+                          const auto descriptor = MakePlannedSort(plan);
+                          add_descriptor(descriptor->get()->rows);
+                          add(MakeSortOptions(plan).EffectiveDistances());
+                          all.push_back(descriptor->get()->prefetch_merge_rows);
+                          all.push_back(MakeSortOptions(plan).prefetches ? 1 : 0);
+                        },
+                        [&](const FilterSpec&) { all.push_back(MakePlannedFilter(plan)->get()->prefetches ? 1 : 0); }},
+             plan.spec);
   return all;
 }
 
@@ -82,15 +82,14 @@ TEST(PlanPrefetch, DefaultsAreTheRuntimes) {
 }
 
 TEST(PlanPrefetch, TheRuntimeIsToldOfEachDistance) {
-#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning)                             \
-  for (const char* spec : kSpecs) {                                                                         \
-    const auto plan = MakePlan(*ParseSpec(spec), Machine{}, {{"prefetch_" #name, "3"}});                    \
-    if (!plan.ok()) continue;                                                                               \
-    const PrefetchDistances distances = plan->spec.op == Operator::kJoin ? MakeJoinOptions(*plan).distances \
-                                        : plan->spec.op == Operator::kAggregate                             \
-                                            ? MakeAggregateOptions(*plan).distances                         \
-                                            : MakeSortOptions(*plan).distances;                             \
-    EXPECT_EQ(distances.name, 3u) << spec;                                                                  \
+#define QUERN_PREFETCH_DISTANCE(name, scope, default_value, max, unit, meaning)                                   \
+  for (const char* spec : kSpecs) {                                                                               \
+    const auto plan = MakePlan(*ParseSpec(spec), Machine{}, {{"prefetch_" #name, "3"}});                          \
+    if (!plan.ok()) continue;                                                                                     \
+    const PrefetchDistances distances = Is<JoinSpec>(plan->spec)          ? MakeJoinOptions(*plan).distances      \
+                                        : Is<AggregationSpec>(plan->spec) ? MakeAggregateOptions(*plan).distances \
+                                                                          : MakeSortOptions(*plan).distances;     \
+    EXPECT_EQ(distances.name, 3u) << spec;                                                                        \
   }
 #include "runtime/rows/prefetch_distances.def"
 }

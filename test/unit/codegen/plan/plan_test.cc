@@ -250,7 +250,7 @@ TEST(Plan, TheRuntimeIsToldWhatASortsPlanSays) {
   const auto descriptor = MakePlannedSort(*plan);
   EXPECT_EQ(descriptor->get()->batch_rows, 8u);
   EXPECT_EQ(descriptor->method(), SortMethod::kComparison);
-  EXPECT_EQ(descriptor->spec(), plan->spec);
+  EXPECT_EQ(KernelSpec(descriptor->spec()), plan->spec);
   const SortOptions options = MakeSortOptions(*plan);
   EXPECT_EQ(options.bucket_bytes, Machine{}.l2_bytes / 4);
   EXPECT_EQ(MakeSortOptions(*Plan({{"bucket_bytes", "65536"}}, spec)).bucket_bytes, 65536u);

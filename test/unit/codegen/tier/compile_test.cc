@@ -111,7 +111,7 @@ TEST(Compile, TheGenericEngineNeverCompiles) {
   const auto compiled = CompileText("join.inner keys=u16,u16", With(Engine::kGeneric));
   ASSERT_TRUE(compiled.ok());
   EXPECT_EQ(compiled->kernel->engine, Engine::kGeneric);
-  EXPECT_EQ(compiled->kernel->join.compare, GenericJoinKernel().compare);
+  EXPECT_EQ(compiled->kernel->As<JoinSpec>().entry_points.compare, GenericJoinKernel().compare);
   EXPECT_EQ(compiled->kernel->code, nullptr);
   EXPECT_EQ(compiled->kernel->code_bytes, 0u);
   EXPECT_EQ(compiled->cache, CacheOutcome::kOff);

@@ -50,7 +50,7 @@ Outcome Join(const std::shared_ptr<const Kernel>& kernel, const Columns& build, 
   const auto join = MakeHashJoin(kernel, NoLimit());
   EXPECT_TRUE(join->Append(build.batch()).ok());
   EXPECT_TRUE(join->Finalise().ok());
-  OutputBatch out(JoinOutputTypes(kernel->plan.spec), 1000, NoLimit());
+  OutputBatch out(JoinOutputTypes(std::get<JoinSpec>(kernel->plan.spec)), 1000, NoLimit());
   JoinProber prober(join);
   EXPECT_TRUE(prober.SetInput(probe.batch()).ok());
   Outcome outcome;
@@ -86,7 +86,7 @@ TEST(HostileKeys, AggregationsTakeFewStepsARow) {
   for (const char* spec : {"aggregate keys=i64 aggs=count_star", "aggregate keys=i64,i64 aggs=count_star"}) {
     const BothKernels kernels(spec);
     ASSERT_TRUE(kernels.ok());
-    const Columns rows = Hostile(kernels.generic->plan.spec.keys.size());
+    const Columns rows = Hostile(KeysOf(kernels.generic->plan.spec).size());
     Lines lines[2];
     for (const auto& kernel : {kernels.generic, kernels.compiled}) {
       const auto aggregate = MakeHashAggregate(kernel, NoLimit());

@@ -77,26 +77,26 @@ struct Counted<EntryPoints, kField> {
   }
 };
 
-inline QuernJoinEntryPoints CountedJoin() {
+inline QuernJoinEntryPoints CountedLike(const QuernJoinEntryPoints&) {
   return {
 #define QUERN_JOIN_ENTRY(field, result, parameters) Counted<QuernJoinEntryPoints, &QuernJoinEntryPoints::field>::Call,
 #include "runtime/abi/join_entry_points.def"
   };
 }
-inline QuernAggregateEntryPoints CountedAggregate() {
+inline QuernAggregateEntryPoints CountedLike(const QuernAggregateEntryPoints&) {
   return {
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) \
   Counted<QuernAggregateEntryPoints, &QuernAggregateEntryPoints::field>::Call,
 #include "runtime/abi/aggregate_entry_points.def"
   };
 }
-inline QuernSortEntryPoints CountedSort() {
+inline QuernSortEntryPoints CountedLike(const QuernSortEntryPoints&) {
   return {
 #define QUERN_SORT_ENTRY(field, result, parameters) Counted<QuernSortEntryPoints, &QuernSortEntryPoints::field>::Call,
 #include "runtime/abi/sort_entry_points.def"
   };
 }
-inline QuernFilterEntryPoints CountedFilter() {
+inline QuernFilterEntryPoints CountedLike(const QuernFilterEntryPoints&) {
   return {Counted<QuernFilterEntryPoints, &QuernFilterEntryPoints::mask>::Call};
 }
 
@@ -110,14 +110,13 @@ class TestTier : public KernelTier {
                     Calls calls = Calls::kCounted)
       : compiled_(std::move(compiled)) {
     const bool counts = calls == Calls::kCounted;
-    join = join_ =
-        std::make_shared<EntrySlot<QuernJoinEntryPoints>>(counts ? CountedJoin() : GenericJoinKernel(), meter);
-    aggregate = aggregate_ = std::make_shared<EntrySlot<QuernAggregateEntryPoints>>(
-        counts ? CountedAggregate() : GenericAggregateKernel(), meter);
-    sort = sort_ =
-        std::make_shared<EntrySlot<QuernSortEntryPoints>>(counts ? CountedSort() : GenericSortKernel(), meter);
-    filter = filter_ =
-        std::make_shared<EntrySlot<QuernFilterEntryPoints>>(counts ? CountedFilter() : GenericFilterKernel(), meter);
+    std::visit(
+        [&]<class Spec>(const OperatorKernel<Spec>& of) {
+          using EntryPoints = typename OperatorTraits<Spec>::EntryPoints;
+          const EntryPoints first = counts ? CountedLike(of.entry_points) : OperatorTraits<Spec>::Generic();
+          slot_ = Slot<Spec>{std::make_shared<EntrySlot<EntryPoints>>(first, meter)};
+        },
+        compiled_->of);
   }
   std::shared_ptr<const Kernel> Compiled() const override { return compiled_; }
   CacheOutcome cache() const override { return CacheOutcome::kOff; }
@@ -125,20 +124,15 @@ class TestTier : public KernelTier {
   void Expect(uint64_t) override {}
 
   void Publish() {
-    switch (compiled_->plan.spec.op) {
-      case Operator::kJoin: return join_->Publish(compiled_->join, compiled_);
-      case Operator::kAggregate: return aggregate_->Publish(compiled_->aggregate, compiled_);
-      case Operator::kSort: return sort_->Publish(compiled_->sort, compiled_);
-      case Operator::kFilter: return filter_->Publish(compiled_->filter, compiled_);
-    }
+    std::visit(
+        [&]<class Spec>(const OperatorKernel<Spec>& of) {
+          std::get<Slot<Spec>>(slot_).slot->Publish(of.entry_points, compiled_);
+        },
+        compiled_->of);
   }
 
  private:
   std::shared_ptr<const Kernel> compiled_;
-  std::shared_ptr<EntrySlot<QuernJoinEntryPoints>> join_;
-  std::shared_ptr<EntrySlot<QuernAggregateEntryPoints>> aggregate_;
-  std::shared_ptr<EntrySlot<QuernSortEntryPoints>> sort_;
-  std::shared_ptr<EntrySlot<QuernFilterEntryPoints>> filter_;
 };
 
 // The two kernels of one spec.
@@ -224,7 +218,7 @@ inline BatchView ViewOf(const std::vector<ColumnType>& keys, const std::vector<C
   return batch;
 }
 
-inline std::vector<ColumnType> TypesOf(const std::vector<KeySpec>& keys) {
+inline std::vector<ColumnType> TypesOf(std::span<const KeySpec> keys) {
   std::vector<ColumnType> types;
   for (const KeySpec& key : keys) types.push_back(key.type);
   return types;
@@ -275,20 +269,15 @@ class SwapJob {
 
   Lines RunOn(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity) const {
     Lines lines;
-    switch (kernel->plan.spec.op) {
-      case Operator::kJoin: Join(kernel, capacity, &lines); break;
-      case Operator::kAggregate: Aggregate(kernel, capacity, &lines); break;
-      case Operator::kSort: Sort(kernel, capacity, &lines); break;
-      case Operator::kFilter: Filter(kernel, &lines); break;
-    }
+    std::visit([&](const auto& spec) { RunSpec(spec, kernel, capacity, &lines); }, kernel->plan.spec);
     return lines;
   }
 
   const BothKernels kernels;
 
  private:
-  void Join(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
-    const KernelSpec& spec = kernel->plan.spec;
+  void RunSpec(const JoinSpec& spec, const std::shared_ptr<const Kernel>& kernel, uint64_t capacity,
+               Lines* lines) const {
     const auto join = MakeHashJoin(kernel, NoLimit());
     std::vector<ColumnType> build = spec.build, probe = spec.probe;
     for (const ResidualSpec& residual : spec.residual) {
@@ -309,8 +298,8 @@ class SwapJob {
   }
 
   // In two phases: the input of the second one is the states of the first one, and rows.
-  void Aggregate(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
-    const KernelSpec& spec = kernel->plan.spec;
+  void RunSpec(const AggregationSpec& spec, const std::shared_ptr<const Kernel>& kernel, uint64_t capacity,
+               Lines* lines) const {
     const auto first = MakeHashAggregate(kernel, NoLimit()), second = MakeHashAggregate(kernel, NoLimit());
     const std::vector<ColumnType> inputs = AggregateInputTypes(spec.aggregates);
     for (uint64_t seed = 0; seed < 3; ++seed) {
@@ -340,20 +329,19 @@ class SwapJob {
   }
 
   // Two sorts, and a merge of their results.
-  void Sort(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
-    const KernelSpec& spec = kernel->plan.spec;
+  void RunSpec(const SortSpec& spec, const std::shared_ptr<const Kernel>& kernel, uint64_t capacity,
+               Lines* lines) const {
     const auto sort = MakeRowSort(kernel, NoLimit());
     for (uint64_t seed = 0; seed < 4; ++seed)
       ASSERT_TRUE(sort->Append(ViewOf(TypesOf(spec.keys), spec.payload, num_rows_, distinct_, seed)).ok());
     ASSERT_TRUE(sort->Finalise().ok());
     SortReader reader(sort);
     AddAll(SortOutputTypes(spec), capacity, [&](OutputBatch* out) { return reader.Next(out); }, lines);
-    if (spec.window.empty()) Merge(kernel, capacity, lines);
+    if (spec.window.empty()) Merge(spec, kernel, capacity, lines);
   }
 
   // Runs in which all keys are equal: sorted in any order.
-  void Merge(const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
-    const KernelSpec& spec = kernel->plan.spec;
+  void Merge(const SortSpec& spec, const std::shared_ptr<const Kernel>& kernel, uint64_t capacity, Lines* lines) const {
     constexpr uint32_t kRuns = 3;
     std::vector<ColumnType> keys = TypesOf(spec.keys);
     for (ColumnType& key : keys) key.nullable = false;
@@ -372,9 +360,9 @@ class SwapJob {
     }
   }
 
-  void Filter(const std::shared_ptr<const Kernel>& kernel, Lines* lines) const {
+  void RunSpec(const FilterSpec& spec, const std::shared_ptr<const Kernel>& kernel, uint64_t, Lines* lines) const {
     const auto filter = MakeRowFilter(kernel);
-    const std::vector<ColumnType> types = ColumnsOf(kernel->plan.spec.where);
+    const std::vector<ColumnType> types = ColumnsOf(spec.where);
     for (uint64_t seed = 0; seed < 6; ++seed) {
       const BatchView batch = ViewOf(types, {}, num_rows_ + static_cast<uint32_t>(seed), distinct_, seed);
       std::vector<uint32_t> rows(batch.num_rows);

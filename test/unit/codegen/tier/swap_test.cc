@@ -216,7 +216,7 @@ TEST(Swap, CountersSayWhichKernelRan) {
   EXPECT_EQ(after.compiled_rows - before.compiled_rows, 16u + 60u + 48u);
   EXPECT_EQ(after.compiled_batches - before.compiled_batches, 2u + 8u + 6u);
   const auto sort = MakeRowSort(job.kernels.compiled, NoLimit());
-  ASSERT_TRUE(sort->Append(ViewOf(TypesOf(kernel->plan.spec.keys), {}, 60, 10, 0)).ok());
+  ASSERT_TRUE(sort->Append(ViewOf(TypesOf(KeysOf(kernel->plan.spec)), {}, 60, 10, 0)).ok());
   EXPECT_EQ(std::string(TierText(sort->counters())), "compiled");
   EXPECT_EQ(sort->counters().compiled_rows, 60u);
 }
@@ -269,7 +269,7 @@ TEST(Swap, AnotherThreadPublishesWhileJobsRun) {
 TEST(Swap, ThreadsOfOneJobSwapAtDifferentBatches) {
   const BothKernels kernels("aggregate keys=i64 aggs=count_star,sum(i64),min(utf8)", kSmallGroupBatches);
   ASSERT_TRUE(kernels.ok());
-  const KernelSpec& spec = kernels.generic->plan.spec;
+  const auto& spec = std::get<AggregationSpec>(kernels.generic->plan.spec);
   const auto run = [&](const std::shared_ptr<const Kernel>& kernel) {
     const auto aggregate = MakeHashAggregate(kernel, NoLimit());
     std::vector<std::thread> threads;

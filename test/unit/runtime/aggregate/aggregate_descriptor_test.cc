@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 
 namespace quern {
@@ -167,7 +168,7 @@ TEST(AggregateDescriptor, FieldsOfAllFunctionsDoNotOverlap) {
 
 TEST(AggregateDescriptor, AFunctionThatNoHostHasIsRefused) {
   const absl::Status status =
-      AggregateDescriptor::Make(*ParseSpec("aggregate keys=i64 aggs=host.of_nobody(i64)")).status();
+      AggregateDescriptor::Make(*ParseSpecOf<AggregationSpec>("aggregate keys=i64 aggs=host.of_nobody(i64)")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(std::string(status.message()),
             "unknown host aggregate: of_nobody; accepted: a name that the host registered");

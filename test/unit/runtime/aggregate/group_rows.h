@@ -16,6 +16,7 @@
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/accumulators/accumulator_rows.h"
 
 namespace quern::test {
@@ -26,7 +27,7 @@ struct Tuning {
 };
 
 inline std::shared_ptr<AggregateDescriptor> ShapeOf(const std::string& text, const Tuning& tuning = {}) {
-  const auto spec = ParseSpec(text);
+  const auto spec = ParseSpecOf<AggregationSpec>(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
   std::shared_ptr<AggregateDescriptor> descriptor = *AggregateDescriptor::Make(*spec);
   descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;

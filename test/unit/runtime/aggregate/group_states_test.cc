@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/spec/aggregate_spec.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 
 namespace quern {
@@ -104,7 +105,7 @@ ColumnPtr NumbersOf(const ColumnType& type, const std::vector<int64_t>& values) 
 }
 
 std::vector<ColumnPtr> ColumnsOf(const std::string& aggregate, int64_t begin, int64_t end) {
-  const KernelSpec spec = *ParseSpec("aggregate aggs=" + aggregate);
+  const AggregationSpec spec = *ParseSpecOf<AggregationSpec>("aggregate aggs=" + aggregate);
   std::vector<ColumnPtr> columns;
   for (size_t a = 0; a < spec.aggregates[0].arguments.size(); ++a) {
     std::vector<int64_t> values;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/blocks/blocks.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 
 namespace quern {
@@ -26,7 +27,8 @@ struct Numbers {
   std::shared_ptr<MemoryBudget> budget = test::NoLimit();
   KeyDictionaries dictionaries;
 
-  explicit Numbers(const std::string& keys) : dictionaries(*ParseSpec("aggregate keys=" + keys), budget) {}
+  explicit Numbers(const std::string& keys)
+      : dictionaries(*ParseSpecOf<AggregationSpec>("aggregate keys=" + keys), budget) {}
 
   Codes Encode(const ColumnPtr& column, uint32_t n, bool is_plain = false, size_t key = 0) {
     Codes codes(n, kUntouched);
@@ -115,7 +117,7 @@ TEST(KeyDictionaries, KeysAreNumberedApart) {
 TEST(KeyDictionaries, ValuesAreTakenFromTheBudgetAndGivenBack) {
   const auto budget = std::make_shared<MemoryBudget>(1000);
   {
-    KeyDictionaries dictionaries(*ParseSpec("aggregate keys=dictionary(u8,utf8)"), budget);
+    KeyDictionaries dictionaries(*ParseSpecOf<AggregationSpec>("aggregate keys=dictionary(u8,utf8)"), budget);
     const auto column = StringColumn(kVar32, {"a", std::string(500, 'b'), std::string(500, 'c')});
     uint32_t codes[3];
     EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 2}, codes), absl::OkStatus());

@@ -13,6 +13,7 @@
 #include "ir-templates/generic/generic_filter.h"
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/filter/row_filter.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/join/number_join.h"
 #include "test/unit/runtime/sort/sort_rows.h"
@@ -120,7 +121,7 @@ TEST(Counters, ThreadsThatTakeTurnsWithManyOperatorsLoseNothing) {
 Counters OfJoin(LayoutChoice layout, bool zero_hashes, const std::vector<int64_t>& build,
                 const std::vector<int64_t>& probe, const char* expected_layout, bool only_counts = false) {
   const auto descriptor = std::make_shared<JoinDescriptor>(
-      *ParseSpec(only_counts ? "join.inner keys=i64" : "join.inner keys=i64 build=i64 probe=i64"));
+      *ParseSpecOf<JoinSpec>(only_counts ? "join.inner keys=i64" : "join.inner keys=i64 build=i64 probe=i64"));
   descriptor->mutable_tuning()->batch_rows = 8;
   descriptor->mutable_tuning()->group_rows = 4;
   descriptor->mutable_tuning()->zero_hashes = zero_hashes;
@@ -193,7 +194,8 @@ TEST(Counters, OfOpenTables) {
 }
 
 TEST(Counters, ProbersCountWhileTheyWorkAndAfterTheyAreGone) {
-  const auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64"));
+  const auto descriptor =
+      std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>("join.inner keys=i64 build=i64 probe=i64"));
   const auto join =
       std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), JoinOptions());
   const auto keys = RowNumbers(3000);
@@ -288,7 +290,7 @@ TEST(Counters, OfSorts) {
 
 // A batch of 200,000 rows passes the kernel in four pieces.
 TEST(Counters, OfFilters) {
-  const auto descriptor = std::make_shared<FilterDescriptor>(*ParseSpec("filter i64 > 100"));
+  const auto descriptor = std::make_shared<FilterDescriptor>(*ParseSpecOf<FilterSpec>("filter i64 > 100"));
   const RowFilter filter(descriptor, GenericFilterKernel());
   const auto keys = RowNumbers(200000);
   BatchView batch;

@@ -13,6 +13,7 @@
 
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/collation/collation.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/collation/collated_texts.h"
 #include "test/unit/runtime/join/number_join.h"
@@ -98,7 +99,7 @@ void ForEachName(F&& f) {
 // ---- joins ----
 
 std::shared_ptr<HashJoin> Join(const std::string& spec, uint32_t width_tuning = 1024) {
-  const auto parsed = ParseSpec(spec);
+  const auto parsed = ParseSpecOf<JoinSpec>(spec);
   EXPECT_TRUE(parsed.ok()) << parsed.status();
   auto descriptor = std::make_shared<JoinDescriptor>(*parsed);
   descriptor->mutable_tuning()->batch_rows = width_tuning;

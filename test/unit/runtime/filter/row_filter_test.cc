@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "ir-templates/generic/generic_filter.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/filter/filter_maker.h"
 #include "test/unit/seed.h"
 
@@ -18,14 +19,13 @@ namespace {
 using test::FilterColumns;
 using test::FilterMaker;
 
-KernelSpec SpecOf(const Predicate& condition) {
-  KernelSpec spec;
-  spec.op = Operator::kFilter;
+FilterSpec SpecOf(const Predicate& condition) {
+  FilterSpec spec;
   spec.where = condition;
   return spec;
 }
 
-RowFilter FilterOf(const KernelSpec& spec, uint32_t batch_rows = 1024) {
+RowFilter FilterOf(const FilterSpec& spec, uint32_t batch_rows = 1024) {
   auto descriptor = std::make_shared<FilterDescriptor>(spec);
   descriptor->set_batch_rows(batch_rows);
   return RowFilter(descriptor, GenericFilterKernel());
@@ -118,14 +118,14 @@ TEST(RowFilter, DictionaryFarLargerThanTheBatch) {
   batch.keys.push_back(column);
   batch.num_rows = indices.size();
   std::vector<uint32_t> rows(indices.size());
-  const RowFilter filter = FilterOf(ParseSpec("filter dictionary(u32,i64) > 50").value());
+  const RowFilter filter = FilterOf(ParseSpecOf<FilterSpec>("filter dictionary(u32,i64) > 50").value());
   ASSERT_EQ(filter.Select(batch, rows.data()).value(), 3u);
   rows.resize(3);
   EXPECT_EQ(rows, (std::vector<uint32_t>{0, 2, 3}));
 }
 
 TEST(RowFilter, BatchWithoutColumns) {
-  const RowFilter filter = FilterOf(ParseSpec("filter i64 = 1 and utf8 = 'a'").value());
+  const RowFilter filter = FilterOf(ParseSpecOf<FilterSpec>("filter i64 = 1 and utf8 = 'a'").value());
   BatchView batch;
   EXPECT_EQ(filter.Count(batch).value(), 0u);
   batch.num_rows = 1;
@@ -134,7 +134,7 @@ TEST(RowFilter, BatchWithoutColumns) {
 }
 
 TEST(FilterDescriptor, RangesOfNumbers) {
-  const auto text = [](const char* spec) { return FilterDescriptor(ParseSpec(spec).value()).Print(); };
+  const auto text = [](const char* spec) { return FilterDescriptor(ParseSpecOf<FilterSpec>(spec).value()).Print(); };
   EXPECT_EQ(text("filter u8 in (1, 2, 3, 7) and u8 >= 0"),
             "step  mask  does\n"
             "   0     0  split into 1\n"
@@ -156,7 +156,7 @@ TEST(FilterDescriptor, RangesOfNumbers) {
 
 TEST(FilterDescriptor, ConstantsOfStrings) {
   const auto leaf = [](const char* spec) {
-    const std::string text = FilterDescriptor(ParseSpec(spec).value()).Print();
+    const std::string text = FilterDescriptor(ParseSpecOf<FilterSpec>(spec).value()).Print();
     return text.substr(text.rfind("   0  "));
   };
   EXPECT_EQ(leaf("filter utf8(utf8mb4_bin) = 'a b  '"),

@@ -14,6 +14,7 @@
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/join/hash_join.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/hostile_keys.h"
 #include "test/unit/runtime/join/number_join.h"
 
@@ -49,8 +50,8 @@ Joined Join(const std::string& spec, const std::vector<Keys>& build, const std::
             LayoutChoice layout = LayoutChoice::kAuto) {
   JoinOptions options;
   options.layout = layout;
-  auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(spec)), GenericJoinKernel(),
-                                         nullptr, nullptr, options);
+  auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(spec)),
+                                         GenericJoinKernel(), nullptr, nullptr, options);
   const Keys build_rows = test::RowNumbers(build[0].size()), probe_rows = test::RowNumbers(probe[0].size());
   Appender appender(join);
   EXPECT_TRUE(appender.Append(BatchOf(build, build_rows)).ok());
@@ -80,7 +81,7 @@ Pairs Expected(const std::vector<Keys>& build, const std::vector<Keys>& probe) {
 
 // The rows of a join of any kind that returns no payload.
 uint64_t CountRows(const std::string& kind, const Keys& build, const Keys& probe) {
-  const auto spec = ParseSpec("join." + kind + " keys=i64");
+  const auto spec = ParseSpecOf<JoinSpec>("join." + kind + " keys=i64");
   JoinOptions options;
   options.layout = LayoutChoice::kUnchained;
   auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*spec), GenericJoinKernel(), nullptr, nullptr,
@@ -200,8 +201,8 @@ TEST(CrowdedSlots, MemoryForTheIndexIsUnderTheLimit) {
     auto budget = std::make_shared<MemoryBudget>(limit);
     JoinOptions options;
     options.layout = LayoutChoice::kUnchained;
-    auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(kOneKey)), GenericJoinKernel(),
-                                           nullptr, budget, options);
+    auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(kOneKey)),
+                                           GenericJoinKernel(), nullptr, budget, options);
     Appender appender(join);
     EXPECT_TRUE(appender.Append(BatchOf({keys}, rows)).ok());
     EXPECT_TRUE(appender.Finish().ok());

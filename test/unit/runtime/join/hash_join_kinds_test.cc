@@ -21,6 +21,7 @@
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spec/spec.h"
 
 namespace quern {
 namespace {
@@ -192,8 +193,8 @@ class Runner {
  public:
   Runner(const Case& of, LayoutChoice layout, uint64_t capacity)
       : case_(of),
-        join_(std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.Spec())), GenericJoinKernel(),
-                                         nullptr, nullptr, OptionsOf(layout))),
+        join_(std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(of.Spec())),
+                                         GenericJoinKernel(), nullptr, nullptr, OptionsOf(layout))),
         out_(JoinOutputTypes(join_->descriptor().spec()), capacity, nullptr) {
     for (int i = 0; i < 3; ++i) probers_.push_back(std::make_unique<JoinProber>(join_));
   }

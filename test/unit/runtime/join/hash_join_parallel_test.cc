@@ -21,6 +21,7 @@
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/join/number_join.h"
 #include "test/unit/runtime/sink/finalise_together.h"
 
@@ -78,8 +79,8 @@ const std::vector<Case>& AllCases() {
 std::shared_ptr<HashJoin> Join(const Case& of, std::shared_ptr<MemoryBudget> budget = nullptr) {
   JoinOptions options;
   options.layout = of.choice;
-  return std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec(of.spec)), GenericJoinKernel(), nullptr,
-                                    std::move(budget), options);
+  return std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(of.spec)),
+                                    GenericJoinKernel(), nullptr, std::move(budget), options);
 }
 
 // Rows [first, first + n) of one side: key columns, and the row numbers where the spec has them.
@@ -192,7 +193,7 @@ TEST_P(ParallelJoin, EachRowComesOutAsOftenAsItHasTo) {
     EXPECT_EQ(std::string(join->stats().layout), of.layout);
     EXPECT_EQ(join->stats().table_rows, of.NumRows());
     EXPECT_EQ(outcome.wrong_pairs, 0u);
-    const JoinKindRow& kind = RowOf(join->descriptor().spec().join_kind);
+    const JoinKindRow& kind = RowOf(join->descriptor().spec().kind);
     EXPECT_EQ(outcome.probe_rows_alone, kind.probe_row == RowsOut::kUnmatched && !half ? num_probes - num_keys : 0);
     uint64_t wrong = 0;
     for (uint64_t row = 0; row < of.NumRows(); ++row) {
@@ -274,9 +275,9 @@ TEST(HashJoinThreads, AppendersFinishOnceAndBeforeTheTableIsBuilt) {
 // Row ids that no host provides continue after the previous batch, whichever appender had it.
 TEST(HashJoinThreads, CountedRowIdsAreUniqueOverAllAppenders) {
   const std::vector<int64_t> keys = {1, 2, 3, 4, 5};
-  auto join =
-      std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpec("join.right keys=i64 build=rowid")),
-                                 GenericJoinKernel(), nullptr, nullptr, JoinOptions());
+  auto join = std::make_shared<HashJoin>(
+      std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>("join.right keys=i64 build=rowid")), GenericJoinKernel(),
+      nullptr, nullptr, JoinOptions());
   Appender a(join), b(join);
   BatchView batch;
   batch.keys.push_back(Column(keys));

@@ -13,6 +13,7 @@
 
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/join/number_join.h"
 
 namespace quern {
@@ -34,7 +35,7 @@ struct Tuning {
 
 std::shared_ptr<HashJoin> Join(const std::string& spec, std::shared_ptr<MemoryBudget> budget = nullptr,
                                const Tuning& tuning = {}, const JoinOptions& options = {}) {
-  auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec(spec));
+  auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(spec));
   descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
   descriptor->mutable_tuning()->group_rows = tuning.group_rows;
   descriptor->mutable_tuning()->prefetches = tuning.prefetches;
@@ -315,7 +316,7 @@ TEST(HashJoin, NoSettingChangesARow) {
   for (const Descriptors& descriptor : kDescriptors) {
     const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3),
                probe = SomeKeys(5000, 1700, 4);
-    const size_t num_keys = ParseSpec(descriptor.spec)->keys.size();
+    const size_t num_keys = ParseSpecOf<JoinSpec>(descriptor.spec)->keys.size();
     const auto batch_of = [&](const std::vector<int64_t>& keys, const std::vector<int64_t>& rows) {
       BatchView batch = Batch(keys, rows);
       batch.keys.resize(num_keys, batch.keys[0]);
@@ -361,7 +362,7 @@ TEST(HashJoin, NoSettingChangesHowManyLongKeysAreFound) {
 TEST(HashJoin, ASettingMayChangeBetweenBatches) {
   const auto build_rows = RowNumbers(1500), probe_rows = RowNumbers(5000);
   for (const Descriptors& descriptor : kDescriptors) {
-    if (ParseSpec(descriptor.spec)->keys.size() > 1) continue;
+    if (ParseSpecOf<JoinSpec>(descriptor.spec)->keys.size() > 1) continue;
     const auto build = descriptor.distinct == 0 ? build_rows : SomeKeys(1500, descriptor.distinct, 3),
                probe = SomeKeys(5000, 1700, 4);
     const Pairs expected = NestedLoops(build, probe);

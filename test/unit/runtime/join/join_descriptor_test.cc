@@ -8,13 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "runtime/rows/tuple_layout.h"
+#include "runtime/spec/spec.h"
+
 namespace quern {
 namespace {
 
-KernelSpec Parsed(const std::string& text) {
-  const auto spec = ParseSpec(text);
+JoinSpec Parsed(const std::string& text) {
+  const auto spec = ParseSpecOf<JoinSpec>(text);
   EXPECT_TRUE(spec.ok()) << text;
-  return spec.ok() ? *spec : KernelSpec();
+  return spec.ok() ? *spec : JoinSpec();
 }
 
 TEST(JoinDescriptor, PrintsTheLayout) {
@@ -59,7 +62,7 @@ TEST(JoinDescriptor, PrintsWordResidualAndMark) {
 }
 
 TEST(JoinDescriptor, KeysThatFitOneWordArePacked) {
-  const auto bits = [](const char* keys) { return WordBits(Parsed(std::string("join.inner keys=") + keys)); };
+  const auto bits = [](const char* keys) { return WordBits(Parsed(std::string("join.inner keys=") + keys).keys); };
   EXPECT_EQ(bits("i64"), 64u);
   EXPECT_EQ(bits("i64:nullable"), 64u);           // a null key is never stored
   EXPECT_EQ(bits("i64:nullable:nullequal"), 0u);  // 65 bits

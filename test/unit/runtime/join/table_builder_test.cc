@@ -14,6 +14,7 @@
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/join/number_join.h"
 
 namespace quern {
@@ -60,7 +61,7 @@ BatchView BatchOf(const Keys& keys, size_t num_keys, size_t num_payload) {
 
 std::shared_ptr<HashJoin> Join(const std::string& spec, LayoutChoice layout,
                                std::shared_ptr<MemoryBudget> budget = nullptr, bool zero_hashes = false) {
-  auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpec(spec));
+  auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(spec));
   descriptor->mutable_tuning()->zero_hashes = zero_hashes;
   JoinOptions options;
   options.layout = layout;
@@ -96,7 +97,7 @@ std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice la
   std::string name;
   for (const size_t num_appenders : {1, 3}) {
     auto join = Join(spec, layout, nullptr, zero_hashes);
-    const KernelSpec& parsed = join->descriptor().spec();
+    const JoinSpec& parsed = join->descriptor().spec();
     std::vector<Keys> partitioned(num_appenders);
     for (size_t i = 0; i < build.size(); ++i) partitioned[i % num_appenders].push_back(build[i]);
     for (const Keys& keys : partitioned) {
@@ -114,7 +115,7 @@ std::string LayoutOf(const std::string& spec, const Keys& build, LayoutChoice la
     for (const int64_t key : build) probe.push_back(static_cast<int64_t>(static_cast<uint64_t>(key) * 3 + 1));
     const auto rows = CountRows(join, BatchOf(probe, parsed.keys.size(), parsed.probe.size()), nullptr);
     EXPECT_TRUE(rows.ok()) << rows.status();
-    if (parsed.join_kind == JoinKind::kInner && rows.ok()) {
+    if (parsed.kind == JoinKind::kInner && rows.ok()) {
       EXPECT_EQ(*rows, NumPairs(build, probe)) << spec << " " << name;
     }
   }
@@ -208,7 +209,7 @@ TEST(TableBuilder, WhatTheDataDoesNotAllowFallsBack) {
 // A join under a limit, from the first append to the last result row.
 absl::Status RunUnder(const std::shared_ptr<MemoryBudget>& budget, const std::string& spec, const Keys& build) {
   auto join = Join(spec, LayoutChoice::kAuto, budget);
-  const KernelSpec& parsed = join->descriptor().spec();
+  const JoinSpec& parsed = join->descriptor().spec();
   const BatchView batch = BatchOf(build, parsed.keys.size(), parsed.build.size());
   if (absl::Status status = join->Append(batch); !status.ok()) return status;
   if (absl::Status status = join->Finalise(); !status.ok()) return status;

@@ -14,6 +14,7 @@
 #include "ir-templates/generic/generic_join.h"
 #include "runtime/aggregate/hash_aggregate.h"
 #include "runtime/join/hash_join.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/join/number_join.h"
 #include "test/unit/runtime/sort/sort_rows.h"
@@ -33,8 +34,8 @@ std::unique_ptr<JobObserver> ObserverInto(const KernelSpec& spec, const Seen& se
 
 std::shared_ptr<HashJoin> NumberJoin() {
   return std::make_shared<HashJoin>(
-      std::make_shared<JoinDescriptor>(*ParseSpec("join.inner keys=i64 build=i64 probe=i64")), GenericJoinKernel(),
-      nullptr, nullptr, JoinOptions());
+      std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>("join.inner keys=i64 build=i64 probe=i64")),
+      GenericJoinKernel(), nullptr, nullptr, JoinOptions());
 }
 
 TEST(ObservedJoin, TellsOfItsJobAndGivesTheSameRows) {

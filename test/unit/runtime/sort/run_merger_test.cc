@@ -18,6 +18,7 @@
 #include "ir-templates/generic/generic_sort.h"
 #include "runtime/collation/collation.h"
 #include "runtime/sort/row_sort.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/collation/collated_texts.h"
 #include "test/unit/runtime/sort/sort_rows.h"
 #include "test/unit/seed.h"
@@ -34,7 +35,7 @@ using test::StringColumn;
 using test::WithNulls;
 
 std::shared_ptr<SortDescriptor> ShapeOf(const std::string& text, SortMethod method = SortMethod::kRadix) {
-  const auto spec = ParseSpec(text);
+  const auto spec = ParseSpecOf<SortSpec>(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
   return std::make_shared<SortDescriptor>(*spec, method);
 }
@@ -44,7 +45,7 @@ RunMerger Merger(const std::string& spec, uint32_t num_runs, std::shared_ptr<Mem
 }
 
 OutputBatch BatchFor(const std::string& spec, uint64_t capacity) {
-  return {SortOutputTypes(*ParseSpec(spec)), capacity, nullptr};
+  return {SortOutputTypes(*ParseSpecOf<SortSpec>(spec)), capacity, nullptr};
 }
 
 struct Row {
@@ -189,7 +190,8 @@ Lines Merge(const std::vector<Rows>& runs, const Order& order, const MergeCase& 
                    static_cast<uint32_t>(runs.size()));
   std::vector<Feeder> feeders;
   for (const Rows& run : runs) feeders.emplace_back(&run, order.text_first);
-  OutputBatch out(how.counts ? std::vector<ColumnType>() : SortOutputTypes(*ParseSpec(spec)), how.capacity, nullptr);
+  OutputBatch out(how.counts ? std::vector<ColumnType>() : SortOutputTypes(*ParseSpecOf<SortSpec>(spec)), how.capacity,
+                  nullptr);
   Lines lines;
   for (;;) {
     const auto next = merger.Next(&out);
@@ -337,7 +339,8 @@ Lines SortedInParts(const std::string& spec, const BatchView& rows, uint32_t num
     EXPECT_EQ(sorts.back()->Append(some), absl::OkStatus());
     EXPECT_EQ(sorts.back()->Finalise(), absl::OkStatus());
     readers.push_back(std::make_unique<SortReader>(sorts.back()));
-    batches.push_back(std::make_unique<OutputBatch>(SortOutputTypes(*ParseSpec(spec)), 100 + part, nullptr));
+    batches.push_back(
+        std::make_unique<OutputBatch>(SortOutputTypes(*ParseSpecOf<SortSpec>(spec)), 100 + part, nullptr));
   }
   OutputBatch out = BatchFor(spec, 170);
   Lines lines;
@@ -598,7 +601,7 @@ TEST(RunMerger, MemoryIsTakenFromTheBudget) {
     RunMerger other = Merger("sort keys=i32 payload=utf8", 1, enough);
     ASSERT_EQ(other.Input(0, batch), absl::OkStatus());
     EXPECT_GT(enough->used_bytes(), 0u);
-    OutputBatch bounded(SortOutputTypes(*ParseSpec("sort keys=i32 payload=utf8")), 1,
+    OutputBatch bounded(SortOutputTypes(*ParseSpecOf<SortSpec>("sort keys=i32 payload=utf8")), 1,
                         std::make_shared<MemoryBudget>(1000));
     EXPECT_EQ(Message(other.Next(&bounded).status()),
               "memory limit exceeded: result strings; accepted: a higher memory limit");

@@ -13,6 +13,7 @@
 
 #include "ir-templates/generic/generic_sort.h"
 #include "runtime/sort/row_sort.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/seed.h"
 
@@ -30,7 +31,7 @@ using test::StringColumn;
 using test::WithNulls;
 
 std::shared_ptr<SortDescriptor> ShapeOf(const std::string& text) {
-  const auto spec = ParseSpec(text);
+  const auto spec = ParseSpecOf<SortSpec>(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
   return std::make_shared<SortDescriptor>(*spec);
 }

@@ -15,6 +15,7 @@
 
 #include "ir-templates/generic/generic_sort.h"
 #include "runtime/sort/row_sort.h"
+#include "runtime/spec/spec.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 
 namespace quern::test {
@@ -27,7 +28,7 @@ struct SortTuning {
 };
 
 inline std::shared_ptr<RowSort> SortOf(const std::string& text, const SortTuning& tuning = {}) {
-  const auto spec = ParseSpec(text);
+  const auto spec = ParseSpecOf<SortSpec>(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
   auto descriptor = std::make_shared<SortDescriptor>(*spec, tuning.method);
   descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;

@@ -32,7 +32,7 @@ std::string Canonical(const std::string& aggregate) {
 }
 std::string AggError(const std::string& aggregate) { return Error("aggregate aggs=" + aggregate); }
 
-std::string OutputOf(std::string_view text) { return Types(AggregateOutputTypes(Parsed(text))); }
+std::string OutputOf(std::string_view text) { return Types(AggregateOutputTypes(Parsed<AggregationSpec>(text))); }
 
 AggregateSpec Of(AggregateFunction function, std::vector<ColumnType> arguments = {}, double quantile = 0.5,
                  std::string separator = "", std::string host_name = "") {
@@ -66,8 +66,7 @@ TEST(AggregateSpec, ExampleIsCanonical) {
       "aggregate keys=i64,utf8(utf8mb4_bin),i32:nullable "
       "aggs=count_star,sum(i64),avg(f64:nullable):filter,min(utf8(utf8mb4_bin)),"
       "max(date32),covar_pop(f64,i32:nullable),quantile(f64,0.9),string_agg(utf8,x'2c20'),host.area(f64,f64)";
-  const KernelSpec spec = Parsed(text);
-  EXPECT_EQ(spec.op, Operator::kAggregate);
+  const AggregationSpec spec = Parsed<AggregationSpec>(text);
   ASSERT_EQ(spec.keys.size(), 3u);
   EXPECT_FALSE(spec.keys[0].null_equal);
   EXPECT_TRUE(spec.keys[2].type.nullable && spec.keys[2].null_equal);
@@ -83,9 +82,10 @@ TEST(AggregateSpec, ExampleIsCanonical) {
 }
 
 TEST(AggregateSpec, KeysOrAggregatesAreEnough) {
-  EXPECT_EQ(PrintSpec(Parsed(" aggregate\taggs=count_star \n")), "aggregate aggs=count_star");
-  EXPECT_EQ(PrintSpec(Parsed("aggregate aggs= keys=time")), "aggregate keys=time64");
-  EXPECT_EQ(PrintSpec(Parsed("aggregate aggs=sum(i8) keys=i8:nullable")), "aggregate keys=i8:nullable aggs=sum(i8)");
+  EXPECT_EQ(PrintSpec(Parsed<AggregationSpec>(" aggregate\taggs=count_star \n")), "aggregate aggs=count_star");
+  EXPECT_EQ(PrintSpec(Parsed<AggregationSpec>("aggregate aggs= keys=time")), "aggregate keys=time64");
+  EXPECT_EQ(PrintSpec(Parsed<AggregationSpec>("aggregate aggs=sum(i8) keys=i8:nullable")),
+            "aggregate keys=i8:nullable aggs=sum(i8)");
 }
 
 TEST(AggregateSpec, ConstantsHaveOneText) {
@@ -137,8 +137,8 @@ TEST(AggregateSpec, CollationsWhereValuesAreCompared) {
 // ---- columns ----
 
 TEST(AggregateSpec, InputColumns) {
-  const KernelSpec spec =
-      Parsed("aggregate aggs=count_star:filter,covar_pop(f64,i32:nullable):filter,count_star,min(utf8)");
+  const AggregationSpec spec = Parsed<AggregationSpec>(
+      "aggregate aggs=count_star:filter,covar_pop(f64,i32:nullable):filter,count_star,min(utf8)");
   EXPECT_EQ(Types(AggregateInputTypes(spec.aggregates)), "bool:nullable f64 i32:nullable bool:nullable utf8");
 }
 
@@ -307,28 +307,8 @@ TEST(AggregateErrors, Constants) {
 
 // ---- specs that were filled by a caller ----
 
-TEST(AggregateValidation, WhatBelongsToJoins) {
-  const KernelSpec aggregate = Parsed("aggregate keys=i8"),
-                   join = Parsed("join.inner keys=i8 build=i8 probe=i8 residual=i8:lt");
-  KernelSpec spec = aggregate;
-  spec.join_kind = JoinKind::kLeft;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join kind of an aggregate: left; accepted: inner");
-  spec = aggregate;
-  spec.build = join.build;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: build; accepted: keys, aggs");
-  spec = aggregate;
-  spec.probe = join.probe;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: probe; accepted: keys, aggs");
-  spec = aggregate;
-  spec.residual = join.residual;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in an aggregate: residual; accepted: keys, aggs");
-  spec = join;
-  spec.aggregates.resize(2);
-  EXPECT_EQ(Text(ValidateSpec(spec)), "aggregates of a join: 2; accepted: none");
-}
-
 TEST(AggregateValidation, Keys) {
-  KernelSpec spec = Parsed("aggregate keys=i8");
+  AggregationSpec spec = Parsed<AggregationSpec>("aggregate keys=i8");
   const auto error = [&](const KeySpec& key) {
     spec.keys[0] = key;
     return Text(ValidateSpec(spec));
@@ -349,7 +329,7 @@ TEST(AggregateValidation, Keys) {
 }
 
 TEST(AggregateValidation, Aggregates) {
-  KernelSpec spec = Parsed("aggregate aggs=count_star,sum(i8)");
+  AggregationSpec spec = Parsed<AggregationSpec>("aggregate aggs=count_star,sum(i8)");
   const auto error = [&](const AggregateSpec& aggregate) {
     spec.aggregates[1] = aggregate;
     return Text(ValidateSpec(spec));
@@ -369,7 +349,7 @@ TEST(AggregateValidation, Aggregates) {
 }
 
 TEST(AggregateValidation, Constants) {
-  KernelSpec spec = Parsed("aggregate aggs=count_star,sum(i8)");
+  AggregationSpec spec = Parsed<AggregationSpec>("aggregate aggs=count_star,sum(i8)");
   const auto error = [&](const AggregateSpec& aggregate) {
     spec.aggregates[1] = aggregate;
     return Text(ValidateSpec(spec));
@@ -406,9 +386,8 @@ AggregateSpec RandomAggregate(Random* random) {
 }
 
 // Draws again if a function does not take the type.
-KernelSpec RandomSpec(Random* random) {
-  KernelSpec spec;
-  spec.op = Operator::kAggregate;
+AggregationSpec RandomSpec(Random* random) {
+  AggregationSpec spec;
   spec.keys.resize(1 + random->Below(kMaxKeys));
   for (KeySpec& key : spec.keys) {
     key.type = RandomKeyType(random);
@@ -425,7 +404,7 @@ KernelSpec RandomSpec(Random* random) {
 
 TEST(AggregateRandom, ParseIsTheInverseOfPrint) {
   ExpectParseInvertsPrint(1000, [](Random* random) {
-    KernelSpec spec = RandomSpec(random);
+    AggregationSpec spec = RandomSpec(random);
     EXPECT_EQ(AggregateOutputTypes(spec).size(), spec.keys.size() + spec.aggregates.size());
     return spec;
   });

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string>
 
-#include "runtime/spec/filter_spec.h"
+#include "runtime/spec/condition.h"
 #include "runtime/spec/spec.h"
 #include "test/unit/runtime/spec/spec_texts.h"
 
@@ -98,9 +98,8 @@ Predicate RandomCondition(Random* random, int depth) {
   return whole;
 }
 
-KernelSpec RandomSpec(Random* random) {
-  KernelSpec spec;
-  spec.op = Operator::kFilter;
+FilterSpec RandomSpec(Random* random) {
+  FilterSpec spec;
   spec.where = RandomCondition(random, 4);
   return spec;
 }

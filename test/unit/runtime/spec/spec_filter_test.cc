@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/spec/filter_spec.h"
+#include "runtime/spec/condition.h"
 #include "runtime/spec/spec.h"
 #include "test/unit/runtime/spec/spec_texts.h"
 
@@ -22,7 +22,7 @@ std::string Error(const std::string& condition) { return Text(ParseSpec("filter 
 Predicate Parsed(const std::string& condition) {
   const auto spec = ParseSpec("filter " + condition);
   EXPECT_TRUE(spec.ok()) << Error(condition);
-  return spec.ok() ? spec->where : Predicate();
+  return spec.ok() ? std::get<FilterSpec>(*spec).where : Predicate();
 }
 
 // The canonical text of a condition, without the operator.
@@ -278,12 +278,7 @@ TEST(FilterSpecErrors, TooMuch) {
 
 // ---- structs that a caller filled ----
 
-std::string ValidationError(const Predicate& where) {
-  KernelSpec spec;
-  spec.op = Operator::kFilter;
-  spec.where = where;
-  return Text(ValidateSpec(spec));
-}
+std::string ValidationError(const Predicate& where) { return Text(ValidateSpec(FilterSpec{where})); }
 
 TEST(FilterSpecValidation, FieldsOfEachKind) {
   const Predicate leaf = Parsed("bool");
@@ -357,31 +352,6 @@ TEST(FilterSpecValidation, Constants) {
   EXPECT_EQ(ValidationError(like),
             "like on a column without strings: date32; accepted: binary, utf8, large_binary, large_utf8, binary_view, "
             "utf8_view");
-}
-
-TEST(FilterSpecValidation, WhatOnlyOneOperatorHas) {
-  const auto error = [](const char* text, auto fill) {
-    KernelSpec spec = ParseSpec(text).value();
-    fill(&spec);
-    return Text(ValidateSpec(spec));
-  };
-  const auto where = [](KernelSpec* spec) { spec->where = Parsed("bool"); };
-  EXPECT_EQ(error("join.inner keys=i64", where),
-            "filter's condition in a join: where; accepted: keys, build, probe, residual");
-  EXPECT_EQ(error("aggregate keys=i64", where), "filter's condition in an aggregate: where; accepted: keys, aggs");
-  EXPECT_EQ(error("sort keys=i64", where),
-            "filter's condition in a sort: where; accepted: keys, payload, limit, stable, partition, window");
-  const char* const filter = "filter bool";
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->keys.resize(1); }),
-            "number of keys of a filter out of range: 1; accepted: 0 to 0");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->aggregates.resize(2); }),
-            "aggregates of a filter: 2; accepted: none");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->build.resize(2); }),
-            "join's columns in a filter: build; accepted: a condition");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->limit = 2; }),
-            "sort's field in a filter: limit; accepted: a condition");
-  EXPECT_EQ(error(filter, [](KernelSpec* spec) { spec->join_kind = JoinKind::kLeft; }),
-            "join kind of a filter: left; accepted: inner");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using spec_texts::Repeated;
 using spec_texts::Text;
 using spec_texts::Types;
 
-std::string OutputOf(std::string_view text) { return Types(JoinOutputTypes(Parsed(text))); }
+std::string OutputOf(std::string_view text) { return Types(JoinOutputTypes(Parsed<JoinSpec>(text))); }
 
 constexpr char kResidualTypes[] =
     "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, "
@@ -43,8 +43,8 @@ TEST(JoinKinds, EveryKindParsesAndPrints) {
     const std::string text = "join." + std::string(row.text) + " keys=i64:nullable" +
                              (row.has_build_columns() ? " build=f64" : "") +
                              (row.has_probe_columns() ? " probe=i8" : "");
-    EXPECT_EQ(Parsed(text).join_kind, row.id);
-    EXPECT_EQ(PrintSpec(Parsed(text)), text);
+    EXPECT_EQ(Parsed<JoinSpec>(text).kind, row.id);
+    EXPECT_EQ(PrintSpec(Parsed<JoinSpec>(text)), text);
   }
 }
 
@@ -108,7 +108,7 @@ TEST(JoinKinds, UnknownAnswersHangOnOneKey) {
 // ---- residuals ----
 
 TEST(Residual, EveryTypeAndComparison) {
-  const KernelSpec spec = Parsed("join.inner keys=i64 residual=i64:lt,f64:nullable:ge");
+  const JoinSpec spec = Parsed<JoinSpec>("join.inner keys=i64 residual=i64:lt,f64:nullable:ge");
   ASSERT_EQ(spec.residual.size(), 2u);
   EXPECT_EQ(spec.residual[0], (ResidualSpec{{.id = TypeId::kI64}, Comparison::kLess}));
   EXPECT_EQ(spec.residual[1], (ResidualSpec{{.id = TypeId::kF64, .nullable = true}, Comparison::kGreaterEqual}));
@@ -116,15 +116,15 @@ TEST(Residual, EveryTypeAndComparison) {
   for (const char* op : {"lt", "le", "gt", "ge", "ne", "eq"}) {
     for (size_t begin = 0, end; (end = types.find(", ", begin)) != std::string::npos; begin = end + 2) {
       const std::string text = "join.full keys=i64 residual=" + types.substr(begin, end - begin) + ":nullable:" + op;
-      EXPECT_EQ(PrintSpec(Parsed(text)), text);
+      EXPECT_EQ(PrintSpec(Parsed<JoinSpec>(text)), text);
     }
   }
 }
 
 TEST(Residual, FlagsInAnyOrder) {
-  EXPECT_EQ(PrintSpec(Parsed("join.inner residual=time:ne:nullable keys=i64")),
+  EXPECT_EQ(PrintSpec(Parsed<JoinSpec>("join.inner residual=time:ne:nullable keys=i64")),
             "join.inner keys=i64 residual=time64:nullable:ne");
-  EXPECT_EQ(PrintSpec(Parsed("join.inner residual= keys=i64")), "join.inner keys=i64");
+  EXPECT_EQ(PrintSpec(Parsed<JoinSpec>("join.inner residual= keys=i64")), "join.inner keys=i64");
 }
 
 TEST(ResidualErrors, Types) {
@@ -164,7 +164,7 @@ TEST(ResidualErrors, Counts) {
 }
 
 TEST(ResidualErrors, FilledByACaller) {
-  KernelSpec spec = Parsed("join.inner keys=i64 residual=i64:lt");
+  JoinSpec spec = Parsed<JoinSpec>("join.inner keys=i64 residual=i64:lt");
   const auto error = [&](const ColumnType& type, int op) {
     spec.residual[0] = {type, static_cast<Comparison>(op)};
     return Text(ValidateSpec(spec));

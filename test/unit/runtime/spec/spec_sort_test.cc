@@ -34,8 +34,7 @@ TEST(SortSpec, ExampleIsCanonical) {
       "sort keys=i32:nullable:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100 stable "
       "partition=1 "
       "window=row_number,rank,dense_rank";
-  const KernelSpec spec = Parsed(text);
-  EXPECT_EQ(spec.op, Operator::kSort);
+  const SortSpec spec = Parsed<SortSpec>(text);
   ASSERT_EQ(spec.keys.size(), 2u);
   EXPECT_EQ(
       spec.keys[0],
@@ -70,20 +69,20 @@ TEST(SortSpec, EveryTypeAndCollation) {
       EXPECT_EQ(Canonical("sort keys=" + key), "sort keys=" + key);
     if (!IsVariable(row.storage)) continue;
     for (const CollationRow& collation : AllCollations())
-      EXPECT_EQ(Parsed("sort keys=" + type + "(" + std::string(collation.text) + ")").keys[0].type.collation,
+      EXPECT_EQ(Parsed<SortSpec>("sort keys=" + type + "(" + std::string(collation.text) + ")").keys[0].type.collation,
                 collation.id);
   }
 }
 
 TEST(SortSpec, ColumnsOfTheResult) {
-  const KernelSpec spec = Parsed(
+  const SortSpec spec = Parsed<SortSpec>(
       "sort keys=dictionary(i8,utf8(ascii_bin)):nullable:out,i64,fixed_binary(3):out "
       "payload=rowid,f64:nullable,dictionary(i16,utf8) "
       "window=rank,row_number");
   EXPECT_EQ(Types(SortOutputTypes(spec)),
             "utf8:nullable fixed_binary(3) rowid f64:nullable dictionary(i16,utf8) u64 u64");
   EXPECT_EQ(Types(SortKeyTypes(spec)), "utf8:nullable i64 fixed_binary(3)");
-  EXPECT_EQ(Types(SortOutputTypes(Parsed("sort keys=i64"))), "");
+  EXPECT_EQ(Types(SortOutputTypes(Parsed<SortSpec>("sort keys=i64"))), "");
 }
 
 // ---- messages ----
@@ -184,8 +183,7 @@ TEST(SortSpecErrors, Window) {
 // ---- specs that were filled by a caller ----
 
 TEST(SortSpecValidation, Keys) {
-  KernelSpec spec;
-  spec.op = Operator::kSort;
+  SortSpec spec;
   EXPECT_EQ(Text(ValidateSpec(spec)), "number of keys out of range: 0; accepted: 1 to 16");
   spec.keys.resize(17);
   EXPECT_EQ(Text(ValidateSpec(spec)), "number of keys out of range: 17; accepted: 1 to 16");
@@ -201,7 +199,7 @@ TEST(SortSpecValidation, Keys) {
 }
 
 TEST(SortSpecValidation, Payload) {
-  KernelSpec spec = Parsed("sort keys=i64");
+  SortSpec spec = Parsed<SortSpec>("sort keys=i64");
   spec.payload = {{}, {.id = TypeId::kFixedBinary}};
   EXPECT_EQ(Text(ValidateSpec(spec)), "width out of range in payload[1]: 0; accepted: 1 to 65536");
   spec.payload = {{.id = TypeId::kRowId, .nullable = true}};
@@ -211,7 +209,7 @@ TEST(SortSpecValidation, Payload) {
 }
 
 TEST(SortSpecValidation, LimitAndWindow) {
-  KernelSpec spec = Parsed("sort keys=i64");
+  SortSpec spec = Parsed<SortSpec>("sort keys=i64");
   spec.limit = uint64_t{1} << 63;
   EXPECT_EQ(Text(ValidateSpec(spec)), "limit out of range: 9223372036854775808; accepted: 1 to 9223372036854775807");
   spec.limit = 0;
@@ -227,50 +225,10 @@ TEST(SortSpecValidation, LimitAndWindow) {
   EXPECT_EQ(Text(ValidateSpec(spec)), "window function number out of range in window[1]: 7; accepted: 0 to 2");
 }
 
-TEST(SortSpecValidation, WhatOtherOperatorsHave) {
-  const std::string fields = kFields;
-  KernelSpec spec = Parsed("sort keys=i64");
-  spec.join_kind = JoinKind::kLeft;
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join kind of a sort: left; accepted: inner");
-  spec.join_kind = JoinKind::kInner;
-  spec.build.resize(1);
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in a sort: build; accepted: " + fields);
-  spec.build.clear();
-  spec.probe.resize(1);
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in a sort: probe; accepted: " + fields);
-  spec.probe.clear();
-  spec.residual.resize(1);
-  EXPECT_EQ(Text(ValidateSpec(spec)), "join's columns in a sort: residual; accepted: " + fields);
-  spec.residual.clear();
-  spec.aggregates.resize(2);
-  EXPECT_EQ(Text(ValidateSpec(spec)), "aggregates of a sort: 2; accepted: none");
-}
-
-TEST(SortSpecValidation, WhatOnlySortsHave) {
-  const auto error = [](const char* text, auto fill) {
-    KernelSpec spec = Parsed(text);
-    fill(&spec);
-    return Text(ValidateSpec(spec));
-  };
-  const char* const join = "join.inner keys=i64";
-  const char* const aggregation = "aggregate keys=i64";
-  const auto payload = [](KernelSpec* spec) { spec->payload.resize(1); };
-  EXPECT_EQ(error(join, payload), "sort's field in a join: payload; accepted: keys, build, probe, residual");
-  EXPECT_EQ(error(aggregation, payload), "sort's field in an aggregate: payload; accepted: keys, aggs");
-  const auto in_a_join = [](const char* field) {
-    return "sort's field in a join: " + std::string(field) + "; accepted: keys, build, probe, residual";
-  };
-  EXPECT_EQ(error(join, [](KernelSpec* spec) { spec->limit = 1; }), in_a_join("limit"));
-  EXPECT_EQ(error(join, [](KernelSpec* spec) { spec->stable = true; }), in_a_join("stable"));
-  EXPECT_EQ(error(join, [](KernelSpec* spec) { spec->partition = 1; }), in_a_join("partition"));
-  EXPECT_EQ(error(join, [](KernelSpec* spec) { spec->window.resize(1); }), in_a_join("window"));
-}
-
 // ---- random ----
 
-KernelSpec RandomSpec(Random* random) {
-  KernelSpec spec;
-  spec.op = Operator::kSort;
+SortSpec RandomSpec(Random* random) {
+  SortSpec spec;
   spec.keys.resize(1 + random->Below(kMaxKeys));
   for (KeySpec& key : spec.keys) key = {RandomKeyType(random), false, random->Coin(), random->Coin(), random->Coin()};
   spec.payload.resize(random->Below(8));
@@ -285,7 +243,7 @@ KernelSpec RandomSpec(Random* random) {
 
 TEST(SortSpecRandom, ParseIsTheInverseOfPrint) {
   ExpectParseInvertsPrint(2000, [](Random* random) {
-    KernelSpec spec = RandomSpec(random);
+    SortSpec spec = RandomSpec(random);
     EXPECT_EQ(SortKeyTypes(spec).size(), spec.keys.size());
     return spec;
   });

@@ -33,7 +33,7 @@ std::string ValidationError(const KernelSpec& spec) { return Text(ValidateSpec(s
 
 TEST(Spec, ExampleIsCanonical) {
   const std::string text = "join.inner keys=i64,utf8(utf8mb4_bin):nullable build=f64,utf8 probe=i32";
-  const KernelSpec spec = Parsed(text);
+  const JoinSpec spec = Parsed<JoinSpec>(text);
   ASSERT_EQ(spec.keys.size(), 2u);
   EXPECT_EQ(spec.keys[0].type.id, TypeId::kI64);
   EXPECT_FALSE(spec.keys[0].type.nullable);
@@ -54,8 +54,8 @@ TEST(Spec, OrderAndBlanksAndDefaultsAreNotPrinted) {
 }
 
 TEST(Spec, Dictionaries) {
-  const KernelSpec spec =
-      Parsed("join.inner keys=dictionary(u8,utf8(utf8mb4_bin)):nullable build=dictionary(i64,fixed_binary(3)),rowid");
+  const JoinSpec spec = Parsed<JoinSpec>(
+      "join.inner keys=dictionary(u8,utf8(utf8mb4_bin)):nullable build=dictionary(i64,fixed_binary(3)),rowid");
   EXPECT_TRUE(spec.keys[0].type.is_dictionary);
   EXPECT_EQ(spec.keys[0].type.index, TypeId::kU8);
   EXPECT_EQ(spec.keys[0].type.id, TypeId::kUtf8);
@@ -238,7 +238,7 @@ TEST(SpecErrors, AnyBytesAreShownOnOneLine) {
 // ---- specs that were filled by a caller ----
 
 TEST(SpecValidation, KeysAndFlags) {
-  KernelSpec spec;
+  JoinSpec spec;
   EXPECT_EQ(ValidationError(spec), "number of keys out of range: 0; accepted: 1 to 16");
   spec.keys.resize(1);
   EXPECT_EQ(ValidationError(spec), "no error");
@@ -257,13 +257,10 @@ TEST(SpecValidation, KeysAndFlags) {
 TEST(SpecValidation, Enumerators) {
   const std::string types = std::to_string(AllTypes().size() - 1),
                     collations = std::to_string(AllCollations().size() - 1);
-  KernelSpec spec = Parsed("join.inner keys=i64");
-  spec.op = static_cast<Operator>(7);
-  EXPECT_EQ(ValidationError(spec), "operator number out of range: 7; accepted: 0 to 3");
-  spec.op = Operator::kJoin;
-  spec.join_kind = static_cast<JoinKind>(77);
+  JoinSpec spec = Parsed<JoinSpec>("join.inner keys=i64");
+  spec.kind = static_cast<JoinKind>(77);
   EXPECT_EQ(ValidationError(spec), "join kind out of range: 77; accepted: 0 to 10");
-  spec.join_kind = JoinKind::kInner;
+  spec.kind = JoinKind::kInner;
   spec.build = {{.id = static_cast<TypeId>(77)}};
   EXPECT_EQ(ValidationError(spec), "column type number out of range in build[0]: 77; accepted: 0 to " + types);
   spec.build = {{.index = static_cast<TypeId>(77)}};
@@ -273,7 +270,7 @@ TEST(SpecValidation, Enumerators) {
 }
 
 TEST(SpecValidation, Types) {
-  KernelSpec spec = Parsed("join.inner keys=i64");
+  JoinSpec spec = Parsed<JoinSpec>("join.inner keys=i64");
   const auto error = [&](const ColumnType& type) {
     spec.probe = {{}, type};
     return ValidationError(spec);
@@ -296,7 +293,7 @@ TEST(SpecValidation, Types) {
 }
 
 TEST(SpecValidation, TextThatWouldNotParseAgain) {
-  KernelSpec spec = Parsed("join.inner keys=i64");
+  JoinSpec spec = Parsed<JoinSpec>("join.inner keys=i64");
   spec.build.assign(1024, {.id = TypeId::kFixedBinary, .is_dictionary = true, .width_bytes = 65536, .nullable = true});
   spec.probe = spec.build;
   EXPECT_EQ(ValidationError(spec), "kernel spec too long: 92191 bytes; accepted: up to 65536");
@@ -315,10 +312,10 @@ ResidualSpec RandomResidual(Random* random) {
 }
 
 // The kinds with three-valued results take one key and no residual (or, in a mark join, one without nullable columns).
-KernelSpec RandomSpec(Random* random) {
-  KernelSpec spec;
-  spec.join_kind = static_cast<JoinKind>(random->Below(AllJoinKinds().size()));
-  const JoinKindRow& kind = RowOf(spec.join_kind);
+JoinSpec RandomSpec(Random* random) {
+  JoinSpec spec;
+  spec.kind = static_cast<JoinKind>(random->Below(AllJoinKinds().size()));
+  const JoinKindRow& kind = RowOf(spec.kind);
   const bool one_key = kind.id == JoinKind::kAntiNullAware || kind.id == JoinKind::kMark;
   spec.keys.resize(one_key ? 1 : 1 + random->Below(kMaxKeys));
   for (KeySpec& key : spec.keys) {

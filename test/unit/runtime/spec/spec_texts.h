@@ -19,10 +19,11 @@ namespace quern::spec_texts {
 inline std::string Text(const absl::Status& status) { return status.ok() ? "no error" : std::string(status.message()); }
 inline std::string Error(std::string_view text) { return Text(ParseSpec(text).status()); }
 
-inline KernelSpec Parsed(std::string_view text) {
+template <class Spec>
+Spec Parsed(std::string_view text) {
   const auto spec = ParseSpec(text);
   EXPECT_TRUE(spec.ok()) << Error(text);
-  return spec.ok() ? *spec : KernelSpec();
+  return spec.ok() ? std::get<Spec>(*spec) : Spec();
 }
 
 inline std::string Canonical(std::string_view text) {
