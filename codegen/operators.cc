@@ -37,10 +37,18 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
   AggregateOptions options = MakeAggregateOptions(kernel->plan);
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
-  auto aggregate = std::make_shared<HashAggregate>(
-      kernel->As<AggregationSpec>().descriptor, SourceOf<AggregationSpec>(*kernel), kernel, std::move(budget), options);
+  const auto make = [&]<class Spec>(std::type_identity<Spec>) {
+    return std::make_shared<HashAggregate>(kernel->As<Spec>().descriptor, SourceOf<Spec>(*kernel), kernel,
+                                           std::move(budget), options);
+  };
+  const bool is_set = Is<SetSpec>(kernel->plan.spec);
+  auto aggregate = is_set ? make(std::type_identity<SetSpec>()) : make(std::type_identity<AggregationSpec>());
   if (auto observer = ObserverOf(kernel->plan)) aggregate->Observe(std::move(observer));
   return aggregate;
+}
+
+const AggregateDescriptor& GroupsOf(const Kernel& kernel) {
+  return Is<SetSpec>(kernel.plan.spec) ? *kernel.As<SetSpec>().descriptor : *kernel.As<AggregationSpec>().descriptor;
 }
 
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel,

@@ -28,9 +28,12 @@ struct GroupHints {
   std::vector<KeyRange> ranges;  // by key; may be empty
 };
 
-// The state of an aggregation that runs this kernel.
+// The state of an aggregation, or of the groups of a set operation, that runs this kernel.
 std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel,
                                                  std::shared_ptr<MemoryBudget> budget, const GroupHints& hints = {});
+
+// The descriptor of the groups of a kernel of either.
+const AggregateDescriptor& GroupsOf(const Kernel& kernel);
 
 // The state of a sort that runs this kernel.
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel, std::shared_ptr<MemoryBudget> budget);

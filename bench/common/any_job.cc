@@ -4,6 +4,8 @@
 // 34,464. Both sides draw their keys from 10,000 values, so a probe row finds one build row on average.
 #include "bench/common/any_job.h"
 
+#include "runtime/aggregate/set_operation.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -37,6 +39,7 @@ InputTypes TypesOf(const JoinSpec& spec) { return {TypesOf(spec.keys), spec.prob
 InputTypes TypesOf(const AggregationSpec& spec) {
   return {TypesOf(spec.keys), AggregateInputTypes(spec.aggregates), {}};
 }
+InputTypes TypesOf(const SetSpec& spec) { return {TypesOf(spec.keys), {}, {}}; }
 InputTypes TypesOf(const SortSpec& spec) { return {TypesOf(spec.keys), spec.payload, {}}; }
 InputTypes TypesOf(const FilterSpec& spec) {
   InputTypes types;
@@ -88,6 +91,25 @@ absl::StatusOr<uint64_t> Run(const AggregationSpec& spec, const std::shared_ptr<
   QUERN_RETURN_IF_ERROR(aggregate->Finalise());
   GroupReader reader(aggregate);
   OutputBatch out(AggregateOutputTypes(spec), OutputRows(input), budget);
+  uint64_t rows_out = 0;
+  QUERN_RETURN_IF_ERROR(ReadAll(&reader, &out, &rows_out));
+  return rows_out;
+}
+
+// Every other batch is of the right side.
+absl::StatusOr<uint64_t> Run(const SetSpec& spec, const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+  const auto budget = std::make_shared<MemoryBudget>();
+  const std::shared_ptr<HashAggregate> groups = MakeHashAggregate(kernel, budget);
+  SideColumns sides(spec, budget);
+  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) -> absl::Status {
+    const SetSide side = at / kBatchRows % 2 == 0 ? SetSide::kLeft : SetSide::kRight;
+    QUERN_ASSIGN_OR_RETURN(const BatchView batch, sides.With(input.Batch(at, rows), side));
+    return groups->Append(batch);
+  }));
+  QUERN_RETURN_IF_ERROR(groups->Finalise());
+  GroupReader reader(groups, GroupColumns::kKeys);
+  reader.SetCopies(CopiesOf(spec.kind));
+  OutputBatch out(SetOutputTypes(spec), OutputRows(input), budget);
   uint64_t rows_out = 0;
   QUERN_RETURN_IF_ERROR(ReadAll(&reader, &out, &rows_out));
   return rows_out;

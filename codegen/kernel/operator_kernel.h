@@ -103,6 +103,10 @@ struct OperatorTraits<FilterSpec> {
   }
 };
 
+// Set operations run the kernels of aggregations.
+template <>
+struct OperatorTraits<SetSpec> : OperatorTraits<AggregationSpec> {};
+
 // The operator's part of a kernel. *Ownership*: Kernel::code owns the code of compiled entry points.
 template <class Spec>
 struct OperatorKernel {

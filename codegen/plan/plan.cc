@@ -198,7 +198,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
                        schedule = ChooseSchedule(parameter.loop, keys, plan.pipeline, machine, profile, &origin.text);
                    });
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
-  if (plan.states == StateLayout::kAuto && Is<AggregationSpec>(spec))
+  if (plan.states == StateLayout::kAuto && IsIn(Scope::kAggregate, spec))
     plan.states = HasVectorMasks(machine) ? StateLayout::kVectors : StateLayout::kSingle;
   QUERN_RETURN_IF_ERROR(FinalisePlan(&plan));
   return plan;
@@ -304,9 +304,14 @@ void SetPrefetch(const KernelPlan& plan, PrefetchSchedules* schedules, PrefetchD
 
 }  // namespace
 
+AggregationSpec GroupsOf(const KernelSpec& spec) {
+  const auto* const set = std::get_if<SetSpec>(&spec);
+  return set != nullptr ? GroupsOf(*set) : std::get<AggregationSpec>(spec);
+}
+
 absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan) {
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateDescriptor> descriptor,
-                         AggregateDescriptor::Make(std::get<AggregationSpec>(plan.spec), plan.inline_group_bytes));
+                         AggregateDescriptor::Make(GroupsOf(plan.spec), plan.inline_group_bytes));
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;

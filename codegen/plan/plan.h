@@ -79,6 +79,8 @@ std::string PlanJson(const KernelPlan& plan);
 // The plan in the runtime's terms: the descriptor with its tuning fields set, and the operator's options.
 std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& plan);
 JoinOptions MakeJoinOptions(const KernelPlan& plan);
+// The aggregation whose groups the spec's kernel finds: the spec itself, or the one behind a set operation.
+AggregationSpec GroupsOf(const KernelSpec& spec);
 // *Errors*: NotFound for an aggregate function of the host that is not registered.
 absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan);
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan);

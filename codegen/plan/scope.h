@@ -16,7 +16,7 @@ constexpr uint32_t kOperatorBit = 1u << KernelSpec(Spec()).index();
 
 enum class Scope : uint32_t {
   kJoin = kOperatorBit<JoinSpec>,
-  kAggregate = kOperatorBit<AggregationSpec>,
+  kAggregate = kOperatorBit<AggregationSpec> | kOperatorBit<SetSpec>,  // all that group rows
   kSort = kOperatorBit<SortSpec>,
   kFilter = kOperatorBit<FilterSpec>,
   kBoth = kJoin | kAggregate,

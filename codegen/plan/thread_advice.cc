@@ -25,7 +25,7 @@ uint32_t ThreadsForRows(uint64_t num_rows, uint32_t available) {
 ThreadAdvice AdviseThreads(const KernelSpec& spec, uint64_t num_rows, std::span<const uint64_t> groups_seen,
                            uint32_t available) {
   const uint32_t threads = ThreadsForRows(num_rows, available);
-  if (!Is<AggregationSpec>(spec) || threads == 1) return {threads, 0};
+  if (!Is<AggregationSpec, SetSpec>(spec) || threads == 1) return {threads, 0};
   if (groups_seen.empty()) return {threads, thresholds::kLookRows};
   const uint64_t first = groups_seen[0];
   if (first < thresholds::kManyGroups || threads >= thresholds::kThreadsForManyGroups) return {threads, 0};

@@ -81,6 +81,8 @@ KernelCosts CostsOf(const AggregationSpec& spec) {
   return costs;
 }
 
+KernelCosts CostsOf(const SetSpec& spec) { return CostsOf(GroupsOf(spec)); }
+
 // Sorting takes most of the time and is the same for all specs. With a limit, rows are encoded, tested and dropped.
 KernelCosts CostsOf(const SortSpec& spec) {
   const bool is_top = spec.limit != 0;

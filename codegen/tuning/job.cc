@@ -175,7 +175,7 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeTuningJob(const TuningCell& cell,
   QUERN_ASSIGN_OR_RETURN(const tuning::JobKernel kernel, tuning::MakeKernel(cell, data));
   if (cell.loop == PrefetchLoop::kGather) return tuning::MakeGatherJob(kernel);
   if (cell.loop == PrefetchLoop::kCollision) return tuning::MakeCollisionJob(kernel);
-  if (Is<AggregationSpec>(kernel.plan.spec)) return tuning::MakeUpdateJob(kernel);
+  if (Is<AggregationSpec, SetSpec>(kernel.plan.spec)) return tuning::MakeUpdateJob(kernel);
   return tuning::IsBuild(cell.loop) ? tuning::MakeBuildJob(kernel) : tuning::MakeProbeJob(kernel);
 }
 

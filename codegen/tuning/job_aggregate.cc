@@ -30,8 +30,7 @@ constexpr double kOpenLoad = 0.45, kOpenLoadInL2 = 0.22;
 // few groups fewer, a table that was about to grow stays the same.
 uint64_t GivenGroups(const JobKernel& job) {
   const uint64_t groups = std::max<uint64_t>(job.data.build_rows / std::max(job.data.rows_per_key, 1u), 1);
-  const uint64_t slots =
-      std::bit_floor(job.data.group_bytes / job.kernel->As<AggregationSpec>().descriptor->group()->tuple_bytes);
+  const uint64_t slots = std::bit_floor(job.data.group_bytes / GroupsOf(*job.kernel).group()->tuple_bytes);
   const uint64_t room = slots * job.plan.group_load_percent / 100;
   const bool is_near =
       job.cell.loop == PrefetchLoop::kUpdateOpen && room >= groups && room < groups + job.plan.batch_size;
@@ -41,7 +40,7 @@ uint64_t GivenGroups(const JobKernel& job) {
 // The number of groups for a table of the cell's size class.
 uint64_t GroupsFor(const JobKernel& job) {
   if (job.data.build_rows != 0) return GivenGroups(job);
-  const uint64_t tuple_bytes = job.kernel->As<AggregationSpec>().descriptor->group()->tuple_bytes;
+  const uint64_t tuple_bytes = GroupsOf(*job.kernel).group()->tuple_bytes;
   if (job.cell.loop == PrefetchLoop::kUpdateDense) return job.RowsFor(static_cast<double>(tuple_bytes) + 1);
   if (job.cell.loop == PrefetchLoop::kUpdateDirectory)
     return job.RowsFor(static_cast<double>(tuple_bytes) + kDirectoryBytesPerGroup);
@@ -56,7 +55,7 @@ class UpdateJob final : public TuningJob {
   explicit UpdateJob(const JobKernel& job) : job_(job), slice_(job.data.slice_ms, job.batch_rows()) {}
 
   absl::Status Begin() {
-    const auto& spec = std::get<AggregationSpec>(job_.plan.spec);
+    const AggregationSpec spec = GroupsOf(job_.plan.spec);
     const uint64_t groups = GroupsFor(job_);
     const RowMaker maker = {spec.keys, AggregateInputTypes(spec.aggregates),
                             job_.cell.loop == PrefetchLoop::kUpdateDense, job_.text_bytes(), 0};

@@ -40,12 +40,16 @@ std::vector<LoopRows> LoopsOf(const JoinSpec&, const CapturedJob& job) {
   return {};
 }
 
-std::vector<LoopRows> LoopsOf(const AggregationSpec&, const CapturedJob& job) {
+// Of groups.
+std::vector<LoopRows> UpdateLoops(const CapturedJob& job) {
   if (job.layout == "dense") return {{PrefetchLoop::kUpdateDense, job.build_rows}};
   if (job.layout == "open") return {{PrefetchLoop::kUpdateOpen, job.build_rows}};
   if (job.layout == "directory") return {{PrefetchLoop::kUpdateDirectory, job.build_rows}};
   return {};
 }
+
+std::vector<LoopRows> LoopsOf(const AggregationSpec&, const CapturedJob& job) { return UpdateLoops(job); }
+std::vector<LoopRows> LoopsOf(const SetSpec&, const CapturedJob& job) { return UpdateLoops(job); }
 
 std::vector<LoopRows> LoopsOf(const SortSpec&, const CapturedJob& job) {
   return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kCollision, job.collided_rows}};
@@ -55,7 +59,7 @@ std::vector<LoopRows> LoopsOf(const FilterSpec&, const CapturedJob&) { return {}
 
 TuningData DataOf(const KernelSpec& spec, const CapturedJob& job) {
   TuningData data;
-  const bool is_aggregate = Is<AggregationSpec>(spec);
+  const bool is_aggregate = Is<AggregationSpec, SetSpec>(spec);
   data.build_rows = static_cast<uint64_t>(std::llround(is_aggregate ? job.keys : job.build_rows));
   if (Is<JoinSpec>(spec)) {
     data.hits_percent = static_cast<uint32_t>(std::lround(job.hits_percent));

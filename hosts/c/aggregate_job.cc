@@ -24,8 +24,7 @@
 #include <string_view>
 
 #include "hosts/c/arrow_fields.h"
-#include "hosts/c/job.h"
-#include "runtime/aggregate/hash_aggregate.h"
+#include "hosts/c/group_job.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/aggregate_spec.h"
 #include "runtime/spec/spec_text.h"
@@ -60,62 +59,21 @@ std::string FormatOfResult(const AggregateSpec& aggregate, const ColumnType& res
   return "";
 }
 
-// ---- hints ----
-
-absl::StatusOr<GroupHints> HintsOf(const quern_job_options& options, size_t num_keys) {
-  GroupHints hints;
-  hints.expected_groups = options.expected_groups;
-  if (options.num_key_ranges == 0) return hints;
-  if (options.key_ranges == nullptr) return MissingArgument("key_ranges");
-  hints.ranges.resize(num_keys);
-  for (size_t i = 0; i < options.num_key_ranges; ++i) {
-    const quern_key_range& range = options.key_ranges[i];
-    if (range.key >= num_keys) {
-      return InvalidArgument(
-          "key number out of range: " + std::to_string(range.key) + "; accepted: " +
-          (num_keys == 0 ? "none, since the spec has no keys" : "0 to " + std::to_string(num_keys - 1)));
-    }
-    hints.ranges[range.key] = {true, range.min, range.max};
-  }
-  return hints;
-}
-
 // ---- the job ----
-
-class GroupOutput final : public JobOutput {
- public:
-  GroupOutput(const std::shared_ptr<HashAggregate>& aggregate, GroupColumns columns, std::vector<ColumnType> types,
-              const OutputOptions& options, std::shared_ptr<MemoryBudget> budget)
-      : JobOutput(std::move(types), ResultRows(options.batch_rows, aggregate->stats().num_groups), std::move(budget)),
-        reader_(aggregate, columns, options.partition, options.num_partitions) {}
-
-  absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
-    QUERN_ASSIGN_OR_RETURN(const bool more, reader_.Next(rows.get()));
-    return more ? QUERN_RESULT_MORE : QUERN_RESULT_DONE;
-  }
-
- private:
-  GroupReader reader_;
-};
 
 constexpr const char* kPorts = "QUERN_PORT_ROWS or QUERN_PORT_STATES";
 
-class AggregateJob final : public SinkJob {
+class AggregateJob final : public GroupJob {
  public:
   AggregateJob(const AggregationSpec& spec, const CompiledKernel& compiled, const quern_job_options& options,
                const GroupHints& hints)
-      : SinkJob(compiled, options, "aggregation"), spec_(spec) {
-    SetSink(MakeHashAggregate(kernel, budget, hints));
-    PortColumns input = {QUERN_PORT_ROWS, "input", {}}, states = {QUERN_PORT_STATES, "states", {}, true};
+      : GroupJob(compiled, options, hints, "aggregation"), spec_(spec) {
+    PortColumns input = {QUERN_PORT_ROWS, "input", {}};
     for (const KeySpec& key : spec_.keys) input.types.keys.push_back(key.type);
     input.types.payload = AggregateInputTypes(spec_.aggregates);
-    const std::vector<ColumnType> types = AggregateStateTypes(spec_);
-    const auto num_keys = static_cast<ptrdiff_t>(spec_.keys.size());
-    states.types.keys.assign(types.begin(), types.begin() + num_keys);
-    states.types.payload.assign(types.begin() + num_keys, types.end());
     ports.reserve(2);
     ports.push_back(std::move(input));
-    ports.push_back(std::move(states));
+    ports.push_back(StatesPort(spec_));
   }
 
   absl::StatusOr<std::unique_ptr<JobInput>> NewInput(quern_port port, const InputOptions& /*options*/) override {
@@ -127,30 +85,14 @@ class AggregateJob final : public SinkJob {
     if (FindPort(port) == nullptr) return NoSuchPort(port, kPorts);
     QUERN_RETURN_IF_ERROR(CheckDone());
     const bool results = port == QUERN_PORT_ROWS;
-    return std::make_unique<GroupOutput>(aggregate(), results ? GroupColumns::kResults : GroupColumns::kStates,
+    return std::make_unique<GroupOutput>(groups(), results ? GroupColumns::kResults : GroupColumns::kStates,
                                          results ? AggregateOutputTypes(spec_) : AggregateStateTypes(spec_), options,
                                          budget);
   }
 
-  Kept kept(quern_port /*port*/) const override { return Kept::kNothing; }
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override;
 
-  void FillStats(quern_job_stats* stats) const override {
-    const AggregateStats& counted = aggregate()->stats();
-    stats->layout = sink->is_finalised() ? counted.layout : "";
-    stats->input_rows = counted.input_rows;
-    stats->num_rows = counted.num_groups;
-    stats->table_bytes = counted.table_bytes;
-    stats->num_growths = counted.num_growths;
-    stats->prefetch_distance = counted.prefetch_distance;
-  }
-  const char* prefetch_class() const override {
-    return sink->is_finalised() ? aggregate()->stats().prefetch_class : "";
-  }
-
  private:
-  std::shared_ptr<HashAggregate> aggregate() const { return std::static_pointer_cast<HashAggregate>(sink); }
-
   const AggregationSpec& spec_;  // of the kernel
 };
 

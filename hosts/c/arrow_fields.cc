@@ -98,6 +98,13 @@ std::string ValueFormat(const ArrowSchema& field) {
   return TextOf(field.dictionary != nullptr ? field.dictionary->format : field.format);
 }
 
+absl::Status CheckSameUnit(const SideField& a, const SideField& b, const char* part, size_t i) {
+  if (UnitOf(a.field.format) == UnitOf(b.field.format)) return absl::OkStatus();
+  return InvalidArgument(std::string(part) + " of different units: " + part + "[" + std::to_string(i) + "] is " +
+                         a.field.format + " on the " + a.side + " side, " + b.field.format + " on the " + b.side +
+                         " side; accepted: the same unit or scale");
+}
+
 std::string UnitOf(const std::string& format) {
   if (format.rfind("d:", 0) == 0) {
     const size_t scale = format.find(',') + 1;

@@ -63,6 +63,14 @@ std::string ValueFormat(const ArrowSchema& field);
 // precisions change no value.
 std::string UnitOf(const std::string& format);
 
+// A field and the side that it belongs to, for errors.
+struct SideField {
+  const BoundField& field;
+  const char* side;
+};
+// Checks that values of two sides mean the same. part: "keys". *Errors*: InvalidArgument.
+absl::Status CheckSameUnit(const SideField& a, const SideField& b, const char* part, size_t i);
+
 // Writes a struct schema of these fields. *Ownership*: the caller releases it; an error leaves it empty.
 absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema);
 

@@ -21,12 +21,8 @@ namespace quern::c_abi {
 namespace {
 
 constexpr const char* kPortNames[] = {"QUERN_PORT_ROWS",      "QUERN_PORT_BUILD",  "QUERN_PORT_PROBE",
-                                      "QUERN_PORT_UNMATCHED", "QUERN_PORT_STATES", "QUERN_PORT_THRESHOLD"};
-
-std::string PortText(const quern_port& port) {
-  const uint32_t number = NumberOf(port);
-  return number < std::size(kPortNames) ? kPortNames[number] : std::to_string(number);
-}
+                                      "QUERN_PORT_UNMATCHED", "QUERN_PORT_STATES", "QUERN_PORT_THRESHOLD",
+                                      "QUERN_PORT_LEFT",      "QUERN_PORT_RIGHT"};
 
 MemoryAccount AccountOf(const quern_job_options& options) { return {options.reserve, options.release, options.host}; }
 
@@ -112,6 +108,11 @@ absl::Status EmptyRows(OutputBatch* rows) {
 }
 
 }  // namespace
+
+std::string PortText(const quern_port& port) {
+  const uint32_t number = NumberOf(port);
+  return number < std::size(kPortNames) ? kPortNames[number] : std::to_string(number);
+}
 
 bool HasStrings(const BatchTypes& types) {
   const auto is_string = [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); };

@@ -181,9 +181,13 @@ NewJobResult NewJob(const AggregationSpec& spec, const CompiledKernel& compiled,
 // With num_runs a merge.
 NewJobResult NewJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 NewJobResult NewMergeJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
+NewJobResult NewJob(const SetSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 NewJobResult NewJob(const FilterSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 
 // ---- what they share ----
+
+// "QUERN_PORT_ROWS"
+std::string PortText(const quern_port& port);
 
 // *Errors*: InvalidArgument for more rows than a result may have.
 absl::Status CheckBatchRows(uint64_t batch_rows);

@@ -27,9 +27,9 @@ constexpr size_t kJobOptionsSize = sizeof(quern_job_options), kInputOptionsSize 
 
 absl::StatusOr<quern_port> PortOf(const quern_port& port) {
   const uint32_t number = NumberOf(port);
-  if (number <= QUERN_PORT_THRESHOLD) return port;
+  if (number <= QUERN_PORT_RIGHT) return port;
   return InvalidArgument("unknown port: " + std::to_string(number) + "; accepted: 0 to " +
-                         std::to_string(QUERN_PORT_THRESHOLD));
+                         std::to_string(QUERN_PORT_RIGHT));
 }
 
 absl::Status CheckBatch(const quern_batch* batch) {

@@ -135,14 +135,18 @@ class JobRun {
   ResultSink* sink_;
 };
 
-// The ports whose batches a run may take.
+// Whether a run may take batches of the port: those of rows and states.
+bool IsRunPort(const PortColumns& columns) { return columns.port != QUERN_PORT_THRESHOLD; }
+
 absl::Status CheckRunPort(const Job& job, const quern_port& port) {
-  const uint32_t number = NumberOf(port);
-  if (number <= QUERN_PORT_STATES && number != QUERN_PORT_UNMATCHED && job.FindPort(port) != nullptr)
-    return absl::OkStatus();
-  return InvalidArgument("port of a run's batches: " + std::to_string(number) + "; accepted: " +
-                         (job.FindPort(QUERN_PORT_PROBE) != nullptr ? "QUERN_PORT_BUILD (1) or QUERN_PORT_PROBE (2)"
-                                                                    : "QUERN_PORT_ROWS (0) or QUERN_PORT_STATES (4)"));
+  std::string accepted;
+  for (const PortColumns& columns : job.ports) {
+    if (!IsRunPort(columns)) continue;
+    if (NumberOf(columns.port) == NumberOf(port)) return absl::OkStatus();
+    accepted +=
+        (accepted.empty() ? "" : " or ") + PortText(columns.port) + " (" + std::to_string(NumberOf(columns.port)) + ")";
+  }
+  return InvalidArgument("port of a run's batches: " + std::to_string(NumberOf(port)) + "; accepted: " + accepted);
 }
 
 absl::Status RunJob(quern_job* job, std::span<const quern_run_input> inputs, const quern_run_options& options,

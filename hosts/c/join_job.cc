@@ -156,25 +156,18 @@ class JoinJob final : public SinkJob {
   bool keeps_strings_ = false;
 };
 
-absl::Status CheckUnit(const BoundField& build, const BoundField& probe, const char* part, size_t i) {
-  if (UnitOf(build.format) == UnitOf(probe.format)) return absl::OkStatus();
-  return InvalidArgument(std::string(part) + " of different units: " + part + "[" + std::to_string(i) + "] is " +
-                         build.format + " on the build side, " + probe.format +
-                         " on the probe side; accepted: the same unit or scale");
-}
-
 // Keys and columns of the residual predicate are compared as numbers, so their units must be the same on both sides.
 absl::Status JoinJob::CheckBindings() const {
   const std::optional<PortBinding>&build = FindPort(QUERN_PORT_BUILD)->binding,
         &probe = FindPort(QUERN_PORT_PROBE)->binding;
   if (!build || !probe) return absl::OkStatus();
   for (size_t i = 0; i < spec_.keys.size(); ++i) {
-    QUERN_RETURN_IF_ERROR(CheckUnit(build->keys[i], probe->keys[i], "keys", i));
+    QUERN_RETURN_IF_ERROR(CheckSameUnit({build->keys[i], "build"}, {probe->keys[i], "probe"}, "keys", i));
   }
   for (size_t i = 0; i < spec_.residual.size(); ++i) {
     const BoundField &of_build = build->payload[spec_.build.size() + i],
                      &of_probe = probe->payload[spec_.probe.size() + i];
-    QUERN_RETURN_IF_ERROR(CheckUnit(of_build, of_probe, "residual", i));
+    QUERN_RETURN_IF_ERROR(CheckSameUnit({of_build, "build"}, {of_probe, "probe"}, "residual", i));
   }
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@
  *                     inputs                             outputs
  *     join            BUILD                              PROBE (takes batches, too), then UNMATCHED
  *     aggregation     ROWS, STATES                       ROWS or STATES
+ *     set operation   LEFT, RIGHT, STATES                ROWS or STATES
  *     sort            ROWS, THRESHOLD                    ROWS, THRESHOLD
  *     merge           ROWS, one input for each run       ROWS
  *     filter          none: quern_job_filter answers batch by batch
@@ -296,7 +297,11 @@ typedef enum quern_port {
    * have arrived, and not for limits above the plan's top_rows. A host's scan may skip rows that come after it, and may
    * pass it on to sorts of other threads or machines: the keys of one row, in the order of the spec (dictionaries
    * decoded). Each result of an output is the threshold at that time, or no row. */
-  QUERN_PORT_THRESHOLD = 5
+  QUERN_PORT_THRESHOLD = 5,
+  /* The two sides of a set operation; neither has to be complete before the other one begins. Batches have the keys of
+   * the spec, and no payload. */
+  QUERN_PORT_LEFT = 6,
+  QUERN_PORT_RIGHT = 7
 } quern_port;
 
 /* What a host knows of the values of an aggregation's key: the smallest and the largest (u64: the same bits; ignored

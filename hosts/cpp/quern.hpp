@@ -280,7 +280,7 @@ class Output {
   std::unique_ptr<quern_output, internal::Destroy<quern_output_destroy>> handle_;
 };
 
-// One run of a kernel, whatever its operator; Join, Aggregate, Sort, Merge and Filter name its ports.
+// One run of a kernel, whatever its operator; Join, Aggregate, SetOperation, Sort, Merge and Filter name its ports.
 class Job {
  public:
   static Result<Job> Create(const Kernel& kernel, const quern_job_options& options = {}) {
@@ -398,6 +398,22 @@ class Aggregate : public Job {
   Result<Input> States() { return NewInput(QUERN_PORT_STATES); }
   Result<Output> Groups(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_ROWS, options); }
   Result<Output> GroupStates(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_STATES, options); }
+};
+
+// A union, intersection or difference. *Threads*: rows of both sides may come from any number of threads, in any order.
+class SetOperation : public Job {
+ public:
+  static Result<SetOperation> Create(const Kernel& kernel, const quern_job_options& options = {}) {
+    return CreateNamed<SetOperation>(kernel, options);
+  }
+  explicit SetOperation(Job job) : Job(std::move(job)) {}
+
+  Result<Input> Left() { return NewInput(QUERN_PORT_LEFT); }
+  Result<Input> Right() { return NewInput(QUERN_PORT_RIGHT); }
+  // Takes what RowStates of another job of the same spec returns.
+  Result<Input> States() { return NewInput(QUERN_PORT_STATES); }
+  Result<Output> Rows(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_ROWS, options); }
+  Result<Output> RowStates(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_STATES, options); }
 };
 
 class Sort : public Job {

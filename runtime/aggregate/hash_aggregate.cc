@@ -12,6 +12,7 @@
 #include "runtime/aggregate/hash_aggregate.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -148,6 +149,9 @@ struct GroupReader::State {
   uint8_t* groups[kScanRows];  // that were found
   uint32_t first_group = 0;    // groups not yet given out: num_groups of them, from here on
   uint32_t num_groups = 0;
+  CopiesOf copies_of = nullptr;
+  uint64_t copies[kScanRows];          // of each group that was found, still to come out; only with copies_of, as below
+  uint8_t* repeated[kScanRows];        // the next groups, each as often as it comes out
   std::vector<QuernOutColumn> before;  // WriteFitting: the columns as they were before
   std::string saved;
 };
@@ -161,6 +165,46 @@ GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns 
 }
 
 GroupReader::~GroupReader() = default;
+
+void GroupReader::SetCopies(CopiesOf copies_of) { state_->copies_of = copies_of; }
+
+// Keeps those of n groups that come out at all; returns their number.
+uint32_t GroupReader::CountCopies(uint32_t n, uint8_t** groups) const {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t copies = state_->copies_of(*aggregate_->descriptor_, groups[i]);
+    groups[kept] = groups[i];
+    state_->copies[kept] = copies;
+    kept += copies != 0;
+  }
+  return kept;
+}
+
+// Lists the next rows, up to `most`; returns their number.
+uint32_t GroupReader::Repeat(uint64_t most) {
+  State& s = *state_;
+  uint32_t n = 0;
+  most = std::min<uint64_t>(most, kScanRows);
+  for (uint32_t g = s.first_group; g < s.first_group + s.num_groups && n < most; ++g) {
+    const auto copies = static_cast<uint32_t>(std::min(s.copies[g], most - n));
+    std::fill_n(s.repeated + n, copies, s.groups[g]);
+    n += copies;
+  }
+  return n;
+}
+
+// Drops the first rows of those that Repeat would list.
+void GroupReader::Consume(uint32_t num_rows) {
+  State& s = *state_;
+  while (num_rows != 0) {
+    const auto copies = static_cast<uint32_t>(std::min<uint64_t>(s.copies[s.first_group], num_rows));
+    s.copies[s.first_group] -= copies;
+    num_rows -= copies;
+    if (s.copies[s.first_group] != 0) return;
+    ++s.first_group;
+    --s.num_groups;
+  }
+}
 
 // Takes the next morsel of positions from those that readers of one partition share. Returns whether there was one.
 bool GroupReader::NextMorsel() {
@@ -190,6 +234,7 @@ bool GroupReader::FindGroups() {
   s.next = first + end;
   s.first_group = 0;
   s.num_groups = s.num_partitions == 1 || n == 0 ? n : KeepPartition(*table, begin, n, s.groups);
+  if (s.copies_of != nullptr) s.num_groups = CountCopies(s.num_groups, s.groups);
   return true;
 }
 
@@ -270,11 +315,18 @@ absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
       if (!more) break;
       continue;
     }
-    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(s.num_groups, out->capacity() - written));
-    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteFitting(s.groups + s.first_group, n, out, written));
+    const uint64_t room = out->capacity() - written;
+    const bool once = s.copies_of == nullptr;
+    const uint32_t n = once ? static_cast<uint32_t>(std::min<uint64_t>(s.num_groups, room)) : Repeat(room);
+    uint8_t* const* const rows = once ? s.groups + s.first_group : s.repeated;
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteFitting(rows, n, out, written));
     written += fit;
-    s.first_group += fit;
-    s.num_groups -= fit;
+    if (once) {
+      s.first_group += fit;
+      s.num_groups -= fit;
+    } else {
+      Consume(fit);
+    }
     if (fit == n) continue;
     if (written == 0) {
       return absl::ResourceExhaustedError(
@@ -292,12 +344,16 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
     return absl::FailedPreconditionError("groups before finalise: they are not complete; accepted: finalise first");
   }
   const AggregationSpec& spec = aggregate_->descriptor_->spec();
-  QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + spec.aggregates.size()));
+  const size_t num_aggregates = state_->columns == GroupColumns::kKeys ? 0 : spec.aggregates.size();
+  QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + num_aggregates));
   QUERN_RETURN_IF_ERROR(out->Reset());
   if (out->num_columns() != 0) return WriteBatch(out);
   uint64_t counted = 0;
   for (bool more = true; more; more = FindGroups()) {
-    counted += state_->num_groups;
+    const State& s = *state_;
+    const bool once = s.copies_of == nullptr;
+    counted += once ? s.num_groups
+                    : std::accumulate(s.copies + s.first_group, s.copies + s.first_group + s.num_groups, uint64_t{0});
     state_->num_groups = 0;
   }
   out->set_num_rows(counted);

@@ -102,6 +102,7 @@ class HashAggregate final : public Sink {
 enum class GroupColumns : uint8_t {
   kResults,  // AggregateOutputTypes(spec)
   kStates,   // AggregateStateTypes(spec)
+  kKeys,     // the keys of kResults
 };
 
 // Keys as in the results, then a `binary` column for each aggregate.
@@ -115,6 +116,10 @@ class GroupReader {
   // partition in every aggregation of the same spec, in any process of this version.
   explicit GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns = GroupColumns::kResults,
                        uint32_t partition = 0, uint32_t num_partitions = 1);
+  // How often a group comes out, by its tuple.
+  using CopiesOf = uint64_t (*)(const AggregateDescriptor& descriptor, const uint8_t* tuple);
+  // copies_of: null: once. Before the first Next.
+  void SetCopies(CopiesOf copies_of);
   ~GroupReader();
 
   // Empties `out` and fills it with up to out->capacity() groups. Returns whether there may be more. Without output
@@ -127,6 +132,9 @@ class GroupReader {
   struct State;
   bool NextMorsel();
   bool FindGroups();
+  uint32_t CountCopies(uint32_t n, uint8_t** groups) const;
+  uint32_t Repeat(uint64_t most);
+  void Consume(uint32_t num_rows);
   uint32_t KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const;
   absl::StatusOr<uint32_t> WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
                                        uint64_t out_row);

@@ -40,6 +40,7 @@ std::vector<uint32_t> DistancesOf(const KernelPlan& plan) {
                           add_descriptor(*(*MakePlannedGroups(plan))->group());
                           add(MakeAggregateOptions(plan).EffectiveDistances());
                         },
+                        [&](const SetSpec&) { add(MakeAggregateOptions(plan).EffectiveDistances()); },
                         [&](const SortSpec&) {
                           const auto descriptor = MakePlannedSort(plan);
                           add_descriptor(descriptor->get()->rows);

@@ -25,6 +25,7 @@
 #include "ir-templates/generic/generic_filter.h"
 #include "ir-templates/generic/generic_join.h"
 #include "ir-templates/generic/generic_sort.h"
+#include "runtime/aggregate/set_operation.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/filter/filter_maker.h"
 
@@ -326,6 +327,22 @@ class SwapJob {
     ASSERT_TRUE(second->Finalise().ok());
     GroupReader groups(second);
     AddAll(AggregateOutputTypes(spec), capacity, [&](OutputBatch* out) { return groups.Next(out); }, lines);
+  }
+
+  // Batches of either side in turn.
+  void RunSpec(const SetSpec& spec, const std::shared_ptr<const Kernel>& kernel, uint64_t capacity,
+               Lines* lines) const {
+    const auto groups = MakeHashAggregate(kernel, NoLimit());
+    SideColumns sides(spec, NoLimit());
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      const BatchView batch = ViewOf(TypesOf(spec.keys), {}, num_rows_, distinct_, seed);
+      const absl::StatusOr<BatchView> with = sides.With(batch, seed % 2 == 0 ? SetSide::kLeft : SetSide::kRight);
+      ASSERT_TRUE(with.ok() && groups->Append(*with).ok());
+    }
+    ASSERT_TRUE(groups->Finalise().ok());
+    GroupReader reader(groups, GroupColumns::kKeys);
+    reader.SetCopies(CopiesOf(spec.kind));
+    AddAll(SetOutputTypes(spec), capacity, [&](OutputBatch* out) { return reader.Next(out); }, lines);
   }
 
   // Two sorts, and a merge of their results.
