@@ -8,6 +8,7 @@
 #include "codegen/plan/plan.h"
 #include "codegen/tier/tier.h"
 #include "ir-templates/generic/generic_sort.h"
+#include "runtime/aggregate/set_operation.h"
 
 namespace quern {
 namespace {
@@ -37,12 +38,12 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
   AggregateOptions options = MakeAggregateOptions(kernel->plan);
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
-  const auto make = [&]<class Spec>(std::type_identity<Spec>) {
+  const auto make = [&]<class Spec>(std::type_identity<Spec>, const SinkTexts& texts) {
     return std::make_shared<HashAggregate>(kernel->As<Spec>().descriptor, SourceOf<Spec>(*kernel), kernel,
-                                           std::move(budget), options);
+                                           std::move(budget), options, texts);
   };
-  const bool is_set = Is<SetSpec>(kernel->plan.spec);
-  auto aggregate = is_set ? make(std::type_identity<SetSpec>()) : make(std::type_identity<AggregationSpec>());
+  auto aggregate = Is<SetSpec>(kernel->plan.spec) ? make(std::type_identity<SetSpec>(), kSetTexts)
+                                                  : make(std::type_identity<AggregationSpec>(), kAggregateTexts);
   if (auto observer = ObserverOf(kernel->plan)) aggregate->Observe(std::move(observer));
   return aggregate;
 }

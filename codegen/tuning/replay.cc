@@ -55,7 +55,11 @@ std::vector<LoopRows> LoopsOf(const SortSpec&, const CapturedJob& job) {
   return {{PrefetchLoop::kGather, job.build_rows}, {PrefetchLoop::kCollision, job.collided_rows}};
 }
 
-std::vector<LoopRows> LoopsOf(const FilterSpec&, const CapturedJob&) { return {}; }
+// Filters touch no table.
+template <class Spec>
+std::vector<LoopRows> LoopsOf(const Spec&, const CapturedJob&) {
+  return {};
+}
 
 TuningData DataOf(const KernelSpec& spec, const CapturedJob& job) {
   TuningData data;

@@ -29,8 +29,6 @@
 namespace quern {
 namespace {
 
-constexpr SinkTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
-                                       "a new aggregation"};
 constexpr uint64_t kMorselPositions = 65536;
 constexpr uint32_t kScanRows = 1024;
 
@@ -47,8 +45,8 @@ std::vector<ColumnType> AggregateStateTypes(const AggregationSpec& spec) {
 
 HashAggregate::HashAggregate(std::shared_ptr<const AggregateDescriptor> descriptor, AggregateEntrySource entry_points,
                              std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget,
-                             const AggregateOptions& options)
-    : Sink(kAggregateTexts, entry_points.NewCounters(), std::move(budget)),
+                             const AggregateOptions& options, const SinkTexts& texts)
+    : Sink(texts, entry_points.NewCounters(), std::move(budget)),
       descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       code_(std::move(code)),

@@ -49,12 +49,15 @@ class LocalGroups;
 class GroupTable;
 class KeyDictionaries;
 
+inline constexpr SinkTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
+                                              "a new aggregation"};
+
 class HashAggregate final : public Sink {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
   HashAggregate(std::shared_ptr<const AggregateDescriptor> descriptor, AggregateEntrySource entry_points,
-                std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget,
-                const AggregateOptions& options);
+                std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const AggregateOptions& options,
+                const SinkTexts& texts = kAggregateTexts);
   ~HashAggregate() override;
 
   // A batch has keys in the order of the spec, and the columns of AggregateInputTypes(spec) as payload; one of states

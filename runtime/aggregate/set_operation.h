@@ -23,6 +23,9 @@
 
 namespace quern {
 
+inline constexpr SinkTexts kSetTexts = {"rows", "the rows are complete", "rows are missing from the groups",
+                                        "a new set operation"};
+
 enum class SetSide : uint8_t { kLeft, kRight };
 
 // Adds to batches the columns by which the groups count their side. *Threads*: any.

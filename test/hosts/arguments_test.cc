@@ -187,8 +187,7 @@ TEST_F(Arguments, OfRuns) {
   EXPECT_EQ(quern_job_run(handle, nullptr, 1, nullptr, nullptr, nullptr), QUERN_INVALID_ARGUMENT);
   EXPECT_EQ(error_of(merge.handle(), &batch), "run of a merge; accepted: a join, an aggregation or a sort");
   EXPECT_EQ(error_of(filter.handle(), &batch), "run of a filter; accepted: a join, an aggregation or a sort");
-  EXPECT_EQ(error_of(handle, &batch, QUERN_PORT_BUILD),
-            "port of a run's batches: 1; accepted: QUERN_PORT_ROWS (0) or QUERN_PORT_STATES (4)");
+  EXPECT_EQ(error_of(handle, &batch, QUERN_PORT_BUILD), "port of a run's batches: 1; accepted: QUERN_PORT_ROWS (0)");
   EXPECT_EQ(error_of(handle, &batch, QUERN_PORT_ROWS, 1025), "threads out of range: 1025; accepted: 0 to 1024");
   EXPECT_EQ(error_of(handle, &batch, QUERN_PORT_ROWS, 1, uint64_t{1} << 31),
             "batch_rows out of range: 2147483648; accepted: 0 to 2147483647");
@@ -211,16 +210,15 @@ TEST_F(Arguments, OfRuns) {
 // ---- ports ----
 
 TEST_F(Arguments, PortsThatThereAreNot) {
-  const auto seventh = static_cast<quern_port>(7);
-  const std::string unknown = "unknown port: 7; accepted: 0 to 5";
+  const auto ninth = static_cast<quern_port>(8);
+  const std::string unknown = "unknown port: 8; accepted: 0 to 7";
   ArrowSchema result = {};
-  EXPECT_EQ(open.NewInput(seventh).status().text(), unknown);
-  EXPECT_EQ(open.NewOutput(seventh).status().text(), unknown);
-  EXPECT_EQ(open.BindArrow(seventh, {&schema.schema, first, first}).text(), unknown);
-  EXPECT_EQ(open.ResultSchema(seventh, &result).text(), unknown);
-  const quern_run_input of_port = {seventh, &batch, 1};
-  EXPECT_EQ(open.Run({&of_port, 1}).status().text(),
-            "port of a run's batches: 7; accepted: QUERN_PORT_ROWS (0) or QUERN_PORT_STATES (4)");
+  EXPECT_EQ(open.NewInput(ninth).status().text(), unknown);
+  EXPECT_EQ(open.NewOutput(ninth).status().text(), unknown);
+  EXPECT_EQ(open.BindArrow(ninth, {&schema.schema, first, first}).text(), unknown);
+  EXPECT_EQ(open.ResultSchema(ninth, &result).text(), unknown);
+  const quern_run_input of_port = {ninth, &batch, 1};
+  EXPECT_EQ(open.Run({&of_port, 1}).status().text(), "port of a run's batches: 8; accepted: QUERN_PORT_ROWS (0)");
 }
 
 TEST_F(Arguments, PortsOfOtherOperators) {

@@ -45,6 +45,10 @@ inline const Operator kAggregation = {"Aggregation",
                                       "input",
                                       "the groups are complete",
                                       "rows are missing from the groups"};
+// Rows of the left side without a right one.
+inline const Operator kSet = {
+    "Set",  "set operation",         "set.except_all keys=i64",         "l", QUERN_PORT_LEFT, QUERN_PORT_ROWS, 0,
+    "left", "the rows are complete", "rows are missing from the groups"};
 inline const Operator kSort = {"Sort",
                                "sort",
                                "sort keys=i64:out payload=i64",

@@ -348,7 +348,7 @@ class Runs : public testing::TestWithParam<Operator> {
   const Operator& op = GetParam();
   const BigTable table{0x1000003d, UINT64_MAX, false};
 };
-INSTANTIATE_TEST_SUITE_P(Operators, Runs, testing::Values(kJoin, kAggregation, kSort), NameOf);
+INSTANTIATE_TEST_SUITE_P(Operators, Runs, testing::Values(kJoin, kAggregation, kSet, kSort), NameOf);
 
 TEST_P(Runs, TakeWhatWasAppendedBefore) {
   quern::Job job = NewJob(op);

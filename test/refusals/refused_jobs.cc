@@ -253,6 +253,16 @@ quern_status RunRows(quern_job* rows, const Job& job, Sum* sum, quern_error* err
   return ReadPort(rows, QUERN_PORT_ROWS, job.way, sum, error);
 }
 
+// The batches are both sides.
+quern_status RunSet(quern_job* set, const Job& job, Sum* sum, quern_error* error) {
+  for (const quern_port side : {QUERN_PORT_LEFT, QUERN_PORT_RIGHT}) {
+    if (job.way == Way::kArrow) RETURN_IF_FAILED(BindArrow(set, side, *build_schema, error));
+    RETURN_IF_FAILED(Append(set, side, job.way, error));
+  }
+  RETURN_IF_FAILED(Work(set, job.way, error));
+  return ReadPort(set, QUERN_PORT_ROWS, job.way, sum, error);
+}
+
 // Each batch is a run: its key ascends.
 quern_status RunMerge(quern_kernel* kernel, Sum* sum, quern_error* error) {
   JobHandle merge;
@@ -296,12 +306,14 @@ quern_status RunFilter(quern_job* filter, const Job& job, Sum* sum, quern_error*
 quern_status RunOperator(quern_kernel* kernel, const Job& job, Sum* sum, quern_error* error) {
   const std::string_view spec = job.spec;
   if (spec.starts_with("sort") && job.way == Way::kArrow) return RunMerge(kernel, sum, error);
-  const quern_port port = spec.starts_with("join") ? QUERN_PORT_BUILD : QUERN_PORT_ROWS;
+  const bool is_set = spec.starts_with("set");
+  const quern_port port = spec.starts_with("join") ? QUERN_PORT_BUILD : is_set ? QUERN_PORT_LEFT : QUERN_PORT_ROWS;
   if (job.way == Way::kPieces) RETURN_IF_FAILED(Cancel(kernel, port, error));
   JobHandle made;
   RETURN_IF_FAILED(MakeJob(kernel, 0, &made, error));
   if (spec.starts_with("filter")) return RunFilter(made.handle, job, sum, error);
   if (job.way == Way::kRun) return RunWhole(made.handle, port, job.threads, sum, error);
+  if (is_set) return RunSet(made.handle, job, sum, error);
   return port == QUERN_PORT_BUILD ? RunJoin(made.handle, job, sum, error) : RunRows(made.handle, job, sum, error);
 }
 

@@ -106,6 +106,8 @@ constexpr Job kSmallJobs[] = {
     {"first rows", "sort keys=utf8:desc:out payload=i64 limit=20 stable", "t", "n", "", "tn"},
     {"filter", "filter i64 >= 50 and utf8 like '%1_ %' or dictionary(i32,utf8) in ('word 7', 'word 9')", "ntd", "", "",
      ""},
+    {"intersection", "set.intersect_all keys=utf8:nullable,i64", "tn", "", "", "tn"},
+    {"union", "set.union keys=i64", "n", "", "", "n"},
     {"sort of collated texts", "sort keys=utf8(utf8mb4_unicode_ci):out payload=i64 stable", "t", "n", "", "tn"},
     {"groups of collated texts", "aggregate keys=utf8(icu:de-u-co-phonebk) aggs=count_star", "t", "", "", "tn"},
 };

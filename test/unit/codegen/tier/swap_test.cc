@@ -112,6 +112,13 @@ TEST(Swap, AggregationsOfStringsNullsAndNoKeys) {
       kSmallGroupBatches);
 }
 
+TEST(Swap, SetOperations) {
+  for (const char* kind : {"union", "intersect", "except", "intersect_all", "except_all"}) {
+    ExpectSameWhereverItSwaps("set." + std::string(kind) + " keys=utf8(utf8mb4_bin):nullable,i8", kSmallGroupBatches);
+    ExpectSameWhereverItSwaps("set." + std::string(kind) + " keys=i8:nullable", kSmallGroupBatches);
+  }
+}
+
 TEST(Swap, TablesThatGrow) {
   // 3 batches of 600 rows, most of which have a group of their own.
   ExpectSameWhereverItSwaps("aggregate keys=i64,i64 aggs=sum(f64)", kSmallGroupBatches, 600, 100000, 40);
