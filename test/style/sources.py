@@ -154,6 +154,7 @@ PLAIN_LOCKS = {
     "runtime/base/shared_work.h": "of one operator",
     "runtime/base/shared_work.cc": "of one call",
     "runtime/aggregate/key_dictionaries.h": "of one operator",
+    "runtime/aggregate/set_operation.h": "of one operator",
     "runtime/observe/key_sampler.h": "of one operator",
     "runtime/sort/local_rows.h": "of one operator",
     "runtime/sink/sink.h": "of one operator",
