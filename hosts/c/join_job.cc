@@ -148,6 +148,8 @@ class JoinJob final : public SinkJob {
     stats->prefetch_distance = counted.prefetch_distance;
   }
   const char* prefetch_class() const override { return sink->is_finalised() ? join()->stats().prefetch_class : ""; }
+  const HashJoin* hash_join() const override { return static_cast<const HashJoin*>(sink.get()); }
+  bool HasPartitions(quern_port port) const override { return FindPort(port) != nullptr; }
 
  private:
   std::shared_ptr<const HashJoin> join() const { return std::static_pointer_cast<const HashJoin>(sink); }

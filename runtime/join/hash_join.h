@@ -26,6 +26,10 @@
 #include "runtime/join/join_loop.h"
 #include "runtime/join/join_options.h"
 #include "runtime/join/join_table.h"
+#include "runtime/join/key_summary.h"
+#include "runtime/join/membership.h"
+#include "runtime/join/packed_key_table.h"
+#include "runtime/join/probe_scratch.h"
 #include "runtime/join/table_builder.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/job_observer.h"
@@ -76,6 +80,12 @@ class HashJoin final : public Sink {
   bool prefetch_adapted() const { return prefetch_adapted_.load(std::memory_order_relaxed); }
   const JoinDescriptor& descriptor() const { return *descriptor_; }
 
+  // What the table tells of a key, and which rows of a batch of the probe side may have a match: key_summary.h,
+  // membership.h. *Threads*: any number at once, also while others probe. *Errors*: FailedPrecondition before all work
+  // is done; InvalidArgument for a batch without the keys; Cancelled.
+  absl::StatusOr<KeySummary> Summarise(uint32_t key) const;
+  absl::StatusOr<uint64_t> FindMembers(const BatchView& batch, const MemberAnswer& answer) const;
+
  private:
   friend class JoinProber;
 
@@ -85,6 +95,7 @@ class HashJoin final : public Sink {
   absl::StatusOr<SharedWork*> BeginFinalise() override;
   void EndFinalise() override;
   bool AbandonFinalise() override;
+  absl::Status CheckBuilt(const char* call) const;
 
   std::shared_ptr<const JoinDescriptor> descriptor_;
   JoinEntrySource entry_points_;
@@ -97,6 +108,8 @@ class HashJoin final : public Sink {
   TupleList null_rows_;
   bool build_is_empty_ = true;
   bool build_has_null_key_ = false;
+  PackedKeyRange range_;
+  uint64_t num_null_rows_ = 0;
   mutable std::atomic<uint64_t> next_morsel_{0};  // of the scan of unmatched build rows
   mutable std::atomic<bool> prefetch_adapted_{false};
 };
@@ -128,10 +141,6 @@ class JoinProber {
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:
-  struct GiveBack {
-    void operator()(QuernProbeScratch* scratch) const;
-  };
-
   void Begin(BatchView batch);
   void AdaptPrefetch();
   bool is_quiet() const { return prefetch_gate_.has_value() && !prefetch_gate_->is_open(); }
@@ -145,7 +154,7 @@ class JoinProber {
   bool scans_unmatched_ = false;
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
-  const std::unique_ptr<QuernProbeScratch, GiveBack> scratch_;
+  const ProbeScratch scratch_;
   CounterBlock counters_;
   uint32_t num_new_candidates_ = 0;
 };

@@ -177,6 +177,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
     }
     if (has_begun_) {
       table.max_walk = max_walk_;
+      table.num_slots_taken = num_inserted_;
       store_bitmaps_.clear();
       QUERN_RETURN_IF_ERROR(IndexCrowded());
       return std::nullopt;

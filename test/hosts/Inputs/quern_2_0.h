@@ -191,6 +191,29 @@ QUERN_API quern_status quern_job_filter(const quern_job* job, const quern_batch*
 QUERN_API quern_status quern_job_filter_arrow(const quern_job* job, const struct ArrowArray* batch,
                                               const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
                                               uint64_t* num_rows, quern_error* error);
+typedef struct quern_key_summary {
+  size_t struct_size;
+  uint64_t num_rows;
+  uint64_t num_null_rows;
+  uint64_t num_keys;
+  bool num_keys_is_exact;
+  bool has_null;
+  bool has_range;
+  int64_t min, max;
+  int64_t min_high, max_high;
+} quern_key_summary;
+QUERN_API quern_status quern_job_summarise_key(const quern_job* job, uint32_t key, quern_key_summary* summary,
+                                               quern_error* error);
+QUERN_API quern_status quern_job_may_match(const quern_job* job, const quern_batch* batch, uint32_t* rows,
+                                           uint8_t* bitmap, uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_job_may_match_arrow(const quern_job* job, const struct ArrowArray* batch,
+                                                 const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
+                                                 uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_job_partition(const quern_job* job, quern_port port, const quern_batch* batch,
+                                           uint32_t num_partitions, uint32_t* partitions, quern_error* error);
+QUERN_API quern_status quern_job_partition_arrow(const quern_job* job, quern_port port, const struct ArrowArray* batch,
+                                                 const quern_arrow_rows* selected, uint32_t num_partitions,
+                                                 uint32_t* partitions, quern_error* error);
 typedef struct quern_job_stats {
   size_t struct_size;
   const char* layout;
