@@ -80,6 +80,7 @@ struct OutputOptions {
   uint64_t batch_rows = kDefaultBatchRows;
   uint32_t partition = 0;
   uint32_t num_partitions = 1;
+  void* context = nullptr;  // of a join's residual
 };
 
 // *Threads*: one at a time.

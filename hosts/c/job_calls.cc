@@ -35,6 +35,8 @@ NewJobResult NewAnyJob(const CompiledKernel& compiled, const quern_job_options& 
   }
   if ((options.reserve == nullptr) != (options.release == nullptr))
     return InvalidArgument("one of reserve and release; accepted: both, or neither");
+  if (options.residual != nullptr && !Is<JoinSpec>(kernel_spec))
+    return InvalidArgument("residual for a kernel that does not join: a function; accepted: NULL, or a kernel of join");
   return std::visit([&](const auto& spec) { return NewJob(spec, compiled, options); }, kernel_spec);
 }
 
@@ -152,6 +154,7 @@ absl::StatusOr<OutputOptions> OptionsOf(const quern_output_options* given) {
   if (options.batch_rows != 0) read.batch_rows = options.batch_rows;
   read.partition = options.partition;
   read.num_partitions = std::max(options.num_partitions, 1u);
+  read.context = options.context;
   if (read.partition < read.num_partitions) return read;
   return InvalidArgument("partition out of range: " + std::to_string(read.partition) + "; accepted: 0 to " +
                          std::to_string(read.num_partitions - 1));

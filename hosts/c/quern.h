@@ -329,6 +329,21 @@ typedef struct quern_job_options {
   /* NULL, or a flag that the host, perhaps its signal handler, makes non-zero to stop the job, as quern_job_cancel
    * does. It must outlive the job's handles. */
   const volatile int* stop;
+  /* The part of a join's residual that the host evaluates; for a spec with `residual=host` or `residual=..,host`, and
+   * for no other. It is called with pairs of rows whose keys are equal and for which the spec's comparisons hold, up to
+   * 1024 at a time; the pairs of 1024 probe rows are collected for it. It sets keep[i] to 1 where pair i matches (all
+   * are 0 before). Every kind of join treats the others as pairs that do not match: a left join gives a probe row
+   * without a match once, with nulls.
+   *
+   * Rows are given by their ids: first_row_id of a batch plus the row's number in it, as in `rowid` columns. A host
+   * that keeps its build batches gathers what it needs from there, and from the probe batch in progress. `context` is
+   * that of the output's options. A pair is shown once. Return 0; anything else, or an exception, fails the call of
+   * quern_output_next with QUERN_ABORTED. Cost: a call for up to 1024 pairs, and 1 to 2 ns a pair; a build row takes 8
+   * bytes more, unless its payload has a rowid. Threads: that of the output; several at once. It must not call
+   * functions on this output. */
+  int (*residual)(void* user, void* context, const uint64_t* probe_rows, const uint64_t* build_rows, uint64_t num_pairs,
+                  uint8_t* keep);
+  void* residual_user; /* passed to `residual` */
 } quern_job_options;
 
 /* options: NULL stands for zeros. Cost: about a microsecond; memory is taken when rows come. */
@@ -421,6 +436,7 @@ typedef struct quern_output_options {
    * A key belongs to the same partition in every aggregation, in every process: that of quern_job_partition. Outputs of
    * different partitions may follow one another. */
   uint32_t partition, num_partitions;
+  void* context; /* PROBE: passed to the job's `residual` */
 } quern_output_options;
 
 /* Makes an output, which belongs to one thread. Outputs of a job share its rows: each row comes out of one of them. A

@@ -386,8 +386,10 @@ class Join : public Job {
     options.copy_bytes = bytes == StringBytes::kCopied;
     return NewInput(QUERN_PORT_BUILD, options);
   }
-  // batch_rows: the most rows of a result; 0: 65536.
-  Result<Output> Probe(uint64_t batch_rows = 0) { return Reader(QUERN_PORT_PROBE, batch_rows); }
+  // batch_rows: the most rows of a result; 0: 65536. context: passed to options.residual of the job.
+  Result<Output> Probe(uint64_t batch_rows = 0, void* context = nullptr) {
+    return Reader(QUERN_PORT_PROBE, batch_rows, context);
+  }
   // When all probing is done: the build rows that come out on their own.
   Result<Output> Unmatched(uint64_t batch_rows = 0) { return Reader(QUERN_PORT_UNMATCHED, batch_rows); }
 
@@ -431,9 +433,10 @@ class Join : public Job {
     return internal::Answer<uint64_t>(quern_job_may_match_arrow, static_cast<const quern_job*>(handle()), &batch, of,
                                       rows, bitmap);
   }
-  Result<Output> Reader(quern_port port, uint64_t batch_rows) {
+  Result<Output> Reader(quern_port port, uint64_t batch_rows, void* context = nullptr) {
     quern_output_options options = {};
     options.batch_rows = batch_rows;
+    options.context = context;
     return NewOutput(port, options);
   }
 };

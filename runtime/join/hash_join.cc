@@ -142,8 +142,12 @@ absl::Status HashJoin::CheckBuilt(const char* call) const {
 
 // ---- probing ----------------------------------------------------------------------------------------------------
 
-JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
-    : join_(std::move(join)), args_(), scratch_(TakeProbeScratch()), counters_(join_->counters_) {}
+JoinProber::JoinProber(std::shared_ptr<const HashJoin> join, void* host_context)
+    : join_(std::move(join)),
+      host_context_(host_context),
+      args_(),
+      scratch_(TakeProbeScratch()),
+      counters_(join_->counters_) {}
 
 JoinProber::~JoinProber() = default;
 
@@ -151,6 +155,8 @@ absl::Status JoinProber::SetInput(BatchView batch) {
   QUERN_RETURN_IF_ERROR(join_->CheckBuilt("probe"));
   const QuernJoinDescriptor& descriptor = *join_->descriptor_->get();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_probe + descriptor.num_residual));
+  if (descriptor.asks_host && join_->host_residual_.keep_pairs == nullptr)
+    return InvalidArgument("residual without a function: host; accepted: a function of the host, by the C ABI");
   if (join_->observer() != nullptr) join_->observer()->SeeProbe(batch);
   Begin(std::move(batch));
   rows_seen_ += input_.num_rows;
@@ -243,6 +249,8 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   probe.counters = &counters_;
   probe.num_new_candidates = &num_new_candidates_;
   probe.stop_flag = join_->stop_flag();
+  probe.host = &join_->host_residual_;
+  probe.host_context = host_context_;
   args_.out_probe = out->columns();
   args_.out_build = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
   if (has_mark) probe.out_mark = out->columns() + descriptor.get()->num_probe;

@@ -22,6 +22,7 @@
 #include "runtime/base/adaptive_gate.h"
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
+#include "runtime/join/host_residual.h"
 #include "runtime/join/join_descriptor.h"
 #include "runtime/join/join_loop.h"
 #include "runtime/join/join_options.h"
@@ -75,6 +76,9 @@ class HashJoin final : public Sink {
   // *Threads*: none may append, build or probe at the same time.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
+  // Sets the function that a spec with `host_residual` asks. Call it before the first probe.
+  void SetHostResidual(const HostResidual& host) { host_residual_ = host; }
+
   const JoinStats& stats() const { return stats_; }
   // Whether any prober has turned prefetching off, against the schedule, because few rows were hits.
   bool prefetch_adapted() const { return prefetch_adapted_.load(std::memory_order_relaxed); }
@@ -101,6 +105,7 @@ class HashJoin final : public Sink {
   JoinEntrySource entry_points_;
   std::shared_ptr<const void> code_;
   JoinOptions options_;
+  HostResidual host_residual_;
   JoinStats stats_;
   std::unique_ptr<TableBuilder> builder_;  // while finalising
   JoinTable table_;
@@ -120,7 +125,8 @@ class OutputBatch;
 // Probes a finalised join. *Threads*: each prober belongs to one thread; any number of them may share a join.
 class JoinProber {
  public:
-  explicit JoinProber(std::shared_ptr<const HashJoin> join);
+  // host_context: passed to the host's residual.
+  explicit JoinProber(std::shared_ptr<const HashJoin> join, void* host_context = nullptr);
   JoinProber(const JoinProber&) = delete;
   JoinProber& operator=(const JoinProber&) = delete;
   ~JoinProber();
@@ -146,6 +152,7 @@ class JoinProber {
   bool is_quiet() const { return prefetch_gate_.has_value() && !prefetch_gate_->is_open(); }
 
   std::shared_ptr<const HashJoin> join_;
+  void* const host_context_;
   JoinTable unprefetched_table_;  // the join's table without prefetch; used where hits are rare
   std::optional<AdaptiveGate> prefetch_gate_;
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;

@@ -121,7 +121,7 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
 }
 
 bool TableBuilder::NeedsTuples() const {
-  return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0;
+  return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0 || descriptor_.asks_host;
 }
 bool TableBuilder::OneMatchIsEnough() const { return descriptor_.stops_at_first; }
 

@@ -180,7 +180,7 @@ TEST(PartitionErrors, OfArguments) {
   EXPECT_EQ(text(aggregate, QUERN_PORT_STATES, 2),
             "port that the aggregation does not have here: QUERN_PORT_STATES" + accepted);
   EXPECT_EQ(text(sort, QUERN_PORT_ROWS, 2), "port that the sort does not have here: QUERN_PORT_ROWS" + accepted);
-  EXPECT_EQ(text(join, static_cast<quern_port>(9), 2), "unknown port: 9; accepted: 0 to 5");
+  EXPECT_EQ(text(join, static_cast<quern_port>(9), 2), "unknown port: 9; accepted: 0 to 7");
   const quern_job *of_join = join.handle(), *none = nullptr;
   const quern_batch* const no_batch = nullptr;
   uint32_t* const no_numbers = nullptr;

@@ -126,7 +126,9 @@ typedef enum quern_port {
   QUERN_PORT_PROBE = 2,
   QUERN_PORT_UNMATCHED = 3,
   QUERN_PORT_STATES = 4,
-  QUERN_PORT_THRESHOLD = 5
+  QUERN_PORT_THRESHOLD = 5,
+  QUERN_PORT_LEFT = 6,
+  QUERN_PORT_RIGHT = 7
 } quern_port;
 typedef struct quern_key_range {
   uint32_t key;
@@ -143,6 +145,9 @@ typedef struct quern_job_options {
   void (*release)(void* host, uint64_t bytes);
   void* host;
   const volatile int* stop;
+  int (*residual)(void* user, void* context, const uint64_t* probe_rows, const uint64_t* build_rows, uint64_t num_pairs,
+                  uint8_t* keep);
+  void* residual_user;
 } quern_job_options;
 QUERN_API quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* options, quern_job** job,
                                         quern_error* error);
@@ -176,6 +181,7 @@ typedef struct quern_output_options {
   size_t struct_size;
   uint64_t batch_rows;
   uint32_t partition, num_partitions;
+  void* context;
 } quern_output_options;
 QUERN_API quern_status quern_output_create(quern_job* job, quern_port port, const quern_output_options* options,
                                            quern_output** output, quern_error* error);
