@@ -192,6 +192,7 @@ class JoinEmitter {
       StoreField(descriptor_.build[c], Column(p[2], c, "payload"), p);
     for (uint32_t r = 0; r < descriptor_.num_residual; ++r)
       StoreField(descriptor_.build_residual[r], Column(p[2], descriptor_.num_build + r, "residual"), p);
+    if (descriptor_.host_row != nullptr) StoreField(*descriptor_.host_row, nullptr, p);
     e_.ir().CreateRetVoid();
   }
 

@@ -8,6 +8,7 @@
 // order and do not wait for cache lines.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "codegen/tuning/job_makers.h"
@@ -35,6 +36,13 @@ double BytesPerRow(const JobKernel& job) {
 std::vector<ColumnType> WithResiduals(std::vector<ColumnType> columns, const JoinSpec& spec) {
   for (const ResidualSpec& residual : spec.residual) columns.push_back(residual.type);
   return columns;
+}
+
+// In place of the host's residual, which the tuner does not have.
+int KeepAllPairs(void* /*user*/, void* /*context*/, const uint64_t* /*probe_rows*/, const uint64_t* /*build_rows*/,
+                 uint64_t n, uint8_t* keep) {
+  std::memset(keep, 1, n);
+  return 0;
 }
 
 // The build side of a job: its size, and its rows, made on demand.
@@ -112,6 +120,7 @@ class ProbeJob final : public TuningJob {
     QUERN_RETURN_IF_ERROR(CheckFits(job_, build, std::clamp(build.num_keys, kLeastPoolRows, kMostPoolRows)));
     for (uint32_t i = 0; i < std::max(job_.cell.pipeline, 1u); ++i) {
       joins_.push_back(MakeHashJoin(job_.kernel, budget_));
+      joins_.back()->SetHostResidual({KeepAllPairs});
       QUERN_RETURN_IF_ERROR(build.AppendTo(joins_.back().get(), 0, 1));
       QUERN_RETURN_IF_ERROR(joins_.back()->Finalise());
       QUERN_RETURN_IF_ERROR(CheckLayout(job_, joins_.back()->stats()));
@@ -214,6 +223,7 @@ class BuildJob final : public TuningJob {
   // The seconds of all threads together.
   absl::StatusOr<double> BuildOnce(const std::shared_ptr<const Kernel>& kernel) {
     const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, std::make_shared<MemoryBudget>());
+    join->SetHostResidual({KeepAllPairs});
     const uint32_t threads = job_.cell.threads;
     std::vector<double> seconds(threads);
     if (threads > 1) QUERN_RETURN_IF_ERROR(OnThreads(threads, [&](uint32_t t) { return AppendShare(join, t); }));

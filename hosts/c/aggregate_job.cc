@@ -90,6 +90,7 @@ class AggregateJob final : public GroupJob {
                                          budget);
   }
 
+  bool HasPartitions(quern_port port) const override { return port == QUERN_PORT_ROWS; }
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override;
 
  private:

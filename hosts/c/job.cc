@@ -114,6 +114,20 @@ std::string PortText(const quern_port& port) {
   return number < std::size(kPortNames) ? kPortNames[number] : std::to_string(number);
 }
 
+absl::StatusOr<quern_port> PortOf(const quern_port& port) {
+  const uint32_t number = NumberOf(port);
+  if (number < std::size(kPortNames)) return port;
+  return InvalidArgument("unknown port: " + std::to_string(number) + "; accepted: 0 to " +
+                         std::to_string(std::size(kPortNames) - 1));
+}
+
+absl::Status CheckBatch(const quern_batch* batch) {
+  constexpr size_t kBatchSize = sizeof(quern_batch);  // in version 2.0
+  if (batch == nullptr) return MissingArgument("batch");
+  if (batch->struct_size == 0) return absl::OkStatus();
+  return CheckStructSize(batch->struct_size, kBatchSize, kBatchSize, batch + 1);
+}
+
 bool HasStrings(const BatchTypes& types) {
   const auto is_string = [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); };
   return std::any_of(types.keys.begin(), types.keys.end(), is_string) ||

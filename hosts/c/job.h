@@ -33,6 +33,10 @@
 #include "runtime/rows/output_batch.h"
 #include "runtime/sink/sink.h"
 
+namespace quern {
+class HashJoin;
+}
+
 namespace quern::c_abi {
 
 constexpr uint64_t kDefaultBatchRows = 65536;
@@ -76,6 +80,7 @@ struct OutputOptions {
   uint64_t batch_rows = kDefaultBatchRows;
   uint32_t partition = 0;
   uint32_t num_partitions = 1;
+  void* context = nullptr;  // of a join's residual
 };
 
 // *Threads*: one at a time.
@@ -133,6 +138,9 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual Counters counters() const = 0;
   virtual const char* prefetch_class() const { return "off"; }
   virtual const RowFilter* filter() const { return nullptr; }
+  virtual const HashJoin* hash_join() const { return nullptr; }
+  // Whether rows have partitions by the keys of the port (quern_job_partition).
+  virtual bool HasPartitions(quern_port /*port*/) const { return false; }
 
   // Null where no batches enter by the port.
   PortColumns* FindPort(quern_port port);
@@ -188,6 +196,10 @@ NewJobResult NewJob(const FilterSpec& spec, const CompiledKernel& compiled, cons
 
 // "QUERN_PORT_ROWS"
 std::string PortText(const quern_port& port);
+// Checks a caller's enum. *Errors*: InvalidArgument for a number that is no port.
+absl::StatusOr<quern_port> PortOf(const quern_port& port);
+// *Errors*: InvalidArgument for a missing batch, or one of another size.
+absl::Status CheckBatch(const quern_batch* batch);
 
 // *Errors*: InvalidArgument for more rows than a result may have.
 absl::Status CheckBatchRows(uint64_t batch_rows);

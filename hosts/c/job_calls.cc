@@ -23,20 +23,7 @@ namespace {
 
 // The sizes that the structs had in version 2.0.
 constexpr size_t kJobOptionsSize = sizeof(quern_job_options), kInputOptionsSize = sizeof(quern_input_options),
-                 kOutputOptionsSize = sizeof(quern_output_options), kBatchSize = sizeof(quern_batch);
-
-absl::StatusOr<quern_port> PortOf(const quern_port& port) {
-  const uint32_t number = NumberOf(port);
-  if (number <= QUERN_PORT_RIGHT) return port;
-  return InvalidArgument("unknown port: " + std::to_string(number) + "; accepted: 0 to " +
-                         std::to_string(QUERN_PORT_RIGHT));
-}
-
-absl::Status CheckBatch(const quern_batch* batch) {
-  if (batch == nullptr) return MissingArgument("batch");
-  if (batch->struct_size == 0) return absl::OkStatus();
-  return CheckStructSize(batch->struct_size, kBatchSize, kBatchSize, batch + 1);
-}
+                 kOutputOptionsSize = sizeof(quern_output_options);
 
 // ---- jobs ----
 
@@ -48,6 +35,8 @@ NewJobResult NewAnyJob(const CompiledKernel& compiled, const quern_job_options& 
   }
   if ((options.reserve == nullptr) != (options.release == nullptr))
     return InvalidArgument("one of reserve and release; accepted: both, or neither");
+  if (options.residual != nullptr && !Is<JoinSpec>(kernel_spec))
+    return InvalidArgument("residual for a kernel that does not join: a function; accepted: NULL, or a kernel of join");
   return std::visit([&](const auto& spec) { return NewJob(spec, compiled, options); }, kernel_spec);
 }
 
@@ -165,6 +154,7 @@ absl::StatusOr<OutputOptions> OptionsOf(const quern_output_options* given) {
   if (options.batch_rows != 0) read.batch_rows = options.batch_rows;
   read.partition = options.partition;
   read.num_partitions = std::max(options.num_partitions, 1u);
+  read.context = options.context;
   if (read.partition < read.num_partitions) return read;
   return InvalidArgument("partition out of range: " + std::to_string(read.partition) + "; accepted: 0 to " +
                          std::to_string(read.num_partitions - 1));
@@ -251,10 +241,7 @@ absl::StatusOr<uint64_t> FilterArrow(const quern_job* job, const ArrowArray* bat
   QUERN_ASSIGN_OR_RETURN(const RowFilter* filter, FilterOf(job, answer));
   if (batch == nullptr) return MissingArgument("batch");
   QUERN_RETURN_IF_ERROR(job->job->stop->Check());
-  ArrowArray borrowed = *batch;
-  if (borrowed.release != nullptr) borrowed.release = [](ArrowArray* array) { array->release = nullptr; };
-  const MovedInArray moved(&borrowed);
-  QUERN_ASSIGN_OR_RETURN(const BatchView view, ImportRows(job->job->ports.front(), &borrowed, selected));
+  QUERN_ASSIGN_OR_RETURN(const BatchView view, BorrowKeys(job->job->ports.front(), *batch, selected));
   return RunFilter(*filter, view, answer);
 }
 

@@ -31,13 +31,13 @@ constexpr uint64_t kFewRows = 256;
 // the largest batch so far, up to batch_rows: a probe of ten rows should not allocate memory for 65536.
 class ProbeOutput final : public JobOutput {
  public:
-  ProbeOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, uint64_t batch_rows,
+  ProbeOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, const OutputOptions& options,
               std::shared_ptr<MemoryBudget> budget)
-      : JobOutput(JoinOutputTypes(spec), std::min(batch_rows, kFewRows), budget),
+      : JobOutput(JoinOutputTypes(spec), std::min(options.batch_rows, kFewRows), budget),
         spec_(spec),
-        batch_rows_(batch_rows),
+        batch_rows_(options.batch_rows),
         budget_(std::move(budget)),
-        prober_(join) {}
+        prober_(join, options.context) {}
 
   absl::Status Push(BatchView batch, const BatchTypes& types) override {
     state.reset();
@@ -108,8 +108,10 @@ class UnmatchedOutput final : public JobOutput {
 class JoinJob final : public SinkJob {
  public:
   JoinJob(const JoinSpec& spec, const CompiledKernel& compiled, const quern_job_options& options)
-      : SinkJob(compiled, options, "join"), spec_(spec) {
-    SetSink(MakeHashJoin(kernel, budget));
+      : SinkJob(compiled, options, "join"), spec_(spec), residual_{options.residual, options.residual_user} {
+    const std::shared_ptr<HashJoin> made = MakeHashJoin(kernel, budget);
+    if (options.residual != nullptr) made->SetHostResidual({KeepPairs, &residual_});
+    SetSink(made);
     std::vector<ColumnType> keys;
     for (const KeySpec& key : spec_.keys) keys.push_back(key.type);
     ports.reserve(2);
@@ -128,7 +130,7 @@ class JoinJob final : public SinkJob {
     if (!unmatched && port != QUERN_PORT_PROBE)
       return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
     QUERN_RETURN_IF_ERROR(CheckDone());
-    if (!unmatched) return std::make_unique<ProbeOutput>(join(), spec_, options.batch_rows, budget);
+    if (!unmatched) return std::make_unique<ProbeOutput>(join(), spec_, options, budget);
     auto output = std::make_unique<UnmatchedOutput>(join(), spec_, options.batch_rows, budget);
     QUERN_RETURN_IF_ERROR(output->Begin());
     return output;
@@ -148,13 +150,39 @@ class JoinJob final : public SinkJob {
     stats->prefetch_distance = counted.prefetch_distance;
   }
   const char* prefetch_class() const override { return sink->is_finalised() ? join()->stats().prefetch_class : ""; }
+  const HashJoin* hash_join() const override { return static_cast<const HashJoin*>(sink.get()); }
+  bool HasPartitions(quern_port port) const override { return FindPort(port) != nullptr; }
 
  private:
   std::shared_ptr<const HashJoin> join() const { return std::static_pointer_cast<const HashJoin>(sink); }
 
+  struct Residual {
+    decltype(quern_job_options::residual) keep_pairs;
+    void* user;
+  };
+  // A host in C++ may throw, which is a failure like any result other than 0.
+  static int KeepPairs(void* residual, void* context, const uint64_t* probe_rows, const uint64_t* build_rows,
+                       uint64_t num_pairs, uint8_t* keep) {
+    const Residual& host = *static_cast<const Residual*>(residual);
+    try {
+      return host.keep_pairs(host.user, context, probe_rows, build_rows, num_pairs, keep);
+    } catch (...) {
+      return -1;
+    }
+  }
+
   const JoinSpec& spec_;  // of the kernel
+  Residual residual_;
   bool keeps_strings_ = false;
 };
+
+absl::Status CheckResidual(const JoinSpec& spec, const quern_job_options& options) {
+  if (spec.host_residual && options.residual == nullptr)
+    return InvalidArgument("residual without a function: host; accepted: quern_job_options with `residual`");
+  if (!spec.host_residual && options.residual != nullptr)
+    return InvalidArgument("residual that the spec does not ask for: a function; accepted: NULL, or residual=host");
+  return absl::OkStatus();
+}
 
 // Keys and columns of the residual predicate are compared as numbers, so their units must be the same on both sides.
 absl::Status JoinJob::CheckBindings() const {
@@ -193,6 +221,7 @@ absl::StatusOr<std::vector<ResultField>> JoinJob::ResultFields(quern_port port) 
 }  // namespace
 
 NewJobResult NewJob(const JoinSpec& spec, const CompiledKernel& compiled, const quern_job_options& options) {
+  QUERN_RETURN_IF_ERROR(CheckResidual(spec, options));
   return std::make_shared<JoinJob>(spec, compiled, options);
 }
 

@@ -90,4 +90,16 @@ absl::StatusOr<BatchView> ImportRows(const PortColumns& columns, ArrowArray* bat
   return view;
 }
 
+absl::StatusOr<BatchView> BorrowKeys(const PortColumns& columns, const ArrowArray& batch,
+                                     const quern_arrow_rows* rows) {
+  QUERN_RETURN_IF_ERROR(CheckBound(columns));
+  ArrowArray borrowed = batch;
+  if (borrowed.release != nullptr) borrowed.release = [](ArrowArray* array) { array->release = nullptr; };
+  const MovedInArray moved(&borrowed);
+  const ColumnBinding keys = {columns.binding->children.keys, {}};
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(&borrowed, keys, columns.types.keys, {}));
+  QUERN_RETURN_IF_ERROR(SelectArrowRows(rows, &view));
+  return view;
+}
+
 }  // namespace quern::c_abi

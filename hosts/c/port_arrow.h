@@ -22,6 +22,8 @@ absl::Status ExportResultSchema(const Job& job, quern_port port, ArrowSchema* sc
 // Takes an array over. rows: null for all of them; a selection stays where it is. *Errors*: FailedPrecondition without
 // a binding; InvalidArgument for an array or rows that are not valid.
 absl::StatusOr<BatchView> ImportRows(const PortColumns& columns, ArrowArray* batch, const quern_arrow_rows* rows);
+// The keys of an array that remains the caller's; the payload is not looked at. *Errors*: as above.
+absl::StatusOr<BatchView> BorrowKeys(const PortColumns& columns, const ArrowArray& batch, const quern_arrow_rows* rows);
 
 }  // namespace quern::c_abi
 

@@ -329,6 +329,21 @@ typedef struct quern_job_options {
   /* NULL, or a flag that the host, perhaps its signal handler, makes non-zero to stop the job, as quern_job_cancel
    * does. It must outlive the job's handles. */
   const volatile int* stop;
+  /* The part of a join's residual that the host evaluates; for a spec with `residual=host` or `residual=..,host`, and
+   * for no other. It is called with pairs of rows whose keys are equal and for which the spec's comparisons hold, up to
+   * 1024 at a time; the pairs of 1024 probe rows are collected for it. It sets keep[i] to 1 where pair i matches (all
+   * are 0 before). Every kind of join treats the others as pairs that do not match: a left join gives a probe row
+   * without a match once, with nulls.
+   *
+   * Rows are given by their ids: first_row_id of a batch plus the row's number in it, as in `rowid` columns. A host
+   * that keeps its build batches gathers what it needs from there, and from the probe batch in progress. `context` is
+   * that of the output's options. A pair is shown once. Return 0; anything else, or an exception, fails the call of
+   * quern_output_next with QUERN_ABORTED. Cost: a call for up to 1024 pairs, and 1 to 2 ns a pair; a build row takes 8
+   * bytes more, unless its payload has a rowid. Threads: that of the output; several at once. It must not call
+   * functions on this output. */
+  int (*residual)(void* user, void* context, const uint64_t* probe_rows, const uint64_t* build_rows, uint64_t num_pairs,
+                  uint8_t* keep);
+  void* residual_user; /* passed to `residual` */
 } quern_job_options;
 
 /* options: NULL stands for zeros. Cost: about a microsecond; memory is taken when rows come. */
@@ -418,9 +433,10 @@ typedef struct quern_output_options {
   size_t struct_size;  /* sizeof(quern_output_options): later versions may add members at the end */
   uint64_t batch_rows; /* the most rows of a result; 0: 65536 */
   /* Aggregations: only the groups of partition number `partition`, by the hash of the key; num_partitions 0 or 1: all.
-   * A key belongs to the same partition in every aggregation of the process, and in those of other processes unless a
-   * key is a dictionary. Outputs of different partitions may follow one another. */
+   * A key belongs to the same partition in every aggregation, in every process: that of quern_job_partition. Outputs of
+   * different partitions may follow one another. */
   uint32_t partition, num_partitions;
+  void* context; /* PROBE: passed to the job's `residual` */
 } quern_output_options;
 
 /* Makes an output, which belongs to one thread. Outputs of a job share its rows: each row comes out of one of them. A
@@ -461,6 +477,89 @@ QUERN_API quern_status quern_job_filter(const quern_job* job, const quern_batch*
 QUERN_API quern_status quern_job_filter_arrow(const quern_job* job, const struct ArrowArray* batch,
                                               const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
                                               uint64_t* num_rows, quern_error* error);
+
+/* ---- what a join's table tells, and partitions of rows ---- */
+
+/* One key of a join's build rows. For a scan of the probe side that leaves out what cannot match. */
+typedef struct quern_key_summary {
+  size_t struct_size;     /* sizeof(quern_key_summary), set by the caller: later versions may add members at the end */
+  uint64_t num_rows;      /* all build rows */
+  uint64_t num_null_rows; /* those in which a key is null and nulls are not equal: they match nothing and count in
+                             nothing below */
+  uint64_t num_keys;      /* different keys, each of all columns of the spec's `keys` together */
+  bool num_keys_is_exact; /* false: there are at most num_keys, as the table does not compare its keys */
+  bool has_null;          /* this column is null in a row, and the spec says nullequal */
+  bool has_range;         /* min and max are values of this column, whose type has an order below */
+  /* Of bool, integers, dates, times, timestamps, durations and decimals; with u64 the same bits. `_high` has the upper
+   * half of a decimal128, and repeats the sign of others. Units and scales are those of the column. */
+  int64_t min, max;
+  int64_t min_high, max_high;
+} quern_key_summary;
+
+/* Summarises column number `key` (from 0) of the keys of a join, once all work on its build side is done. An empty
+ * build side, or one with nulls alone, has no range; nor do floats, strings and binaries.
+ *
+ * num_keys is exact for every layout of the table (quern_job_get_stats) but "unchained", unless that has fewer than two
+ * rows. Cost: for the one key of a spec, an integer without nullequal, about a nanosecond for each 64 values of its
+ * range ("bitmap", "dense"), for each value ("csr"), or nothing ("open", "counting", "unchained"). For other keys one
+ * pass over the table in addition, of 1 to 3 ns a row; call it once. Threads: any number at once, also while others
+ * probe. Errors: QUERN_FAILED_PRECONDITION before all work is done; QUERN_INVALID_ARGUMENT for a job that is no join,
+ * or a key that it does not have; the summary is then zero. */
+QUERN_API quern_status quern_job_summarise_key(const quern_job* job, uint32_t key, quern_key_summary* summary,
+                                               quern_error* error);
+
+/* Finds the rows of a batch of a join's probe side whose key a build row may have, without probing. Where it leaves a
+ * row out, no build row has an equal key, by the equality of the spec (collations, NaN, dictionaries by value); a row
+ * with a null key is left out unless the spec says nullequal. The residual is not looked at.
+ *
+ * The answer is that of quern_job_filter: `rows` receives row numbers, or `bitmap` one bit a row, or neither counts
+ * them. So the rows may be the `selection` of the batch that is pushed to a probe; this keeps all results of inner,
+ * right, semi, single-sided right_semi and right_anti joins, while left, full, single, anti and mark joins need the
+ * rows without a match too. The batch has the columns of `keys`; `payload` is not read. Arrays have the schema to which
+ * QUERN_PORT_PROBE is bound, and remain the caller's.
+ *
+ * Which rows pass without a match depends on the table (quern_job_get_stats): none, unless its layout is "unchained",
+ * for keys that are not packed or wide payload. There a row passes by 4 of 16 bits of its place's tag: of keys that the
+ * table does not have, 1 in 300 to 1,000, and all of those that fall on a place with very many build rows.
+ *
+ * Cost: hashing the key, and one random cache line of the table: 1 to 4 ns a row while the table is in cache, 3 to 8 ns
+ * beyond; more for strings and weights. Ownership: nothing is kept. Threads: any number at once, also while others
+ * probe. Errors: QUERN_FAILED_PRECONDITION before all work is done, or for an array without a binding;
+ * QUERN_INVALID_ARGUMENT for a job that is no join, or a wrong batch. Contents of `rows` and `bitmap` are then
+ * undefined, and *num_rows is 0. */
+QUERN_API quern_status quern_job_may_match(const quern_job* job, const quern_batch* batch, uint32_t* rows,
+                                           uint8_t* bitmap, uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_job_may_match_arrow(const quern_job* job, const struct ArrowArray* batch,
+                                                 const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
+                                                 uint64_t* num_rows, quern_error* error);
+
+/* The version of the function below. A library with another number may give keys other partitions. It stays the same
+ * within a minor version. */
+#define QUERN_PARTITION_VERSION 1
+
+/* Writes the partition of each row of a batch by its key, for an exchange of rows between threads, processes or
+ * machines: partitions[i], from 0 to num_partitions - 1, belongs to row i (with a selection: to row selection[i]); room
+ * for batch->num_rows of them. `port` is BUILD or PROBE of a join, or ROWS of an aggregation, and says which columns
+ * the batch has: those of `keys`; `payload` is not read. Arrays have the schema to which the port is bound, and remain
+ * the caller's.
+ *
+ * Equal keys have the same number: on both sides of a join, in joins and aggregations with the same types of keys, in
+ * every process and on every machine, whatever their secret. An output's option num_partitions divides groups in the
+ * same way. The number depends on the values alone: strings count by content in every layout, under a collation by what
+ * it makes equal (collations of ICU: with the same version of ICU), dictionaries by value, decimals and times without
+ * their scale or unit. A null counts as a value of its own, also where it matches nothing.
+ *
+ * num_partitions: 1 to 4294967295. The job need not have begun. Cost: 2 to 4 ns a row and key of fixed width, 5 to 10
+ * ns for strings; weights of a collation once for each different string of a thousand rows. Ownership: nothing is kept.
+ * Threads: any number at once. Errors: QUERN_INVALID_ARGUMENT for another port or job, or a wrong batch;
+ * QUERN_FAILED_PRECONDITION for an array without a binding. The contents of `partitions` are then undefined. */
+QUERN_API quern_status quern_job_partition(const quern_job* job, quern_port port, const quern_batch* batch,
+                                           uint32_t num_partitions, uint32_t* partitions, quern_error* error);
+QUERN_API quern_status quern_job_partition_arrow(const quern_job* job, quern_port port, const struct ArrowArray* batch,
+                                                 const quern_arrow_rows* selected, uint32_t num_partitions,
+                                                 uint32_t* partitions, quern_error* error);
+
+/* ---- statistics ---- */
 
 /* What a job has done. Members that do not concern its operator are 0. */
 typedef struct quern_job_stats {

@@ -341,6 +341,19 @@ class Job {
     return internal::Answer<uint64_t>(quern_job_run, handle_.get(), inputs.data(), inputs.size(), &given);
   }
 
+  // Writes the partition of each of the batch's rows by its key, the same in every process: BUILD or PROBE of a join,
+  // ROWS of an aggregation. *Ownership*: nothing is kept; an array remains the caller's. *Threads*: any number at once.
+  // *Errors*: see quern_job_partition.
+  Status Partition(quern_port port, const quern_batch& batch, uint32_t num_partitions, uint32_t* partitions) const {
+    return internal::Call(quern_job_partition, static_cast<const quern_job*>(handle_.get()), port, &batch,
+                          num_partitions, partitions);
+  }
+  Status PartitionArrow(quern_port port, const ArrowArray& batch, uint32_t num_partitions, uint32_t* partitions,
+                        const quern_arrow_rows* of = nullptr) const {
+    return internal::Call(quern_job_partition_arrow, static_cast<const quern_job*>(handle_.get()), port, &batch, of,
+                          num_partitions, partitions);
+  }
+
   quern_job_stats Stats() const { return internal::StatsOf<quern_job_stats>(quern_job_get_stats, handle_.get()); }
   quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_job_get_counters, handle_.get()); }
 
@@ -373,15 +386,57 @@ class Join : public Job {
     options.copy_bytes = bytes == StringBytes::kCopied;
     return NewInput(QUERN_PORT_BUILD, options);
   }
-  // batch_rows: the most rows of a result; 0: 65536.
-  Result<Output> Probe(uint64_t batch_rows = 0) { return Reader(QUERN_PORT_PROBE, batch_rows); }
+  // batch_rows: the most rows of a result; 0: 65536. context: passed to options.residual of the job.
+  Result<Output> Probe(uint64_t batch_rows = 0, void* context = nullptr) {
+    return Reader(QUERN_PORT_PROBE, batch_rows, context);
+  }
   // When all probing is done: the build rows that come out on their own.
   Result<Output> Unmatched(uint64_t batch_rows = 0) { return Reader(QUERN_PORT_UNMATCHED, batch_rows); }
 
+  // Once all work is done: the range of a key of the build rows, its nulls, and how many keys there are. *Cost*: up to
+  // a pass over the table. *Threads*: any number at once, as for the functions below. *Errors*: see
+  // quern_job_summarise_key.
+  Result<quern_key_summary> SummariseKey(uint32_t key) const {
+    quern_key_summary summary = internal::Sized<quern_key_summary>();
+    Status status = internal::Call(quern_job_summarise_key, static_cast<const quern_job*>(handle()), key, &summary);
+    if (!status.ok()) return status;
+    return summary;
+  }
+  // The rows of a batch of the probe side whose key a build row may have; all others have no match. The answers are
+  // those of Filter. *Ownership*: nothing is kept; an array remains the caller's. *Errors*: see quern_job_may_match.
+  Result<uint64_t> SelectMayMatch(const quern_batch& batch, uint32_t* rows) const {
+    return MayMatch(batch, rows, nullptr);
+  }
+  Result<uint64_t> BitmapMayMatch(const quern_batch& batch, uint8_t* bitmap) const {
+    return MayMatch(batch, nullptr, bitmap);
+  }
+  Result<uint64_t> CountMayMatch(const quern_batch& batch) const { return MayMatch(batch, nullptr, nullptr); }
+  Result<uint64_t> SelectMayMatchArrow(const ArrowArray& batch, uint32_t* rows,
+                                       const quern_arrow_rows* of = nullptr) const {
+    return MayMatchArrow(batch, of, rows, nullptr);
+  }
+  Result<uint64_t> BitmapMayMatchArrow(const ArrowArray& batch, uint8_t* bitmap,
+                                       const quern_arrow_rows* of = nullptr) const {
+    return MayMatchArrow(batch, of, nullptr, bitmap);
+  }
+  Result<uint64_t> CountMayMatchArrow(const ArrowArray& batch, const quern_arrow_rows* of = nullptr) const {
+    return MayMatchArrow(batch, of, nullptr, nullptr);
+  }
+
  private:
-  Result<Output> Reader(quern_port port, uint64_t batch_rows) {
+  Result<uint64_t> MayMatch(const quern_batch& batch, uint32_t* rows, uint8_t* bitmap) const {
+    return internal::Answer<uint64_t>(quern_job_may_match, static_cast<const quern_job*>(handle()), &batch, rows,
+                                      bitmap);
+  }
+  Result<uint64_t> MayMatchArrow(const ArrowArray& batch, const quern_arrow_rows* of, uint32_t* rows,
+                                 uint8_t* bitmap) const {
+    return internal::Answer<uint64_t>(quern_job_may_match_arrow, static_cast<const quern_job*>(handle()), &batch, of,
+                                      rows, bitmap);
+  }
+  Result<Output> Reader(quern_port port, uint64_t batch_rows, void* context = nullptr) {
     quern_output_options options = {};
     options.batch_rows = batch_rows;
+    options.context = context;
     return NewOutput(port, options);
   }
 };

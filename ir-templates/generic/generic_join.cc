@@ -172,6 +172,7 @@ void quern_hole_store_rows(const QuernJoinDescriptor* descriptor, const QuernCol
   for (uint32_t c = 0; c < descriptor->num_build; ++c) StoreField(descriptor->build[c], &payload[c], target);
   for (uint32_t r = 0; r < descriptor->num_residual; ++r)
     StoreField(descriptor->build_residual[r], &payload[descriptor->num_build + r], target);
+  if (descriptor->host_row != nullptr) StoreField(*descriptor->host_row, nullptr, target);
 }
 
 bool quern_hole_equal_row(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint32_t row,

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-constexpr uint32_t kKernelAbiVersion = 6;
+constexpr uint32_t kKernelAbiVersion = 7;
 
 // Upper bounds of a plan's choices; buffers between the stages of a kernel have these sizes.
 constexpr uint32_t kMaxBatchRows = 4096;
@@ -148,6 +148,9 @@ struct QuernJoinDescriptor {
   const QuernField* probe;           // payload of the probe side, copied from the batch
   const QuernField* build_residual;  // columns of the residual predicate, after the payload; stored in tuples
   const QuernField* probe_residual;
+  bool asks_host;              // the host decides about pairs, too; a tuple then has its row id
+  uint32_t host_row_offset;    // of this row id
+  const QuernField* host_row;  // its field; null where it is one of `build`
   // Tuning: affects speed, never results.
   uint32_t batch_rows;  // 1 .. kMaxBatchRows
   uint32_t group_rows;  // rows tested against the directory before their tuples are compared; 1 .. kMaxBatchRows
@@ -216,6 +219,7 @@ enum QuernCode : int32_t {
   kQuernOutOfMemory = -1,
   kQuernValueTooLarge = -2,  // one value does not fit an output column's offsets
   kQuernSecondMatch = -3,    // single joins
+  kQuernHostFailed = -4,     // the host's residual
 };
 
 // The entry points of one join kernel. Generic and compiled kernels fill the same struct; a compiled kernel has nullptr

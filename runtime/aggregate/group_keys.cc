@@ -5,6 +5,7 @@
 // key is "a  ".
 #include "runtime/aggregate/group_keys.h"
 
+#include <algorithm>
 #include <string>
 #include <type_traits>
 
@@ -158,7 +159,8 @@ absl::StatusOr<uint32_t> WriteHeld(const HeldSource& source, uint32_t n, QuernOu
   return n;
 }
 
-// Partition numbers follow from these hashes, and processes exchange groups by partition.
+// Partition numbers follow from these hashes, and processes exchange groups by partition. Rows get the same numbers
+// from their columns (key_partitions.cc).
 constexpr const blocks::HashSecret& kPublic = blocks::kPublicHash;
 
 // Maps a value to 64 bits that are the same for equal keys.
@@ -184,6 +186,7 @@ uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
 void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples,
               uint32_t n, uint64_t* hashes) {
   const QuernJoinDescriptor& group = *descriptor.group();
+  std::fill_n(hashes, n, uint64_t{0});
   for (size_t key = 0; key < group.num_keys; ++key) {
     const QuernField& field = group.keys[key];
     const ColumnType& type = descriptor.spec().keys[key].type;
@@ -192,7 +195,7 @@ void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dict
       constexpr Storage kStorage = decltype(tag)::value;
       const auto add = [&](const auto& source) {
         for (uint32_t i = 0; i < n; ++i)
-          hashes[i] = blocks::Combine(key == 0 ? uint64_t{0} : hashes[i], HashOf<kStorage>(source, i, rule), kPublic);
+          hashes[i] = blocks::Combine(hashes[i], HashOf<kStorage>(source, i, rule), kPublic);
       };
       if (dictionaries.has(key)) add(DictionarySource{group, field, tuples, type.width_bytes, dictionaries, key});
       else if (group.packed_bytes == 0) add(FieldSource{group, field, tuples, type.width_bytes, 0});

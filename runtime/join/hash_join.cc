@@ -11,10 +11,7 @@
 #include "runtime/join/hash_join.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cstddef>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -35,32 +32,6 @@ size_t NumOutputColumns(const JoinDescriptor& descriptor) {
   const bool has_mark = descriptor.spec().kind == JoinKind::kMark;
   return size_t{descriptor.get()->num_probe} + descriptor.get()->num_build + (has_mark ? 1 : 0);
 }
-
-// Scratch of probers that are gone, for later ones: to allocate and free 280 KB costs more than a small probe. Its
-// arrays are written before they are read, but for prefetches, so it is not zeroed either. *Threads*: any.
-class KeptScratch {
- public:
-  static QuernProbeScratch* Take() {
-    QuernProbeScratch* scratch = nullptr;
-    for (std::atomic<QuernProbeScratch*>& slot : slots_) {
-      if (scratch == nullptr) scratch = slot.exchange(nullptr);
-    }
-    if (scratch == nullptr) scratch = new QuernProbeScratch;
-    std::memset(static_cast<void*>(scratch), 0, offsetof(QuernProbeScratch, rows));
-    return scratch;
-  }
-  static void Give(QuernProbeScratch* scratch) {
-    for (std::atomic<QuernProbeScratch*>& slot : slots_) {
-      QuernProbeScratch* none = nullptr;
-      if (slot.compare_exchange_strong(none, scratch)) return;
-    }
-    delete scratch;
-  }
-
- private:
-  static constinit std::array<std::atomic<QuernProbeScratch*>, 4> slots_;
-};
-constinit std::array<std::atomic<QuernProbeScratch*>, 4> KeptScratch::slots_ = {};
 
 }  // namespace
 
@@ -102,6 +73,7 @@ absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
     stores.push_back(side->store());
     range.Add(side->range());
   }
+  range_ = range;
   builder_ = std::make_unique<TableBuilder>(*descriptor_->get(), RowOf(descriptor_->spec().kind), options_, budget_,
                                             std::move(stores), range);
   return builder_->work();
@@ -117,11 +89,10 @@ bool HashJoin::AbandonFinalise() {
 void HashJoin::EndFinalise() {
   table_ = builder_->table;
   memory_ = std::move(builder_->memory);
-  uint64_t num_null_keys = 0;
   for (const auto& local : *local_states()) {
     auto* const side = static_cast<BuildSide*>(local.get());
     stats_.build_rows += side->num_rows();
-    num_null_keys += side->num_null_keys();
+    num_null_rows_ += side->num_null_keys();
     null_rows_.insert(null_rows_.end(), side->null_rows().begin(), side->null_rows().end());
     side->DropTuples();
   }
@@ -137,7 +108,7 @@ void HashJoin::EndFinalise() {
   stats_.prefetch_class = descriptor_->get()->prefetches ? options_.caches.NameFor(probed_bytes) : "off";
   stats_.layout = LayoutText(table_.layout);
   build_is_empty_ = stats_.build_rows == 0;
-  build_has_null_key_ = num_null_keys > 0;
+  build_has_null_key_ = num_null_rows_ > 0;
 }
 
 void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
@@ -147,20 +118,45 @@ void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   stats_.prefetch_distance = setting.distance;
 }
 
+// ---- what a table tells ------------------------------------------------------------------------------------------
+
+absl::StatusOr<KeySummary> HashJoin::Summarise(uint32_t key) const {
+  QUERN_RETURN_IF_ERROR(CheckBuilt("key summary"));
+  QUERN_ASSIGN_OR_RETURN(KeySummary summary, SummariseKey(table_, *descriptor_->get(), range_, key, stop_flag()));
+  summary.num_build_rows = stats_.build_rows;
+  summary.num_null_rows = num_null_rows_;
+  return summary;
+}
+
+absl::StatusOr<uint64_t> HashJoin::FindMembers(const BatchView& batch, const MemberAnswer& answer) const {
+  QUERN_RETURN_IF_ERROR(CheckBuilt("look-up"));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->get()->num_keys, 0));
+  return quern::FindMembers(table_, *descriptor_->get(), entry_points_, stop_flag(), batch, answer);
+}
+
+absl::Status HashJoin::CheckBuilt(const char* call) const {
+  if (is_finalised()) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) +
+                                       " before finalise: the table is not built; accepted: finalise first");
+}
+
 // ---- probing ----------------------------------------------------------------------------------------------------
 
-JoinProber::JoinProber(std::shared_ptr<const HashJoin> join)
-    : join_(std::move(join)), args_(), scratch_(KeptScratch::Take()), counters_(join_->counters_) {}
+JoinProber::JoinProber(std::shared_ptr<const HashJoin> join, void* host_context)
+    : join_(std::move(join)),
+      host_context_(host_context),
+      args_(),
+      scratch_(TakeProbeScratch()),
+      counters_(join_->counters_) {}
 
 JoinProber::~JoinProber() = default;
 
-void JoinProber::GiveBack::operator()(QuernProbeScratch* scratch) const { KeptScratch::Give(scratch); }
-
 absl::Status JoinProber::SetInput(BatchView batch) {
-  if (!join_->is_finalised())
-    return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
+  QUERN_RETURN_IF_ERROR(join_->CheckBuilt("probe"));
   const QuernJoinDescriptor& descriptor = *join_->descriptor_->get();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_probe + descriptor.num_residual));
+  if (descriptor.asks_host && join_->host_residual_.keep_pairs == nullptr)
+    return InvalidArgument("residual without a function: host; accepted: a function of the host, by the C ABI");
   if (join_->observer() != nullptr) join_->observer()->SeeProbe(batch);
   Begin(std::move(batch));
   rows_seen_ += input_.num_rows;
@@ -168,8 +164,7 @@ absl::Status JoinProber::SetInput(BatchView batch) {
 }
 
 absl::Status JoinProber::SetUnmatched() {
-  if (!join_->is_finalised())
-    return absl::FailedPreconditionError("probe before finalise: the table is not built; accepted: finalise first");
+  QUERN_RETURN_IF_ERROR(join_->CheckBuilt("probe"));
   // Columns that are never read: a build row that is output on its own has row kNullRow on the probe side.
   static constexpr QuernColumn kNoColumn = {};
   QuernColumn column = {};
@@ -254,6 +249,8 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   probe.counters = &counters_;
   probe.num_new_candidates = &num_new_candidates_;
   probe.stop_flag = join_->stop_flag();
+  probe.host = &join_->host_residual_;
+  probe.host_context = host_context_;
   args_.out_probe = out->columns();
   args_.out_build = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
   if (has_mark) probe.out_mark = out->columns() + descriptor.get()->num_probe;

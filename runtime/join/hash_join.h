@@ -22,10 +22,15 @@
 #include "runtime/base/adaptive_gate.h"
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
+#include "runtime/join/host_residual.h"
 #include "runtime/join/join_descriptor.h"
 #include "runtime/join/join_loop.h"
 #include "runtime/join/join_options.h"
 #include "runtime/join/join_table.h"
+#include "runtime/join/key_summary.h"
+#include "runtime/join/membership.h"
+#include "runtime/join/packed_key_table.h"
+#include "runtime/join/probe_scratch.h"
 #include "runtime/join/table_builder.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/job_observer.h"
@@ -71,10 +76,19 @@ class HashJoin final : public Sink {
   // *Threads*: none may append, build or probe at the same time.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
+  // Sets the function that a spec with `host_residual` asks. Call it before the first probe.
+  void SetHostResidual(const HostResidual& host) { host_residual_ = host; }
+
   const JoinStats& stats() const { return stats_; }
   // Whether any prober has turned prefetching off, against the schedule, because few rows were hits.
   bool prefetch_adapted() const { return prefetch_adapted_.load(std::memory_order_relaxed); }
   const JoinDescriptor& descriptor() const { return *descriptor_; }
+
+  // What the table tells of a key, and which rows of a batch of the probe side may have a match: key_summary.h,
+  // membership.h. *Threads*: any number at once, also while others probe. *Errors*: FailedPrecondition before all work
+  // is done; InvalidArgument for a batch without the keys; Cancelled.
+  absl::StatusOr<KeySummary> Summarise(uint32_t key) const;
+  absl::StatusOr<uint64_t> FindMembers(const BatchView& batch, const MemberAnswer& answer) const;
 
  private:
   friend class JoinProber;
@@ -85,11 +99,13 @@ class HashJoin final : public Sink {
   absl::StatusOr<SharedWork*> BeginFinalise() override;
   void EndFinalise() override;
   bool AbandonFinalise() override;
+  absl::Status CheckBuilt(const char* call) const;
 
   std::shared_ptr<const JoinDescriptor> descriptor_;
   JoinEntrySource entry_points_;
   std::shared_ptr<const void> code_;
   JoinOptions options_;
+  HostResidual host_residual_;
   JoinStats stats_;
   std::unique_ptr<TableBuilder> builder_;  // while finalising
   JoinTable table_;
@@ -97,6 +113,8 @@ class HashJoin final : public Sink {
   TupleList null_rows_;
   bool build_is_empty_ = true;
   bool build_has_null_key_ = false;
+  PackedKeyRange range_;
+  uint64_t num_null_rows_ = 0;
   mutable std::atomic<uint64_t> next_morsel_{0};  // of the scan of unmatched build rows
   mutable std::atomic<bool> prefetch_adapted_{false};
 };
@@ -107,7 +125,8 @@ class OutputBatch;
 // Probes a finalised join. *Threads*: each prober belongs to one thread; any number of them may share a join.
 class JoinProber {
  public:
-  explicit JoinProber(std::shared_ptr<const HashJoin> join);
+  // host_context: passed to the host's residual.
+  explicit JoinProber(std::shared_ptr<const HashJoin> join, void* host_context = nullptr);
   JoinProber(const JoinProber&) = delete;
   JoinProber& operator=(const JoinProber&) = delete;
   ~JoinProber();
@@ -128,15 +147,12 @@ class JoinProber {
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:
-  struct GiveBack {
-    void operator()(QuernProbeScratch* scratch) const;
-  };
-
   void Begin(BatchView batch);
   void AdaptPrefetch();
   bool is_quiet() const { return prefetch_gate_.has_value() && !prefetch_gate_->is_open(); }
 
   std::shared_ptr<const HashJoin> join_;
+  void* const host_context_;
   JoinTable unprefetched_table_;  // the join's table without prefetch; used where hits are rare
   std::optional<AdaptiveGate> prefetch_gate_;
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
@@ -145,7 +161,7 @@ class JoinProber {
   bool scans_unmatched_ = false;
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
-  const std::unique_ptr<QuernProbeScratch, GiveBack> scratch_;
+  const ProbeScratch scratch_;
   CounterBlock counters_;
   uint32_t num_new_candidates_ = 0;
 };

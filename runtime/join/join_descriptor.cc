@@ -51,7 +51,8 @@ NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
   needed.pack = !wide;
   needed.hash = needed.check_tags = needed.compare = wide;
   needed.prefetch_keys = wide && descriptor.prefetches && any(descriptor.keys, descriptor.num_keys, varies);
-  needed.store = wide || descriptor.num_build + descriptor.num_residual + descriptor.null_bits_bytes != 0;
+  needed.store = wide || descriptor.num_build + descriptor.num_residual + descriptor.null_bits_bytes != 0 ||
+                 descriptor.host_row != nullptr;
   needed.filter_residual = descriptor.num_residual != 0;
   needed.reserve_output =
       any(descriptor.probe, descriptor.num_probe, varies) || any(descriptor.build, descriptor.num_build, varies);
@@ -77,7 +78,20 @@ JoinDescriptor::JoinDescriptor(const JoinSpec& spec, uint32_t inline_key_bytes) 
   } else {
     layout.Place({&keys_});
   }
-  layout.Place({&build_, &build_residual_});
+  // The row id that the host's residual is asked with: a column of the payload, or a field of its own.
+  const auto is_rowid = [](const QuernField& field) { return field.storage == kRowId; };
+  std::vector<QuernField> host_rows;
+  descriptor_.asks_host = spec_.host_residual;
+  if (spec_.host_residual && std::none_of(build_.begin(), build_.end(), is_rowid))
+    host_rows.push_back(MakeField({.id = TypeId::kRowId}, kRowId));
+  layout.Place({&build_, &build_residual_, &host_rows});
+  if (!host_rows.empty()) {
+    host_row_ = host_rows.front();
+    descriptor_.host_row = &host_row_;
+    descriptor_.host_row_offset = host_row_.tuple_offset;
+  } else if (spec_.host_residual) {
+    descriptor_.host_row_offset = std::find_if(build_.begin(), build_.end(), is_rowid)->tuple_offset;
+  }
   for (QuernField& key : keys_)
     if (descriptor_.packed_bytes == 0 && key.nullable && (key.null_equal || kind.build_row == RowsOut::kUnmatched))
       layout.PlaceNullBit(&key);
@@ -94,8 +108,9 @@ JoinDescriptor::JoinDescriptor(const JoinSpec& spec, uint32_t inline_key_bytes) 
   if (kind.flags_matched_rows())
     descriptor_.matched_offset = layout.end + descriptor_.null_bits_bytes++;  // zeroed with the null bits
   descriptor_.tuple_bytes = std::max(RoundUp(layout.end + descriptor_.null_bits_bytes, layout.alignment), 1u);
-  descriptor_.stops_at_first = !kind.pairs && !kind.flags_matched_rows() && spec_.residual.empty();
-  descriptor_.stops_at_matched = !kind.pairs && kind.flags_matched_rows() && spec_.residual.empty();
+  const bool key_decides = spec_.residual.empty() && !spec_.host_residual;
+  descriptor_.stops_at_first = !kind.pairs && !kind.flags_matched_rows() && key_decides;
+  descriptor_.stops_at_matched = !kind.pairs && kind.flags_matched_rows() && key_decides;
   descriptor_.keys = keys_.data();
   descriptor_.build = build_.data();
   descriptor_.probe = probe_.data();
@@ -125,6 +140,8 @@ std::string JoinDescriptor::Print() const {
     lines.push_back(MakeLine(build_residual_[i], spec_.residual[i].type, Numbered("residual", i)));
     AddNullBit(build_residual_[i], lines.back().field, &null_bits);
   }
+  if (descriptor_.host_row != nullptr)
+    lines.push_back(MakeLine(host_row_, {.id = TypeId::kRowId}, "row of the host's residual"));
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (null_bits.bytes > 0) lines.push_back(null_bits);
   if (descriptor_.matched_offset != 0)

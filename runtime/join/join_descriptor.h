@@ -39,6 +39,7 @@ class JoinDescriptor {
  private:
   JoinSpec spec_;
   std::vector<QuernField> keys_, build_, probe_, build_residual_, probe_residual_;
+  QuernField host_row_ = {};
   QuernJoinDescriptor descriptor_;
 };
 

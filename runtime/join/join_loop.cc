@@ -55,7 +55,8 @@ class Prober {
         s_(args->scratch),
         rows_alone_(probe.kind->probe_row != RowsOut::kNever),
         counts_pairs_(probe.counts && probe.kind->pairs && !rows_alone_ && args->descriptor->num_residual == 0 &&
-                      args->descriptor->matched_offset == 0) {
+                      !args->descriptor->asks_host && args->descriptor->matched_offset == 0),
+        first_open_(args->scratch->num_matches) {
     args->prefetch_distance = TestPrefetches(probe.table->probe) ? RingDistance(probe.table->probe) : 0;
   }
 
@@ -69,7 +70,13 @@ class Prober {
     for (;;) {
       // A batch whose rows have many candidates each may take minutes.
       if (p_.stop_flag != nullptr && p_.stop_flag->is_set()) return kQuernFull;
-      if (s_->num_matches >= max_matches || NeedsRoom()) {
+      const bool needs_room = s_->num_matches >= max_matches || NeedsRoom();
+      if (first_open_ < s_->num_matches && (needs_room || IsBatchDone())) {
+        if (const int32_t code = Take(first_open_); code != kQuernDone) return code;
+        first_open_ = s_->num_matches;
+        continue;
+      }
+      if (needs_room) {
         if (const int32_t code = Emit(); code != kQuernDone) return code;
       }
       if (s_->num_candidates > 0) {
@@ -103,11 +110,13 @@ class Prober {
     a_->out_rows += static_cast<uint64_t>(n);
     s_->match_next += static_cast<uint32_t>(n);
     if (s_->match_next < s_->num_matches) return kQuernFull;
-    s_->num_matches = s_->match_next = 0;
+    s_->num_matches = s_->match_next = first_open_ = 0;
     return kQuernDone;
   }
 
  private:
+  bool IsBatchDone() const { return s_->num_candidates == 0 && s_->batch_next == s_->batch_rows; }
+
   bool IsPackedKey() const { return a_->descriptor->packed_bytes != 0; }
 
   uint32_t MaxBatchRows() const {
@@ -150,7 +159,7 @@ class Prober {
       const uint32_t before = s_->num_matches;
       LookUpPackedKeys(*p_.table, s_, &tally_);
       *p_.num_new_candidates = s_->num_candidates;
-      return Take(before);
+      return Found(before);
     }
     const PrefetchSetting& setting = p_.table->probe;
     const uint32_t group_rows = setting.group_rows != 0 ? setting.group_rows : a_->descriptor->group_rows;
@@ -190,7 +199,41 @@ class Prober {
     const uint32_t num_new = std::min(*p_.num_new_candidates, num_looked_at);
     *p_.num_new_candidates -= num_new;
     tally_.steps += num_looked_at - num_new;
-    return Take(before);
+    return Found(before);
+  }
+
+  // The key matches from `begin` on are new. Those that the host decides about wait until there are many, or until no
+  // more are to come of the batch.
+  int32_t Found(uint32_t begin) {
+    if (a_->descriptor->asks_host) return kQuernDone;
+    const int32_t code = Take(begin);
+    first_open_ = s_->num_matches;
+    return code;
+  }
+
+  // Keeps those of the matches from `begin` on that the host keeps.
+  int32_t AskHost(uint32_t begin) {
+    uint64_t probe_rows[kMaxHostPairs], build_rows[kMaxHostPairs];
+    uint32_t kept = begin;
+    for (uint32_t first = begin; first < s_->num_matches; first += kMaxHostPairs) {
+      const uint32_t n = std::min(kMaxHostPairs, s_->num_matches - first);
+      uint8_t keep[kMaxHostPairs] = {};
+      const uint8_t* const rows = a_->tuples + a_->descriptor->host_row_offset;
+      for (uint32_t i = 0; i < n; ++i) {
+        probe_rows[i] = a_->first_row_id + s_->match_rows[first + i];
+        build_rows[i] = blocks::Load<uint64_t>(rows + s_->match_tuples[first + i]);
+      }
+      if (p_.host->keep_pairs(p_.host->user, p_.host_context, probe_rows, build_rows, n, keep) != 0)
+        return kQuernHostFailed;
+      for (uint32_t i = first; i < first + n; ++i) {
+        s_->match_rows[kept] = s_->match_rows[i];
+        s_->match_tuples[kept] = s_->match_tuples[i];
+        s_->match_index[kept] = s_->match_index[i];
+        kept += keep[i - first] != 0;
+      }
+    }
+    s_->num_matches = kept;
+    return kQuernDone;
   }
 
   // Turns runs into matches: all tuples of a run, or only the first where one is enough.
@@ -222,6 +265,9 @@ class Prober {
     for (uint32_t i = begin; i < s_->num_matches; ++i)
       s_->match_rows[i] = rows ? rows[s_->match_index[i]] : first + s_->match_index[i];
     if (a_->descriptor->num_residual != 0) s_->num_matches = kernel_->filter_residual(a_, begin, s_->num_matches);
+    if (a_->descriptor->asks_host && s_->num_matches > begin) {
+      if (const int32_t code = AskHost(begin); code != kQuernDone) return code;
+    }
     if (rows_alone_) {
       const bool is_single = p_.kind->id == JoinKind::kSingle;
       bool second = false;
@@ -284,6 +330,7 @@ class Prober {
   LookUpTally tally_;
   const bool rows_alone_;    // probe rows are output on their own
   const bool counts_pairs_;  // only the number of pairs is needed
+  uint32_t first_open_;      // matches from here on are key matches, which Take has not seen
 };
 
 }  // namespace

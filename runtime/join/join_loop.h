@@ -8,6 +8,7 @@
 
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/base/stop_flag.h"
+#include "runtime/join/host_residual.h"
 #include "runtime/join/join_table.h"
 #include "runtime/rows/entry_slot.h"
 #include "runtime/rows/tuple_store.h"
@@ -40,6 +41,8 @@ struct JoinProbe {
   CounterBlock* counters = nullptr;
   uint32_t* num_new_candidates = nullptr;  // in/out: candidates in progress that have not been compared yet
   const StopFlag* stop_flag = nullptr;     // may be null
+  const HostResidual* host = nullptr;      // where the descriptor asks it
+  void* host_context = nullptr;
 };
 
 // Fills the output batch until the input ends (kQuernDone), or the output is full or the flag set (kQuernFull: empty it

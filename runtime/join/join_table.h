@@ -58,8 +58,9 @@ struct JoinTable {
   // open: the first word of a slot holds w - sentinel; the sentinel is no key of the table
   uint64_t sentinel = 0;
   uint64_t num_slots = 0;
-  uint64_t line_mask = 0;    // slots of a cache line, less 1: a walk first visits the slots of its line
-  uint64_t region_mask = 0;  // then it goes from line to line, within 2^k neighbouring slots
+  uint64_t num_slots_taken = 0;  // as many as there are different keys
+  uint64_t line_mask = 0;        // slots of a cache line, less 1: a walk first visits the slots of its line
+  uint64_t region_mask = 0;      // then it goes from line to line, within 2^k neighbouring slots
   uint32_t slot_bytes = 0;
   uint32_t max_walk = 0;  // length of the longest walk of any key, in slots from its start
 };

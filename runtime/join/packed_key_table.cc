@@ -29,8 +29,6 @@ using blocks::Store;
 constexpr uint64_t kLineBytes = 64;
 constexpr uint32_t kBlockRows = 256;      // of a build, where the setting has no batch_rows
 constexpr uint32_t kMaxBlockRows = 1024;  // small enough for the L1 cache
-constexpr uint64_t kPrefetchedBits = uint64_t{1}
-                                     << 26;  // of a bitmap: 8 MB; below, the L2 and L3 caches are fast enough
 constexpr uint32_t kLongestWalk = thresholds::kLongestOpenProbe;
 
 uint64_t SlotOf(uint64_t hash, uint64_t num_slots) {

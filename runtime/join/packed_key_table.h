@@ -11,6 +11,9 @@
 
 namespace quern {
 
+// Larger bitmaps (8 MB) are prefetched when they are filled and looked up; below, the L2 and L3 caches are fast enough.
+constexpr uint64_t kPrefetchedBits = uint64_t{1} << 26;
+
 // Smallest and largest word, as unsigned numbers in the keys' order: the sign bit of signed keys is flipped.
 struct PackedKeyRange {
   uint64_t min = UINT64_MAX;

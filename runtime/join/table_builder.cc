@@ -121,7 +121,7 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
 }
 
 bool TableBuilder::NeedsTuples() const {
-  return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0;
+  return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0 || descriptor_.asks_host;
 }
 bool TableBuilder::OneMatchIsEnough() const { return descriptor_.stops_at_first; }
 
@@ -177,6 +177,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
     }
     if (has_begun_) {
       table.max_walk = max_walk_;
+      table.num_slots_taken = num_inserted_;
       store_bitmaps_.clear();
       QUERN_RETURN_IF_ERROR(IndexCrowded());
       return std::nullopt;

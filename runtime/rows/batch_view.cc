@@ -45,6 +45,7 @@ absl::Status StatusOfCode(int64_t code) {
     return absl::OutOfRangeError(
         "second match of a probe row: in a join of kind single; accepted: at most one build row a key");
   }
+  if (code == kQuernHostFailed) return absl::AbortedError("host residual failed: a result other than 0; accepted: 0");
   return Internal("kernel failed: code " + std::to_string(code) + "; accepted: 0 or more");
 }
 

@@ -102,6 +102,11 @@ class EntrySource {
     counters->CountBatch(num_rows, slot_->IsCompiled(now));
     return now;
   }
+  // As ForBatch, for rows that are looked at before they are input: they count towards compiling alone.
+  const EntryPoints& ForLook(uint64_t num_rows) const {
+    if (RowMeter* meter = slot_->meter(); meter != nullptr && !slot_->published()) meter->Count(num_rows);
+    return slot_->Now();
+  }
   // As ForBatch, for work that is not counted in input rows.
   const EntryPoints& Now() const { return slot_->Now(); }
 

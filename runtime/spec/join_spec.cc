@@ -29,7 +29,14 @@ void AppendTypes(const std::vector<ColumnType>& types, bool nulls, std::vector<C
   }
 }
 
+constexpr std::string_view kHostResidual = "host";
+
 absl::Status AppendResidual(std::string_view text, JoinSpec* spec) {
+  if (text == kHostResidual) {
+    if (spec->host_residual) return Wrong("residual given twice", text, "one host");
+    spec->host_residual = true;
+    return absl::OkStatus();
+  }
   QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(text, Role::kResidual));
   spec->residual.push_back({item.key.type, item.op});
   return absl::OkStatus();
@@ -41,6 +48,11 @@ constexpr Field<JoinSpec> kFields[] = {
     {"probe", "TYPE", "types", AppendPayload<JoinSpec, &JoinSpec::probe>},
     {"residual", "TYPE", "types", AppendResidual},
 };
+
+void AppendResiduals(const char* name, const JoinSpec& spec, std::string* text) {
+  AppendField(name, spec.residual, text);
+  if (spec.host_residual) *text += (spec.residual.empty() ? name : ",") + std::string(kHostResidual);
+}
 
 // By kind: join.inner, join.left, ..
 const std::vector<std::string>& KindNames() {
@@ -78,9 +90,9 @@ absl::Status CheckNullAwareness(const JoinSpec& spec) {
   const std::string otherwise = is_mark ? ", or keys without nullable or with nullequal" : "";
   if (spec.keys.size() != 1)
     return Wrong("number of keys of " + where, std::to_string(spec.keys.size()), "1" + otherwise);
-  if (!spec.residual.empty()) {
+  if (!spec.residual.empty() || spec.host_residual) {
     std::string text;
-    AppendField("residual=", spec.residual, &text);
+    AppendResiduals("residual=", spec, &text);
     return Wrong("residual of " + where, text, "none" + otherwise);
   }
   return absl::OkStatus();
@@ -130,7 +142,7 @@ std::string JoinSpec::Print() const {
   AppendField(" keys=", keys, &text);
   AppendField(" build=", build, &text);
   AppendField(" probe=", probe, &text);
-  AppendField(" residual=", residual, &text);
+  AppendResiduals(" residual=", *this, &text);
   return text;
 }
 

@@ -46,7 +46,7 @@ const std::vector<JoinKindRow>& AllJoinKinds();
 
 // One conjunct of a join's residual predicate, probe column OP build column: pairs with equal keys match only where it
 // holds too. Text: type[:nullable]:OP with OP one of lt, le, gt, ge, ne, eq. Types of fixed width; no fixed_binary,
-// dictionary or rowid.
+// dictionary or rowid. In place of a conjunct the text may say `host`, once: JoinSpec::host_residual.
 struct ResidualSpec {
   ColumnType type;
   Comparison op = Comparison::kLess;
@@ -63,6 +63,7 @@ struct JoinSpec {
   // On both sides, batches have the columns of the residual predicate, one for each conjunct, after their payload
   // columns.
   std::vector<ResidualSpec> residual;
+  bool host_residual = false;  // a function of the host decides about the pairs for which `residual` holds
 
   // The text form, as every operator has it (spec.h).
   static constexpr size_t kMaxTextBytes = 65536;

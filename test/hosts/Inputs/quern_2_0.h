@@ -126,7 +126,9 @@ typedef enum quern_port {
   QUERN_PORT_PROBE = 2,
   QUERN_PORT_UNMATCHED = 3,
   QUERN_PORT_STATES = 4,
-  QUERN_PORT_THRESHOLD = 5
+  QUERN_PORT_THRESHOLD = 5,
+  QUERN_PORT_LEFT = 6,
+  QUERN_PORT_RIGHT = 7
 } quern_port;
 typedef struct quern_key_range {
   uint32_t key;
@@ -143,6 +145,9 @@ typedef struct quern_job_options {
   void (*release)(void* host, uint64_t bytes);
   void* host;
   const volatile int* stop;
+  int (*residual)(void* user, void* context, const uint64_t* probe_rows, const uint64_t* build_rows, uint64_t num_pairs,
+                  uint8_t* keep);
+  void* residual_user;
 } quern_job_options;
 QUERN_API quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* options, quern_job** job,
                                         quern_error* error);
@@ -176,6 +181,7 @@ typedef struct quern_output_options {
   size_t struct_size;
   uint64_t batch_rows;
   uint32_t partition, num_partitions;
+  void* context;
 } quern_output_options;
 QUERN_API quern_status quern_output_create(quern_job* job, quern_port port, const quern_output_options* options,
                                            quern_output** output, quern_error* error);
@@ -191,6 +197,29 @@ QUERN_API quern_status quern_job_filter(const quern_job* job, const quern_batch*
 QUERN_API quern_status quern_job_filter_arrow(const quern_job* job, const struct ArrowArray* batch,
                                               const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
                                               uint64_t* num_rows, quern_error* error);
+typedef struct quern_key_summary {
+  size_t struct_size;
+  uint64_t num_rows;
+  uint64_t num_null_rows;
+  uint64_t num_keys;
+  bool num_keys_is_exact;
+  bool has_null;
+  bool has_range;
+  int64_t min, max;
+  int64_t min_high, max_high;
+} quern_key_summary;
+QUERN_API quern_status quern_job_summarise_key(const quern_job* job, uint32_t key, quern_key_summary* summary,
+                                               quern_error* error);
+QUERN_API quern_status quern_job_may_match(const quern_job* job, const quern_batch* batch, uint32_t* rows,
+                                           uint8_t* bitmap, uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_job_may_match_arrow(const quern_job* job, const struct ArrowArray* batch,
+                                                 const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
+                                                 uint64_t* num_rows, quern_error* error);
+QUERN_API quern_status quern_job_partition(const quern_job* job, quern_port port, const quern_batch* batch,
+                                           uint32_t num_partitions, uint32_t* partitions, quern_error* error);
+QUERN_API quern_status quern_job_partition_arrow(const quern_job* job, quern_port port, const struct ArrowArray* batch,
+                                                 const quern_arrow_rows* selected, uint32_t num_partitions,
+                                                 uint32_t* partitions, quern_error* error);
 typedef struct quern_job_stats {
   size_t struct_size;
   const char* layout;
