@@ -325,7 +325,7 @@ typedef struct quern_job_options {
    * returns false, the call that needs the memory fails with QUERN_RESOURCE_EXHAUSTED. */
   bool (*reserve)(void* host, uint64_t bytes);
   void (*release)(void* host, uint64_t bytes);
-  void* host; /* passed to both */
+  void* host; /* the host's own pointer for the job: passed to both, and to the host's aggregate functions */
   /* NULL, or a flag that the host, perhaps its signal handler, makes non-zero to stop the job, as quern_job_cancel
    * does. It must outlive the job's handles. */
   const volatile int* stop;
@@ -526,24 +526,27 @@ QUERN_API quern_status quern_job_run(quern_job* job, const quern_run_input* inpu
 /* ---- aggregate functions of the host ---- */
 
 /* An aggregate function that specs call as host.NAME(TYPE,..). A state has `state_bytes` bytes, is aligned to 8 bytes,
- * and is all zero for no rows. It is moved and copied as bytes and must own nothing. The callbacks return 0 for
- * success; anything else ends the aggregation with an error that names the function. They are called on every thread
- * that aggregates, on each for states of its own. */
+ * and is all zero for no rows. It is moved and copied as bytes and must own nothing: what it points to belongs to
+ * somebody else, such as the memory of the job's `host`, and states with pointers must not leave the process. The
+ * callbacks return 0 for success; anything else ends the aggregation with an error that names the function. They are
+ * called on every thread that aggregates, on each for states of its own. */
 typedef struct quern_aggregate_function {
   size_t struct_size;   /* sizeof(quern_aggregate_function): later versions may add members at the end */
   uint32_t state_bytes; /* 1 to 4096 */
   const char*
       result; /* the type of the result, as in a spec: "f64"; a number, date or time. Only read during the call. */
-  void* user; /* passed to the callbacks */
+  /* Passed to the callbacks, each of which also receives `host` of the job's options: a memory context that belongs to
+   * the query, for example. Jobs that run at the same time call with pointers of their own. */
+  void* user;
   /* Adds row rows[i] of the columns to states[i], for i < n. Rows with null arguments, and rows that a filter rejects,
    * are not among them. The columns are those of the batch: dictionary columns hold indices. */
-  int (*update)(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
+  int (*update)(void* user, void* host, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
                 void* const* states, uint64_t n);
   /* Adds from[i] to into[i]. */
-  int (*merge)(void* user, void* const* into, const void* const* from, uint64_t n);
+  int (*merge)(void* user, void* host, void* const* into, const void* const* from, uint64_t n);
   /* Writes n values of the result type, one after the other. Where there is no value, it clears bit i of `validity`,
    * whose bits are all set before. */
-  int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity);
+  int (*finalise)(void* user, void* host, const void* const* states, uint64_t n, void* values, uint8_t* validity);
 } quern_aggregate_function;
 
 /* Registers a function under a name (letters, digits, '_') for the life of the process. Call it before the first

@@ -282,7 +282,7 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
     if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
     else if (state_->columns == GroupColumns::kStates)
       written = WriteStates(c - num_keys, tuples, fit, column, out_row);
-    else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row);
+    else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row, aggregate_->options_.host);
     QUERN_RETURN_IF_ERROR(written.status());
     fit = std::min(fit, *written);
   }

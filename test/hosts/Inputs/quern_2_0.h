@@ -231,10 +231,10 @@ typedef struct quern_aggregate_function {
   const char*
       result;
   void* user;
-  int (*update)(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
+  int (*update)(void* user, void* host, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
                 void* const* states, uint64_t n);
-  int (*merge)(void* user, void* const* into, const void* const* from, uint64_t n);
-  int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity);
+  int (*merge)(void* user, void* host, void* const* into, const void* const* from, uint64_t n);
+  int (*finalise)(void* user, void* host, const void* const* states, uint64_t n, void* values, uint8_t* validity);
 } quern_aggregate_function;
 QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function,
                                                 quern_error* error);
