@@ -554,6 +554,19 @@ typedef struct quern_aggregate_function {
 QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function,
                                                 quern_error* error);
 
+/* ---- versions of what hosts keep ---- */
+
+/* The version of a collation, as a spec names it ("utf8mb4_unicode_ci", "icu:de-u-co-phonebk"): a text without spaces
+ * that is another one whenever the order or the equality of strings under the collation may be another one. A host
+ * stores it beside what relies on the order (an index, a sorted file, a partitioned table), compares it when it opens
+ * that again, and warns or builds it anew where the texts differ. Compare texts of one collation as a whole; nothing
+ * else in them has a meaning. Those of collations by bytes and of the tables inside the library change when these do,
+ * and never with the machine; those of ICU change with the version of its rules and data, as ICU states it.
+ *
+ * version: receives the text, which lives as long as the process. Cost: about 0.1 ms. Threads: any. Errors: as for a
+ * spec with that name. */
+QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
+
 /* ---- background compilation and messages ---- */
 
 typedef enum quern_compile_thread {

@@ -504,6 +504,15 @@ inline Status RegisterAggregate(std::string_view name, const quern_aggregate_fun
   return internal::Call(quern_register_aggregate, std::string(name).c_str(), &function);
 }
 
+// The version of a collation, which is another one whenever strings may compare otherwise under it: for hosts to store
+// beside what relies on its order. *Ownership*: the text lives as long as the process. *Errors*: as for a spec with the
+// name.
+inline Result<std::string_view> CollationVersion(std::string_view name) {
+  auto version = internal::Answer<const char*>(quern_collation_version, std::string(name).c_str());
+  if (!version.ok()) return version.status();
+  return std::string_view(*version);
+}
+
 // Selects whose thread compiles in the background.
 enum class CompileThread { kOwn = QUERN_COMPILE_THREAD_OWN, kHost = QUERN_COMPILE_THREAD_HOST };
 inline Status SetCompileThread(CompileThread thread) {

@@ -238,6 +238,7 @@ typedef struct quern_aggregate_function {
 } quern_aggregate_function;
 QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function,
                                                 quern_error* error);
+QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
 typedef enum quern_compile_thread {
   QUERN_COMPILE_THREAD_OWN =
       0,
