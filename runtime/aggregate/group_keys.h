@@ -16,8 +16,8 @@ absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const K
                                   size_t key, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
                                   uint64_t out_row);
 
-// Hashes the keys of n groups by their values, so that the result does not depend on the numbers of dictionary values.
-// For specs with dictionary keys.
+// Hashes the keys of n groups by their values, so that the result is the same in every process: it depends neither on
+// the secret of the process nor on the numbers of dictionary values.
 void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples,
               uint32_t n, uint64_t* hashes);
 

@@ -233,17 +233,15 @@ bool GroupReader::FindGroups() {
   const uint32_t n = table->Scan(begin, end, s.groups);
   s.next = first + end;
   s.first_group = 0;
-  s.num_groups = s.num_partitions == 1 || n == 0 ? n : KeepPartition(*table, begin, n, s.groups);
+  s.num_groups = s.num_partitions == 1 || n == 0 ? n : KeepPartition(n, s.groups);
   if (s.copies_of != nullptr) s.num_groups = CountCopies(s.num_groups, s.groups);
   return true;
 }
 
 // Keeps those of n groups that belong to our partition; returns their number.
-uint32_t GroupReader::KeepPartition(const GroupTable& table, uint64_t begin, uint32_t n, uint8_t** groups) const {
-  uint64_t hashes[kScanRows];
-  if (aggregate_->dictionaries_->has_any())
-    HashKeys(*aggregate_->descriptor_, *aggregate_->dictionaries_, groups, n, hashes);
-  else table.HashesOf(begin, groups, n, hashes);
+uint32_t GroupReader::KeepPartition(uint32_t n, uint8_t** groups) const {
+  uint64_t hashes[kScanRows];  // those of tables differ from process to process
+  HashKeys(*aggregate_->descriptor_, *aggregate_->dictionaries_, groups, n, hashes);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i) {
     groups[kept] = groups[i];

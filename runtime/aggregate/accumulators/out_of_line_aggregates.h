@@ -75,7 +75,8 @@ class OutOfLineAggregate {
   // a sum that does not fit. host: as of AccumulatorMemory.
   virtual absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
                                             uint64_t out_row, void* host) const = 0;
-  // Appends the state as bytes that mean the same in another process of the same version.
+  // Appends the state as bytes that mean the same in another process with the same format number
+  // (format_number.h).
   virtual void Save(const uint8_t* state, std::string* bytes) const = 0;
   // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted.
   virtual absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const = 0;
