@@ -129,6 +129,9 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual absl::Status CheckBindings() const { return absl::OkStatus(); }
   // The fields of an output's arrays; all ports are bound. *Errors*: InvalidArgument for a port without fields.
   virtual absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const;
+  // Whether rows that enter, or leave, by a port make sense only to libraries of the same format number.
+  virtual bool reads_format(quern_port /*port*/) const { return false; }
+  virtual bool writes_format(quern_port /*port*/) const { return false; }
   virtual void FillStats(quern_job_stats* /*stats*/) const {}
   virtual Counters counters() const = 0;
   virtual const char* prefetch_class() const { return "off"; }

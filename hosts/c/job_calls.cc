@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "hosts/c/arrow_fields.h"
+#include "hosts/c/format_number.h"
 #include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
 #include "hosts/c/port_arrow.h"
@@ -136,6 +137,8 @@ absl::Status CreateInput(quern_job* job, const quern_port& given_port, const que
   QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
   QUERN_ASSIGN_OR_RETURN(const quern_input_options options, ReadOptions(given, kInputOptionsSize));
+  const PortColumns* const columns = job->job->FindPort(port);
+  QUERN_RETURN_IF_ERROR(CheckFormatNumber(options.format, columns == nullptr ? "rows" : columns->name));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_input> made,
                          NewInput(job->job, port, {options.run, options.copy_bytes}));
   *input = made.release();

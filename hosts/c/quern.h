@@ -343,7 +343,11 @@ QUERN_API void quern_job_cancel(quern_job* job);
 
 /* Binds the columns of a port to the children of Arrow batches; call it before the port's first Arrow batch. `keys` and
  * `payload` are child numbers of the struct schema, as many as a quern_batch of the port has columns (-1 for a rowid).
- * The schema is checked against the spec and not kept. Ports that can be bound: ROWS, BUILD, PROBE. */
+ * The schema is checked against the spec and not kept. Ports that can be bound: ROWS, BUILD, PROBE.
+ *
+ * STATES need no binding, as their arrays are taken by position, and keep none; `keys` and `payload` are not read. But
+ * a schema that comes with states may be checked by this call, any number of times. For STATES, and for ROWS of a
+ * merge, metadata with another format number than this library's is QUERN_INVALID_ARGUMENT (quern_format_number). */
 QUERN_API quern_status quern_job_bind_arrow(quern_job* job, quern_port port, const struct ArrowSchema* schema,
                                             const int32_t* keys, const int32_t* payload, quern_error* error);
 
@@ -355,7 +359,8 @@ QUERN_API quern_status quern_job_bind_arrow(quern_job* job, quern_port port, con
  * aggregates, each named by its text in the spec: "sum(i64)". Sums and averages of decimals have the scale of the
  * argument and 38 digits; results of a host's function have seconds (time64: microseconds) as unit, scale 0 and no time
  * zone. Sort and merge: the keys that come out, the payload (a rowid is "rowid"), then "row_number", "rank",
- * "dense_rank". The caller releases `schema`. */
+ * "dense_rank". Schemas of states, of sorts and of merges carry the format number as metadata "quern.format". The
+ * caller releases `schema`. */
 QUERN_API quern_status quern_job_result_schema(const quern_job* job, quern_port port, struct ArrowSchema* schema,
                                                quern_error* error);
 
@@ -365,6 +370,9 @@ typedef struct quern_input_options {
   /* Joins and sorts keep pointers to the bytes of strings longer than 12, which must stay in place until the job and
    * its outputs are destroyed (Arrow arrays are kept until then). If this is true they are copied instead. */
   bool copy_bytes;
+  /* Of states, and of the runs of a merge: what quern_format_number answered in the process that wrote them. Another
+   * number than this library's is QUERN_INVALID_ARGUMENT. 0: unknown, or from this process. */
+  uint32_t format;
 } quern_input_options;
 
 /* Makes an input, by which one thread adds batches while others add theirs by inputs of their own. options: NULL stands
@@ -418,8 +426,8 @@ typedef struct quern_output_options {
   size_t struct_size;  /* sizeof(quern_output_options): later versions may add members at the end */
   uint64_t batch_rows; /* the most rows of a result; 0: 65536 */
   /* Aggregations: only the groups of partition number `partition`, by the hash of the key; num_partitions 0 or 1: all.
-   * A key belongs to the same partition in every aggregation of the process, and in those of other processes unless a
-   * key is a dictionary. Outputs of different partitions may follow one another. */
+   * A key belongs to the same partition in every aggregation of this process and of others with the same format number.
+   * Outputs of different partitions may follow one another. */
   uint32_t partition, num_partitions;
 } quern_output_options;
 
@@ -566,6 +574,14 @@ QUERN_API quern_status quern_register_aggregate(const char* name, const quern_ag
  * version: receives the text, which lives as long as the process. Cost: about 0.1 ms. Threads: any. Errors: as for a
  * spec with that name. */
 QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
+
+/* The format number of this library. States of groups, partitions of keys (quern_output_options) and the order of
+ * sorted runs mean the same to all libraries with the same number, whatever their versions, and to no others. During a
+ * rolling upgrade, machines compare their numbers before they exchange such rows, or let the rows carry it: as metadata
+ * of Arrow schemas (quern_job_result_schema, quern_job_bind_arrow), or beside batches (`format` of
+ * quern_input_options). Collations have versions of their own, above. It stays the same for as long as possible; a new
+ * number is 1 above the last. */
+QUERN_API uint32_t quern_format_number(void);
 
 /* ---- background compilation and messages ---- */
 

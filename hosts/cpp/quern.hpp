@@ -394,8 +394,13 @@ class Aggregate : public Job {
   explicit Aggregate(Job job) : Job(std::move(job)) {}
 
   Result<Input> Rows() { return NewInput(QUERN_PORT_ROWS); }
-  // Takes what GroupStates of another aggregation of the same spec returns.
-  Result<Input> States() { return NewInput(QUERN_PORT_STATES); }
+  // Takes what GroupStates of another aggregation of the same spec returns. format: what FormatNumber() answered where
+  // they come from; 0: unknown, or this process.
+  Result<Input> States(uint32_t format = 0) {
+    quern_input_options options = {};
+    options.format = format;
+    return NewInput(QUERN_PORT_STATES, options);
+  }
   Result<Output> Groups(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_ROWS, options); }
   Result<Output> GroupStates(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_STATES, options); }
 };
@@ -449,9 +454,11 @@ class Merge : public Job {
   }
   explicit Merge(Job job) : Job(std::move(job)) {}
 
-  Result<Input> RunInput(uint32_t run) {
+  // format: as of Aggregate::States, for the run.
+  Result<Input> RunInput(uint32_t run, uint32_t format = 0) {
     quern_input_options options = {};
     options.run = run;
+    options.format = format;
     return NewInput(QUERN_PORT_ROWS, options);
   }
   Result<Output> Merged(uint64_t batch_rows = 0) {
@@ -512,6 +519,9 @@ inline Result<std::string_view> CollationVersion(std::string_view name) {
   if (!version.ok()) return version.status();
   return std::string_view(*version);
 }
+
+// What states of groups, partitions and sorted runs mean: the same to all libraries with this number.
+inline uint32_t FormatNumber() { return quern_format_number(); }
 
 // Selects whose thread compiles in the background.
 enum class CompileThread { kOwn = QUERN_COMPILE_THREAD_OWN, kHost = QUERN_COMPILE_THREAD_HOST };

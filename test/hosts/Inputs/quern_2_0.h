@@ -156,6 +156,7 @@ typedef struct quern_input_options {
   size_t struct_size;
   uint32_t run;
   bool copy_bytes;
+  uint32_t format;
 } quern_input_options;
 QUERN_API quern_status quern_input_create(quern_job* job, quern_port port, const quern_input_options* options,
                                           quern_input** input, quern_error* error);
@@ -239,6 +240,7 @@ typedef struct quern_aggregate_function {
 QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function,
                                                 quern_error* error);
 QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
+QUERN_API uint32_t quern_format_number(void);
 typedef enum quern_compile_thread {
   QUERN_COMPILE_THREAD_OWN =
       0,
