@@ -183,7 +183,16 @@ typedef enum quern_column_flags {
   /* utf8_view, binary_view: elements longer than 12 bytes end in a pointer instead of a buffer's number and an offset,
      as the string_t of DuckDB and the strings of Umbra do; `buffers` is not read. */
   QUERN_COLUMN_POINTERS = 2,
-  QUERN_COLUMN_BYTES = 4 /* bool: one byte a row; any value but 0 is true */
+  QUERN_COLUMN_BYTES = 4, /* bool: one byte a row; any value but 0 is true */
+  /* utf8_view, binary_view: `values` is an array of pointers (the Datums of a PostgreSQL column) to varlena values with
+     headers of 1 or 4 bytes, in the byte order of little-endian machines; nothing needs to be aligned. Values that are
+     compressed or stored elsewhere (TOAST) are QUERN_INVALID_ARGUMENT, which names the row: unpack them before, with
+     pg_detoast_datum_packed. The pointers of null rows are not followed. Values lie in place as without this flag: of
+     stored rows until the job and its outputs are destroyed, unless copy_bytes is true. */
+  QUERN_COLUMN_VARLENA = 8,
+  /* With QUERN_COLUMN_VARLENA: blanks (U+0020) at the end are no part of a value, as PostgreSQL compares and hashes
+     bpchar. Values come out without them. */
+  QUERN_COLUMN_TRIMMED = 16
 } quern_column_flags;
 
 /* One column of one batch. Element r of the buffers belongs to row r. The buffers depend on the type:

@@ -77,7 +77,9 @@ QUERN_API void quern_kernel_get_counters(const quern_kernel* kernel, quern_count
 typedef enum quern_column_flags {
   QUERN_COLUMN_CONSTANT = 1,
   QUERN_COLUMN_POINTERS = 2,
-  QUERN_COLUMN_BYTES = 4
+  QUERN_COLUMN_BYTES = 4,
+  QUERN_COLUMN_VARLENA = 8,
+  QUERN_COLUMN_TRIMMED = 16
 } quern_column_flags;
 typedef struct quern_column {
   const uint8_t* validity;
