@@ -117,7 +117,7 @@ std::string UnitOf(const std::string& format) {
 }
 
 ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable) {
-  if (type.id == TypeId::kRowId) return {rowid, "L", nullable};
+  if (type.id == TypeId::kRowId) return {rowid, "L", nullable, true};
   return {bound.name, bound.format, nullable};
 }
 

@@ -27,6 +27,7 @@ struct ResultField {
   std::string name;
   std::string format;
   bool nullable = false;
+  bool is_row_id = false;
 };
 
 // The field of a column that comes out unchanged; a rowid is called `rowid`.

@@ -147,6 +147,7 @@ class Job : public std::enable_shared_from_this<Job> {
   const CacheOutcome cache;  // of the kernel, when the job was made
   const std::shared_ptr<MemoryBudget> budget;
   const std::shared_ptr<StopFlag> stop;
+  const bool has_narrow_row_ids;  // those that come out have 4 bytes
   std::vector<PortColumns> ports;
 };
 

@@ -49,6 +49,8 @@ NewJobResult NewAnyJob(const CompiledKernel& compiled, const quern_job_options& 
   }
   if ((options.reserve == nullptr) != (options.release == nullptr))
     return InvalidArgument("one of reserve and release; accepted: both, or neither");
+  if (options.row_id_bytes != 0 && options.row_id_bytes != 4 && options.row_id_bytes != 8)
+    return InvalidArgument("row_id_bytes: " + std::to_string(options.row_id_bytes) + "; accepted: 0, 4 or 8");
   return std::visit([&](const auto& spec) { return NewJob(spec, compiled, options); }, kernel_spec);
 }
 

@@ -84,7 +84,9 @@ absl::Status BindPort(Job* job, quern_port port, const ArrowSchema& schema, cons
 
 absl::Status ExportResultSchema(const Job& job, quern_port port, ArrowSchema* schema) {
   for (const PortColumns& columns : job.ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
-  QUERN_ASSIGN_OR_RETURN(const std::vector<ResultField> fields, job.ResultFields(port));
+  QUERN_ASSIGN_OR_RETURN(std::vector<ResultField> fields, job.ResultFields(port));
+  for (ResultField& field : fields)
+    if (field.is_row_id && job.has_narrow_row_ids) field.format = "I";
   return ExportFields(fields, job.writes_format(port) ? FormatMetadata() : "", schema);
 }
 

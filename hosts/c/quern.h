@@ -278,8 +278,8 @@ typedef struct quern_result {
    * one column for each aggregate. Sort or merge: the keys that the spec flags `out` (dictionaries decoded), then
    * payload, then one column for each window function (u64). With 0 columns only num_rows counts. */
   size_t num_columns;
-  /* All start at bit 0. `validity` is NULL where neither the spec nor the kind of join can produce nulls; the strings
-   * of a view column are in buffers[0]. */
+  /* All start at bit 0. Row ids are u64, or u32 if row_id_bytes of the job's options is 4. `validity` is NULL where
+   * neither the spec nor the kind of join can produce nulls; the strings of a view column are in buffers[0]. */
   const quern_column* columns;
   quern_result_state state;
   uint32_t run;      /* of a merge that needs input */
@@ -338,6 +338,10 @@ typedef struct quern_job_options {
   /* NULL, or a flag that the host, perhaps its signal handler, makes non-zero to stop the job, as quern_job_cancel
    * does. It must outlive the job's handles. */
   const volatile int* stop;
+  /* The width of the row ids that come out, in results and in Arrow arrays: 8 (0), or 4 for hosts that take rows by u32
+   * numbers. The call whose result would have a row id of 2^32 or more fails with QUERN_OUT_OF_RANGE. Batches that go
+   * in have no ids in them. Cost of 4: about 0.4 ns an id. */
+  uint32_t row_id_bytes;
 } quern_job_options;
 
 /* options: NULL stands for zeros. Cost: about a microsecond; memory is taken when rows come. */

@@ -145,6 +145,7 @@ typedef struct quern_job_options {
   void (*release)(void* host, uint64_t bytes);
   void* host;
   const volatile int* stop;
+  uint32_t row_id_bytes;
 } quern_job_options;
 QUERN_API quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* options, quern_job** job,
                                         quern_error* error);
