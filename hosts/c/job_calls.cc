@@ -16,6 +16,7 @@
 #include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
 #include "hosts/c/port_arrow.h"
+#include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 
@@ -71,6 +72,14 @@ absl::Status Work(quern_job* job, quern_work_state* state) {
   QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   QUERN_ASSIGN_OR_RETURN(const WorkState found, job->job->Work());
   *state = found == WorkState::kMore ? QUERN_WORK_MORE : found == WorkState::kBusy ? QUERN_WORK_BUSY : QUERN_WORK_DONE;
+  return absl::OkStatus();
+}
+
+absl::Status ReleaseMemory(const quern_job* job, uint64_t bytes, uint64_t* released) {
+  if (released == nullptr) return MissingArgument("released");
+  *released = 0;
+  if (job == nullptr) return MissingArgument("job");
+  if (bytes != 0) *released = KeptPages::OfProcess().Clear();
   return absl::OkStatus();
 }
 
@@ -295,6 +304,10 @@ quern_status quern_job_bind_arrow(quern_job* job, quern_port port, const ArrowSc
 
 quern_status quern_job_result_schema(const quern_job* job, quern_port port, ArrowSchema* schema, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::ResultSchema(job, port, schema); });
+}
+
+quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::ReleaseMemory(job, bytes, released); });
 }
 
 quern_status quern_job_work(quern_job* job, quern_work_state* state, quern_error* error) {

@@ -685,6 +685,16 @@ QUERN_API const char* quern_profile_text(const quern_profile* profile);
  * memory where that is less. They count in no job's memory limit and in no host's account. */
 QUERN_API void quern_set_kept_memory(uint64_t bytes);
 
+/* Asks for memory that a job holds without needing it, for a host that is short of it: until `bytes` bytes are free, or
+ * all there is (UINT64_MAX). No row is lost, and the job continues as before. Today this is what the process keeps for
+ * later jobs, which is given back as a whole whichever job is named, and which counts in no account: call it before
+ * another job is refused memory. Later versions may move rows to a disk here, if the job's options allow that.
+ *
+ * released: receives the bytes that went back to the system; may exceed `bytes`; 0 if there was nothing. Cost: about
+ * 3 ms a GiB; new jobs then pay for new pages. Threads: any, also while others use the job. Errors: a null
+ * argument. */
+QUERN_API quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error);
+
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);
 

@@ -341,6 +341,12 @@ class Job {
     return internal::Answer<uint64_t>(quern_job_run, handle_.get(), inputs.data(), inputs.size(), &given);
   }
 
+  // Gives back memory that is held without need: `bytes` bytes, or what there is. Returns how many bytes. *Threads*:
+  // any.
+  Result<uint64_t> ReleaseMemory(uint64_t bytes = UINT64_MAX) {
+    return internal::Answer<uint64_t>(quern_job_release_memory, handle_.get(), bytes);
+  }
+
   quern_job_stats Stats() const { return internal::StatsOf<quern_job_stats>(quern_job_get_stats, handle_.get()); }
   quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_job_get_counters, handle_.get()); }
 

@@ -281,6 +281,7 @@ QUERN_API quern_status quern_tune(const quern_tune_options* options, quern_profi
 QUERN_API void quern_profile_destroy(quern_profile* profile);
 QUERN_API const char* quern_profile_text(const quern_profile* profile);
 QUERN_API void quern_set_kept_memory(uint64_t bytes);
+QUERN_API quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error);
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);
 typedef struct quern_cache_stats {
