@@ -128,7 +128,9 @@ typedef enum quern_port {
   QUERN_PORT_PROBE = 2,
   QUERN_PORT_UNMATCHED = 3,
   QUERN_PORT_STATES = 4,
-  QUERN_PORT_THRESHOLD = 5
+  QUERN_PORT_THRESHOLD = 5,
+  QUERN_PORT_LEFT = 6,
+  QUERN_PORT_RIGHT = 7
 } quern_port;
 typedef struct quern_key_range {
   uint32_t key;
