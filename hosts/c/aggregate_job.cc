@@ -68,6 +68,7 @@ class AggregateJob final : public GroupJob {
   AggregateJob(const AggregationSpec& spec, const CompiledKernel& compiled, const quern_job_options& options,
                const GroupHints& hints)
       : GroupJob(compiled, options, hints, "aggregation"), spec_(spec) {
+    groups()->SetHost(options.host);
     PortColumns input = {QUERN_PORT_ROWS, "input", {}};
     for (const KeySpec& key : spec_.keys) input.types.keys.push_back(key.type);
     input.types.payload = AggregateInputTypes(spec_.aggregates);

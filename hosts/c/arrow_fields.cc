@@ -32,6 +32,7 @@ struct SchemaTexts {
 struct SchemaOwner {
   std::vector<ArrowSchema> children;
   std::vector<ArrowSchema*> pointers;
+  std::string metadata;
 };
 
 void ReleaseField(ArrowSchema* schema) {
@@ -116,12 +117,12 @@ std::string UnitOf(const std::string& format) {
 }
 
 ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable) {
-  if (type.id == TypeId::kRowId) return {rowid, "L", nullable};
+  if (type.id == TypeId::kRowId) return {rowid, "L", nullable, true};
   return {bound.name, bound.format, nullable};
 }
 
 // Everything that can throw comes first: an error leaves `schema` empty.
-absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema) {
+absl::Status ExportFields(const std::vector<ResultField>& fields, std::string metadata, ArrowSchema* schema) {
   *schema = {};
   std::vector<std::unique_ptr<SchemaTexts>> texts;
   for (const ResultField& field : fields)
@@ -133,8 +134,10 @@ absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* s
     owner->children[i] = FieldSchema(std::move(texts[i]), fields[i].nullable);
     owner->pointers[i] = &owner->children[i];
   }
+  owner->metadata = std::move(metadata);
   schema->format = "+s";
   schema->name = "";
+  schema->metadata = owner->metadata.empty() ? nullptr : owner->metadata.c_str();
   schema->n_children = static_cast<int64_t>(fields.size());
   schema->children = owner->pointers.data();
   schema->release = ReleaseSchema;

@@ -27,6 +27,7 @@ struct ResultField {
   std::string name;
   std::string format;
   bool nullable = false;
+  bool is_row_id = false;
 };
 
 // The field of a column that comes out unchanged; a rowid is called `rowid`.
@@ -71,8 +72,9 @@ struct SideField {
 // Checks that values of two sides mean the same. part: "keys". *Errors*: InvalidArgument.
 absl::Status CheckSameUnit(const SideField& a, const SideField& b, const char* part, size_t i);
 
-// Writes a struct schema of these fields. *Ownership*: the caller releases it; an error leaves it empty.
-absl::Status ExportFields(const std::vector<ResultField>& fields, ArrowSchema* schema);
+// Writes a struct schema of these fields. metadata: in the interface's encoding; empty for none. *Ownership*: the
+// caller releases it; an error leaves it empty.
+absl::Status ExportFields(const std::vector<ResultField>& fields, std::string metadata, ArrowSchema* schema);
 
 }  // namespace quern::c_abi
 

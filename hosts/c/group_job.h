@@ -44,6 +44,8 @@ class GroupJob : public SinkJob {
   }
 
   Kept kept(quern_port /*port*/) const override { return Kept::kNothing; }
+  bool reads_format(quern_port port) const override { return port == QUERN_PORT_STATES; }
+  bool writes_format(quern_port port) const override { return port == QUERN_PORT_STATES; }
   void FillStats(quern_job_stats* stats) const override;
   const char* prefetch_class() const override { return sink->is_finalised() ? groups()->stats().prefetch_class : ""; }
 

@@ -311,9 +311,10 @@ std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::ve
       column.selection += first_row;
       continue;
     }
-    const uint64_t element_bytes = column.value_bytes != 0                    ? column.value_bytes
-                                   : (column.flags & QUERN_COLUMN_BYTES) != 0 ? 1
-                                                                              : ElementBytes(types[i]);
+    const uint64_t element_bytes = column.value_bytes != 0                      ? column.value_bytes
+                                   : (column.flags & QUERN_COLUMN_BYTES) != 0   ? 1
+                                   : (column.flags & QUERN_COLUMN_VARLENA) != 0 ? sizeof(void*)
+                                                                                : ElementBytes(types[i]);
     MoveOn(types[i], first_row, element_bytes, &column);
   }
   return moved;

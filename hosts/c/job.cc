@@ -16,6 +16,7 @@
 #include "hosts/c/host_batch.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
+#include "runtime/blocks/blocks.h"
 
 namespace quern::c_abi {
 namespace {
@@ -101,6 +102,28 @@ quern_column ResultColumn(const QuernOutColumn& column, const ColumnType& type) 
   return result;
 }
 
+// Row ids of 4 bytes take the place of those of 8. Those of null rows may be anything, and become 0.
+absl::Status NarrowRowIds(const OutputBatch& rows, const QuernOutColumn& column) {
+  const auto* const wide = static_cast<const uint8_t*>(column.values);
+  auto* const narrow = static_cast<uint8_t*>(column.values);
+  for (uint64_t row = 0; row < rows.num_rows(); ++row) {
+    uint64_t id = blocks::LoadAt<uint64_t>(wide, row);
+    if (column.validity != nullptr && !blocks::Bit(column.validity, row)) id = 0;
+    if (id > UINT32_MAX) {
+      return absl::OutOfRangeError("row id beyond 32 bits: " + std::to_string(id) +
+                                   "; accepted: below 4294967296, or row_id_bytes 8");
+    }
+    blocks::Store(narrow + row * sizeof(uint32_t), static_cast<uint32_t>(id));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NarrowRowIds(OutputBatch* rows) {
+  for (size_t i = 0; i < rows->num_columns(); ++i)
+    if (rows->type(i).id == TypeId::kRowId) QUERN_RETURN_IF_ERROR(NarrowRowIds(*rows, rows->column(i)));
+  return absl::OkStatus();
+}
+
 absl::Status EmptyRows(OutputBatch* rows) {
   QUERN_RETURN_IF_ERROR(rows->Reset());
   rows->set_num_rows(0);
@@ -151,7 +174,8 @@ Job::Job(const CompiledKernel& compiled, const quern_job_options& options, const
       kernel(compiled.kernel),
       cache(compiled.cache),
       budget(std::make_shared<MemoryBudget>(options.memory_limit, AccountOf(options))),
-      stop(std::make_shared<StopFlag>(options.stop)) {}
+      stop(std::make_shared<StopFlag>(options.stop)),
+      has_narrow_row_ids(options.row_id_bytes == 4) {}
 
 PortColumns* Job::FindPort(quern_port port) {
   const auto found =
@@ -269,7 +293,9 @@ absl::Status NextRows(quern_output* handle) {
     return absl::OkStatus();
   }
   output.state.reset();
-  QUERN_ASSIGN_OR_RETURN(output.state, output.Fill(&output.result));
+  QUERN_ASSIGN_OR_RETURN(const quern_result_state state, output.Fill(&output.result));
+  if (handle->job->has_narrow_row_ids) QUERN_RETURN_IF_ERROR(NarrowRowIds(output.rows.get()));
+  output.state = state;
   output.result.state = *output.state;
   output.result.num_rows = output.rows->num_rows();
   return absl::OkStatus();

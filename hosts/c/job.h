@@ -134,6 +134,9 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual absl::Status CheckBindings() const { return absl::OkStatus(); }
   // The fields of an output's arrays; all ports are bound. *Errors*: InvalidArgument for a port without fields.
   virtual absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const;
+  // Whether rows that enter, or leave, by a port make sense only to libraries of the same format number.
+  virtual bool reads_format(quern_port /*port*/) const { return false; }
+  virtual bool writes_format(quern_port /*port*/) const { return false; }
   virtual void FillStats(quern_job_stats* /*stats*/) const {}
   virtual Counters counters() const = 0;
   virtual const char* prefetch_class() const { return "off"; }
@@ -152,6 +155,7 @@ class Job : public std::enable_shared_from_this<Job> {
   const CacheOutcome cache;  // of the kernel, when the job was made
   const std::shared_ptr<MemoryBudget> budget;
   const std::shared_ptr<StopFlag> stop;
+  const bool has_narrow_row_ids;  // those that come out have 4 bytes
   std::vector<PortColumns> ports;
 };
 

@@ -12,9 +12,11 @@
 #include <utility>
 
 #include "hosts/c/arrow_fields.h"
+#include "hosts/c/format_number.h"
 #include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
 #include "hosts/c/port_arrow.h"
+#include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 
@@ -37,6 +39,8 @@ NewJobResult NewAnyJob(const CompiledKernel& compiled, const quern_job_options& 
     return InvalidArgument("one of reserve and release; accepted: both, or neither");
   if (options.residual != nullptr && !Is<JoinSpec>(kernel_spec))
     return InvalidArgument("residual for a kernel that does not join: a function; accepted: NULL, or a kernel of join");
+  if (options.row_id_bytes != 0 && options.row_id_bytes != 4 && options.row_id_bytes != 8)
+    return InvalidArgument("row_id_bytes: " + std::to_string(options.row_id_bytes) + "; accepted: 0, 4 or 8");
   return std::visit([&](const auto& spec) { return NewJob(spec, compiled, options); }, kernel_spec);
 }
 
@@ -57,6 +61,14 @@ absl::Status Work(quern_job* job, quern_work_state* state) {
   QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   QUERN_ASSIGN_OR_RETURN(const WorkState found, job->job->Work());
   *state = found == WorkState::kMore ? QUERN_WORK_MORE : found == WorkState::kBusy ? QUERN_WORK_BUSY : QUERN_WORK_DONE;
+  return absl::OkStatus();
+}
+
+absl::Status ReleaseMemory(const quern_job* job, uint64_t bytes, uint64_t* released) {
+  if (released == nullptr) return MissingArgument("released");
+  *released = 0;
+  if (job == nullptr) return MissingArgument("job");
+  if (bytes != 0) *released = KeptPages::OfProcess().Clear();
   return absl::OkStatus();
 }
 
@@ -125,6 +137,8 @@ absl::Status CreateInput(quern_job* job, const quern_port& given_port, const que
   QUERN_RETURN_IF_ERROR(job->job->stop->Check());
   QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
   QUERN_ASSIGN_OR_RETURN(const quern_input_options options, ReadOptions(given, kInputOptionsSize));
+  const PortColumns* const columns = job->job->FindPort(port);
+  QUERN_RETURN_IF_ERROR(CheckFormatNumber(options.format, columns == nullptr ? "rows" : columns->name));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_input> made,
                          NewInput(job->job, port, {options.run, options.copy_bytes}));
   *input = made.release();
@@ -277,6 +291,10 @@ quern_status quern_job_bind_arrow(quern_job* job, quern_port port, const ArrowSc
 
 quern_status quern_job_result_schema(const quern_job* job, quern_port port, ArrowSchema* schema, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::ResultSchema(job, port, schema); });
+}
+
+quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::ReleaseMemory(job, bytes, released); });
 }
 
 quern_status quern_job_work(quern_job* job, quern_work_state* state, quern_error* error) {

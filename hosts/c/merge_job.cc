@@ -139,6 +139,8 @@ class MergeJob final : public Job {
     return std::make_unique<MergedOutput>(merge_, spec_, options.batch_rows, budget);
   }
 
+  bool reads_format(quern_port port) const override { return port == QUERN_PORT_ROWS; }
+  bool writes_format(quern_port port) const override { return port == QUERN_PORT_ROWS; }
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override {
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, "QUERN_PORT_ROWS");
     return RowFields(spec_, *ports.front().binding);

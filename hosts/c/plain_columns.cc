@@ -10,19 +10,24 @@
 //
 //     {length 20, "abcd", 0x7f..10}   ->   {length 20, "abcd", buffer 3, offset 0}   buffers[3] = 0x7f..10
 //
+// Varlena values become views likewise: only those of up to 12 bytes are copied.
+//
 // Strings behind offsets have to be copied, because two rows of a selection may share one.
 #include "hosts/c/plain_columns.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
+#include "hosts/c/varlena.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 
 namespace quern::c_abi {
 namespace {
 
-constexpr uint32_t kAllFlags = QUERN_COLUMN_CONSTANT | QUERN_COLUMN_POINTERS | QUERN_COLUMN_BYTES;
+constexpr uint32_t kAllFlags =
+    QUERN_COLUMN_CONSTANT | QUERN_COLUMN_POINTERS | QUERN_COLUMN_BYTES | QUERN_COLUMN_VARLENA | QUERN_COLUMN_TRIMMED;
 
 // The element of a column's buffers that belongs to a row of the batch.
 uint64_t ElementOf(const quern_column& column, uint32_t row) {
@@ -56,11 +61,21 @@ absl::Status CheckForm(const quern_column& column, const ColumnType& type, const
                            "; accepted: " + accepted);
   };
   const TypeId id = ValueType(type);
-  if ((column.flags & ~kAllFlags) != 0) return refused("unknown flags", column.flags, "0 to 7");
+  if ((column.flags & ~kAllFlags) != 0)
+    return refused("unknown flags", column.flags, "0 to " + std::to_string(kAllFlags));
   if ((column.flags & QUERN_COLUMN_POINTERS) != 0 && RowOf(id).storage != kView)
     return refused("flags of another type", column.flags, "QUERN_COLUMN_POINTERS (2) for views");
   if ((column.flags & QUERN_COLUMN_BYTES) != 0 && id != TypeId::kBool)
     return refused("flags of another type", column.flags, "QUERN_COLUMN_BYTES (4) for bool");
+  const bool is_varlena = (column.flags & QUERN_COLUMN_VARLENA) != 0;
+  if (is_varlena && RowOf(id).storage != kView)
+    return refused("flags of another type", column.flags, "QUERN_COLUMN_VARLENA (8) for views");
+  if (is_varlena && (column.flags & QUERN_COLUMN_POINTERS) != 0) {
+    return refused("flags that exclude each other", column.flags,
+                   "QUERN_COLUMN_POINTERS (2), or QUERN_COLUMN_VARLENA (8)");
+  }
+  if (!is_varlena && (column.flags & QUERN_COLUMN_TRIMMED) != 0)
+    return refused("QUERN_COLUMN_TRIMMED alone", column.flags, "together with QUERN_COLUMN_VARLENA (8)");
   const uint32_t bytes = column.value_bytes, width = RowOf(id).width_bytes;
   if (bytes == 0 || bytes == width) return absl::OkStatus();
   if (!IsWhole(id)) return refused("value_bytes", bytes, "0, or a column of integers or decimals");
@@ -92,7 +107,10 @@ class PlainColumn {
       case kBit: MakeBits(); break;
       case kVar32: QUERN_RETURN_IF_ERROR(MakeStrings<int32_t>(name)); break;
       case kVar64: QUERN_RETURN_IF_ERROR(MakeStrings<int64_t>(name)); break;
-      case kView: MakeViews(); break;
+      case kView:
+        if ((column_.flags & QUERN_COLUMN_VARLENA) == 0) MakeViews();
+        else QUERN_RETURN_IF_ERROR(MakeViewsOfVarlena(name));
+        break;
       default: MakeValues(); break;
     }
     return plain_;
@@ -136,6 +154,7 @@ class PlainColumn {
   }
 
   void MakeViews();
+  absl::Status MakeViewsOfVarlena(const std::string& name);
   template <class Offset>
   absl::Status MakeStrings(const std::string& name);
 
@@ -167,6 +186,32 @@ void PlainColumn::MakeViews() {
   }
   plain_.values = views;
   if (has_pointers) plain_.buffers = buffers->data();
+}
+
+absl::Status PlainColumn::MakeViewsOfVarlena(const std::string& name) {
+  if (column_.values == nullptr) return absl::OkStatus();
+  const bool is_trimmed = (column_.flags & QUERN_COLUMN_TRIMMED) != 0;
+  uint8_t* views = memory_->NewArray(num_elements_ * sizeof(StringRef));
+  std::vector<const uint8_t*>& buffers = memory_->NewBuffers(1, views);
+  for (const uint32_t row : rows_) {
+    if (!HasValue(row)) continue;
+    Varlena value = ReadVarlena(blocks::LoadAt<const uint8_t*>(column_.values, ElementOf(column_, row)));
+    if (value.refusal != nullptr) {
+      return InvalidArgument("varlena " + std::string(value.refusal) + ": " + name + ": row " + std::to_string(row) +
+                             "; accepted: values in place, as pg_detoast_datum_packed gives them");
+    }
+    if (is_trimmed) value.length = LengthWithoutBlanks(value.data, value.length);
+    uint8_t* view = views + uint64_t{row} * sizeof(StringRef);
+    blocks::Store(view, value.length);
+    std::memcpy(view + 4, value.data, std::min(value.length, kInlineStringBytes));
+    if (value.length <= kInlineStringBytes) continue;
+    blocks::Store(view + 8, static_cast<uint32_t>(buffers.size()));
+    blocks::Store(view + 12, uint32_t{0});
+    buffers.push_back(value.data);
+  }
+  plain_.values = views;
+  plain_.buffers = buffers.data();
+  return absl::OkStatus();
 }
 
 // The rows come in any order, and may repeat; offsets have to rise with the row numbers.

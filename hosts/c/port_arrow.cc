@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "hosts/c/arrow_fields.h"
+#include "hosts/c/format_number.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/arrow_import.h"
 
@@ -35,11 +36,12 @@ absl::Status CheckBound(const PortColumns& columns) {
                                        " has no binding; accepted: after quern_job_bind_arrow");
 }
 
-// States have no schema that describes them; at least their number must be right.
-absl::Status CheckNumColumns(const ArrowArray& batch, size_t wanted, const char* name) {
-  if (batch.release == nullptr || batch.n_children == static_cast<int64_t>(wanted)) return absl::OkStatus();
-  return InvalidArgument("wrong number of columns of " + std::string(name) + ": " + std::to_string(batch.n_children) +
-                         "; accepted: " + std::to_string(wanted));
+// States need no schema that describes them; at least their number must be right.
+absl::Status CheckNumColumns(int64_t num_columns, const PortColumns& columns) {
+  const size_t wanted = columns.types.keys.size() + columns.types.payload.size();
+  if (num_columns == static_cast<int64_t>(wanted)) return absl::OkStatus();
+  return InvalidArgument("wrong number of columns of " + std::string(columns.name) + ": " +
+                         std::to_string(num_columns) + "; accepted: " + std::to_string(wanted));
 }
 
 ColumnBinding ByPosition(const BatchTypes& types) {
@@ -49,11 +51,19 @@ ColumnBinding ByPosition(const BatchTypes& types) {
   return binding;
 }
 
+// States are taken by position, whatever their schema; one that comes with them can be checked.
+absl::Status CheckStates(const ArrowSchema& schema, const PortColumns& columns) {
+  QUERN_RETURN_IF_ERROR(CheckNumColumns(schema.n_children, columns));
+  return CheckSchema(schema, ByPosition(columns.types), columns.types.keys, columns.types.payload, columns.name);
+}
+
 }  // namespace
 
 absl::Status BindPort(Job* job, quern_port port, const ArrowSchema& schema, const int32_t* keys,
                       const int32_t* payload) {
   PortColumns* const columns = job->FindPort(port);
+  if (columns != nullptr && job->reads_format(port)) QUERN_RETURN_IF_ERROR(CheckFormatMetadata(schema, columns->name));
+  if (port == QUERN_PORT_STATES && columns != nullptr) return CheckStates(schema, *columns);
   if (columns == nullptr || columns->by_position) return job->NoSuchPort(port, "a port of batches with a binding");
   if (columns->binding) {
     return absl::FailedPreconditionError("Arrow columns bound twice: the port " + std::string(columns->name) +
@@ -74,15 +84,17 @@ absl::Status BindPort(Job* job, quern_port port, const ArrowSchema& schema, cons
 
 absl::Status ExportResultSchema(const Job& job, quern_port port, ArrowSchema* schema) {
   for (const PortColumns& columns : job.ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
-  QUERN_ASSIGN_OR_RETURN(const std::vector<ResultField> fields, job.ResultFields(port));
-  return ExportFields(fields, schema);
+  QUERN_ASSIGN_OR_RETURN(std::vector<ResultField> fields, job.ResultFields(port));
+  for (ResultField& field : fields)
+    if (field.is_row_id && job.has_narrow_row_ids) field.format = "I";
+  return ExportFields(fields, job.writes_format(port) ? FormatMetadata() : "", schema);
 }
 
 absl::StatusOr<BatchView> ImportRows(const PortColumns& columns, ArrowArray* batch, const quern_arrow_rows* rows) {
   QUERN_RETURN_IF_ERROR(CheckBound(columns));
   const BatchTypes& types = columns.types;
-  if (columns.by_position)
-    QUERN_RETURN_IF_ERROR(CheckNumColumns(*batch, types.keys.size() + types.payload.size(), columns.name));
+  if (columns.by_position && batch->release != nullptr)
+    QUERN_RETURN_IF_ERROR(CheckNumColumns(batch->n_children, columns));
   QUERN_ASSIGN_OR_RETURN(BatchView view,
                          ImportArrow(batch, columns.by_position ? ByPosition(types) : columns.binding->children,
                                      types.keys, types.payload));

@@ -183,7 +183,16 @@ typedef enum quern_column_flags {
   /* utf8_view, binary_view: elements longer than 12 bytes end in a pointer instead of a buffer's number and an offset,
      as the string_t of DuckDB and the strings of Umbra do; `buffers` is not read. */
   QUERN_COLUMN_POINTERS = 2,
-  QUERN_COLUMN_BYTES = 4 /* bool: one byte a row; any value but 0 is true */
+  QUERN_COLUMN_BYTES = 4, /* bool: one byte a row; any value but 0 is true */
+  /* utf8_view, binary_view: `values` is an array of pointers (the Datums of a PostgreSQL column) to varlena values with
+     headers of 1 or 4 bytes, in the byte order of little-endian machines; nothing needs to be aligned. Values that are
+     compressed or stored elsewhere (TOAST) are QUERN_INVALID_ARGUMENT, which names the row: unpack them before, with
+     pg_detoast_datum_packed. The pointers of null rows are not followed. Values lie in place as without this flag: of
+     stored rows until the job and its outputs are destroyed, unless copy_bytes is true. */
+  QUERN_COLUMN_VARLENA = 8,
+  /* With QUERN_COLUMN_VARLENA: blanks (U+0020) at the end are no part of a value, as PostgreSQL compares and hashes
+     bpchar. Values come out without them. */
+  QUERN_COLUMN_TRIMMED = 16
 } quern_column_flags;
 
 /* One column of one batch. Element r of the buffers belongs to row r. The buffers depend on the type:
@@ -269,8 +278,8 @@ typedef struct quern_result {
    * one column for each aggregate. Sort or merge: the keys that the spec flags `out` (dictionaries decoded), then
    * payload, then one column for each window function (u64). With 0 columns only num_rows counts. */
   size_t num_columns;
-  /* All start at bit 0. `validity` is NULL where neither the spec nor the kind of join can produce nulls; the strings
-   * of a view column are in buffers[0]. */
+  /* All start at bit 0. Row ids are u64, or u32 if row_id_bytes of the job's options is 4. `validity` is NULL where
+   * neither the spec nor the kind of join can produce nulls; the strings of a view column are in buffers[0]. */
   const quern_column* columns;
   quern_result_state state;
   uint32_t run;      /* of a merge that needs input */
@@ -325,7 +334,7 @@ typedef struct quern_job_options {
    * returns false, the call that needs the memory fails with QUERN_RESOURCE_EXHAUSTED. */
   bool (*reserve)(void* host, uint64_t bytes);
   void (*release)(void* host, uint64_t bytes);
-  void* host; /* passed to both */
+  void* host; /* the host's own pointer for the job: passed to both, and to the host's aggregate functions */
   /* NULL, or a flag that the host, perhaps its signal handler, makes non-zero to stop the job, as quern_job_cancel
    * does. It must outlive the job's handles. */
   const volatile int* stop;
@@ -344,6 +353,10 @@ typedef struct quern_job_options {
   int (*residual)(void* user, void* context, const uint64_t* probe_rows, const uint64_t* build_rows, uint64_t num_pairs,
                   uint8_t* keep);
   void* residual_user; /* passed to `residual` */
+  /* The width of the row ids that come out, in results and in Arrow arrays: 8 (0), or 4 for hosts that take rows by u32
+   * numbers. The call whose result would have a row id of 2^32 or more fails with QUERN_OUT_OF_RANGE. Batches that go
+   * in have no ids in them. Cost of 4: about 0.4 ns an id. */
+  uint32_t row_id_bytes;
 } quern_job_options;
 
 /* options: NULL stands for zeros. Cost: about a microsecond; memory is taken when rows come. */
@@ -358,7 +371,11 @@ QUERN_API void quern_job_cancel(quern_job* job);
 
 /* Binds the columns of a port to the children of Arrow batches; call it before the port's first Arrow batch. `keys` and
  * `payload` are child numbers of the struct schema, as many as a quern_batch of the port has columns (-1 for a rowid).
- * The schema is checked against the spec and not kept. Ports that can be bound: ROWS, BUILD, PROBE. */
+ * The schema is checked against the spec and not kept. Ports that can be bound: ROWS, BUILD, PROBE.
+ *
+ * STATES need no binding, as their arrays are taken by position, and keep none; `keys` and `payload` are not read. But
+ * a schema that comes with states may be checked by this call, any number of times. For STATES, and for ROWS of a
+ * merge, metadata with another format number than this library's is QUERN_INVALID_ARGUMENT (quern_format_number). */
 QUERN_API quern_status quern_job_bind_arrow(quern_job* job, quern_port port, const struct ArrowSchema* schema,
                                             const int32_t* keys, const int32_t* payload, quern_error* error);
 
@@ -370,7 +387,8 @@ QUERN_API quern_status quern_job_bind_arrow(quern_job* job, quern_port port, con
  * aggregates, each named by its text in the spec: "sum(i64)". Sums and averages of decimals have the scale of the
  * argument and 38 digits; results of a host's function have seconds (time64: microseconds) as unit, scale 0 and no time
  * zone. Sort and merge: the keys that come out, the payload (a rowid is "rowid"), then "row_number", "rank",
- * "dense_rank". The caller releases `schema`. */
+ * "dense_rank". Schemas of states, of sorts and of merges carry the format number as metadata "quern.format". The
+ * caller releases `schema`. */
 QUERN_API quern_status quern_job_result_schema(const quern_job* job, quern_port port, struct ArrowSchema* schema,
                                                quern_error* error);
 
@@ -380,6 +398,9 @@ typedef struct quern_input_options {
   /* Joins and sorts keep pointers to the bytes of strings longer than 12, which must stay in place until the job and
    * its outputs are destroyed (Arrow arrays are kept until then). If this is true they are copied instead. */
   bool copy_bytes;
+  /* Of states, and of the runs of a merge: what quern_format_number answered in the process that wrote them. Another
+   * number than this library's is QUERN_INVALID_ARGUMENT. 0: unknown, or from this process. */
+  uint32_t format;
 } quern_input_options;
 
 /* Makes an input, by which one thread adds batches while others add theirs by inputs of their own. options: NULL stands
@@ -396,8 +417,12 @@ QUERN_API void quern_input_destroy(quern_input* input);
  * the job no longer needs it. Checking it costs O(columns), plus one pass over bitmaps (rows/8 bytes), string offsets,
  * views and dictionary indices. rows: NULL for all rows, with row ids that continue those of the previous batch.
  *
- * Errors: after a failure that may have added a part of the batch every call on the job fails. In a merge, rows that
- * are not in order are QUERN_INVALID_ARGUMENT, here or when they are due to come out. */
+ * Errors: after a failure that may have added a part of the batch every call on the job fails. After
+ * QUERN_RESOURCE_EXHAUSTED a host may free memory and repeat the call: it succeeds if no row had been added, as where a
+ * batch of up to 65536 rows got no memory for copies of its strings, and is QUERN_FAILED_PRECONDITION otherwise. A host
+ * that wants to lose no job makes room within its `reserve`, where it may destroy other jobs, before it answers;
+ * appends ask rarely, for chunks and for tables that double. In a merge, rows that are not in order are
+ * QUERN_INVALID_ARGUMENT, here or when they are due to come out. */
 QUERN_API quern_status quern_input_append(quern_input* input, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct ArrowArray* batch,
                                                 const quern_arrow_rows* rows, quern_error* error);
@@ -433,8 +458,8 @@ typedef struct quern_output_options {
   size_t struct_size;  /* sizeof(quern_output_options): later versions may add members at the end */
   uint64_t batch_rows; /* the most rows of a result; 0: 65536 */
   /* Aggregations: only the groups of partition number `partition`, by the hash of the key; num_partitions 0 or 1: all.
-   * A key belongs to the same partition in every aggregation, in every process: that of quern_job_partition. Outputs of
-   * different partitions may follow one another. */
+   * A key belongs to the same partition in every aggregation, in every process with the same format number: that of
+   * quern_job_partition. Outputs of different partitions may follow one another. */
   uint32_t partition, num_partitions;
   void* context; /* PROBE: passed to the job's `residual` */
 } quern_output_options;
@@ -625,30 +650,54 @@ QUERN_API quern_status quern_job_run(quern_job* job, const quern_run_input* inpu
 /* ---- aggregate functions of the host ---- */
 
 /* An aggregate function that specs call as host.NAME(TYPE,..). A state has `state_bytes` bytes, is aligned to 8 bytes,
- * and is all zero for no rows. It is moved and copied as bytes and must own nothing. The callbacks return 0 for
- * success; anything else ends the aggregation with an error that names the function. They are called on every thread
- * that aggregates, on each for states of its own. */
+ * and is all zero for no rows. It is moved and copied as bytes and must own nothing: what it points to belongs to
+ * somebody else, such as the memory of the job's `host`, and states with pointers must not leave the process. The
+ * callbacks return 0 for success; anything else ends the aggregation with an error that names the function. They are
+ * called on every thread that aggregates, on each for states of its own. */
 typedef struct quern_aggregate_function {
   size_t struct_size;   /* sizeof(quern_aggregate_function): later versions may add members at the end */
   uint32_t state_bytes; /* 1 to 4096 */
   const char*
       result; /* the type of the result, as in a spec: "f64"; a number, date or time. Only read during the call. */
-  void* user; /* passed to the callbacks */
+  /* Passed to the callbacks, each of which also receives `host` of the job's options: a memory context that belongs to
+   * the query, for example. Jobs that run at the same time call with pointers of their own. */
+  void* user;
   /* Adds row rows[i] of the columns to states[i], for i < n. Rows with null arguments, and rows that a filter rejects,
    * are not among them. The columns are those of the batch: dictionary columns hold indices. */
-  int (*update)(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
+  int (*update)(void* user, void* host, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
                 void* const* states, uint64_t n);
   /* Adds from[i] to into[i]. */
-  int (*merge)(void* user, void* const* into, const void* const* from, uint64_t n);
+  int (*merge)(void* user, void* host, void* const* into, const void* const* from, uint64_t n);
   /* Writes n values of the result type, one after the other. Where there is no value, it clears bit i of `validity`,
    * whose bits are all set before. */
-  int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity);
+  int (*finalise)(void* user, void* host, const void* const* states, uint64_t n, void* values, uint8_t* validity);
 } quern_aggregate_function;
 
 /* Registers a function under a name (letters, digits, '_') for the life of the process. Call it before the first
  * quern_compile of a spec that calls the function. A second function of the same name is QUERN_INVALID_ARGUMENT. */
 QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function,
                                                 quern_error* error);
+
+/* ---- versions of what hosts keep ---- */
+
+/* The version of a collation, as a spec names it ("utf8mb4_unicode_ci", "icu:de-u-co-phonebk"): a text without spaces
+ * that is another one whenever the order or the equality of strings under the collation may be another one. A host
+ * stores it beside what relies on the order (an index, a sorted file, a partitioned table), compares it when it opens
+ * that again, and warns or builds it anew where the texts differ. Compare texts of one collation as a whole; nothing
+ * else in them has a meaning. Those of collations by bytes and of the tables inside the library change when these do,
+ * and never with the machine; those of ICU change with the version of its rules and data, as ICU states it.
+ *
+ * version: receives the text, which lives as long as the process. Cost: about 0.1 ms. Threads: any. Errors: as for a
+ * spec with that name. */
+QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
+
+/* The format number of this library. States of groups, partitions of keys (quern_output_options) and the order of
+ * sorted runs mean the same to all libraries with the same number, whatever their versions, and to no others. During a
+ * rolling upgrade, machines compare their numbers before they exchange such rows, or let the rows carry it: as metadata
+ * of Arrow schemas (quern_job_result_schema, quern_job_bind_arrow), or beside batches (`format` of
+ * quern_input_options). Collations have versions of their own, above. It stays the same for as long as possible; a new
+ * number is 1 above the last. */
+QUERN_API uint32_t quern_format_number(void);
 
 /* ---- background compilation and messages ---- */
 
@@ -738,6 +787,16 @@ QUERN_API const char* quern_profile_text(const quern_profile* profile);
  * much as a used one; 0 keeps none, and returns those that are kept. Default: 1 GiB, or a sixteenth of the machine's
  * memory where that is less. They count in no job's memory limit and in no host's account. */
 QUERN_API void quern_set_kept_memory(uint64_t bytes);
+
+/* Asks for memory that a job holds without needing it, for a host that is short of it: until `bytes` bytes are free, or
+ * all there is (UINT64_MAX). No row is lost, and the job continues as before. Today this is what the process keeps for
+ * later jobs, which is given back as a whole whichever job is named, and which counts in no account: call it before
+ * another job is refused memory. Later versions may move rows to a disk here, if the job's options allow that.
+ *
+ * released: receives the bytes that went back to the system; may exceed `bytes`; 0 if there was nothing. Cost: about
+ * 3 ms a GiB; new jobs then pay for new pages. Threads: any, also while others use the job. Errors: a null
+ * argument. */
+QUERN_API quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error);
 
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);

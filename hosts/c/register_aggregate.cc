@@ -5,8 +5,9 @@
 //     -> aggregate keys=i64 aggs=host.area(f64,f64)
 //
 // The runtime calls a function once per batch, not per row, so one more call costs nothing. Our function stands between
-// the runtime and the host's: its `user` identifies the host's function, whose own `user` it passes on. It lets no
-// exception into the runtime's loops: whatever a host in C++ throws is a failure, like any result other than 0.
+// the runtime and the host's: its `user` identifies the host's function, whose own `user` it passes on, with the job's
+// `host`. It lets no exception into the runtime's loops: whatever a host in C++ throws is a failure, like any result
+// other than 0.
 //
 // A registration lasts for the process, because kernels that call the function may be in the cache, and so does the
 // copy of its struct.
@@ -65,23 +66,23 @@ struct HostColumns {
   std::vector<quern_column> columns, dictionaries;
 };
 
-int Update(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
-           uint64_t n) {
+int Update(void* user, void* host, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows,
+           void* const* states, uint64_t n) {
   const quern_aggregate_function& function = FunctionOf(user);
   return WithoutExceptions([&] {
     const HostColumns shown({columns, num_columns});
-    return function.update(function.user, shown.columns.data(), num_columns, rows, states, n);
+    return function.update(function.user, host, shown.columns.data(), num_columns, rows, states, n);
   });
 }
 
-int Merge(void* user, void* const* into, const void* const* from, uint64_t n) {
+int Merge(void* user, void* host, void* const* into, const void* const* from, uint64_t n) {
   const quern_aggregate_function& function = FunctionOf(user);
-  return WithoutExceptions([&] { return function.merge(function.user, into, from, n); });
+  return WithoutExceptions([&] { return function.merge(function.user, host, into, from, n); });
 }
 
-int Finalise(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
+int Finalise(void* user, void* host, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
   const quern_aggregate_function& function = FunctionOf(user);
-  return WithoutExceptions([&] { return function.finalise(function.user, states, n, values, validity); });
+  return WithoutExceptions([&] { return function.finalise(function.user, host, states, n, values, validity); });
 }
 
 absl::StatusOr<ColumnType> ResultTypeOf(const char* text) {

@@ -97,6 +97,7 @@ class SortJob final : public SinkJob {
   Kept kept(quern_port port) const override {
     return port == QUERN_PORT_ROWS && keeps_strings_ ? Kept::kStrings : Kept::kNothing;
   }
+  bool writes_format(quern_port port) const override { return port == QUERN_PORT_ROWS; }  // a run
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override {
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, "QUERN_PORT_ROWS");
     return RowFields(spec_, *ports.front().binding);

@@ -353,6 +353,11 @@ class Job {
     return internal::Call(quern_job_partition_arrow, static_cast<const quern_job*>(handle_.get()), port, &batch, of,
                           num_partitions, partitions);
   }
+  // Gives back memory that is held without need: `bytes` bytes, or what there is. Returns how many bytes. *Threads*:
+  // any.
+  Result<uint64_t> ReleaseMemory(uint64_t bytes = UINT64_MAX) {
+    return internal::Answer<uint64_t>(quern_job_release_memory, handle_.get(), bytes);
+  }
 
   quern_job_stats Stats() const { return internal::StatsOf<quern_job_stats>(quern_job_get_stats, handle_.get()); }
   quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_job_get_counters, handle_.get()); }
@@ -449,8 +454,13 @@ class Aggregate : public Job {
   explicit Aggregate(Job job) : Job(std::move(job)) {}
 
   Result<Input> Rows() { return NewInput(QUERN_PORT_ROWS); }
-  // Takes what GroupStates of another aggregation of the same spec returns.
-  Result<Input> States() { return NewInput(QUERN_PORT_STATES); }
+  // Takes what GroupStates of another aggregation of the same spec returns. format: what FormatNumber() answered where
+  // they come from; 0: unknown, or this process.
+  Result<Input> States(uint32_t format = 0) {
+    quern_input_options options = {};
+    options.format = format;
+    return NewInput(QUERN_PORT_STATES, options);
+  }
   Result<Output> Groups(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_ROWS, options); }
   Result<Output> GroupStates(const quern_output_options& options = {}) { return NewOutput(QUERN_PORT_STATES, options); }
 };
@@ -504,9 +514,11 @@ class Merge : public Job {
   }
   explicit Merge(Job job) : Job(std::move(job)) {}
 
-  Result<Input> RunInput(uint32_t run) {
+  // format: as of Aggregate::States, for the run.
+  Result<Input> RunInput(uint32_t run, uint32_t format = 0) {
     quern_input_options options = {};
     options.run = run;
+    options.format = format;
     return NewInput(QUERN_PORT_ROWS, options);
   }
   Result<Output> Merged(uint64_t batch_rows = 0) {
@@ -558,6 +570,18 @@ class Filter : public Job {
 inline Status RegisterAggregate(std::string_view name, const quern_aggregate_function& function) {
   return internal::Call(quern_register_aggregate, std::string(name).c_str(), &function);
 }
+
+// The version of a collation, which is another one whenever strings may compare otherwise under it: for hosts to store
+// beside what relies on its order. *Ownership*: the text lives as long as the process. *Errors*: as for a spec with the
+// name.
+inline Result<std::string_view> CollationVersion(std::string_view name) {
+  auto version = internal::Answer<const char*>(quern_collation_version, std::string(name).c_str());
+  if (!version.ok()) return version.status();
+  return std::string_view(*version);
+}
+
+// What states of groups, partitions and sorted runs mean: the same to all libraries with this number.
+inline uint32_t FormatNumber() { return quern_format_number(); }
 
 // Selects whose thread compiles in the background.
 enum class CompileThread { kOwn = QUERN_COMPILE_THREAD_OWN, kHost = QUERN_COMPILE_THREAD_HOST };

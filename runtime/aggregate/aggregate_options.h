@@ -37,6 +37,7 @@ struct AggregateOptions {
   uint64_t compact_tuples = thresholds::kCompactTuples;
   uint64_t expected_groups = 0;  // the host's estimate; 0: none
   std::vector<KeyRange> ranges;  // the host's statistics, by key; may be empty
+  void* host = nullptr;          // the job's pointer for functions of the host (host_aggregates.h)
 
   // Distances of all prefetch loops; all 0 where the plan turns prefetching off.
   std::vector<uint32_t> EffectiveDistances() const { return quern::EffectiveDistances(prefetch, distances); }

@@ -100,7 +100,7 @@ absl::Status GroupMerger::MergePartition(uint64_t part) {
   // empty.
   tables_[part] =
       MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));
-  memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget);
+  memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget, context_.options.host);
   for (LocalGroups* local : local_states_)
     QUERN_RETURN_IF_ERROR(MergePart(context, local->parts().parts()[part], tables_[part].get(), memories_[part].get()));
   return absl::OkStatus();

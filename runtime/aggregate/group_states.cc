@@ -346,7 +346,7 @@ absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* 
 }
 
 absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
-                                      uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+                                      uint32_t n, QuernOutColumn* out, uint64_t out_row, void* host) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   if (a.step != kUpdateOutOfLine) {
     WriteFused(descriptor.spec().aggregates[aggregate].function, {a, tuples}, n, out, out_row);
@@ -354,7 +354,7 @@ absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, siz
   }
   const uint8_t* states[kMaxBatchRows];
   StatesOf(a, tuples, n, states);
-  return descriptor.called(aggregate)->Finalise(states, n, out, out_row);
+  return descriptor.called(aggregate)->Finalise(states, n, out, out_row, host);
 }
 
 void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple, std::string* bytes) {

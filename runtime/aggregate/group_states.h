@@ -24,9 +24,9 @@ absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate,
 
 // Writes the results of n groups to a column of AggregateResultType, from out_row on. Returns how many fit; fewer than
 // n only for strings at the limit of 32-bit offsets. *Errors*: OutOfRange for an average or a sum that does not fit;
-// ResourceExhausted.
+// ResourceExhausted. host: the job's pointer for functions of the host.
 absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
-                                      uint32_t n, QuernOutColumn* out, uint64_t out_row);
+                                      uint32_t n, QuernOutColumn* out, uint64_t out_row, void* host = nullptr);
 
 // Saves a state as bytes: its own bytes and one that says whether it has seen a value, or the format of its out-of-line
 // aggregate.

@@ -232,14 +232,14 @@ bool GroupReader::FindGroups() {
   const uint32_t n = table->Scan(begin, end, s.groups);
   s.next = first + end;
   s.first_group = 0;
-  s.num_groups = s.num_partitions == 1 ? n : KeepPartition(n, s.groups);
+  s.num_groups = s.num_partitions == 1 || n == 0 ? n : KeepPartition(n, s.groups);
   if (s.copies_of != nullptr) s.num_groups = CountCopies(s.num_groups, s.groups);
   return true;
 }
 
 // Keeps those of n groups that belong to our partition; returns their number.
 uint32_t GroupReader::KeepPartition(uint32_t n, uint8_t** groups) const {
-  uint64_t hashes[kScanRows];
+  uint64_t hashes[kScanRows];  // those of tables differ from process to process
   HashKeys(*aggregate_->descriptor_, *aggregate_->dictionaries_, groups, n, hashes);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i) {
@@ -278,7 +278,7 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
     if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
     else if (state_->columns == GroupColumns::kStates)
       written = WriteStates(c - num_keys, tuples, fit, column, out_row);
-    else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row);
+    else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row, aggregate_->options_.host);
     QUERN_RETURN_IF_ERROR(written.status());
     fit = std::min(fit, *written);
   }

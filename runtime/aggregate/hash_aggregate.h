@@ -69,6 +69,9 @@ class HashAggregate final : public Sink {
   // measure settings. No effect where the plan does not prefetch. *Threads*: no other call may be in progress.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
+  // Sets the pointer that functions of the host receive (host_aggregates.h). Call it before Append.
+  void SetHost(void* host) { options_.host = host; }
+
   // The bytes of the table that Append fills. *Threads*: no other call may be in progress.
   uint64_t table_bytes() const;
   // Its groups so far. *Threads*: as above.

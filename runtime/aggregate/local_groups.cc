@@ -83,7 +83,7 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
       parts_(FormatOf(context), context.budget, context.options.huge_pages),
       compact_at_(context.options.compact_tuples),
       key_bytes_(context),
-      memory_(context.budget),
+      memory_(context.budget, context.options.host),
       codes_(context.descriptor->spec().keys.size()),
       overflowed_(context.descriptor->spec().aggregates.size()) {}
 

@@ -121,9 +121,11 @@ void KeptPages::TakeFront(std::map<uint64_t, uint64_t>::iterator range, uint64_t
   ranges_.insert(std::move(node));
 }
 
-void KeptPages::Clear() {
+uint64_t KeptPages::Clear() {
   const std::lock_guard<ForkSafeMutex> lock(mutex_);
+  const uint64_t bytes = bytes_;
   UnmapAll();
+  return bytes;
 }
 
 // Called with the mutex held.

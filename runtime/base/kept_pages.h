@@ -34,8 +34,8 @@ class KeptPages {
   uint64_t MoveTo(uint8_t* to, uint64_t bytes);
   // Keeps the pages, or unmaps them if that would exceed the limit or nothing can be allocated.
   void Give(uint8_t* pages, uint64_t bytes);
-  // Unmaps all kept pages.
-  void Clear();
+  // Unmaps all kept pages; returns how many bytes they had.
+  uint64_t Clear();
   uint64_t bytes() const;
 
  private:

@@ -21,6 +21,7 @@
 #include <unicode/ucol.h>
 #include <unicode/uloc.h>
 #include <unicode/ustring.h>
+#include <unicode/uversion.h>
 
 #include <algorithm>
 #include <array>
@@ -48,6 +49,7 @@ absl::StatusOr<Collation> OpenIcuCollation(std::string_view tag) {
 const CollationRow* FindIcuRow(Collation /*id*/) { return nullptr; }
 void AppendIcuKey(Collation /*collation*/, blocks::Bytes /*s*/, std::string* /*key*/) {}
 int CompareIcu(Collation /*collation*/, blocks::Bytes /*a*/, blocks::Bytes /*b*/) { return 0; }
+std::string IcuRulesVersion(Collation /*collation*/) { return {}; }
 
 #else
 
@@ -259,6 +261,14 @@ int CompareIcu(Collation collation, blocks::Bytes a, blocks::Bytes b) {
   AppendIcuKey(collation, a, &x);
   AppendIcuKey(collation, b, &y);
   return x.compare(y);
+}
+
+std::string IcuRulesVersion(Collation collation) {
+  UVersionInfo version = {};
+  ucol_getVersion(CollatorOf(collation), version);
+  char text[U_MAX_VERSION_STRING_LENGTH] = {};
+  u_versionToString(version, text);
+  return text;
 }
 
 #endif

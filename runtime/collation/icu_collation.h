@@ -35,6 +35,9 @@ const CollationRow* FindIcuRow(Collation id);
 void AppendIcuKey(Collation collation, blocks::Bytes s, std::string* key);
 int CompareIcu(Collation collation, blocks::Bytes a, blocks::Bytes b);
 
+// The version of the rules and data of an open collation, which ICU changes with them: "153.120.42".
+std::string IcuRulesVersion(Collation collation);
+
 }  // namespace quern
 
 #endif  // QUERN_RUNTIME_COLLATION_ICU_COLLATION_H_

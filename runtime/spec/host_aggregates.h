@@ -16,20 +16,22 @@
 namespace quern {
 
 // A state is `state_bytes` bytes, all zero for no rows, aligned to 8; it may be moved and copied as bytes, and must not
-// own anything. Callbacks return 0 for success; any other value ends the aggregation with an error that names the
-// function. *Threads*: called from every thread that aggregates; each call has states of its own.
+// own anything. Callbacks receive `user`, then the pointer that the host gave to the job. They return 0 for success;
+// any other value ends the aggregation with an error that names the function. *Threads*: called from every thread that
+// aggregates; each call has states of its own.
 struct HostAggregate {
   uint32_t state_bytes = 0;  // 1 to 4096
   ColumnType result;         // of fixed width, not bool; always nullable
   void* user = nullptr;
   // Adds row rows[i] of the columns to states[i], i < n. Rows with null arguments and rows that a filter rejects are
   // not among them.
-  int (*update)(void* user, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
-                uint64_t n) = nullptr;
+  int (*update)(void* user, void* host, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows,
+                void* const* states, uint64_t n) = nullptr;
   // Adds from[i] to into[i].
-  int (*merge)(void* user, void* const* into, const void* const* from, uint64_t n) = nullptr;
+  int (*merge)(void* user, void* host, void* const* into, const void* const* from, uint64_t n) = nullptr;
   // Writes n adjacent values of the result type; for a missing value, clears bit i of `validity` (all set before).
-  int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity) = nullptr;
+  int (*finalise)(void* user, void* host, const void* const* states, uint64_t n, void* values,
+                  uint8_t* validity) = nullptr;
 };
 
 // Registers a function for the rest of the process. *Errors*: InvalidArgument for a bad name, size, type or missing

@@ -241,8 +241,8 @@ TEST_F(Arguments, PortsOfOtherOperators) {
   EXPECT_EQ(filter.NewOutput(QUERN_PORT_ROWS).status().text(), wrong("filter", "ROWS", "none, as it has no outputs"));
   EXPECT_EQ(open.BindArrow(QUERN_PORT_PROBE, {&schema.schema, first, first}).text(),
             wrong("sort", "PROBE", "a port of batches with a binding"));
-  EXPECT_EQ(aggregation.BindArrow(QUERN_PORT_STATES, {&schema.schema, first, first}).text(),
-            wrong("aggregation", "STATES", "a port of batches with a binding"));
+  EXPECT_EQ(open.BindArrow(QUERN_PORT_STATES, {&schema.schema, first, first}).text(),
+            wrong("sort", "STATES", "a port of batches with a binding"));
 }
 
 // ---- options ----

@@ -38,6 +38,7 @@ class Elements {
     for (const int number : numbers) Add(number, width);
     if (given.kind == 's' && given.width == 0) SetStrings(&strings_, numbers);
     else if (given.kind == 'S') SetStrings(&large_strings_, numbers);
+    else if (in_form && (given.flags & QUERN_COLUMN_VARLENA) != 0) SetVarlena(numbers, given.flags);
     else if (given.kind == 'v') SetViews(numbers, in_form && given.flags == QUERN_COLUMN_POINTERS);
     else if (given.kind == 'b') SetBits(numbers, in_form && given.flags == QUERN_COLUMN_BYTES);
     else column_.values = bytes_.data();
@@ -101,6 +102,20 @@ class Elements {
       const char* const data = text.data();
       if (text.size() > 12) std::memcpy(&views_->views[16 * i + 8], &data, sizeof(data));
     }
+  }
+
+  // Short headers at odd addresses; a null row has a pointer that leads nowhere.
+  void SetVarlena(const std::vector<int>& numbers, uint32_t flags) {
+    const bool is_trimmed = (flags & QUERN_COLUMN_TRIMMED) != 0;
+    for (const int number : numbers) {
+      std::string& text = texts_[static_cast<size_t>(number)];
+      text = Varlena(TextOf(number) + (is_trimmed ? "   " : ""), number == 5);
+      const char* const data = text.data();
+      bytes_.insert(bytes_.end(), reinterpret_cast<const uint8_t*>(&data), reinterpret_cast<const uint8_t*>(&data + 1));
+    }
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (!BitAt(validity_.data(), i + 3)) std::fill_n(bytes_.begin() + static_cast<ptrdiff_t>(8 * i), 8, 0);
+    column_.values = bytes_.data();
   }
 
   std::vector<uint8_t> validity_, bytes_;
@@ -245,20 +260,21 @@ TEST_P(HostColumns, OfSorts) { ExpectTheRowsOfPlainColumns(&HostColumns::Sort, t
 TEST_P(HostColumns, OfAggregations) { ExpectTheRowsOfPlainColumns(&HostColumns::Aggregate, true); }
 TEST_P(HostColumns, OfFilters) { ExpectTheRowsOfPlainColumns(&HostColumns::Filter, false); }
 
-INSTANTIATE_TEST_SUITE_P(Classes, HostColumns,
-                         testing::Values(Class{"Bits", "bool", 'b', 0},
-                                         Class{"BitsAsBytes", "bool", 'b', 0, QUERN_COLUMN_BYTES},
-                                         Class{"I8", "i8", '1', 1}, Class{"U16", "u16", '2', 2},
-                                         Class{"I32", "i32", '4', 4}, Class{"I32InOneByte", "i32", '4', 4, 0, 1},
-                                         Class{"I64", "i64", '8', 8}, Class{"U64InTwoBytes", "u64", '8', 8, 0, 2},
-                                         Class{"F64", "f64", '8', 8}, Class{"Decimal", "decimal128", 'x', 16},
-                                         Class{"DecimalInFourBytes", "decimal128", 'x', 16, 0, 4},
-                                         Class{"FixedBinary", "fixed_binary(7)", '7', 7}, Class{"Utf8", "utf8", 's', 0},
-                                         Class{"LargeUtf8", "large_utf8", 'S', 0}, Class{"Views", "utf8_view", 'v', 0},
-                                         Class{"ViewsByPointer", "utf8_view", 'v', 0, QUERN_COLUMN_POINTERS},
-                                         Class{"Dictionary", "dictionary(u16,utf8)", 's', 2},
-                                         Class{"DictionaryOfI64", "dictionary(i64,utf8)", 's', 8}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Classes, HostColumns,
+    testing::Values(Class{"Bits", "bool", 'b', 0}, Class{"BitsAsBytes", "bool", 'b', 0, QUERN_COLUMN_BYTES},
+                    Class{"I8", "i8", '1', 1}, Class{"U16", "u16", '2', 2}, Class{"I32", "i32", '4', 4},
+                    Class{"I32InOneByte", "i32", '4', 4, 0, 1}, Class{"I64", "i64", '8', 8},
+                    Class{"U64InTwoBytes", "u64", '8', 8, 0, 2}, Class{"F64", "f64", '8', 8},
+                    Class{"Decimal", "decimal128", 'x', 16}, Class{"DecimalInFourBytes", "decimal128", 'x', 16, 0, 4},
+                    Class{"FixedBinary", "fixed_binary(7)", '7', 7}, Class{"Utf8", "utf8", 's', 0},
+                    Class{"LargeUtf8", "large_utf8", 'S', 0}, Class{"Views", "utf8_view", 'v', 0},
+                    Class{"ViewsByPointer", "utf8_view", 'v', 0, QUERN_COLUMN_POINTERS},
+                    Class{"Varlena", "utf8_view", 'v', 0, QUERN_COLUMN_VARLENA},
+                    Class{"Bpchar", "utf8_view", 'v', 0, QUERN_COLUMN_VARLENA | QUERN_COLUMN_TRIMMED},
+                    Class{"Dictionary", "dictionary(u16,utf8)", 's', 2},
+                    Class{"DictionaryOfI64", "dictionary(i64,utf8)", 's', 8}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace quern_test

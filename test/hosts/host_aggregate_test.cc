@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "test/hosts/jobs.h"
 
@@ -31,8 +32,8 @@ int Answer(void* user) {
   return calls->fails ? 7 : 0;
 }
 
-int Update(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
-           uint64_t n) {
+int Update(void* user, void*, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
+           void* const* states, uint64_t n) {
   EXPECT_EQ(num_columns, 2u);
   static_cast<Calls*>(user)->updates++;
   for (uint64_t i = 0; i < n; ++i) {
@@ -43,7 +44,7 @@ int Update(void* user, const quern_column* columns, uint32_t num_columns, const 
   return Answer(user);
 }
 
-int Merge(void*, void* const* into, const void* const* from, uint64_t n) {
+int Merge(void*, void*, void* const* into, const void* const* from, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) {
     auto* state = static_cast<SumOfProducts*>(into[i]);
     const auto* other = static_cast<const SumOfProducts*>(from[i]);
@@ -53,7 +54,7 @@ int Merge(void*, void* const* into, const void* const* from, uint64_t n) {
   return 0;
 }
 
-int Finalise(void*, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
+int Finalise(void*, void*, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
   for (uint64_t i = 0; i < n; ++i) {
     const auto* state = static_cast<const SumOfProducts*>(states[i]);
     static_cast<double*>(values)[i] = state->sum;
@@ -199,6 +200,98 @@ TEST(HostAggregates, RegisteredTwice) {
   ASSERT_EQ(quern::RegisterAggregate("twice", function).text(), "");
   EXPECT_EQ(ErrorOf(QUERN_INVALID_ARGUMENT, quern_register_aggregate, "twice", &function),
             "host aggregate registered twice: twice; accepted: once in a process");
+}
+
+// ---- a pointer for each job ----
+
+// What `host` of a job's options points to: rows count `weight` each, and groups begin at `first`.
+struct Query {
+  const uint64_t weight, first;
+  std::atomic<uint32_t> updates{0}, merges{0}, finalises{0};
+
+  quern_job_options options() {
+    quern_job_options options = {};
+    options.host = this;
+    return options;
+  }
+};
+
+quern_aggregate_function WeightsFunction() {
+  quern_aggregate_function function = {};
+  function.struct_size = sizeof(function);
+  function.state_bytes = 8;
+  function.result = "u64";
+  function.update = [](void* user, void* host, const quern_column*, uint32_t, const uint32_t*, void* const* states,
+                       uint64_t n) {
+    EXPECT_EQ(user, nullptr);
+    ++static_cast<Query*>(host)->updates;
+    for (uint64_t i = 0; i < n; ++i) *static_cast<uint64_t*>(states[i]) += static_cast<Query*>(host)->weight;
+    return 0;
+  };
+  function.merge = [](void*, void* host, void* const* into, const void* const* from, uint64_t n) {
+    ++static_cast<Query*>(host)->merges;
+    for (uint64_t i = 0; i < n; ++i) *static_cast<uint64_t*>(into[i]) += *static_cast<const uint64_t*>(from[i]);
+    return 0;
+  };
+  function.finalise = [](void*, void* host, const void* const* states, uint64_t n, void* values, uint8_t*) {
+    ++static_cast<Query*>(host)->finalises;
+    for (uint64_t i = 0; i < n; ++i)
+      static_cast<uint64_t*>(values)[i] = static_cast<Query*>(host)->first + *static_cast<const uint64_t*>(states[i]);
+    return 0;
+  };
+  return function;
+}
+
+// Two inputs of the same rows, so that groups are merged.
+Lines WeighedBy(Query* query, const Table& table, const quern::Kernel& kernel) {
+  quern::Aggregate aggregate = Take(quern::Aggregate::Create(kernel, query->options()));
+  quern::Input inputs[] = {Take(aggregate.Rows()), Take(aggregate.Rows())};
+  for (quern::Input& input : inputs) Done(input.Append(table.batch()));
+  for (quern::Input& input : inputs) Done(input.Append(table.batch()));
+  for (quern::Input& input : inputs) Done(input.Finish());
+  Done(aggregate.Finalise());
+  return RowsOf(aggregate.Groups(), "ll");
+}
+
+TEST(HostAggregates, ReceiveThePointerOfTheirJob) {
+  ASSERT_EQ(quern::RegisterAggregate("weights", WeightsFunction()).text(), "");
+  const Pairs pairs;
+  const Table keys = {pairs.table.keys, {}, 5};
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    for (const char* params : {"", "local_groups=1"}) {  // groups are merged by one thread, and by partition
+      const quern::Kernel kernel = KernelOf("aggregate keys=i64 aggs=host.weights()", engine, params);
+      Query one = {1, 0}, ten = {10, 1000};
+      Lines by_one;
+      std::thread other([&] { by_one = WeighedBy(&one, keys, kernel); });
+      EXPECT_EQ(WeighedBy(&ten, keys, kernel), (Lines{"1|1080", "2|1080", "3|1040"})) << params;
+      other.join();
+      EXPECT_EQ(by_one, (Lines{"1|8", "2|8", "3|4"})) << params;
+      for (const Query* query : {&one, &ten}) {
+        EXPECT_EQ(query->updates, 4u);
+        EXPECT_GT(query->merges, 0u);
+        EXPECT_GT(query->finalises, 0u);
+      }
+    }
+  }
+}
+
+TEST(HostAggregates, ReceiveThePointerOfTheJobThatTakesStates) {
+  ASSERT_EQ(quern::RegisterAggregate("moved_weights", WeightsFunction()).text(), "");
+  const Pairs pairs;
+  const quern::Kernel kernel = KernelOf("aggregate keys=i64 aggs=host.moved_weights()");
+  Query first = {3, 0}, second = {0, 100};
+  quern::Aggregate from = Take(quern::Aggregate::Create(kernel, first.options()));
+  Feed(from.Rows(), {{pairs.table.keys, {}, 5}});
+  Done(from.Finalise());
+  quern::Aggregate into = Take(quern::Aggregate::Create(kernel, second.options()));
+  quern::Input states = Take(into.States());
+  MoveStates(from.GroupStates(), 1, &states);
+  Done(states.Finish());
+  Done(into.Finalise());
+  EXPECT_EQ(RowsOf(into.Groups(), "ll"), (Lines{"1|106", "2|106", "3|103"}));
+  EXPECT_EQ(first.merges, 0u);
+  EXPECT_EQ(second.updates, 0u);
+  EXPECT_GT(second.merges, 0u);
 }
 
 }  // namespace

@@ -103,6 +103,13 @@ struct ViewVector {
   const uint8_t* buffers[2];
 };
 
+// A value as PostgreSQL stores it, with a header of one byte, or of four.
+inline std::string Varlena(const std::string& value, bool is_long) {
+  if (!is_long) return static_cast<char>((value.size() + 1) << 1 | 1) + value;
+  const auto header = static_cast<uint32_t>((value.size() + 4) << 2);
+  return std::string(reinterpret_cast<const char*>(&header), 4) + value;
+}
+
 // One batch with the columns that it points to.
 struct Table {
   std::vector<quern_column> keys;

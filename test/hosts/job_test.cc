@@ -366,8 +366,8 @@ TEST(HostColumns, OfABadFormAreRefused) {
   const Numbers values = {1};
   quern_column key = ColumnOf(values), value = key;
   const auto refused = [&] { return input.Append(BatchOf(&key, &value, 1)).text(); };
-  key.flags = 8;
-  EXPECT_EQ(refused(), "column with unknown flags: input key 0 (i64): 8; accepted: 0 to 7");
+  key.flags = 32;
+  EXPECT_EQ(refused(), "column with unknown flags: input key 0 (i64): 32; accepted: 0 to 31");
   key.flags = QUERN_COLUMN_POINTERS;
   EXPECT_EQ(refused(),
             "column with flags of another type: input key 0 (i64): 2; accepted: QUERN_COLUMN_POINTERS (2) for views");

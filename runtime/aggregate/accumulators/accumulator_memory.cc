@@ -33,7 +33,8 @@ constexpr uint64_t kLargestPieceBytes = uint64_t{1} << 47;  // the address space
 
 }  // namespace
 
-AccumulatorMemory::AccumulatorMemory(std::shared_ptr<MemoryBudget> budget) : arena_(std::move(budget), true) {}
+AccumulatorMemory::AccumulatorMemory(std::shared_ptr<MemoryBudget> budget, void* host)
+    : arena_(std::move(budget), true), host_(host) {}
 
 uint64_t AccumulatorMemory::PieceBytes(uint64_t bytes) {
   return std::bit_ceil(std::clamp(bytes, kSmallestPieceBytes, uint64_t{1} << 63));

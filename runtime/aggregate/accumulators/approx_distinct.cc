@@ -215,8 +215,8 @@ class ApproxCountDistinct final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                    uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                    void* /*host*/) const override {
     for (uint32_t i = 0; i < n; ++i) {
       static_cast<int64_t*>(out->values)[out_row + i] = Estimate(StateAt<Sketch>(states[i]));
       WriteValidity(out, out_row + i, true);

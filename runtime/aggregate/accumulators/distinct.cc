@@ -144,8 +144,8 @@ class CountDistinct : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                    uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                    void* /*host*/) const override {
     auto* const counts = static_cast<int64_t*>(out->values) + out_row;
     for (uint32_t i = 0; i < n; ++i) {
       counts[i] = static_cast<int64_t>(StateAt<Set>(states[i]).size());
@@ -236,8 +236,8 @@ class SumDistinct final : public CountDistinct<Slot> {
  public:
   using CountDistinct<Slot>::CountDistinct;
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                    uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                    void* /*host*/) const override {
     for (uint32_t i = 0; i < n; ++i) {
       const auto& set = StateAt<DistinctSet<Slot>>(states[i]);
       Sum sum;

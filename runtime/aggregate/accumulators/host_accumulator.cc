@@ -27,27 +27,29 @@ class HostAccumulator final : public SpecAccumulator {
 
   uint32_t state_bytes() const override { return (host_.state_bytes + 7) / 8 * 8; }
 
-  absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory*) const override {
+  absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const override {
     if (rows.n == 0) return absl::OkStatus();
     const auto num_columns = static_cast<uint32_t>(spec().arguments.size());
     auto* const states = reinterpret_cast<void* const*>(rows.states);
-    return Check("update", host_.update(host_.user, rows.columns, num_columns, rows.rows, states, rows.n));
+    return Check("update",
+                 host_.update(host_.user, memory->host(), rows.columns, num_columns, rows.rows, states, rows.n));
   }
 
-  absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory*) const override {
+  absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n, AccumulatorMemory* memory) const override {
     if (n == 0) return absl::OkStatus();
-    return Check("merge", host_.merge(host_.user, reinterpret_cast<void* const*>(into),
+    return Check("merge", host_.merge(host_.user, memory->host(), reinterpret_cast<void* const*>(into),
                                       reinterpret_cast<const void* const*>(from), n));
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                    uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                    void* host) const override {
     if (n == 0) return 0;
     const uint32_t width = RowOf(host_.result.id).width_bytes;
     uint8_t* const values = static_cast<uint8_t*>(out->values) + out_row * width;
     std::vector<uint8_t> validity((uint64_t{n} + 7) / 8, 0xff);
-    QUERN_RETURN_IF_ERROR(Check("finalise", host_.finalise(host_.user, reinterpret_cast<const void* const*>(states), n,
-                                                           values, validity.data())));
+    QUERN_RETURN_IF_ERROR(Check(
+        "finalise",
+        host_.finalise(host_.user, host, reinterpret_cast<const void* const*>(states), n, values, validity.data())));
     for (uint32_t i = 0; i < n; ++i) {
       const bool valid = blocks::Bit(validity.data(), i);
       WriteValidity(out, out_row + i, valid);

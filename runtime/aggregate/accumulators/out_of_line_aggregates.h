@@ -25,7 +25,10 @@ namespace quern {
 // back, and freed together. Other states reuse the old piece of data that moved to a larger one. *Threads*: one.
 class AccumulatorMemory {
  public:
-  explicit AccumulatorMemory(std::shared_ptr<MemoryBudget> budget);
+  // host: the job's pointer for functions of the host, whose states have their memory there.
+  explicit AccumulatorMemory(std::shared_ptr<MemoryBudget> budget, void* host = nullptr);
+
+  void* host() const { return host_; }
 
   // A piece of at least `bytes` bytes, not zeroed. *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> Take(uint64_t bytes);
@@ -39,6 +42,7 @@ class AccumulatorMemory {
 
  private:
   Arena arena_;
+  void* const host_;
   uint8_t* end_of_small_ = nullptr;  // rest of a piece of the arena from which small pieces are cut
   uint64_t small_bytes_ = 0;
   uint64_t num_steps_ = 0;
@@ -68,10 +72,11 @@ class OutOfLineAggregate {
   // Writes n values of AggregateResultType to out, from out_row on (fixed width: in place; strings: appended, after
   // quern_rt_reserve_bytes has made room). A state without values is null where the column has a validity bitmap.
   // Returns how many fit: fewer than n only at the limit of 32-bit offsets. *Errors*: ResourceExhausted; OutOfRange for
-  // a sum that does not fit.
+  // a sum that does not fit. host: as of AccumulatorMemory.
   virtual absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                            uint64_t out_row) const = 0;
-  // Appends the state as bytes that mean the same in another process of the same version.
+                                            uint64_t out_row, void* host) const = 0;
+  // Appends the state as bytes that mean the same in another process with the same format number
+  // (format_number.h).
   virtual void Save(const uint8_t* state, std::string* bytes) const = 0;
   // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted.
   virtual absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const = 0;

@@ -94,8 +94,8 @@ class Quantile final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                    uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                    void* /*host*/) const override {
     const double quantile = spec().function == AggregateFunction::kMedian ? 0.5 : spec().quantile;
     std::vector<double> copy;
     for (uint32_t i = 0; i < n; ++i) {

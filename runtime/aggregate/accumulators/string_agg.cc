@@ -176,8 +176,8 @@ class StringAgg final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                    uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                    void* /*host*/) const override {
     Joiner joiner(spec().separator);
     const JoinedStrings source = {states, &joiner};
     return DispatchString(storage(), [&](auto tag) -> absl::StatusOr<uint32_t> {

@@ -181,8 +181,8 @@ class StringAccumulator final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out,
-                                    uint64_t out_row) const override {
+  absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
+                                    void* /*host*/) const override {
     const StateStrings source = {states, type().width_bytes};
     return DispatchBytes(storage(), [&](auto tag) -> absl::StatusOr<uint32_t> {
       constexpr Storage kStorage = decltype(tag)::value;

@@ -77,7 +77,9 @@ QUERN_API void quern_kernel_get_counters(const quern_kernel* kernel, quern_count
 typedef enum quern_column_flags {
   QUERN_COLUMN_CONSTANT = 1,
   QUERN_COLUMN_POINTERS = 2,
-  QUERN_COLUMN_BYTES = 4
+  QUERN_COLUMN_BYTES = 4,
+  QUERN_COLUMN_VARLENA = 8,
+  QUERN_COLUMN_TRIMMED = 16
 } quern_column_flags;
 typedef struct quern_column {
   const uint8_t* validity;
@@ -148,6 +150,7 @@ typedef struct quern_job_options {
   int (*residual)(void* user, void* context, const uint64_t* probe_rows, const uint64_t* build_rows, uint64_t num_pairs,
                   uint8_t* keep);
   void* residual_user;
+  uint32_t row_id_bytes;
 } quern_job_options;
 QUERN_API quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* options, quern_job** job,
                                         quern_error* error);
@@ -161,6 +164,7 @@ typedef struct quern_input_options {
   size_t struct_size;
   uint32_t run;
   bool copy_bytes;
+  uint32_t format;
 } quern_input_options;
 QUERN_API quern_status quern_input_create(quern_job* job, quern_port port, const quern_input_options* options,
                                           quern_input** input, quern_error* error);
@@ -260,13 +264,15 @@ typedef struct quern_aggregate_function {
   const char*
       result;
   void* user;
-  int (*update)(void* user, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
+  int (*update)(void* user, void* host, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
                 void* const* states, uint64_t n);
-  int (*merge)(void* user, void* const* into, const void* const* from, uint64_t n);
-  int (*finalise)(void* user, const void* const* states, uint64_t n, void* values, uint8_t* validity);
+  int (*merge)(void* user, void* host, void* const* into, const void* const* from, uint64_t n);
+  int (*finalise)(void* user, void* host, const void* const* states, uint64_t n, void* values, uint8_t* validity);
 } quern_aggregate_function;
 QUERN_API quern_status quern_register_aggregate(const char* name, const quern_aggregate_function* function,
                                                 quern_error* error);
+QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
+QUERN_API uint32_t quern_format_number(void);
 typedef enum quern_compile_thread {
   QUERN_COMPILE_THREAD_OWN =
       0,
@@ -304,6 +310,7 @@ QUERN_API quern_status quern_tune(const quern_tune_options* options, quern_profi
 QUERN_API void quern_profile_destroy(quern_profile* profile);
 QUERN_API const char* quern_profile_text(const quern_profile* profile);
 QUERN_API void quern_set_kept_memory(uint64_t bytes);
+QUERN_API quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error);
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);
 typedef struct quern_cache_stats {

@@ -22,8 +22,8 @@ struct Area {
 int g_answer = 0;
 int g_calls = 0;
 
-int UpdateArea(void*, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows, void* const* states,
-               uint64_t n) {
+int UpdateArea(void*, void*, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows,
+               void* const* states, uint64_t n) {
   EXPECT_EQ(num_columns, 2u);
   ++g_calls;
   for (uint64_t i = 0; i < n; ++i) {
@@ -35,7 +35,7 @@ int UpdateArea(void*, const QuernColumn* columns, uint32_t num_columns, const ui
   return g_answer;
 }
 
-int MergeArea(void*, void* const* into, const void* const* from, uint64_t n) {
+int MergeArea(void*, void*, void* const* into, const void* const* from, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) {
     auto* const to = static_cast<Area*>(into[i]);
     const auto* const other = static_cast<const Area*>(from[i]);
@@ -45,7 +45,7 @@ int MergeArea(void*, void* const* into, const void* const* from, uint64_t n) {
   return g_answer;
 }
 
-int FinaliseArea(void*, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
+int FinaliseArea(void*, void*, const void* const* states, uint64_t n, void* values, uint8_t* validity) {
   for (uint64_t i = 0; i < n; ++i) {
     const auto* const area = static_cast<const Area*>(states[i]);
     static_cast<int64_t*>(values)[i] = area->sum;

@@ -177,9 +177,9 @@ TEST(AggregateSpec, ResultOfAHostsFunction) {
   HostAggregate host;
   host.state_bytes = 8;
   host.result = {.id = TypeId::kDate32};
-  host.update = [](void*, const QuernColumn*, uint32_t, const uint32_t*, void* const*, uint64_t) { return 0; };
-  host.merge = [](void*, void* const*, const void* const*, uint64_t) { return 0; };
-  host.finalise = [](void*, const void* const*, uint64_t, void*, uint8_t*) { return 0; };
+  host.update = [](void*, void*, const QuernColumn*, uint32_t, const uint32_t*, void* const*, uint64_t) { return 0; };
+  host.merge = [](void*, void*, void* const*, const void* const*, uint64_t) { return 0; };
+  host.finalise = [](void*, void*, const void* const*, uint64_t, void*, uint8_t*) { return 0; };
   static const absl::Status registered =
       RegisterHostAggregate("spec_test_date", host);  // permanently, even if the test is repeated
   ASSERT_EQ(Text(registered), "no error");

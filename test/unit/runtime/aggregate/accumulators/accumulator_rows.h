@@ -180,7 +180,7 @@ class Groups {
     if (RowOf(out.type(0).id).storage == kVar32) static_cast<int32_t*>(out.columns()[0].offsets)[1] = 0;
     if (RowOf(out.type(0).id).storage == kVar64) static_cast<int64_t*>(out.columns()[0].offsets)[1] = 0;
     const auto n = static_cast<uint32_t>(states_.size());
-    absl::StatusOr<uint32_t> fit = accumulator_->Finalise(states_.data(), n, out.columns(), 1);
+    absl::StatusOr<uint32_t> fit = accumulator_->Finalise(states_.data(), n, out.columns(), 1, nullptr);
     if (!fit.ok()) return fit.status();
     EXPECT_EQ(*fit, n);
     std::vector<std::string> results;

@@ -301,7 +301,7 @@ TEST(OutOfLineStrings, FewerFitAtTheLimitOfOffsets) {
   QuernOutColumn out = {&validity,     nullptr,   offsets, bytes.data() - (INT32_MAX - 9),
                         INT32_MAX - 9, INT32_MAX, 0,       nullptr};
   const uint8_t* states[] = {groups.state(0), groups.state(1), groups.state(2)};
-  EXPECT_EQ(groups.accumulator().Finalise(states, 3, &out, 0).value(), 2u);
+  EXPECT_EQ(groups.accumulator().Finalise(states, 3, &out, 0, nullptr).value(), 2u);
   EXPECT_EQ(offsets[2], INT32_MAX - 1);
 }
 
