@@ -5,54 +5,48 @@
 // alike.
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/accumulators.h"
-#include "runtime/blocks/block_signatures.h"
-#include "runtime/blocks/encode.h"
+#include "runtime/blocks/block_table.h"
 
 namespace b = quern::blocks;
+namespace block = quern::block;
 
 #define QUERN_BLOCK extern "C"
 
-QUERN_BLOCK bool quern_block_valid(const QuernColumn* column, uint32_t row) { return b::IsValid(column, row); }
+QUERN_BLOCK bool quern_block_valid QUERN_VALID_PARAMETERS { return b::IsValid(column, row); }
 
-QUERN_BLOCK uint32_t quern_block_filter_valid(const QuernColumn* column, uint64_t first, const uint32_t* rows,
-                                              uint32_t n, uint32_t* out) {
+QUERN_BLOCK uint32_t quern_block_filter_valid QUERN_FILTER_VALID_PARAMETERS {
   return b::FilterValid(column, first, rows, n, out);
 }
 
-QUERN_BLOCK void quern_block_zero_null_bits(uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t offset,
-                                            uint32_t bytes) {
+QUERN_BLOCK void quern_block_zero_null_bits QUERN_ZERO_NULL_BITS_PARAMETERS {
   b::ZeroNullBits(tuples, n, tuple_bytes, offset, bytes);
 }
 
-QUERN_BLOCK void quern_block_store_rowid(uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples,
-                                         uint64_t first_row_id, uint32_t tuple_bytes, uint32_t field_offset) {
+QUERN_BLOCK void quern_block_store_rowid QUERN_STORE_ROWID_PARAMETERS {
   b::StoreRowIds(first, rows, n, tuples, first_row_id, tuple_bytes, field_offset);
 }
 
-QUERN_BLOCK void quern_block_emit_rowid(const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row,
-                                        uint64_t first_row_id, bool nullable) {
+QUERN_BLOCK void quern_block_emit_rowid QUERN_EMIT_ROWID_PARAMETERS {
   b::EmitRowIds(rows, n, first_row_id, out, out_row, nullable);
 }
 
-QUERN_BLOCK void quern_block_prefetch_string(const uint8_t* field, uint32_t width) { b::PrefetchString(field, width); }
+QUERN_BLOCK void quern_block_prefetch_string QUERN_PREFETCH_STRING_PARAMETERS { b::PrefetchString(field, width); }
 
-#define QUERN_INDEX_BLOCKS(text, Index)                                                                                \
-  QUERN_BLOCK uint32_t quern_block_dictionary_row_##text(const QuernColumn* column, uint32_t row) {                    \
-    return b::DictionaryRow<Index>(column, row);                                                                       \
-  }                                                                                                                    \
-  QUERN_BLOCK void quern_block_dictionary_rows_##text(const QuernColumn* column, uint64_t first, const uint32_t* rows, \
-                                                      uint32_t n, uint32_t* out) {                                     \
-    b::DictionaryRows<Index>(column, first, rows, n, out);                                                             \
+#define QUERN_INDEX_BLOCKS(text, Index)                                                    \
+  QUERN_BLOCK uint32_t quern_block_dictionary_row_##text QUERN_DICTIONARY_ROW_PARAMETERS { \
+    return b::DictionaryRow<Index>(column, row);                                           \
+  }                                                                                        \
+  QUERN_BLOCK void quern_block_dictionary_rows_##text QUERN_DICTIONARY_ROWS_PARAMETERS {   \
+    b::DictionaryRows<Index>(column, first, rows, n, out);                                 \
   }
 QUERN_INDEX_BLOCKS(8, uint8_t)
 QUERN_INDEX_BLOCKS(16, uint16_t)
 QUERN_INDEX_BLOCKS(32, uint32_t)
 QUERN_INDEX_BLOCKS(64, uint64_t)
 
-#define QUERN_EQUAL_BLOCK(text, kStorage)                                                                  \
-  QUERN_BLOCK bool quern_block_equal_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, \
-                                            CollationRule rule, uint32_t width) {                          \
-    return b::EqualField<kStorage>(column, row, field, rule & ~kWeighsEquality, width);                    \
+#define QUERN_EQUAL_BLOCK(text, kStorage)                                               \
+  QUERN_BLOCK bool quern_block_equal_##text QUERN_EQUAL_PARAMETERS {                    \
+    return b::EqualField<kStorage>(column, row, field, rule & ~kWeighsEquality, width); \
   }
 #define QUERN_LANES_HASH_BLOCK(text, kStorage)                                                         \
   QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                     \
@@ -61,19 +55,18 @@ QUERN_INDEX_BLOCKS(64, uint64_t)
     quern_rt_hash_##text(column, first + done, rows, n - done, hashes + done, combine, nullable, rule, \
                          width_or_distance);                                                           \
   }
-#define QUERN_CALLED_HASH_BLOCK(text, kStorage)                                                       \
-  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS {                                    \
-    quern_rt_hash_##text(column, first, rows, n, hashes, combine, nullable, rule, width_or_distance); \
+#define QUERN_CALLED_HASH_BLOCK(text, kStorage) \
+  QUERN_BLOCK void quern_block_hash_##text QUERN_HASH_PARAMETERS { quern_rt_hash_##text QUERN_HASH_ARGUMENTS; }
+#define QUERN_STORE_BLOCK(text, kStorage)                            \
+  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { \
+    block::Store::Run<kStorage> QUERN_STORE_ARGUMENTS;               \
   }
-#define QUERN_STORE_BLOCK(text, kStorage) \
-  QUERN_BLOCK void quern_block_store_##text QUERN_STORE_PARAMETERS { b::StoreColumn<kStorage> QUERN_STORE_ARGUMENTS; }
-#define QUERN_EMIT_BLOCKS(text, kStorage)                                                                           \
-  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                      \
-    b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, width}, n, out, out_row, nullable);    \
-  }                                                                                                                 \
-  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                      \
-    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, width}, n, \
-                            out, out_row, null_mask != 0);                                                          \
+#define QUERN_EMIT_BLOCKS(text, kStorage)                                      \
+  QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS { \
+    block::EmitProbe::Run<kStorage> QUERN_EMIT_PROBE_ARGUMENTS;                \
+  }                                                                            \
+  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS { \
+    block::EmitBuild::Run<kStorage> QUERN_EMIT_BUILD_ARGUMENTS;                \
   }
 
 #define QUERN_LANES_PACK_BLOCK(text, kStorage)                                                                    \
@@ -89,9 +82,7 @@ QUERN_LANES_PACK_BLOCK(32, k32)
 QUERN_LANES_PACK_BLOCK(64, k64)
 QUERN_LANES_PACK_BLOCK(f32, kF32)
 QUERN_LANES_PACK_BLOCK(f64, kF64)
-QUERN_BLOCK void quern_block_pack_bit QUERN_PACK_PARAMETERS {
-  quern_rt_pack_bit(column, first, rows, n, words, combine, nullable, shift, null_bit);
-}
+QUERN_BLOCK void quern_block_pack_bit QUERN_PACK_PARAMETERS { quern_rt_pack_bit QUERN_PACK_ARGUMENTS; }
 
 // Residual predicates.
 #define QUERN_COMPARE_BLOCK(text, kStorage)                                      \
@@ -138,16 +129,15 @@ QUERN_EMIT_BLOCKS(128, k128)
     quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS;                                                          \
   }
 // Separate blocks, so that kernels with other keys do not load them.
-#define QUERN_CALLED_STRING(text, kStorage)                                                                         \
-  QUERN_BLOCK bool quern_block_equal_collated_##text(const QuernColumn* column, uint32_t row, const uint8_t* field, \
-                                                     CollationRule rule, uint32_t width) {                          \
-    return b::EqualField<kStorage>(column, row, field, rule | kWeighsEquality, width);                              \
-  }                                                                                                                 \
-  QUERN_BLOCK int64_t quern_block_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS {                                 \
-    return quern_rt_reserve_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                                                 \
-  }                                                                                                                 \
-  QUERN_BLOCK int64_t quern_block_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS {                                 \
-    return quern_rt_reserve_build_##text QUERN_FIT_BUILD_ARGUMENTS;                                                 \
+#define QUERN_CALLED_STRING(text, kStorage)                                            \
+  QUERN_BLOCK bool quern_block_equal_collated_##text QUERN_EQUAL_PARAMETERS {          \
+    return b::EqualField<kStorage>(column, row, field, rule | kWeighsEquality, width); \
+  }                                                                                    \
+  QUERN_BLOCK int64_t quern_block_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS {    \
+    return quern_rt_reserve_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                    \
+  }                                                                                    \
+  QUERN_BLOCK int64_t quern_block_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS {    \
+    return quern_rt_reserve_build_##text QUERN_FIT_BUILD_ARGUMENTS;                    \
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 
@@ -230,9 +220,7 @@ QUERN_ENCODE_BLOCK(f32, kF32, kValuePart)
 QUERN_ENCODE_BLOCK(f64, kF64, kValuePart)
 QUERN_ENCODE_BLOCK(high, k128, kHighPart)
 QUERN_ENCODE_BLOCK(low, k128, kValuePart)
-QUERN_BLOCK void quern_block_encode_bit QUERN_ENCODE_PARAMETERS {
-  quern_rt_encode_bit(column, first, rows, n, words, combine, nullable, shift, flip);
-}
+QUERN_BLOCK void quern_block_encode_bit QUERN_ENCODE_PARAMETERS { quern_rt_encode_bit QUERN_ENCODE_ARGUMENTS; }
 
 #define QUERN_CALLED_BYTES(text, kStorage)                                   \
   QUERN_BLOCK void quern_block_encode_##text QUERN_ENCODE_BYTES_PARAMETERS { \
@@ -240,9 +228,9 @@ QUERN_BLOCK void quern_block_encode_bit QUERN_ENCODE_PARAMETERS {
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 
-#define QUERN_ORDER_BLOCK(text, kStorage)                               \
-  QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS { \
-    return b::OrderField<kStorage>(a, b, is_signed, rule, width);       \
+#define QUERN_ORDER_BLOCK(text, kStorage)                                \
+  QUERN_BLOCK int32_t quern_block_order_##text QUERN_ORDER_PARAMETERS {  \
+    return b::OrderField<kStorage>(left, right, is_signed, rule, width); \
   }
 QUERN_ORDER_BLOCK(bit, kBit)
 QUERN_ORDER_BLOCK(8, k8)

@@ -8,13 +8,13 @@
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/abi/sort_abi.h"
 
-// A constant hole has no effect and gives the same number at every call, so that it can be moved out of loops.
-#define QUERN_HOLE_ATTRIBUTES_constant __attribute__((pure))
-#define QUERN_HOLE_ATTRIBUTES_row
-#define QUERN_HOLE_ATTRIBUTES_batch
-
 extern "C" {
-#define QUERN_HOLE(grain, result, name, parameters) QUERN_HOLE_ATTRIBUTES_##grain result quern_hole_##name parameters;
+// A constant hole has no effect and gives the same number at every call, so that it can be moved out of loops.
+#define QUERN_CONSTANT_HOLE(result, name) \
+  __attribute__((pure)) result quern_hole_##name(const QuernJoinDescriptor* descriptor);
+#define QUERN_JOIN_HOLE(grain, result, name, Function, parameters, arguments) result quern_hole_##name parameters;
+#define QUERN_SORT_HOLE(grain, result, name, Function, parameters, arguments) result quern_hole_##name parameters;
+#define QUERN_OTHER_HOLE(grain, result, name, parameters) result quern_hole_##name parameters;
 #include "ir-templates/holes.def"
 }
 

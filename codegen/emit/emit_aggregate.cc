@@ -135,7 +135,7 @@ class UpdateEmitter {
   void EmitRuns(const char* name) {
     if (!Begin(name)) return;
     Value* run_ends = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, run_ends), "run_ends");
-    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), descriptor_.group.tuple_bytes / 8), "local");
+    Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), descriptor_.group.tuple_bytes / 8), "local");
     BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *rows_loop = e_.NewBlock("rows");
     BasicBlock *row_loop = e_.NewBlock("row"), *rows_end = e_.NewBlock("rows_end"), *run_end = e_.NewBlock("run_end");
     BasicBlock* done = e_.NewBlock("done");
@@ -171,7 +171,7 @@ class UpdateEmitter {
 
  private:
   bool Begin(const char* name) {
-    auto p = e_.Begin(name, {"args"});
+    auto p = e_.Begin(name, "(args)");
     if (p.empty()) return false;
     args_ = p[0];
     n_ = e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.Element(args_, offsetof(QuernUpdateArgs, n), 1, "n_at"), "n");
@@ -253,11 +253,6 @@ class UpdateEmitter {
         e_.ir().CreateICmpNE(e_.ir().CreateLoad(e_.ir().getInt32Ty(), prefetches_keys), e_.I32(0), "prefetches_keys");
   }
 
-  Value* Local(llvm::Type* type, const llvm::Twine& name) {
-    llvm::IRBuilder<> at_entry(&e_.function()->getEntryBlock(), e_.function()->getEntryBlock().begin());
-    return at_entry.CreateAlloca(type, nullptr, name);
-  }
-
   // QuernColumn column3 = args->columns[3];    for each column that an accumulator reads, or its dictionary
   void CopyColumns() {
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
@@ -276,13 +271,13 @@ class UpdateEmitter {
     if (index != kNoStorage) {
       // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
       Value* translated =
-          Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
+          e_.Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
       TranslateRows(from, index, translated);
       translated_[column] = translated;
       from = e_.LoadPointer(from, offsetof(QuernColumn, dictionary), "dictionary");
     }
-    Value* local = Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8),
-                         "local_column" + llvm::Twine(column));
+    Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8),
+                            "local_column" + llvm::Twine(column));
     e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
     locals_[column] = local;
   }
@@ -474,7 +469,7 @@ class UpdateEmitter {
       for (int k = 0; k < 2; ++k) {
         if (LanesOf(vector.states, checked[k]) == nullptr) continue;
         llvm::Type* type = VectorType(vector.states);
-        vector.overflows[k] = Local(type, "overflows");
+        vector.overflows[k] = e_.Local(type, "overflows");
         e_.ir().CreateStore(llvm::Constant::getNullValue(type), vector.overflows[k]);
       }
       vectors_.push_back(std::move(vector));

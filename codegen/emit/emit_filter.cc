@@ -34,7 +34,7 @@ class FilterEmitter {
   FilterEmitter(const QuernFilterDescriptor& descriptor, Emitter* emitter) : descriptor_(descriptor), e_(*emitter) {}
 
   void EmitAll() {
-    auto p = e_.Begin("filter_batch", {"args", "first", "n", "mask"});
+    auto p = e_.Begin("filter_batch", "(args, first, n, mask)");
     if (p.empty()) return;
     args_ = p[0];
     first_ = p[1];

@@ -6,19 +6,22 @@
 // caller that disagreed about an ABI detail would have undefined behaviour that no verifier detects.
 #include "codegen/emit/emitter.h"
 
+#include "llvm/ADT/SmallVector.h"
+
 namespace quern {
 
-std::vector<llvm::Value*> Emitter::Begin(std::string_view name, std::initializer_list<const char*> parameters) {
+std::vector<llvm::Value*> Emitter::Begin(std::string_view name, std::string_view parameters) {
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(parameters).trim("()").split(names, ", ");
   llvm::Function* hole = module_->getFunction("quern_hole_" + std::string(name));
   if (hole == nullptr) return {};
-  if (!hole->isDeclaration() || hole->arg_size() != parameters.size()) {
+  if (!hole->isDeclaration() || hole->arg_size() != names.size()) {
     errors_ += "hole of another form than its emitter: " + std::string(name) + "; accepted: as in holes.def. ";
     return {};
   }
   std::vector<llvm::Value*> values;
-  auto parameter = parameters.begin();
   for (llvm::Argument& argument : hole->args()) {
-    argument.setName(*parameter++);
+    argument.setName(names[argument.getArgNo()]);
     values.push_back(&argument);
   }
   ir_.SetInsertPoint(llvm::BasicBlock::Create(module_->getContext(), "entry", hole));
@@ -61,16 +64,25 @@ llvm::Value* Emitter::Element(llvm::Value* base, uint64_t index, uint64_t bytes,
   return ir_.CreateConstInBoundsGEP1_64(ir_.getInt8Ty(), base, index * bytes, name);
 }
 
+llvm::Value* Emitter::Local(llvm::Type* type, const llvm::Twine& name) {
+  llvm::BasicBlock& entry = function()->getEntryBlock();
+  return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type, nullptr, name);
+}
+
+llvm::Value* Emitter::Load(llvm::Type* type, llvm::Value* base, uint64_t offset, const llvm::Twine& name) {
+  return ir_.CreateLoad(type, Element(base, offset, 1, name + "_at"), name);
+}
+
 llvm::Value* Emitter::LoadPointer(llvm::Value* base, uint64_t offset, const llvm::Twine& name) {
-  return ir_.CreateLoad(ir_.getPtrTy(), Element(base, offset, 1, name + "_at"), name);
+  return Load(ir_.getPtrTy(), base, offset, name);
 }
 
 llvm::Value* Emitter::LoadI64(llvm::Value* base, uint64_t offset, const llvm::Twine& name) {
-  return ir_.CreateLoad(ir_.getInt64Ty(), Element(base, offset, 1, name + "_at"), name);
+  return Load(ir_.getInt64Ty(), base, offset, name);
 }
 
 llvm::Value* Emitter::LoadI32(llvm::Value* base, uint64_t offset, const llvm::Twine& name) {
-  return ir_.CreateLoad(ir_.getInt32Ty(), Element(base, offset, 1, name + "_at"), name);
+  return Load(ir_.getInt32Ty(), base, offset, name);
 }
 
 }  // namespace quern

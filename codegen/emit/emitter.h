@@ -3,7 +3,6 @@
 #ifndef QUERN_CODEGEN_EMIT_EMITTER_H_
 #define QUERN_CODEGEN_EMIT_EMITTER_H_
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +24,9 @@ class Emitter {
   Emitter(llvm::Module* module, const llvm::Module* block_module)
       : module_(module), block_module_(block_module), ir_(module->getContext()) {}
 
-  // Starts the body of quern_hole_<name> and gives its parameters these names. Returns the parameters; empty if the
-  // template has no such hole, so that there is nothing to emit.
-  std::vector<llvm::Value*> Begin(std::string_view name, std::initializer_list<const char*> parameters);
+  // Starts the body of quern_hole_<name> and gives its parameters these names: "(descriptor, tuple)". Returns the
+  // parameters; empty if the template has no such hole, so that there is nothing to emit.
+  std::vector<llvm::Value*> Begin(std::string_view name, std::string_view parameters);
 
   // quern_block_<name>(arguments). Integers among `arguments` have the widths of the block's parameters, or are
   // constants made by the functions below. The result has `result_bits`; 0: no result.
@@ -47,7 +46,10 @@ class Emitter {
 
   // &base[index] for elements of `bytes` bytes.
   llvm::Value* Element(llvm::Value* base, uint64_t index, uint64_t bytes, const llvm::Twine& name);
+  // An array or struct on the stack.
+  llvm::Value* Local(llvm::Type* type, const llvm::Twine& name);
   // The pointer or number at `offset` bytes into a struct.
+  llvm::Value* Load(llvm::Type* type, llvm::Value* base, uint64_t offset, const llvm::Twine& name);
   llvm::Value* LoadPointer(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
   llvm::Value* LoadI64(llvm::Value* base, uint64_t offset, const llvm::Twine& name);
   llvm::Value* LoadI32(llvm::Value* base, uint64_t offset, const llvm::Twine& name);

@@ -7,14 +7,32 @@
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/abi/sort_abi.h"
 
+#define QUERN_VALID_PARAMETERS (const QuernColumn* column, uint32_t row)
+#define QUERN_FILTER_VALID_PARAMETERS \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out)
+#define QUERN_DICTIONARY_ROW_PARAMETERS (const QuernColumn* column, uint32_t row)
+#define QUERN_DICTIONARY_ROWS_PARAMETERS \
+  (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* out)
+#define QUERN_EQUAL_PARAMETERS \
+  (const QuernColumn* column, uint32_t row, const uint8_t* field, CollationRule rule, uint32_t width)
+#define QUERN_PREFETCH_STRING_PARAMETERS (const uint8_t* field, uint32_t width)
+#define QUERN_ZERO_NULL_BITS_PARAMETERS \
+  (uint8_t* tuples, uint32_t n, uint32_t tuple_bytes, uint32_t offset, uint32_t bytes)
+#define QUERN_STORE_ROWID_PARAMETERS                                                                               \
+  (uint64_t first, const uint32_t* rows, uint32_t n, uint8_t* tuples, uint64_t first_row_id, uint32_t tuple_bytes, \
+   uint32_t field_offset)
+#define QUERN_EMIT_ROWID_PARAMETERS \
+  (const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, uint64_t first_row_id, bool nullable)
 // width_or_distance: of kFixed the bytes of a value; of strings the distance, in bytes, at which they are prefetched
 // where they are read in order, 0: they are not.
 #define QUERN_HASH_PARAMETERS                                                                                   \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* hashes, bool combine, \
    bool nullable, CollationRule rule, uint32_t width_or_distance)
+#define QUERN_HASH_ARGUMENTS (column, first, rows, n, hashes, combine, nullable, rule, width_or_distance)
 #define QUERN_PACK_PARAMETERS                                                                                  \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
    bool nullable, uint32_t shift, uint32_t null_bit)
+#define QUERN_PACK_ARGUMENTS (column, first, rows, n, words, combine, nullable, shift, null_bit)
 #define QUERN_COMPARE_PARAMETERS \
   (const QuernColumn* column, uint32_t row, const uint8_t* field, uint8_t comparison, bool is_signed)
 #define QUERN_STORE_PARAMETERS                                                                                         \
@@ -40,6 +58,7 @@
 #define QUERN_ENCODE_PARAMETERS                                                                                \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
    bool nullable, uint32_t shift, uint64_t flip)
+#define QUERN_ENCODE_ARGUMENTS (column, first, rows, n, words, combine, nullable, shift, flip)
 #define QUERN_ENCODE_NULLS_PARAMETERS                                                                          \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
    uint32_t shift, bool null_is_one)
@@ -47,7 +66,8 @@
   (const QuernSortDescriptor* descriptor, uint32_t key, const QuernColumn* column, uint64_t first, \
    const uint32_t* rows, uint32_t n, uint64_t* const* words, uint32_t num_words, uint32_t* incomplete)
 #define QUERN_ENCODE_BYTES_ARGUMENTS (descriptor, key, column, first, rows, n, words, num_words, incomplete)
-#define QUERN_ORDER_PARAMETERS (const uint8_t* a, const uint8_t* b, bool is_signed, CollationRule rule, uint32_t width)
+#define QUERN_ORDER_PARAMETERS \
+  (const uint8_t* left, const uint8_t* right, bool is_signed, CollationRule rule, uint32_t width)
 
 extern "C" {
 void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS;

@@ -3,11 +3,9 @@
 // hashes the column, compares it with tuples' fields, stores it into them, or copies it to an output column. Everything
 // above is composition:
 //
-//     compiled kernel   the emitters (codegen/emit/emit_*.cc) call blocks with constants, key after key, without loops;
-//                       the blocks come as bitcode (ir-templates/blocks.cc) and are always inlined, so that constants
-//                       fold their branches away
-//     generic kernel    ir-templates/generic/generic_join.cc calls the same functions in a loop over the descriptor's
-//                       fields
+//     compiled kernel   calls of blocks with constants, key after key, without loops; the blocks come as bitcode
+//                       (ir-templates/blocks.cc) and are always inlined, so that constants fold their branches away
+//     generic kernel    calls of the same functions in a loop over the descriptor's fields
 //
 // Hence both agree to the bit on every hash and every tuple, and one can continue with a table that the other has
 // begun.
