@@ -20,6 +20,10 @@
 //       do { .. as above, into local .. } while (++i < run_ends[run]);
 //       *tuples[run] = local;
 //     }
+//
+// The generic kernel updates one accumulator after the other (ir-templates/generic/generic_aggregate.cc), so that the
+// two share blocks but no control, unlike other holes (ir-templates/holes/). The differential tests check that they
+// agree.
 #include <algorithm>
 #include <cstddef>
 #include <map>

@@ -32,8 +32,8 @@
 //     b.CallsEntryPoint(symbol, ..)    false                    the emitter calls the entry point, and answers true
 //     B::Variable<T> v(b, name)        T v;                     v.Set(b, x): v = x; v.Address(): &v
 //
-// Names are those of values in the IR. A value that is not used twice still gets a variable of its own where it is
-// loaded or computed, since C++ leaves the order of arguments open and IR shall not depend on the compiler.
+// Names are those of values in the IR. No call has two arguments that are operations themselves: C++ leaves the order
+// of arguments open, and IR shall not depend on the compiler.
 #ifndef QUERN_IR_TEMPLATES_HOLES_BACKEND_H_
 #define QUERN_IR_TEMPLATES_HOLES_BACKEND_H_
 
@@ -61,8 +61,6 @@ struct Changing {
   V& value;
   const char* name;
 };
-template <class V>
-Changing(V&, const char*) -> Changing<V>;
 
 // How two tuples compare by one key. order(): negative or positive, unless they are equal.
 template <class Bool, class Order>
@@ -70,8 +68,6 @@ struct Comparison {
   Bool equal;
   Order order;
 };
-template <class Bool, class Order>
-Comparison(Bool, Order) -> Comparison<Bool, Order>;
 
 // The column that a block reads and the rows at which it reads it.
 template <class B>
