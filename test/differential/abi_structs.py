@@ -38,16 +38,18 @@ class JobOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("memory_limit", ctypes.c_uint64), ("num_runs", ctypes.c_uint32),
                 ("expected_groups", ctypes.c_uint64), ("key_ranges", ctypes.POINTER(KeyRange)),
                 ("num_key_ranges", ctypes.c_size_t), ("reserve", ctypes.c_void_p), ("release", ctypes.c_void_p),
-                ("host", ctypes.c_void_p), ("stop", ctypes.c_void_p)]
+                ("host", ctypes.c_void_p), ("stop", ctypes.c_void_p), ("residual", ctypes.c_void_p),
+                ("residual_user", ctypes.c_void_p), ("row_id_bytes", ctypes.c_uint32)]
 
 
 class InputOptions(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("run", ctypes.c_uint32), ("copy_bytes", ctypes.c_bool)]
+    _fields_ = [("struct_size", ctypes.c_size_t), ("run", ctypes.c_uint32), ("copy_bytes", ctypes.c_bool),
+                ("format", ctypes.c_uint32)]
 
 
 class OutputOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("batch_rows", ctypes.c_uint64), ("partition", ctypes.c_uint32),
-                ("num_partitions", ctypes.c_uint32)]
+                ("num_partitions", ctypes.c_uint32), ("context", ctypes.c_void_p)]
 
 
 class RunInput(ctypes.Structure):
