@@ -28,14 +28,15 @@ auto SourceOf(const Kernel& kernel) {
 std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kernel,
                                        std::shared_ptr<MemoryBudget> budget) {
   auto join = std::make_shared<HashJoin>(kernel->As<JoinSpec>().descriptor, SourceOf<JoinSpec>(*kernel), kernel,
-                                         std::move(budget), MakeJoinOptions(kernel->plan));
+                                         std::move(budget), kernel->As<JoinSpec>().options);
   if (auto observer = ObserverOf(kernel->plan)) join->Observe(std::move(observer));
   return join;
 }
 
 std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel,
                                                  std::shared_ptr<MemoryBudget> budget, const GroupHints& hints) {
-  AggregateOptions options = MakeAggregateOptions(kernel->plan);
+  AggregateOptions options =
+      Is<SetSpec>(kernel->plan.spec) ? kernel->As<SetSpec>().options : kernel->As<AggregationSpec>().options;
   options.expected_groups = hints.expected_groups;
   options.ranges = hints.ranges;
   const auto make = [&]<class Spec>(std::type_identity<Spec>, const SinkTexts& texts) {
@@ -55,7 +56,7 @@ const AggregateDescriptor& GroupsOf(const Kernel& kernel) {
 std::shared_ptr<RowSort> MakeRowSort(const std::shared_ptr<const Kernel>& kernel,
                                      std::shared_ptr<MemoryBudget> budget) {
   auto sort = std::make_shared<RowSort>(kernel->As<SortSpec>().descriptor, SourceOf<SortSpec>(*kernel),
-                                        GenericSortKernel(), kernel, std::move(budget), MakeSortOptions(kernel->plan));
+                                        GenericSortKernel(), kernel, std::move(budget), kernel->As<SortSpec>().options);
   if (auto observer = ObserverOf(kernel->plan)) sort->Observe(std::move(observer));
   return sort;
 }

@@ -15,12 +15,19 @@ absl::StatusOr<AnyOperatorKernel> DescribeKernel(const KernelPlan& plan) {
       [&]<class Spec>(const Spec&) -> absl::StatusOr<AnyOperatorKernel> {
         OperatorKernel<Spec> kernel;
         QUERN_ASSIGN_OR_RETURN(kernel.descriptor, OperatorTraits<Spec>::MakeDescriptor(plan));
+        kernel.options = OperatorTraits<Spec>::MakeOptions(plan);
         return kernel;
       },
       plan.spec);
 }
 
+void SetOptions(const KernelPlan& plan, AnyOperatorKernel* kernel) {
+  std::visit([&]<class Spec>(OperatorKernel<Spec>& of) { of.options = OperatorTraits<Spec>::MakeOptions(plan); },
+             *kernel);
+}
+
 absl::Status ChangePlan(const KernelPlan& plan, AnyOperatorKernel* kernel) {
+  SetOptions(plan, kernel);
   return std::visit(
       [&]<class Spec>(OperatorKernel<Spec>& of) {
         QUERN_ASSIGN_OR_RETURN(of.descriptor, OperatorTraits<Spec>::MakeDescriptor(plan));

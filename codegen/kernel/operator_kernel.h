@@ -27,7 +27,9 @@ namespace quern {
 //     EntryPoints           a struct of functions
 //     kTemplate             the operator's file in ir-templates/; its entry points are quern_<kTemplate>_<member>
 //     kBlocks               the module of the blocks that it calls
+//     Options               what the plan says of its jobs
 //     MakeDescriptor(plan)  the descriptor, with the fields that the plan sets
+//     MakeOptions(plan)     the options of all jobs
 //     Generic()             the entry points of the generic kernel
 //     ForEachEntryPoint(descriptor, entry_points, f)   calls f(symbol, &member) for each that the descriptor needs
 template <class Spec>
@@ -37,10 +39,12 @@ template <>
 struct OperatorTraits<JoinSpec> {
   using Descriptor = JoinDescriptor;
   using EntryPoints = QuernJoinEntryPoints;
+  using Options = JoinOptions;
   static constexpr char kTemplate[] = "join", kBlocks[] = "blocks";
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedDescriptor(plan);
   }
+  static Options MakeOptions(const KernelPlan& plan) { return MakeJoinOptions(plan); }
   static EntryPoints Generic() { return GenericJoinKernel(); }
   template <class F>
   static void ForEachEntryPoint(const Descriptor& descriptor, EntryPoints* entry_points, const F& f) {
@@ -55,10 +59,12 @@ template <>
 struct OperatorTraits<AggregationSpec> {
   using Descriptor = AggregateDescriptor;
   using EntryPoints = QuernAggregateEntryPoints;
+  using Options = AggregateOptions;
   static constexpr char kTemplate[] = "aggregate", kBlocks[] = "blocks";
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedGroups(plan);
   }
+  static Options MakeOptions(const KernelPlan& plan) { return MakeAggregateOptions(plan); }
   static EntryPoints Generic() { return GenericAggregateKernel(); }
   template <class F>
   static void ForEachEntryPoint(const Descriptor& descriptor, EntryPoints* entry_points, const F& f) {
@@ -73,10 +79,12 @@ template <>
 struct OperatorTraits<SortSpec> {
   using Descriptor = SortDescriptor;
   using EntryPoints = QuernSortEntryPoints;
+  using Options = SortOptions;
   static constexpr char kTemplate[] = "sort", kBlocks[] = "blocks";
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedSort(plan);
   }
+  static Options MakeOptions(const KernelPlan& plan) { return MakeSortOptions(plan); }
   static EntryPoints Generic() { return GenericSortKernel(); }
   template <class F>
   static void ForEachEntryPoint(const Descriptor& descriptor, EntryPoints* entry_points, const F& f) {
@@ -91,11 +99,13 @@ template <>
 struct OperatorTraits<FilterSpec> {
   using Descriptor = FilterDescriptor;
   using EntryPoints = QuernFilterEntryPoints;
+  struct Options {};
   // A block module of its own, so that no kernel searches blocks that it cannot use.
   static constexpr char kTemplate[] = "filter", kBlocks[] = "filter_blocks";
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedFilter(plan);
   }
+  static Options MakeOptions(const KernelPlan&) { return {}; }
   static EntryPoints Generic() { return GenericFilterKernel(); }
   template <class F>
   static void ForEachEntryPoint(const Descriptor&, EntryPoints* entry_points, const F& f) {
@@ -112,6 +122,7 @@ template <class Spec>
 struct OperatorKernel {
   using Traits = OperatorTraits<Spec>;
   std::shared_ptr<const typename Traits::Descriptor> descriptor;
+  typename Traits::Options options = {};
   typename Traits::EntryPoints entry_points = {};  // of the functions that `descriptor` does not need: null
 };
 using AnyOperatorKernel = OverOperators<OperatorKernel>;
@@ -120,8 +131,11 @@ using AnyOperatorKernel = OverOperators<OperatorKernel>;
 // the host that is not registered.
 absl::StatusOr<AnyOperatorKernel> DescribeKernel(const KernelPlan& plan);
 
-// Gives it the descriptor of another plan that leads to the same code; entry points stay. *Errors*: as DescribeKernel.
+// Gives it the descriptor and options of another plan that leads to the same code; entry points stay. *Errors*: as DescribeKernel.
 absl::Status ChangePlan(const KernelPlan& plan, AnyOperatorKernel* kernel);
+
+// Gives it the options of a plan that makes the same descriptor.
+void SetOptions(const KernelPlan& plan, AnyOperatorKernel* kernel);
 
 // The symbols of the entry points that a kernel of this descriptor has, in the order of its struct.
 std::vector<std::string> EntryPointSymbols(const AnyOperatorKernel& kernel);

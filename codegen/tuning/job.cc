@@ -142,6 +142,7 @@ uint64_t JobKernel::RowsFor(double bytes_per_row) const {
 std::shared_ptr<const Kernel> JobKernel::With(const PrefetchSetting& setting) const {
   auto with = std::make_shared<Kernel>(*kernel);
   ScheduleOf(&with->plan, cell.loop)->entries = {{UINT64_MAX, setting}};
+  SetOptions(with->plan, &with->of);
   return with;
 }
 

@@ -234,7 +234,7 @@ class FailingMaker final : public KernelMaker {
 std::shared_ptr<Kernel> FilterWithTier() {
   auto kernel = std::make_shared<Kernel>();
   kernel->plan.spec = FilterSpec();
-  kernel->of = OperatorKernel<FilterSpec>{nullptr, GenericFilterKernel()};
+  kernel->of = OperatorKernel<FilterSpec>{nullptr, {}, GenericFilterKernel()};
   AddTier(std::make_unique<FailingMaker>(), 100, true, kernel.get());
   return kernel;
 }
