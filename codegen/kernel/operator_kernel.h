@@ -131,7 +131,8 @@ using AnyOperatorKernel = OverOperators<OperatorKernel>;
 // the host that is not registered.
 absl::StatusOr<AnyOperatorKernel> DescribeKernel(const KernelPlan& plan);
 
-// Gives it the descriptor and options of another plan that leads to the same code; entry points stay. *Errors*: as DescribeKernel.
+// Gives it the descriptor and options of another plan that leads to the same code; entry points stay. *Errors*: as
+// DescribeKernel.
 absl::Status ChangePlan(const KernelPlan& plan, AnyOperatorKernel* kernel);
 
 // Gives it the options of a plan that makes the same descriptor.
