@@ -36,9 +36,10 @@ class Case(aggregate_case.Case):
     is_left: list = dataclasses.field(default_factory=list)  # of each row
 
     @staticmethod
-    def generate(seed, number):
+    def generate(seed, number, sizes=None):
+        """`sizes`: tuples of keys and rows, where they are not to be random."""
         rng = random.Random(f"set/{seed}/{number}")
-        kind, (num_tuples, num_rows), keys = rng.choice(KINDS), random_sizes(rng), []
+        kind, (num_tuples, num_rows), keys = rng.choice(KINDS), sizes or random_sizes(rng), []
         while not keys:
             keys = random_keys(rng, num_tuples, num_rows)
         is_left = _random_sides(rng, len(keys[0].indices))

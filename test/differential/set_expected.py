@@ -17,7 +17,7 @@ from aggregate_rows import group_keys
 from oracle import duckdb_column, normalise, sql_key
 from result_columns import Mismatch
 
-_SQL = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT", "intersect_all": "INTERSECT ALL",
+SQL = {"union": "UNION", "intersect": "INTERSECT", "except": "EXCEPT", "intersect_all": "INTERSECT ALL",
         "except_all": "EXCEPT ALL"}
 
 
@@ -45,7 +45,7 @@ class DuckdbSets:
         keys = ", ".join(f"{sql_key(SqlKey(key.type), f'k{place}')} AS e{place}"
                          for place, key in enumerate(case.keys))
         same = " AND ".join(f"s.e{place} IS NOT DISTINCT FROM g.e{place}" for place in range(len(case.keys)))
-        query = (f"WITH s AS (SELECT {keys} FROM input WHERE is_left {_SQL[case.kind]} "
+        query = (f"WITH s AS (SELECT {keys} FROM input WHERE is_left {SQL[case.kind]} "
                  f"SELECT {keys} FROM input WHERE NOT is_left), g AS (SELECT DISTINCT number, {keys} FROM input) "
                  f"SELECT g.number, count(*) FROM s JOIN g ON {same} GROUP BY g.number")
         self._connection.register("input", pa.table(columns))
