@@ -24,7 +24,7 @@ from worker_threads import append_all, finalise, partitioned, run_each, taken
 # ---- the host's function ---------------------------------------------------------------------------------------------
 
 
-def _update_host(user, columns, num_columns, rows, states, n):
+def _update_host(user, host, columns, num_columns, rows, states, n):
     values = [ctypes.cast(columns[number].values, ctypes.POINTER(ctypes.c_uint64)) for number in range(num_columns)]
     for place in range(n):
         state = ctypes.cast(states[place], ctypes.POINTER(ctypes.c_uint64))
@@ -34,7 +34,7 @@ def _update_host(user, columns, num_columns, rows, states, n):
     return 0
 
 
-def _merge_host(user, into, other, n):
+def _merge_host(user, host, into, other, n):
     for place in range(n):
         state, more = (ctypes.cast(states[place], ctypes.POINTER(ctypes.c_uint64)) for states in (into, other))
         state[0] += more[0]
@@ -42,7 +42,7 @@ def _merge_host(user, into, other, n):
     return 0
 
 
-def _finalise_host(user, states, n, values, validity):
+def _finalise_host(user, host, states, n, values, validity):
     out, valid = (ctypes.cast(values, ctypes.POINTER(ctypes.c_uint64)),
                   ctypes.cast(validity, ctypes.POINTER(ctypes.c_uint8)))
     for place in range(n):
