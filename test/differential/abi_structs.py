@@ -90,11 +90,11 @@ class Counters(ctypes.Structure):
 
 
 _POINTERS = ctypes.POINTER(ctypes.c_void_p)
-UPDATE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Column), ctypes.c_uint32,
-                                   ctypes.POINTER(ctypes.c_uint32), _POINTERS, ctypes.c_uint64)
-MERGE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, _POINTERS, ctypes.c_uint64)
-FINALISE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, _POINTERS, ctypes.c_uint64, ctypes.c_void_p,
-                                     ctypes.c_void_p)
+UPDATE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(Column),
+                                   ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32), _POINTERS, ctypes.c_uint64)
+MERGE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _POINTERS, _POINTERS, ctypes.c_uint64)
+FINALISE_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _POINTERS, ctypes.c_uint64,
+                                     ctypes.c_void_p, ctypes.c_void_p)
 
 
 class AggregateFunction(ctypes.Structure):

@@ -104,20 +104,7 @@ class Case(OneInputCase):
 
     def variants(self):
         """The ways to run this case: generic, compiled, and both again otherwise."""
-        rng = random.Random(f"aggregate variants/{self.seed}/{self.number}")
-        first = Variant.random(rng, self)
-        simple = dataclasses.replace(Variant.random(rng, self), params={}, stages=1, append_threads=0, whole_run=0,
-                                     shuffled=False)
-        variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
-                    dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self), engine="jit"),
-                    dataclasses.replace(Variant.random(rng, self),
-                                        engine=rng.choice(("generic", "jit", "auto", "auto")))]
-        if not self.fits_word():  # a reduction may have left no keys
-            for variant in variants:
-                variant.params = {name: value for name, value in variant.params.items()
-                                  if value not in ("dense", "open")}
-        return variants[:2] + variants[4:5] if self.generated_rows > BIG_ROWS else variants
+        return variants_of(self, random.Random(f"aggregate variants/{self.seed}/{self.number}"))
 
 
 # ---- how to run it ---------------------------------------------------------------------------------------------------
@@ -210,6 +197,21 @@ class Variant(RandomVariant):
     def key_spelling(self):
         """The row whose spelling of the key a group shows: "first", or "any"."""
         return "any" if self.mixes_rows() else "first"
+
+
+def variants_of(case, rng):
+    first = Variant.random(rng, case)
+    simple = dataclasses.replace(Variant.random(rng, case), params={}, stages=1, append_threads=0, whole_run=0,
+                                 shuffled=False)
+    variants = [dataclasses.replace(first, engine="generic"), dataclasses.replace(first, engine="jit"),
+                dataclasses.replace(simple, engine="generic"), dataclasses.replace(simple, engine="jit"),
+                dataclasses.replace(Variant.random(rng, case), engine="jit"),
+                dataclasses.replace(Variant.random(rng, case),
+                                    engine=rng.choice(("generic", "jit", "auto", "auto")))]
+    if not case.fits_word():  # a reduction may have left no keys
+        for variant in variants:
+            variant.params = {name: value for name, value in variant.params.items() if value not in ("dense", "open")}
+    return variants[:2] + variants[4:5] if case.generated_rows > BIG_ROWS else variants
 
 
 def has_many_groups(case):

@@ -33,6 +33,22 @@ def output_types(case):
                    for item in case.aggregates]
 
 
+def check_spelling(column, value, rows, spelling):
+    """Of a key of these rows' group: a float has one spelling; a string is spelt as in the first row, or in any."""
+    if value is None:
+        return
+    if column.type.is_float:
+        normalised = normalise(column.type, value)
+        if value != (CANONICAL_NAN[column.type.name] if normalised == "NaN" else normalised):
+            raise Mismatch(f"a key comes out as {value:#x}, which is not normalised")
+    if column.type.is_collated:
+        rows = rows[:1] if spelling == "first" else rows
+        # One code stands for all spellings in all dictionaries that there were, used or not.
+        spellings = column.values if column.type.index else {column.values[column.indices[row]] for row in rows}
+        if value not in spellings:
+            raise Mismatch(f"a key comes out as {value}, which none of the rows has that may spell it ({spelling})")
+
+
 @dataclasses.dataclass
 class Group:
     rows: list
@@ -99,7 +115,7 @@ class Expected:
         if group is None:
             raise Mismatch(f"a group that there is not: {row}{self._wrong_groups([row])}")
         for column, value in zip(self.case.keys, row):
-            self._check_spelling(column, value, group, spelling)
+            check_spelling(column, value, group.rows, spelling)
         for number, answer in enumerate(group.answers):
             value = row[len(self.case.keys) + number]
             if not answer.takes(value):
@@ -108,21 +124,6 @@ class Expected:
                                f"  the group's {len(group.rows)} rows: {group.rows[:20]}; the values that take part: "
                                f"{[values[:20] for values in taking_part(self.case.aggregates[number], group.rows)]}")
         return key
-
-    def _check_spelling(self, column, value, group, spelling):
-        """A key with several spellings: a float has one; a string is spelt as in the first row, or in any."""
-        if value is None:
-            return
-        if column.type.is_float:
-            normalised = normalise(column.type, value)
-            if value != (CANONICAL_NAN[column.type.name] if normalised == "NaN" else normalised):
-                raise Mismatch(f"a key comes out as {value:#x}, which is not normalised")
-        if column.type.is_collated:
-            rows = group.rows[:1] if spelling == "first" else group.rows
-            # One code stands for all spellings in all dictionaries that there were, used or not.
-            spellings = column.values if column.type.index else {column.values[column.indices[row]] for row in rows}
-            if value not in spellings:
-                raise Mismatch(f"a key comes out as {value}, which none of the rows has that may spell it ({spelling})")
 
     def _shown(self, value, column_type):
         return (f"{value} ({real_of(column_type.name, value)!r})" if column_type.is_float

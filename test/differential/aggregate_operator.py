@@ -32,7 +32,7 @@ def density(column):
     return "none" if not nulls else "all" if nulls == len(column.indices) else "some"
 
 
-def _key_marks(case):
+def key_marks(case):
     """What the keys are."""
     if len(case.keys) in (0, MAX_KEYS):
         yield "keys", len(case.keys)
@@ -54,7 +54,7 @@ def _key_marks(case):
         yield "rows", "sorted"
 
 
-def _size_marks(case, variant):
+def size_marks(case, variant):
     groups = case.generated_groups
     if groups <= 1:
         yield "groups", groups
@@ -132,9 +132,9 @@ def _marks(case, variant):
     """What a run of the case in the variant covers; functions, key types and keys with each engine."""
     for mark in _argument_marks(case):
         yield (*mark, variant.engine) if mark[0] == "function" else mark
-    for mark in _key_marks(case):
+    for mark in key_marks(case):
         yield (*mark, variant.engine) if mark[0] == "key type" else mark
-    yield from _size_marks(case, variant)
+    yield from size_marks(case, variant)
     yield from _variant_marks(case, variant)
 
 

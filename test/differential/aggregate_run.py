@@ -24,7 +24,7 @@ from worker_threads import append_all, finalise, partitioned, run_each, taken
 # ---- the host's function ---------------------------------------------------------------------------------------------
 
 
-def _update_host(user, columns, num_columns, rows, states, n):
+def _update_host(user, host, columns, num_columns, rows, states, n):
     values = [ctypes.cast(columns[number].values, ctypes.POINTER(ctypes.c_uint64)) for number in range(num_columns)]
     for place in range(n):
         state = ctypes.cast(states[place], ctypes.POINTER(ctypes.c_uint64))
@@ -34,7 +34,7 @@ def _update_host(user, columns, num_columns, rows, states, n):
     return 0
 
 
-def _merge_host(user, into, other, n):
+def _merge_host(user, host, into, other, n):
     for place in range(n):
         state, more = (ctypes.cast(states[place], ctypes.POINTER(ctypes.c_uint64)) for states in (into, other))
         state[0] += more[0]
@@ -42,7 +42,7 @@ def _merge_host(user, into, other, n):
     return 0
 
 
-def _finalise_host(user, states, n, values, validity):
+def _finalise_host(user, host, states, n, values, validity):
     out, valid = (ctypes.cast(values, ctypes.POINTER(ctypes.c_uint64)),
                   ctypes.cast(validity, ctypes.POINTER(ctypes.c_uint8)))
     for place in range(n):
@@ -67,11 +67,11 @@ def register_host_function(library):
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-def _reader(types, variant):
+def reader_of(types, variant):
     return ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows)
 
 
-def _rows(readers):
+def rows_of(readers):
     return [row for reader in readers for _, _, columns in reader.batches
             for row in zip(*(comparable(column).to_pylist() for column in columns))]
 
@@ -83,7 +83,7 @@ def state_types(case):
 # ---- rows in ---------------------------------------------------------------------------------------------------------
 
 
-def _state_batches(num_keys, batches):
+def state_batches(num_keys, batches):
     """Batches of states with the owners of their bytes."""
     for batch in batches:
         if isinstance(batch, quern_abi.ArrowArray):
@@ -105,7 +105,7 @@ def _range_of_hint(key, style):
             "whole": (-(1 << 63), (1 << 63) - 1)}[style]
 
 
-def _hints(case, variant):
+def hints_of(case, variant):
     """The options of a job."""
     ranges, numbers = [], case.reduction.get("keys", range(len(case.keys)))
     for place, (number, key) in enumerate(zip(numbers, case.keys)):
@@ -119,33 +119,33 @@ def _hints(case, variant):
 # ---- the phases ------------------------------------------------------------------------------------------------------
 
 
-def _shares(variant):
+def shares(variant):
     return [(number, variant.partitions) for number in range(variant.partitions)] or [None]
 
 
-def _read(aggregate, case, variant):
-    """The groups, read by several readers in turns or concurrently, as a whole or by partitions."""
+def read(job, types, variant):
+    """The result rows, read by several readers in turns or concurrently, as a whole or by partitions."""
     rows = []
-    for share in _shares(variant):
-        outputs = [aggregate.output(ROWS, variant.batch_rows, share) for _ in range(variant.num_readers)]
-        readers = [_reader(output_types(case), variant) for _ in outputs]
+    for share in shares(variant):
+        outputs = [job.output(ROWS, variant.batch_rows, share) for _ in range(variant.num_readers)]
+        readers = [reader_of(types, variant) for _ in outputs]
         works = [functools.partial(reader.read, output) for reader, output in zip(readers, outputs)]
         try:
             run_each(works, variant.threaded_read)
         finally:
             for output in outputs:
                 output.close()
-        rows += _rows(readers)
+        rows += rows_of(readers)
     return rows
 
 
-def _states(aggregate, case, variant):
-    """Batches of states as another aggregation takes them in."""
+def states_of(job, types, variant):
+    """Batches of states as another job takes them in."""
     batches = []
-    for share in _shares(variant):
-        with aggregate.output(STATES, variant.state_rows, share) as output:
+    for share in shares(variant):
+        with job.output(STATES, variant.state_rows, share) as output:
             if variant.interfaces["states"] == "vectors":
-                reader = ResultReader(state_types(case), True, variant.state_rows)
+                reader = ResultReader(types, True, variant.state_rows)
                 reader.read(output)
                 batches += reader.batches
             else:
@@ -153,12 +153,10 @@ def _states(aggregate, case, variant):
     return batches
 
 
-def _check_schema(aggregate, case, fields):
-    """Of results and of states, against the spec and the names of the input."""
-    for port, types in ((ROWS, output_types(case)), (STATES, state_types(case))):
-        schema = list(aggregate.result_schema(port))
-        names = ([fields[number] for number in range(len(case.keys))]
-                 + [item.canonical_text() for item in case.aggregates])
+def check_schema(job, names, types_of_ports):
+    """Against the spec and the names of the input."""
+    for port, types in types_of_ports.items():
+        schema = list(job.result_schema(port))
         wanted = [(name, column_type.value_arrow(), column_type.nullable) for name, column_type in zip(names, types)]
         told = [(field.name, field.type, field.nullable) for field in schema]
         differing = [pair for pair in zip(told, wanted) if pair[0] != pair[1]]
@@ -167,7 +165,7 @@ def _check_schema(aggregate, case, fields):
                            f"expected): {differing[:3]}")
 
 
-def _check_layout(case, variant, layout):
+def check_layout(case, variant, layout):
     if layout not in LAYOUTS:
         raise Mismatch(f"unknown table layout: {layout}; accepted: {', '.join(LAYOUTS)}")
     if (layout == "single") != (not case.keys):
@@ -200,32 +198,33 @@ def _answer(case, variant, rows=(), aggregate=None, error=None):
 
 def _filled(kernel, case, variant, feeder, batches, states=()):
     """A finalised aggregation of batches and states."""
-    aggregate = kernel.job(**_hints(case, variant))
+    aggregate = kernel.job(**hints_of(case, variant))
     if not feeder.vectors or variant.interfaces["result"] == "arrow" and variant.layout_seed % 2:
         schema, keys, payload = feeder.arrow_children()
         aggregate.bind_arrow(ROWS, schema, keys, payload)
-        _check_schema(aggregate, case, [schema.field(child).name for child in keys])
+        names = [schema.field(child).name for child in keys] + [item.canonical_text() for item in case.aggregates]
+        check_schema(aggregate, names, {ROWS: output_types(case), STATES: state_types(case)})
     if states:
-        append_all(aggregate, STATES, _state_batches(len(case.keys), states), variant.append_threads)
+        append_all(aggregate, STATES, state_batches(len(case.keys), states), variant.append_threads)
     append_all(aggregate, ROWS, batches, variant.append_threads)
     finalise(aggregate, variant.finalise_threads, variant.layout_seed % 2)
     return aggregate
 
 
 def _run_at_once(kernel, case, variant, feeder):
-    reader, lock, batches = _reader(output_types(case), variant), threading.Lock(), list(feeder.batches())
+    reader, lock, batches = reader_of(output_types(case), variant), threading.Lock(), list(feeder.batches())
 
     def on_result(result):
         with lock:
             return reader.take(result)
 
-    with kernel.job(**_hints(case, variant)) as aggregate:
+    with kernel.job(**hints_of(case, variant)) as aggregate:
         num_groups = aggregate.run({ROWS: [batch for batch, _ in batches]}, variant.whole_run, variant.batch_rows,
                                    on_result)
         if num_groups != reader.num_rows:
             raise Mismatch(f"quern_job_run says {num_groups} groups; {reader.num_rows} came out")
-        _check_layout(case, variant, aggregate.layout())
-        return _answer(case, variant, _rows([reader]), aggregate)
+        check_layout(case, variant, aggregate.layout())
+        return _answer(case, variant, rows_of([reader]), aggregate)
 
 
 def _aggregated(kernel, case, variant):
@@ -238,10 +237,10 @@ def _aggregated(kernel, case, variant):
         stages, states = [taken(hand) for hand in partitioned(feeder.batches(), variant.stages)], []
     for batches in stages[:-1]:
         with _filled(kernel, case, variant, feeder, batches) as aggregate:
-            states += _states(aggregate, case, variant)
+            states += states_of(aggregate, state_types(case), variant)
     with _filled(kernel, case, variant, feeder, stages[-1], states) as aggregate:
-        _check_layout(case, variant, aggregate.layout())
-        rows = _read(aggregate, case, variant)
+        check_layout(case, variant, aggregate.layout())
+        rows = read(aggregate, output_types(case), variant)
         return _answer(case, variant, rows, aggregate)
 
 

@@ -34,11 +34,13 @@ import duckdb
 import many_aggregate
 import many_filter
 import many_join
+import many_set
 import many_sort
 import quern_abi
 from many_abi import Calls
 
-OPERATORS = {"aggregate": many_aggregate, "filter": many_filter, "join": many_join, "sort": many_sort}
+OPERATORS = {"aggregate": many_aggregate, "filter": many_filter, "join": many_join, "set": many_set,
+             "sort": many_sort}
 SETS_OF_SPEC = 200
 PROGRESS_SECONDS = 60
 

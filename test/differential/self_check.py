@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders and
-conditions; every layout of rows decodes (by pyarrow) to those rows; the comparison of answers detects a row that is
-missing, wrong or out of place; the tables of kinds, functions and collations are the library's.
+"""The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders,
+conditions and set operations; every layout of rows decodes (by pyarrow) to those rows; the comparison of answers
+detects a row that is missing, wrong or out of place; the tables of kinds, functions and collations are the library's.
 
     self_check.py --seed 1 --cases 200
 """
@@ -28,6 +28,9 @@ import filter_expected
 import join_case
 import join_expected
 import row_feed
+import set_case
+import set_expected
+import set_run
 import sort_case
 import sort_expected
 from aggregate_duckdb import DuckdbGroups
@@ -139,17 +142,19 @@ def _value_taken(answer):
     return aggregate_answers.bits_of(getattr(answer, "value", float("inf")))
 
 
+def _normalised_keys(keys, row):
+    """The keys of a row as they come out."""
+    values = [None if key.indices[row] is None else key.values[key.indices[row]] for key in keys]
+    for place, key in enumerate(keys):
+        if key.type.is_float and values[place] is not None:
+            normalised = normalise(key.type, values[place])
+            values[place] = aggregate_answers.CANONICAL_NAN[key.type.name] if normalised == "NaN" else normalised
+    return tuple(values)
+
+
 def _rows_taken(case, expected):
-    rows = []
-    for group in expected.groups.values():
-        keys = [None if key.indices[group.rows[0]] is None else key.values[key.indices[group.rows[0]]]
-                for key in case.keys]
-        for place, key in enumerate(case.keys):
-            if key.type.is_float and keys[place] is not None:
-                normalised = normalise(key.type, keys[place])
-                keys[place] = aggregate_answers.CANONICAL_NAN[key.type.name] if normalised == "NaN" else normalised
-        rows.append((*keys, *map(_value_taken, group.answers)))
-    return rows
+    return [(*_normalised_keys(case.keys, group.rows[0]), *map(_value_taken, group.answers))
+            for group in expected.groups.values()]
 
 
 def _is_refused(expected, rows):
@@ -326,6 +331,50 @@ def check_filters(seed, num_cases):
     print(", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())))
 
 
+# ---- set operations --------------------------------------------------------------------------------------------------
+
+
+def check_set_kinds():
+    """set_case.KINDS = the names of runtime/spec/set_spec.cc."""
+    path = RUNTIME / "spec/set_spec.cc"
+    theirs = re.findall(r'"set\.(\w+)"', path.read_text())
+    if theirs != list(set_case.KINDS):
+        raise SystemExit(f"the kinds differ: {sorted(set(theirs) ^ set(set_case.KINDS))}; those of {path} are wanted")
+
+
+def _refusal_of_set(expected, rows):
+    answer = set_run.Answer(rows, None, len(expected.rows_of), "open", "first", "left")
+    try:
+        expected.check(answer)
+    except join_expected.Mismatch as error:
+        return str(error)
+    return ""
+
+
+def check_set_comparison(case, expected):
+    """The comparison accepts the oracle's rows, and rejects them without the last one, with it in the place of the
+    first, and with one more."""
+    rows = []
+    for key, count in expected.counts.items():
+        first = min(expected.rows_of[key], key=lambda row: not case.is_left[row])
+        rows += [_normalised_keys(case.keys, first)] * count
+    if refusal := _refusal_of_set(expected, rows[::-1]):
+        raise SystemExit(f"case {case.number}: the oracle's own answer is refused: {refusal}")
+    wrong = [rows[:-1], rows + rows[:1]] * bool(rows) + [rows[1:] + rows[-1:]] * (rows[:1] != rows[-1:])
+    if not all(_refusal_of_set(expected, others) for others in wrong):
+        raise SystemExit(f"case {case.number}: an answer with other rows is taken")
+
+
+def check_sets(seed, num_cases):
+    check_set_kinds()
+    oracle, kinds = set_expected.DuckdbSets(), collections.Counter()
+    for number in range(num_cases):
+        case = set_case.Case.generate(seed, number)
+        check_set_comparison(case, set_expected.Expected(case, oracle))
+        kinds[case.kind] += 1
+    print(", ".join(f"{kind} {kinds[kind]}" for kind in set_case.KINDS))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -347,6 +396,7 @@ def main():
     check_aggregations(options.seed, options.cases // 2)
     check_sorts(options.seed, options.cases)
     check_filters(options.seed, options.cases)
+    check_sets(options.seed, options.cases // 2)
     print(f"{options.cases} cases passed")
 
 

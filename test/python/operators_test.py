@@ -82,6 +82,55 @@ class Aggregations(unittest.TestCase):
             self.assertEqual(sorted_rows(result), sorted([(k, 500) for k in range(1000)], key=repr))
 
 
+class Sets(unittest.TestCase):
+    LEFT = {"k": [1, 1, 1, 2, None, None], "s": ["a", "a", "a", "b", None, None]}
+    RIGHT = {"s": ["a", "B", None, "c"], "k": [1.0, 2.0, None, 0.5], "more": [0, 0, 0, 0]}
+
+    def test_kinds(self):
+        left, right = pa.table(self.LEFT), pa.table(self.RIGHT)
+        a, b, null = (1.0, "a"), (2.0, "b"), (None, None)
+        for options in ({"engine": "jit"}, {"engine": "generic"}, {"stream": True, "threads": 3}):
+            for found, expected in (
+                (quern.union(left, right, **options), [a, b, null, (2.0, "B"), (0.5, "c")]),
+                (quern.intersect(left, right, **options), [a, null]),
+                (quern.except_(left, right, **options), [b]),
+                (quern.intersect(left, left, all=True, **options), [a, a, a, b, null, null]),
+                (quern.except_(left, right, None, True, **options), [a, a, b, null]),
+            ):
+                self.assertEqual(found.column_names, ["k", "s"])
+                self.assertEqual(sorted_rows(found), sorted(expected, key=repr))
+
+    def test_forms_of_by(self):
+        left, right = pa.table(self.LEFT), pa.table(self.RIGHT)
+        for by in ("s collate utf8mb4_general_ci", [("s", "collate", "utf8mb4_general_ci")]):
+            self.assertEqual(len(quern.except_(left, right, by)), 0)
+            self.assertEqual(len(quern.intersect(left, right, by=by)), 3)
+        self.assertEqual(sorted_rows(quern.union(left, right, by="s", left_where="k = 2", right_where="k < 2")),
+                         [("a",), ("b",), ("c",)])
+
+    def test_errors(self):
+        left, right = pa.table(self.LEFT), pa.table(self.RIGHT)
+        for text, arguments in (
+            ("unknown column of left: more; accepted: k, s", {"by": "more"}),
+            ("column named twice in by: s; accepted: once", {"by": "s, s"}),
+            ("number of columns out of range: 0; accepted: 1 to 16, chosen by by", {"by": []}),
+        ):
+            with self.assertRaises(ValueError) as caught:
+                quern.union(left, right, **arguments)
+            self.assertEqual(str(caught.exception), text)
+        with self.assertRaisesRegex(ValueError, "types that do not compare: column k of left is .*; accepted"):
+            quern.union(left, pa.table({"k": ["a"]}), by="k")
+
+    def test_many_threads(self):
+        n = 300_000
+        left, right = pa.table({"k": [i % 100_000 for i in range(n)]}), pa.table({"k": range(0, n, 3)})
+        for stream in (False, True):
+            options = {"threads": 3, "stream": stream}
+            self.assertEqual(len(quern.union(left, right, **options)), 100_000 + 66_666)
+            self.assertEqual(len(quern.intersect(left, right, **options)), 33_334)
+            self.assertEqual(len(quern.except_(left, right, all=True, **options)), n - 33_334)
+
+
 class Sorts(unittest.TestCase):
     def test_forms_of_by(self):
         for by in ("id desc nulls first, name", [("id", "desc", "nulls first"), "name"], ["id desc nulls first"]):

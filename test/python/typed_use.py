@@ -15,6 +15,7 @@ def results(t: object, stream: bool) -> None:
     assert_type(quern.filter(t, "a > 5", ["a"]), quern.Result)
     assert_type(quern.filter(t, "a > 5", stream=True), quern.Reader)
     assert_type(quern.aggregate(t, by="a", aggs={"n": "count(*)", "s": ("sum", "odd, name")}, threads=2), quern.Result)
+    assert_type(quern.except_(t, t, ["a", "b"], all=True), quern.Result)
     assert_type(quern.sort(t, [("odd, name", "desc"), "b"], 10, window={"place": "rank"}, memory_limit="512M"),
                 quern.Result)
 

@@ -4,6 +4,7 @@
 //     quern join --on id=order_id customers.parquet orders.parquet       reads two files, runs a kernel made for their
 //     keys quern aggregate --by segment --agg 'count(*)' customers.parquet    one file, a kernel made for its groups
 //     quern sort --by 'segment, name desc' customers.parquet             one file, a kernel made for its order
+//     quern set intersect --by id customers.parquet orders.parquet       reads two files, keeps the rows in both
 //     quern dump asm "join.inner keys=i64 build=f64 probe=i32"           prints the code of such a kernel
 //     quern doctor                                                       checks whether this machine can run it
 //     quern env                                                          prints the environment's settings
@@ -52,7 +53,8 @@ void PrintHelp() {
       "Examples:\n  quern join --on o_custkey=c_custkey --select o_orderkey,c_name orders.parquet customer.parquet\n"
       "  quern aggregate --by l_returnflag,l_linestatus --agg 'count(*), sum(l_quantity)' lineitem.parquet\n"
       "  quern sort --by 'o_totalprice desc' --limit 10 orders.parquet\n"
-      "  quern filter --where \"o_comment like '%%pending%%deposits%%'\" --count orders.parquet\n");
+      "  quern filter --where \"o_comment like '%%pending%%deposits%%'\" --count orders.parquet\n"
+      "  quern set except --by o_orderkey,o_orderstatus old.parquet new.parquet\n");
 }
 
 absl::StatusOr<int> RunCommand(const std::vector<std::string>& words) {

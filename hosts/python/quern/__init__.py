@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins, aggregations, sorts and filters over Arrow data, by kernels compiled for the query and for the machine.
+"""Joins, aggregations, sorts, filters and set operations over Arrow data, by kernels compiled for the query and for the
+machine.
 
     import quern
     result = quern.join(orders, customers, on="o_custkey=c_custkey").to_polars()
@@ -24,13 +25,14 @@ from quern._machine import Machine, MemoryFact, machine
 from quern._plot import plot_profile
 from quern._profile import Entry, Profile, profile, use_profile
 from quern._results import Reader, Result
+from quern._set import except_, intersect, union
 from quern._sort import sort
 from quern._tuning import tune
 
 __all__ = [
     "Entry", "Kernel", "Machine", "MemoryFact", "Profile", "Reader", "Result", "abi_version", "aggregate", "compile",
-    "filter", "join",
-    "machine", "plot_profile", "profile", "sort", "tune", "use_profile", "version",
+    "except_", "filter", "intersect", "join",
+    "machine", "plot_profile", "profile", "sort", "tune", "union", "use_profile", "version",
 ]  # fmt: skip
 
 version: str = _quern.version()

@@ -54,7 +54,7 @@ def _calls(aggs: Aggs | None) -> list[dict[str, Any]]:
     return calls
 
 
-def _keys(by: Names | None) -> list[tuple[str, str]]:
+def keys_of(by: Names | None) -> list[tuple[str, str]]:
     if by is None:
         return []
     if isinstance(by, str):
@@ -149,7 +149,7 @@ def aggregate(
     Cost: docs/performance.md. Errors: ValueError, MemoryError above the limit, RuntimeError.
     """
     run = Run(threads, memory_limit, engine, params, progress)
-    keys, calls = _keys(by), _calls(aggs)
+    keys, calls = keys_of(by), _calls(aggs)
     if not keys and not calls:
         raise wrong("aggregation of nothing", "neither by nor aggs", "one of them, or both")
     names = [name for name, _ in keys] + [call["name"] for call in calls]

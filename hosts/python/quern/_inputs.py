@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from quern import _quern
 from quern._arguments import wrong
-from quern._types import ACCEPTED, Field, same_kind, type_name
+from quern._types import ACCEPTED, Field, common_format, same_kind, type_name
+
+KEY_TYPES = "the same type, two integers that one integer type holds, numbers with floats, strings with strings"
 
 
 def _in_small_letters(name: str) -> bytes:
@@ -122,3 +124,22 @@ class Input:
 
     def kernel_input(self, keys: list[int], payload: list[int]) -> _quern.Input:
         return _quern.Input(self.finish(), keys, payload)
+
+
+def in_common_type(
+    sides: list[Input], names: tuple[str, str], what: str, accepted: str, without_values: str = "vu"
+) -> tuple[list[int], bool]:
+    """The columns of both sides in their common type, and whether either may be null. `without_values`: the format
+    where neither side has a value. *Errors*: ValueError, which says what is wrong and what is accepted.
+    """
+    columns = [data.find(name) for data, name in zip(sides, names)]
+    fields = [data.fields[column] for data, column in zip(sides, columns)]
+    nullable = any(data.nullable(column) for data, column in zip(sides, columns))
+    if fields[0][1:3] == fields[1][1:3] and fields[0].format != "n":
+        return columns, nullable
+    common = common_format(*fields)
+    if common is None:
+        raise wrong(what, ", ".join(data.type_text(name) for data, name in zip(sides, names)), accepted)
+    if common == "n":
+        common = without_values
+    return [data.made(column, common) for data, column in zip(sides, columns)], nullable

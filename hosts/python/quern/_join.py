@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, Union, overload
 from quern import _quern
 from quern._arguments import Names, Params, items_of, text_of, wrong
 from quern._conditions import apply_where
-from quern._inputs import Input
+from quern._inputs import KEY_TYPES, Input, in_common_type
 from quern._progress import Progress
 from quern._results import Reader, Result
 from quern._run import Run
@@ -35,7 +35,6 @@ _KINDS = {
     "mark": (True, False), "single": (True, True),
 }  # fmt: skip
 _SIGNS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "!=": "ne", "=": "eq"}
-_KEY_TYPES = "the same type, two integers that one integer type holds, numbers with floats, strings with strings"
 On = Union[str, Iterable[Union[str, tuple[str, ...]]], Mapping[str, str]]
 Residual = Union[str, Iterable[Union[str, tuple[str, str, str]]], None]
 _Pair = tuple[str, str, str]  # probe, build, collation
@@ -178,26 +177,9 @@ class _JoinSpec:
         self.payload_texts: list[list[str]] = [[], []]
         self.residual_texts: list[str] = []
 
-    def _types_text(self, names: tuple[str, str]) -> str:
-        return ", ".join(data.type_text(name) for data, name in zip(self.sides, names))
-
-    def _pair(self, names: tuple[str, str], what: str, accepted: str) -> tuple[list[int], bool]:
-        """The columns of both sides in their common type, and whether either may be null."""
-        columns = [data.find(name) for data, name in zip(self.sides, names)]
-        fields = [data.fields[column] for data, column in zip(self.sides, columns)]
-        nullable = any(data.nullable(column) for data, column in zip(self.sides, columns))
-        if fields[0][1:3] == fields[1][1:3] and fields[0].format != "n":
-            return columns, nullable
-        common = common_format(*fields)
-        if common is None:
-            raise wrong(what, self._types_text(names), accepted)
-        if common == "n":  # neither side has a value
-            common = "vu" if what.startswith("keys") else "b"
-        return [data.made(column, common) for data, column in zip(self.sides, columns)], nullable
-
     def add_key(self, pair: _Pair, null_equal: bool) -> None:
         names = (pair[0], pair[1])
-        numbers, nullable = self._pair(names, "keys of types that do not compare", _KEY_TYPES)
+        numbers, nullable = in_common_type(self.sides, names, "keys of types that do not compare", KEY_TYPES)
         text = self.sides[0].kernel_type(numbers[0], nullable, pair[2])
         self.sides[1].kernel_type(numbers[1], nullable, pair[2])
         self.key_texts.append(text + (":nullequal" if null_equal and nullable else ""))
@@ -213,7 +195,8 @@ class _JoinSpec:
 
     def add_residual(self, left: str, sign: str, right: str) -> None:
         accepted = "the same type, two integers that one integer type holds, numbers with floats"
-        numbers, nullable = self._pair((left, right), "residual on types that do not compare", accepted)
+        what = "residual on types that do not compare"
+        numbers, nullable = in_common_type(self.sides, (left, right), what, accepted, "b")
         numbers = [self._decoded(side, number) for side, number in enumerate(numbers)]
         self.residual_texts.append(f"{self.sides[0].kernel_type(numbers[0], nullable)}:{_SIGNS[sign]}")
         for side in (0, 1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run of a kernel, which the four functions share."""
+"""The run of a kernel, which the functions share."""
 
 from __future__ import annotations
 

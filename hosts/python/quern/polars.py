@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The four functions for lazy frames of Polars: nodes of a lazy query that Quern computes when the query is collected.
+"""Joins, aggregations, sorts and filters for lazy frames of Polars: nodes of a lazy query that Quern computes when the
+query is collected.
 
     import quern.polars
     items, orders = pl.scan_parquet("lineitem.parquet"), pl.scan_parquet("orders.parquet")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins, aggregations and sorts take the same way. With 3 threads:
+// Joins, aggregations, sorts and set operations take the same way. With 3 threads:
 //
 //     append    morsels of 65,536 rows    each thread by an input of its own
 //     work      between inputs and outputs    all threads
@@ -38,10 +38,10 @@ Owned<quern_job> NewJob(const KernelHandle& kernel, const RunOptions& options) {
   return {job, quern_job_destroy};
 }
 
-Owned<quern_input> NewInput(const Job& job) {
+Owned<quern_input> NewInput(const Job& job, quern_port port) {
   quern_input* input = nullptr;
   quern_error error;
-  Check(quern_input_create(job.get(), job.input_port(), nullptr, &input, &error), error);
+  Check(quern_input_create(job.get(), port, nullptr, &input, &error), error);
   return {input, quern_input_destroy};
 }
 
@@ -80,8 +80,11 @@ uint32_t ThreadsFor(const View& view, uint32_t threads) {
 
 // ---- inputs ----
 
-Appending::Appending(const Job* job, const View& view) : job_(*job), view_(view), feed_(view.source()) {
-  inputs_.push_back(NewInput(job_));
+Appending::Appending(const Job* job, const View& view) : Appending(job, view, job->input_port()) {}
+
+Appending::Appending(const Job* job, const View& view, quern_port port)
+    : job_(*job), view_(view), port_(port), feed_(view.source()) {
+  inputs_.push_back(NewInput(job_, port_));
 }
 
 // Returns false where the source has no further morsel.
@@ -105,8 +108,8 @@ uint64_t Appending::Look(uint64_t num_rows) {
   return quern_input_num_groups(inputs_.front().get());
 }
 
-void Appending::Finish(uint32_t threads) {
-  while (inputs_.size() < threads) inputs_.push_back(NewInput(job_));
+void Appending::AppendAll(uint32_t threads) {
+  while (inputs_.size() < threads) inputs_.push_back(NewInput(job_, port_));
   job_.Run(threads, [&](uint32_t thread, const GoOn& go_on) {
     RowRoom room;
     while (go_on() && AppendMorsel(inputs_[thread].get(), &room)) {
@@ -115,6 +118,10 @@ void Appending::Finish(uint32_t threads) {
     Check(quern_input_finish(inputs_[thread].get(), &error), error);
   });
   inputs_.clear();
+}
+
+void Appending::Finish(uint32_t threads) {
+  AppendAll(threads);
   job_.Run(threads, [&](uint32_t, const GoOn&) {
     quern_error error;
     Check(quern_job_finalise(job_.get(), &error), error);

@@ -47,12 +47,15 @@ class Job;
 // Appends the rows of a view to a port. Threads are those of RunWorkers.
 class Appending {
  public:
-  // The first port that is bound.
+  // To the first port that is bound, or to this one.
   Appending(const Job* job, const View& view);
+  Appending(const Job* job, const View& view, quern_port port);
 
   // Appends, by one thread, until so many rows of the source were taken. Returns the number of groups among them.
   uint64_t Look(uint64_t num_rows);
-  // Appends all that is left, each thread by an input of its own, and does the work that follows.
+  // Appends all that is left, each thread by an input of its own.
+  void AppendAll(uint32_t threads);
+  // The same, and does the work that follows.
   void Finish(uint32_t threads);
 
  private:
@@ -60,6 +63,7 @@ class Appending {
 
   const Job& job_;
   const View& view_;
+  const quern_port port_;
   Feed feed_;
   std::vector<Owned<quern_input>> inputs_;  // one for each thread
 };

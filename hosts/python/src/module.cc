@@ -185,6 +185,13 @@ void DefineOperators(nb::module_* module) {
          uint64_t limit) { return PyTable{RunAggregate(kernel, input, descriptor, {threads, limit})}; },
       nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
   module->def(
+      "run_set",
+      [](const KernelHandle& kernel, const PyInput& left, const PyInput& right, const ResultShape& descriptor,
+         uint32_t threads,
+         uint64_t limit) { return PyTable{RunSet(kernel, left, right, descriptor, {threads, limit})}; },
+      nb::arg("kernel"), nb::arg("left"), nb::arg("right"), nb::arg("descriptor"), nb::arg("threads"),
+      nb::arg("memory_limit"));
+  module->def(
       "run_sort",
       [](const KernelHandle& kernel, const PyInput& input, const ResultShape& descriptor, uint32_t threads,
          uint64_t limit) { return PyTable{RunSort(kernel, input, descriptor, {threads, limit})}; },

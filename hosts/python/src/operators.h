@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins, aggregations, sorts and filters over views, on several threads.
+// Joins, aggregations, sorts, filters and set operations over views, on several threads.
 #ifndef QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
 #define QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
 
@@ -38,6 +38,8 @@ std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build,
 // Aggregates that depend on the order of rows, and stable sorts, use the order of the source, whichever thread appends.
 Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
                    const RunOptions& options);
+Table RunSet(const KernelHandle& kernel, const Input& left, const Input& right, const ResultShape& descriptor,
+             const RunOptions& options);
 Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options);
 // The view's own rows, in order.
 Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options);

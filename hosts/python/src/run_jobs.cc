@@ -11,6 +11,8 @@
 //
 //     thread 0   rows 0 .. 65535, 131072 .. 196607    thread 1   65536 .. 131071    ->  batches 0, 65536, 131072
 //
+// A set operation appends its left side, then its right one, and reads its rows as groups.
+//
 // A filter is a view and nothing else: its rows are gathered morsel by morsel and put back into the order of the
 // source.
 #include <algorithm>
@@ -120,6 +122,18 @@ Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultS
   appending.Finish(ThreadsAfterALook(kernel, *input.view, threads, &appending));
   OrderedBatches out;
   job.Read(threads, QUERN_PORT_ROWS, 0, &out);
+  return MakeTable(job.fields(), out.Take());
+}
+
+Table RunSet(const KernelHandle& kernel, const Input& left, const Input& right, const ResultShape& descriptor,
+             const RunOptions& options) {
+  Job job(kernel, options, {{QUERN_PORT_LEFT, &left}, {QUERN_PORT_RIGHT, &right}}, QUERN_PORT_ROWS, descriptor);
+  const uint32_t left_threads = ThreadsFor(*left.view, options.threads);
+  const uint32_t right_threads = ThreadsFor(*right.view, options.threads);
+  Appending(&job, *left.view, QUERN_PORT_LEFT).AppendAll(left_threads);
+  Appending(&job, *right.view, QUERN_PORT_RIGHT).Finish(std::max(left_threads, right_threads));
+  OrderedBatches out;
+  job.Read(std::max(left_threads, right_threads), QUERN_PORT_ROWS, 0, &out);
   return MakeTable(job.fields(), out.Take());
 }
 
