@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""engine_example.py ENGINE COLUMNS_SCRIPT FOLDER: TPC-H query 3 by the engine of hosts/c/engine_example.c, with one
-thread and with several, gives the rows that DuckDB gives."""
+"""engine_example.py ENGINE COLUMNS_SCRIPT FOLDER: TPC-H query 3 by the engine of hosts/c/examples/engine_example.c,
+with one thread and with several, gives the rows that DuckDB gives."""
 
 import pathlib
 import subprocess

@@ -160,7 +160,7 @@ PLAIN_LOCKS = {
     "runtime/sink/sink.h": "of one operator",
     "runtime/sort/sorted_rows.h": "of one operator",
     "codegen/base/log.cc": "made anew in a child: ForkReset::kLog",
-    "hosts/c/event_loop_example.c": "a host's own",
+    "hosts/c/examples/event_loop_example.c": "a host's own",
     "hosts/python/src/job.h": "of one call",
     "hosts/python/src/source.h": "of one call",
     "hosts/python/src/tuning.cc": "of one call",

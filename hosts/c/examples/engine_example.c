@@ -20,7 +20,7 @@
  * as it is; the columns of a result are the input columns of the next operator. (example.c explains every call;
  * docs/embedding.md explains life cycle, threads, memory and errors.)
  *
- *     build/venv/bin/python hosts/c/engine_example_columns.py build/data/tpch-sf0.1 columns
+ *     build/venv/bin/python hosts/c/examples/engine_example_columns.py build/data/tpch-sf0.1 columns
  *     cc -std=c11 engine_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o engine
  *     ./engine columns 2
  */
