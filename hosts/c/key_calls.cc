@@ -103,7 +103,7 @@ absl::Status Partition(const quern_job* job, const quern_port& given, const Part
   if (!job->job->HasPartitions(port)) {
     return job->job->NoSuchPort(port,
                                 "QUERN_PORT_BUILD or QUERN_PORT_PROBE of a join, QUERN_PORT_ROWS of an "
-                                "aggregation");
+                                "aggregation, QUERN_PORT_LEFT or QUERN_PORT_RIGHT of a set operation");
   }
   const PortColumns& columns = *job->job->FindPort(port);
   QUERN_ASSIGN_OR_RETURN(const BatchView view, KeysOf(job, columns, batch...));

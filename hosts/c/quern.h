@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quern's C ABI: kernels for joins, aggregations, sorts and filters, compiled for one spec on this machine, called from
- * any engine. Plain C11; nothing but this header and libquern.so is needed.
+ * Quern's C ABI: kernels for joins, aggregations, set operations, sorts and filters, compiled for one spec on this
+ * machine, called from any engine. Plain C11; nothing but this header and libquern.so is needed.
  *
  * A *kernel* is made from a spec, one line of text with types, keys and results. A *job* is one run of a kernel. Rows
  * enter and leave it by *ports*, through *inputs* and *outputs*, of which each thread makes its own:
@@ -564,9 +564,9 @@ QUERN_API quern_status quern_job_may_match_arrow(const quern_job* job, const str
 
 /* Writes the partition of each row of a batch by its key, for an exchange of rows between threads, processes or
  * machines: partitions[i], from 0 to num_partitions - 1, belongs to row i (with a selection: to row selection[i]); room
- * for batch->num_rows of them. `port` is BUILD or PROBE of a join, or ROWS of an aggregation, and says which columns
- * the batch has: those of `keys`; `payload` is not read. Arrays have the schema to which the port is bound, and remain
- * the caller's.
+ * for batch->num_rows of them. `port` is BUILD or PROBE of a join, ROWS of an aggregation, or LEFT or RIGHT of a set
+ * operation, and says which columns the batch has: those of `keys`; `payload` is not read. Arrays have the schema to
+ * which the port is bound, and remain the caller's.
  *
  * Equal keys have the same number: on both sides of a join, in joins and aggregations with the same types of keys, in
  * every process and on every machine, whatever their secret. An output's option num_partitions divides groups in the

@@ -71,6 +71,7 @@ class SetJob final : public GroupJob {
                                          CopiesOf(spec_.kind));
   }
 
+  bool HasPartitions(quern_port port) const override { return port == QUERN_PORT_LEFT || port == QUERN_PORT_RIGHT; }
   absl::Status CheckBindings() const override {
     const std::optional<PortBinding>&left = FindPort(QUERN_PORT_LEFT)->binding,
           &right = FindPort(QUERN_PORT_RIGHT)->binding;

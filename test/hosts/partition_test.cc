@@ -174,7 +174,8 @@ TEST(PartitionErrors, OfArguments) {
     return status.text();
   };
   const std::string accepted =
-      "; accepted: QUERN_PORT_BUILD or QUERN_PORT_PROBE of a join, QUERN_PORT_ROWS of an aggregation";
+      "; accepted: QUERN_PORT_BUILD or QUERN_PORT_PROBE of a join, QUERN_PORT_ROWS of an aggregation, "
+      "QUERN_PORT_LEFT or QUERN_PORT_RIGHT of a set operation";
   EXPECT_EQ(text(join, QUERN_PORT_PROBE, 0), "number of partitions out of range: 0; accepted: 1 to 4294967295");
   EXPECT_EQ(text(join, QUERN_PORT_ROWS, 2), "port that the join does not have here: QUERN_PORT_ROWS" + accepted);
   EXPECT_EQ(text(aggregate, QUERN_PORT_STATES, 2),

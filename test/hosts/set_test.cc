@@ -184,6 +184,23 @@ TEST(Sets, StatesOfOtherJobs) {
   }
 }
 
+// A shuffle that sends rows by these numbers brings equal rows of both sides together.
+TEST(Sets, PartitionsOfRows) {
+  const quern::SetOperation set = New<quern::SetOperation>("set.except keys=i64");
+  const quern::Aggregate groups = New<quern::Aggregate>("aggregate keys=i64");
+  const std::vector<int64_t> numbers = {5, 7, 5, -1};
+  const Table table = {{ColumnOf(numbers)}, {}, 4};
+  const quern_batch rows = table.batch();
+  std::vector<uint32_t> left(4), right(4), grouped(4);
+  Done(set.Partition(QUERN_PORT_LEFT, rows, 1000, left.data()));
+  Done(set.Partition(QUERN_PORT_RIGHT, rows, 1000, right.data()));
+  Done(groups.Partition(QUERN_PORT_ROWS, rows, 1000, grouped.data()));
+  EXPECT_EQ(left, right);
+  EXPECT_EQ(left, grouped);
+  EXPECT_EQ(left[0], left[2]);
+  EXPECT_NE(left[0], left[1]);
+}
+
 TEST(Sets, OneCallRunsAllOfIt) {
   const Rows left(1000, 40, 1), right(1000, 40, 2);
   const Table left_table = left.table(), right_table = right.table();

@@ -9,7 +9,8 @@
  * A query has two lanes, so that both workers can serve it. A lane is in the queue, in a worker's hands, or parked:
  *
  *     append ── no rows left ─> parked ── the last lane has finished ─> work ─> read ─> the loop hears of it
- *                                            QUERN_WORK_BUSY: parked, until another lane's piece is done
+ *                                            QUERN_WORK_BUSY: parked, until another lane's piece is done, which may
+ *                                            have been before this lane was parked
  *
  *     cc -std=c11 event_loop_example.c -Ihosts/c -Lbuild/lib -lquern -Wl,-rpath,build/lib -pthread -o loop && ./loop
  */
@@ -35,6 +36,7 @@ struct lane {
   quern_input* input;
   quern_output* output;
   bool parked; /* under the mutex, like all that lanes share */
+  bool waits;  /* parked for another lane's piece of work; otherwise for the end of the phase */
 };
 
 struct query {
@@ -47,6 +49,7 @@ struct query {
   enum phase phase;
   uint64_t next_row;
   int num_active;    /* lanes that have not reached the end of the phase */
+  uint64_t num_done; /* pieces of work */
   uint64_t rows_out; /* what came out, and the sum of the last column */
   int64_t sum;
   quern_status failure; /* the first */
@@ -72,11 +75,13 @@ static void enqueue(struct lane* lane) {
   pthread_cond_signal(&not_empty);
 }
 
-static void wake(struct query* query) {
+/* all: also those that have reached the end of the phase. */
+static void wake(struct query* query, bool all) {
   for (int i = 0; i < LANES; ++i) {
-    if (!query->lanes[i].parked) continue;
-    query->lanes[i].parked = false;
-    enqueue(&query->lanes[i]);
+    struct lane* lane = &query->lanes[i];
+    if (!lane->parked || !(all || lane->waits)) continue;
+    lane->parked = lane->waits = false;
+    enqueue(lane);
   }
 }
 
@@ -122,7 +127,7 @@ static void end_phase(struct lane* lane) {
   ++query->phase;
   query->num_active = LANES;
   if (query->phase != ENDED) {
-    wake(query);
+    wake(query, true);
   } else {
     const char number = (char)(query - queries);
     if (write(events[1], &number, 1) != 1) abort();
@@ -134,7 +139,7 @@ static void run_piece(struct lane* lane) {
   pthread_mutex_lock(&mutex);
   const enum phase phase = query->failure == QUERN_OK ? query->phase : ENDED;
   const uint64_t first = query->next_row, left = query->num_rows - first;
-  const uint64_t num_morsel = left < MORSEL_ROWS ? left : MORSEL_ROWS;
+  const uint64_t num_morsel = left < MORSEL_ROWS ? left : MORSEL_ROWS, num_done = query->num_done;
   if (phase == APPEND) query->next_row += num_morsel;
   pthread_mutex_unlock(&mutex);
 
@@ -157,14 +162,17 @@ static void run_piece(struct lane* lane) {
     strcpy(query->text, error.text);
     query->phase = READ;
     query->num_active = LANES;
-    wake(query);
+    wake(query, true);
+  }
+  if (phase == WORK && work != QUERN_WORK_BUSY) {
+    ++query->num_done;
+    wake(query, false);
   }
   if (query->failure != QUERN_OK || !more) {
     end_phase(lane);
-  } else if (phase == WORK && work == QUERN_WORK_BUSY) {
-    lane->parked = true;
+  } else if (phase == WORK && work == QUERN_WORK_BUSY && query->num_done == num_done) {
+    lane->parked = lane->waits = true;
   } else {
-    if (phase == WORK) wake(query);
     enqueue(lane);
   }
   pthread_mutex_unlock(&mutex);
