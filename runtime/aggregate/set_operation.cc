@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// The side of a row is no column of its batch, and kernels read columns. So each batch gets two more, in which all rows
+// have the same bit. A batch of three rows of the left side, and one of the right side:
+//
+//     keys      payload[0]   payload[1]            keys      payload[0]   payload[1]
+//     a         1            0                     b         0            1
+//     b         1            0                     c         0            1
+//     b         1            0
+//
+// They are the filter columns of two counts. All batches share one array of ones and one of zeros, a bit for each row
+// up to the largest row number so far: rows of a selection may lie anywhere in their vectors.
 #include "runtime/aggregate/set_operation.h"
 
 #include <algorithm>
