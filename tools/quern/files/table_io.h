@@ -62,16 +62,16 @@ int ErrnoOf(const arrow::Status& status);
 absl::Status FromArrow(const arrow::Status& status, const std::string& what);
 
 #define QUERN_ASSIGN_OR_RETURN_ARROW(lhs, expression, what) \
-  QUERN_ASSIGN_OR_RETURN_ARROW_(QUERN_CONCAT_(quern_arrow_, __LINE__), lhs, expression, what)
+  QUERN_ASSIGN_OR_RETURN_ARROW_(QUERN_CONCAT_(quern_arrow_status, __LINE__), lhs, expression, what)
 #define QUERN_ASSIGN_OR_RETURN_ARROW_(temporary, lhs, expression, what)        \
   auto temporary = (expression);                                               \
   if (!temporary.ok()) return quern::cli::FromArrow(temporary.status(), what); \
   lhs = std::move(temporary).ValueUnsafe()
 
-#define QUERN_RETURN_IF_ARROW_ERROR(expression, what)                  \
-  do {                                                                 \
-    if (arrow::Status quern_arrow_ = (expression); !quern_arrow_.ok()) \
-      return quern::cli::FromArrow(quern_arrow_, what);                \
+#define QUERN_RETURN_IF_ARROW_ERROR(expression, what)                              \
+  do {                                                                             \
+    if (arrow::Status quern_arrow_status = (expression); !quern_arrow_status.ok()) \
+      return quern::cli::FromArrow(quern_arrow_status, what);                      \
   } while (false)
 
 }  // namespace quern::cli
