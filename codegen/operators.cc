@@ -35,11 +35,10 @@ std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kern
 
 std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Kernel>& kernel,
                                                  std::shared_ptr<MemoryBudget> budget, const GroupHints& hints) {
-  AggregateOptions options =
-      Is<SetSpec>(kernel->plan.spec) ? kernel->As<SetSpec>().options : kernel->As<AggregationSpec>().options;
-  options.expected_groups = hints.expected_groups;
-  options.ranges = hints.ranges;
   const auto make = [&]<class Spec>(std::type_identity<Spec>, const SinkTexts& texts) {
+    AggregateOptions options = kernel->As<Spec>().options;
+    options.expected_groups = hints.expected_groups;
+    options.ranges = hints.ranges;
     return std::make_shared<HashAggregate>(kernel->As<Spec>().descriptor, SourceOf<Spec>(*kernel), kernel,
                                            std::move(budget), options, texts);
   };

@@ -5,7 +5,7 @@
 // functions of the ABI) and job_run.cc (threads of the library). An operator supplies a Job with its inputs and
 // outputs:
 //
-//     join_job.cc   aggregate_job.cc   sort_job.cc   merge_job.cc   filter_job.cc
+//     jobs/   join_job.cc   aggregate_job.cc   set_job.cc   sort_job.cc   merge_job.cc   filter_job.cc
 #ifndef QUERN_HOSTS_C_JOB_H_
 #define QUERN_HOSTS_C_JOB_H_
 

@@ -17,7 +17,7 @@
 
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/job.h"
-#include "hosts/c/row_columns.h"
+#include "hosts/c/jobs/row_columns.h"
 #include "runtime/base/status.h"
 #include "runtime/sort/row_sort.h"
 

@@ -2,7 +2,7 @@
 // Hints, statistics and states of jobs whose sink groups rows. An aggregation `aggregate keys=utf8 aggs=sum(i64)` takes
 // states with the key utf8 and one binary column; a set operation `set.except keys=utf8` takes them with two, the
 // numbers of rows on its two sides.
-#include "hosts/c/group_job.h"
+#include "hosts/c/jobs/group_job.h"
 
 #include <string>
 

@@ -24,7 +24,7 @@
 #include <string_view>
 
 #include "hosts/c/arrow_fields.h"
-#include "hosts/c/group_job.h"
+#include "hosts/c/jobs/group_job.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/aggregate_spec.h"
 #include "runtime/spec/spec_text.h"

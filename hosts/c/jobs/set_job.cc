@@ -9,7 +9,7 @@
 #include <string>
 
 #include "hosts/c/arrow_fields.h"
-#include "hosts/c/group_job.h"
+#include "hosts/c/jobs/group_job.h"
 #include "runtime/aggregate/set_operation.h"
 #include "runtime/base/status.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What aggregations and set operations have in common as jobs: their sink groups rows. Internal.
-#ifndef QUERN_HOSTS_C_GROUP_JOB_H_
-#define QUERN_HOSTS_C_GROUP_JOB_H_
+#ifndef QUERN_HOSTS_C_JOBS_GROUP_JOB_H_
+#define QUERN_HOSTS_C_JOBS_GROUP_JOB_H_
 
 #include <cstddef>
 #include <memory>
@@ -57,4 +57,4 @@ class GroupJob : public SinkJob {
 
 }  // namespace quern::c_abi
 
-#endif  // QUERN_HOSTS_C_GROUP_JOB_H_
+#endif  // QUERN_HOSTS_C_JOBS_GROUP_JOB_H_

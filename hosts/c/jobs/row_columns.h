@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The columns of sorts and merges, which have the same input and output. Internal.
-#ifndef QUERN_HOSTS_C_ROW_COLUMNS_H_
-#define QUERN_HOSTS_C_ROW_COLUMNS_H_
+#ifndef QUERN_HOSTS_C_JOBS_ROW_COLUMNS_H_
+#define QUERN_HOSTS_C_JOBS_ROW_COLUMNS_H_
 
 #include <vector>
 
@@ -20,4 +20,4 @@ std::vector<ResultField> RowFields(const SortSpec& spec, const PortBinding& bind
 
 }  // namespace quern::c_abi
 
-#endif  // QUERN_HOSTS_C_ROW_COLUMNS_H_
+#endif  // QUERN_HOSTS_C_JOBS_ROW_COLUMNS_H_
