@@ -8,9 +8,7 @@
 //     kAnd               { i64 >= 5 , kOr { utf8(..) like .. , kNot { bool = true } } }
 //
 // Each text gives one tree, and each tree one text, so that the text can be a cache key: `a and (b and c)` is one kAnd
-// of three, and parentheses are printed only where they are needed. Constants print as text that reads back to the same
-// bits: numbers as the shortest decimal that does (0.1, 1e+300, -0, nan), strings between quotes if they are UTF-8
-// without control characters and otherwise as x'00ff', so that a spec is always one line.
+// of three, and parentheses are printed only where they are needed.
 //
 // A type ends where its parameter and its flags end, `utf8(icu:de-u-co-phonebk):nullable`, and contains no blank. A
 // literal's type is that of the column on its left. Depth is limited, for texts as well as for structs of a caller,
@@ -18,28 +16,21 @@
 #include "runtime/spec/condition.h"
 
 #include <algorithm>
-#include <bit>
-#include <charconv>
-#include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/spec/spec_scanner.h"
 #include "runtime/spec/spec_text.h"
 
 namespace quern {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
-constexpr std::string_view kDigits = "0123456789";
-constexpr std::string_view kWordCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
 constexpr char32_t kDefaultEscape = U'\\';
 constexpr char kLeafForms[] =
     "TYPE OP LITERAL, TYPE OP TYPE, TYPE [not] in (LITERAL,..), TYPE [not] between LITERAL and LITERAL, TYPE [not] "
     "like 'PATTERN' "
     "[escape 'C'], TYPE is [not] null, bool, not CONDITION, (CONDITION)";
-constexpr char kStringForm[] = "'TEXT' with '' for a quote, or bytes as x'00ff'";
 constexpr char kEscapeForm[] = "one character, or '' for none";
 
 struct SignRow {
@@ -69,180 +60,11 @@ std::string_view SignText(Comparison op) {
 constexpr std::string_view kReserved[] = {"and", "or",   "not",  "in",    "between", "like", "escape",
                                           "is",  "null", "true", "false", "nan",     "inf"};
 
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
-// ---- constants ----
-
-enum class LiteralForm : uint8_t { kBool, kInteger, kReal, kBytes };
-
-LiteralForm FormOf(TypeId id) {
-  if (id == TypeId::kBool) return LiteralForm::kBool;
-  if (id == TypeId::kF32 || id == TypeId::kF64) return LiteralForm::kReal;
-  const Storage storage = RowOf(id).storage;
-  return IsVariable(storage) || storage == kFixed ? LiteralForm::kBytes : LiteralForm::kInteger;
-}
-
-struct Range {
-  __int128 min, max;
-};
-
-// The range of integers that a column of the type can hold.
-Range RangeOf(TypeId id) {
-  constexpr __int128 kOne = 1, kMax = ~(kOne << 127);
-  if (id == TypeId::kDecimal128) return {-kMax - 1, kMax};
-  const uint32_t bits = RowOf(id).width_bytes * 8;
-  if (id >= TypeId::kU8 && id <= TypeId::kU64) return {0, (kOne << bits) - 1};
-  return {-(kOne << (bits - 1)), (kOne << (bits - 1)) - 1};
-}
-
-std::string IntegerText(__int128 number) {
-  // The digits of the negative number: there is one more negative number than positive ones.
-  std::string digits;
-  __int128 rest = number < 0 ? number : -number;
-  do {
-    digits += static_cast<char>('0' - static_cast<int>(rest % 10));
-    rest /= 10;
-  } while (rest != 0);
-  if (number < 0) digits += '-';
-  return {digits.rbegin(), digits.rend()};
-}
-
-std::string RealText(double number, TypeId id) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
-  char text[32];
-  const auto end = id == TypeId::kF32 ? std::to_chars(text, text + sizeof(text), static_cast<float>(number)).ptr
-                                      : std::to_chars(text, text + sizeof(text), number).ptr;
-  return {text, end};
-}
-
-std::string AcceptedLiteral(const ColumnType& type) {
-  switch (FormOf(type.id)) {
-    case LiteralForm::kBool: return "true, false";
-    case LiteralForm::kInteger:
-      return "an integer from " + IntegerText(RangeOf(type.id).min) + " to " + IntegerText(RangeOf(type.id).max);
-    case LiteralForm::kReal:
-      return std::string("a number up to ") + (type.id == TypeId::kF32 ? "3.4028235e+38" : "1.7976931348623157e+308") +
-             ", inf, -inf, nan";
-    case LiteralForm::kBytes:
-      return type.width_bytes == 0
-                 ? kStringForm
-                 : std::to_string(type.width_bytes) + " bytes, as x'00ff' or 'TEXT' with '' for a quote";
-  }
-  return {};
-}
-
-absl::Status WrongLiteral(const ColumnType& type, std::string_view shown) {
-  return Wrong("constant of " + PrintType(type), shown, AcceptedLiteral(type));
-}
-
-// Returns false if the text is not an integer, or not one of 128 bits.
-bool ReadInteger(std::string_view text, __int128* number) {
-  const bool negative = !text.empty() && text[0] == '-';
-  if (negative) text.remove_prefix(1);
-  if (text.empty() || text.find_first_not_of(kDigits) != std::string_view::npos) return false;
-  __int128 value = 0;
-  for (char c : text) {
-    const int digit = negative ? '0' - c : c - '0';
-    if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value)) return false;
-  }
-  *number = value;
-  return true;
-}
-
-template <class Real>
-bool ReadFinite(std::string_view text, double* number) {
-  if (text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return false;
-  Real value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  *number = value;
-  return error == std::errc() && rest == end;
-}
-
-bool ReadReal(std::string_view text, TypeId id, double* number) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const std::string lower = LowerCase(text);
-  if (lower == "nan") *number = std::numeric_limits<double>::quiet_NaN();
-  else if (lower == "inf") *number = kInfinity;
-  else if (lower == "-inf") *number = -kInfinity;
-  else return id == TypeId::kF32 ? ReadFinite<float>(text, number) : ReadFinite<double>(text, number);
-  return true;
-}
-
-bool ReadBool(std::string_view text, __int128* number) {
-  const std::string lower = LowerCase(text);
-  *number = lower == "true" ? 1 : 0;
-  return lower == "true" || lower == "false";
-}
-
-// ---- UTF-8 ----
-
-// The number of bytes of the well-formed character at the beginning of `text`; 0 if there is none.
-size_t CharacterBytes(std::string_view text, char32_t* character) {
-  if (text.empty()) return 0;
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
-  const uint8_t lead = byte(0);
-  const size_t size = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  char32_t value = size == 1 ? lead : lead & (0xFFu >> (size + 1));
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kLeast[size] || (value >= 0xD800 && value < 0xE000) || value > 0x10FFFF) return 0;
-  *character = value;
-  return size;
-}
-
-void AppendCharacter(char32_t c, std::string* text) {
-  const auto add = [&](char32_t byte) { *text += static_cast<char>(byte); };
-  if (c < 0x80) return add(c);
-  if (c < 0x800) add(0xC0 | c >> 6);
-  else if (c < 0x10000) add(0xE0 | c >> 12);
-  else add(0xF0 | c >> 18);
-  if (c >= 0x10000) add(0x80 | (c >> 12 & 0x3F));
-  if (c >= 0x800) add(0x80 | (c >> 6 & 0x3F));
-  add(0x80 | (c & 0x3F));
-}
-
-bool IsScalar(char32_t c) { return c < 0xD800 || (c >= 0xE000 && c <= 0x10FFFF); }
-
-// UTF-8 without the control characters of ASCII and of Latin-1.
-bool IsPrintable(std::string_view text) {
-  while (!text.empty()) {
-    char32_t c = 0;
-    const size_t size = CharacterBytes(text, &c);
-    if (size == 0 || c < 0x20 || (c >= 0x7F && c < 0xA0)) return false;
-    text.remove_prefix(size);
-  }
-  return true;
-}
-
-std::string StringText(std::string_view bytes) {
-  constexpr char kHex[] = "0123456789abcdef";
-  const bool printable = IsPrintable(bytes);
-  std::string text = printable ? "'" : "x'";
-  for (char c : bytes) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (!printable) text += {kHex[byte >> 4], kHex[byte & 15]};
-    else text.append(c == '\'' ? 2 : 1, c);
-  }
-  return text + "'";
-}
-
 // ---- reading ----
 
-std::string Near(std::string_view rest) { return rest.empty() ? "end of the condition" : std::string(rest); }
-
-class ConditionParser {
+class ConditionParser : private SpecScanner {
  public:
-  explicit ConditionParser(std::string_view text) : rest_(text) { SkipBlanks(); }
+  explicit ConditionParser(std::string_view text) : SpecScanner(text, "end of the condition") {}
   absl::StatusOr<Predicate> Whole();
 
  private:
@@ -260,41 +82,11 @@ class ConditionParser {
   absl::Status AddLiteral(const ColumnType& type, Predicate* leaf);
   absl::Status Nest();
   absl::StatusOr<ColumnType> Type();
-  absl::StatusOr<Literal> Constant(const ColumnType& type);
-  absl::StatusOr<std::string> String();
-  absl::StatusOr<std::string> HexBytes();
   absl::StatusOr<char32_t> Escape();
-  bool StartsLiteral() const;
-  std::string_view Word() const { return rest_.substr(0, rest_.find_first_not_of(kWordCharacters)); }
-  std::string_view NumberToken() const;
-  std::string_view Take(size_t bytes);
-  bool ReadWord(std::string_view word);
-  bool ReadSign(std::string_view sign);
-  void SkipBlanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size())); }
 
-  std::string_view rest_;  // begins with no blank
-  size_t depth_ = 0;       // open `not`s and parentheses
+  size_t depth_ = 0;  // open `not`s and parentheses
   size_t num_leaves_ = 0;
 };
-
-std::string_view ConditionParser::Take(size_t bytes) {
-  const std::string_view taken = rest_.substr(0, bytes);
-  rest_.remove_prefix(taken.size());
-  SkipBlanks();
-  return taken;
-}
-
-bool ConditionParser::ReadWord(std::string_view word) {
-  if (LowerCase(Word()) != word) return false;
-  Take(word.size());
-  return true;
-}
-
-bool ConditionParser::ReadSign(std::string_view sign) {
-  if (!rest_.starts_with(sign)) return false;
-  Take(sign.size());
-  return true;
-}
 
 absl::StatusOr<Predicate> ConditionParser::Whole() {
   QUERN_ASSIGN_OR_RETURN(Predicate condition, Or());
@@ -369,20 +161,8 @@ absl::StatusOr<ColumnType> ConditionParser::Type() {
   const std::string_view word = Word();
   const bool is_reserved =
       std::find(std::begin(kReserved), std::end(kReserved), LowerCase(word)) != std::end(kReserved);
-  if (word.empty() || is_reserved || kDigits.find(word[0]) != std::string_view::npos)
-    return Wrong("condition expected", Near(rest_), kLeafForms);
-  size_t end = word.size();
-  if (end < rest_.size() && rest_[end] == '(') {
-    size_t open = 0;
-    do {
-      if (rest_[end] == '(') ++open;
-      if (rest_[end] == ')') --open;
-      ++end;
-    } while (open > 0 && end < rest_.size());
-  }
-  while (end < rest_.size() && rest_[end] == ':')
-    end = std::min(rest_.find_first_not_of(kWordCharacters, end + 1), rest_.size());
-  QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(Take(end), Role::kCondition));
+  if (word.empty() || is_reserved || IsDigit(word[0])) return Wrong("condition expected", Near(), kLeafForms);
+  QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(Take(EndOfType()), Role::kCondition));
   return item.key.type;
 }
 
@@ -391,7 +171,7 @@ absl::Status ConditionParser::WrongOperator(const ColumnType& type) const {
   if (const std::string_view word = Word(); !word.empty())
     return Unknown("comparison " + behind, word,
                    {"=", "<>", "<", "<=", ">", ">=", "in", "between", "like", "is", "not"});
-  return Wrong("comparison expected " + behind, Near(rest_), "=, <>, <, <=, >, >=, in, between, like, is, not");
+  return Wrong("comparison expected " + behind, Near(), "=, <>, <, <=, >, >=, in, between, like, is, not");
 }
 
 absl::StatusOr<Predicate> ConditionParser::Leaf() {
@@ -409,7 +189,7 @@ absl::StatusOr<Predicate> ConditionParser::Leaf() {
   if (ReadWord("in")) return MembershipOf(std::move(leaf));
   if (ReadWord("between")) return RangeOf(std::move(leaf));
   if (ReadWord("like")) return MatchOf(std::move(leaf));
-  if (leaf.negated) return Wrong("comparison expected behind not", Near(rest_), "in, between, like");
+  if (leaf.negated) return Wrong("comparison expected behind not", Near(), "in, between, like");
   const std::string word = LowerCase(Word());
   const bool ends = rest_.empty() || rest_.starts_with(')') || word == "and" || word == "or";
   if (!ends || leaf.column.id != TypeId::kBool) return WrongOperator(leaf.column);
@@ -432,7 +212,7 @@ bool SameValues(ColumnType left, const ColumnType& right) {
 
 absl::StatusOr<Predicate> ConditionParser::ComparisonOf(Predicate leaf) {
   if (rest_.empty())
-    return Wrong("constant of " + PrintType(leaf.column), Near(rest_),
+    return Wrong("constant of " + PrintType(leaf.column), Near(),
                  AcceptedLiteral(leaf.column) + ", or a column's type");
   if (StartsLiteral()) {
     leaf.kind = PredicateKind::kCompare;
@@ -452,19 +232,19 @@ absl::Status CheckNumValues(size_t n) {
 
 absl::StatusOr<Predicate> ConditionParser::MembershipOf(Predicate leaf) {
   leaf.kind = PredicateKind::kIn;
-  if (!ReadSign("(")) return Wrong("list expected behind in", Near(rest_), "(LITERAL,..)");
+  if (!ReadSign("(")) return Wrong("list expected behind in", Near(), "(LITERAL,..)");
   do {
     QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
     QUERN_RETURN_IF_ERROR(CheckNumValues(leaf.values.size()));
   } while (ReadSign(","));
   if (ReadSign(")")) return leaf;
-  return Wrong("list not closed", Near(rest_), "',' and a literal, or ')'");
+  return Wrong("list not closed", Near(), "',' and a literal, or ')'");
 }
 
 absl::StatusOr<Predicate> ConditionParser::RangeOf(Predicate leaf) {
   leaf.kind = PredicateKind::kBetween;
   QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
-  if (!ReadWord("and")) return Wrong("upper bound expected behind between", Near(rest_), "and LITERAL");
+  if (!ReadWord("and")) return Wrong("upper bound expected behind between", Near(), "and LITERAL");
   QUERN_RETURN_IF_ERROR(AddLiteral(leaf.column, &leaf));
   return leaf;
 }
@@ -489,7 +269,7 @@ absl::StatusOr<Predicate> ConditionParser::NullnessOf(Predicate leaf) {
   leaf.kind = PredicateKind::kIsNull;
   leaf.negated = ReadWord("not");
   if (ReadWord("null")) return leaf;
-  return Wrong(leaf.negated ? "null expected behind is not" : "null expected behind is", Near(rest_),
+  return Wrong(leaf.negated ? "null expected behind is not" : "null expected behind is", Near(),
                leaf.negated ? "null" : "null, not null");
 }
 
@@ -501,84 +281,9 @@ absl::Status ConditionParser::AddLiteral(const ColumnType& type, Predicate* leaf
   return absl::OkStatus();
 }
 
-// Reads a number: a sign, then letters, digits and '.', and signs of exponents.
-std::string_view ConditionParser::NumberToken() const {
-  size_t end = rest_.starts_with('-') ? 1 : 0;
-  for (; end < rest_.size(); ++end) {
-    const bool is_sign =
-        (rest_[end] == '+' || rest_[end] == '-') && end > 0 && (rest_[end - 1] == 'e' || rest_[end - 1] == 'E');
-    if (!is_sign && kWordCharacters.find(rest_[end]) == std::string_view::npos) break;
-  }
-  return rest_.substr(0, end);
-}
-
-bool ConditionParser::StartsLiteral() const {
-  const std::string word = LowerCase(Word());
-  if (word == "true" || word == "false" || word == "nan" || word == "inf") return true;
-  if (word == "x" && rest_.substr(1).starts_with('\'')) return true;
-  return rest_.starts_with('\'') || rest_.find_first_of("0123456789.+-") == 0;
-}
-
-absl::StatusOr<Literal> ConditionParser::Constant(const ColumnType& type) {
-  Literal literal;
-  const LiteralForm form = FormOf(type.id);
-  const bool is_string = rest_.starts_with('\'') || rest_.starts_with("x'") || rest_.starts_with("X'");
-  if (form == LiteralForm::kBytes && is_string) {
-    const std::string_view begin = rest_;
-    QUERN_ASSIGN_OR_RETURN(literal.bytes, rest_.starts_with('\'') ? String() : HexBytes());
-    if (type.width_bytes == 0 || literal.bytes.size() == type.width_bytes) return literal;
-    return WrongLiteral(type, begin.substr(0, begin.find_last_not_of(kBlanks, begin.size() - rest_.size() - 1) + 1));
-  }
-  const std::string_view token = NumberToken();
-  if (token.empty() || is_string) return WrongLiteral(type, Near(rest_));
-  bool known = false;
-  if (form == LiteralForm::kBool) known = ReadBool(token, &literal.number);
-  if (form == LiteralForm::kReal) known = ReadReal(token, type.id, &literal.real);
-  if (form == LiteralForm::kInteger) {
-    const Range range = quern::RangeOf(type.id);
-    known = ReadInteger(token, &literal.number) && literal.number >= range.min && literal.number <= range.max;
-  }
-  if (!known) return WrongLiteral(type, token);
-  Take(token.size());
-  return literal;
-}
-
-absl::StatusOr<std::string> ConditionParser::String() {
-  std::string text;
-  for (size_t begin = 1;;) {
-    const size_t end = rest_.find('\'', begin);
-    if (end == std::string_view::npos) return Wrong("string not closed", rest_, kStringForm);
-    text += rest_.substr(begin, end - begin);
-    begin = end + 1;
-    if (!rest_.substr(begin).starts_with('\'')) {
-      Take(begin);
-      return text;
-    }
-    text += '\'';
-    ++begin;
-  }
-}
-
-absl::StatusOr<std::string> ConditionParser::HexBytes() {
-  const size_t end = rest_.find('\'', 2);
-  if (end == std::string_view::npos) return Wrong("string not closed", rest_, kStringForm);
-  const std::string_view whole = rest_.substr(0, end + 1), digits = rest_.substr(2, end - 2);
-  std::string bytes;
-  for (size_t i = 0; i < digits.size(); i += 2) {
-    uint8_t byte = 0;
-    const char* const first = digits.data() + i;
-    const bool pair = i + 1 < digits.size() && std::from_chars(first, first + 2, byte, 16).ptr == first + 2;
-    if (!pair) return Wrong("bytes that are no pairs of hexadecimal digits", whole, "x'00ff'");
-    bytes += static_cast<char>(byte);
-  }
-  Take(end + 1);
-  return bytes;
-}
-
 absl::StatusOr<char32_t> ConditionParser::Escape() {
-  const bool is_hex = rest_.starts_with("x'") || rest_.starts_with("X'");
-  if (!is_hex && !rest_.starts_with('\'')) return Wrong("escape of like", Near(rest_), kEscapeForm);
-  QUERN_ASSIGN_OR_RETURN(const std::string text, is_hex ? HexBytes() : String());
+  if (!StartsString()) return Wrong("escape of like", Near(), kEscapeForm);
+  QUERN_ASSIGN_OR_RETURN(const std::string text, String());
   return EscapeOf(text);
 }
 
@@ -586,16 +291,6 @@ absl::StatusOr<char32_t> ConditionParser::Escape() {
 
 // How tightly each kind binds.
 int PrecedenceOf(PredicateKind kind) { return kind == PredicateKind::kOr ? 0 : kind == PredicateKind::kAnd ? 1 : 2; }
-
-std::string LiteralText(const Literal& literal, const ColumnType& type) {
-  switch (FormOf(type.id)) {
-    case LiteralForm::kBool: return literal.number != 0 ? "true" : "false";
-    case LiteralForm::kInteger: return IntegerText(literal.number);
-    case LiteralForm::kReal: return RealText(literal.real, type.id);
-    case LiteralForm::kBytes: return StringText(literal.bytes);
-  }
-  return {};
-}
 
 std::string EscapeText(char32_t escape) {
   std::string character;
@@ -702,26 +397,6 @@ const char* MisusedField(const Predicate& p) {
   return kind != PredicateKind::kLike && p.escape != kDefaultEscape ? "escape" : nullptr;
 }
 
-absl::Status CheckLiteral(const Literal& literal, const ColumnType& type) {
-  const LiteralForm form = FormOf(type.id);
-  const Literal alone{.number = form == LiteralForm::kBool || form == LiteralForm::kInteger ? literal.number : 0,
-                      .real = form == LiteralForm::kReal ? literal.real : 0,
-                      .bytes = form == LiteralForm::kBytes ? literal.bytes : std::string()};
-  if (alone != literal) return Wrong("constant with more than one value", PrintType(type), AcceptedLiteral(type));
-  bool known = true;
-  if (form == LiteralForm::kBool) known = literal.number == 0 || literal.number == 1;
-  if (form == LiteralForm::kInteger)
-    known = literal.number >= RangeOf(type.id).min && literal.number <= RangeOf(type.id).max;
-  if (form == LiteralForm::kBytes) known = type.width_bytes == 0 || literal.bytes.size() == type.width_bytes;
-  if (type.id == TypeId::kF32 && std::isfinite(literal.real)) {
-    known =
-        std::abs(literal.real) <= std::numeric_limits<float>::max() && static_cast<float>(literal.real) == literal.real;
-  }
-  if (known) return absl::OkStatus();
-  if (form == LiteralForm::kReal) return WrongLiteral(type, RealText(literal.real, TypeId::kF64));
-  return WrongLiteral(type, form == LiteralForm::kBytes ? StringText(literal.bytes) : IntegerText(literal.number));
-}
-
 class ConditionCheck {
  public:
   absl::Status Check(const Predicate& condition, size_t depth) {
@@ -782,12 +457,6 @@ void AppendColumns(const Predicate& condition, std::vector<ColumnType>* columns)
 }
 
 }  // namespace
-
-bool Literal::operator==(const Literal& other) const {
-  const bool same_real =
-      std::isnan(real) ? std::isnan(other.real) : std::bit_cast<uint64_t>(real) == std::bit_cast<uint64_t>(other.real);
-  return same_real && number == other.number && bytes == other.bytes;
-}
 
 std::vector<ColumnType> ColumnsOf(const Predicate& condition) {
   std::vector<ColumnType> columns;

@@ -28,6 +28,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/spec/column_type.h"
+#include "runtime/spec/literal.h"
 
 namespace quern {
 
@@ -36,15 +37,6 @@ namespace quern {
 enum class Comparison : uint8_t { kLess, kLessEqual, kGreater, kGreaterEqual, kNotEqual, kEqual };
 
 enum class PredicateKind : uint8_t { kAnd, kOr, kNot, kCompare, kCompareColumns, kBetween, kIn, kLike, kIsNull };
-
-// A constant, in the member that matches its column's type.
-struct Literal {
-  __int128 number = 0;     // integers, decimals, dates, times, bool
-  double real = 0;         // f32, f64
-  std::string bytes = {};  // strings and binaries of any kind
-
-  bool operator==(const Literal& other) const;  // the same bits, except that all NaNs are equal
-};
 
 struct Predicate {
   PredicateKind kind = PredicateKind::kAnd;
