@@ -66,6 +66,11 @@ std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& ke
                                      std::move(budget), num_runs);
 }
 
+std::shared_ptr<const RowMapper> MakeRowMapper(const std::shared_ptr<const Kernel>& kernel) {
+  return std::make_shared<const RowMapper>(kernel->As<MapSpec>().descriptor, SourceOf<MapSpec>(*kernel),
+                                           GenericMapKernel(), kernel);
+}
+
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel) {
   return std::make_shared<RowFilter>(kernel->As<FilterSpec>().descriptor, SourceOf<FilterSpec>(*kernel), kernel);
 }

@@ -13,6 +13,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/filter/row_filter.h"
 #include "runtime/join/hash_join.h"
+#include "runtime/map/row_mapper.h"
 #include "runtime/sort/row_sort.h"
 #include "runtime/sort/run_merger.h"
 
@@ -44,6 +45,9 @@ std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& ke
 
 // The state of a filter that runs this kernel; it keeps the kernel alive.
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel);
+
+// The state of a map that runs this kernel; it keeps the kernel alive.
+std::shared_ptr<const RowMapper> MakeRowMapper(const std::shared_ptr<const Kernel>& kernel);
 
 }  // namespace quern
 

@@ -6,6 +6,7 @@
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/abi/filter_abi.h"
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/map_abi.h"
 #include "runtime/abi/sort_abi.h"
 
 extern "C" {

@@ -22,7 +22,7 @@ import subprocess
 import sys
 
 ARCHITECTURES = {"x86-64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
-TEMPLATES = ["join", "aggregate", "sort", "filter", "blocks", "filter_blocks"]
+TEMPLATES = ["join", "aggregate", "sort", "filter", "map", "blocks", "filter_blocks", "map_blocks"]
 PRUNE = ("function(lower-expect),always-inline,globaldce,"
          "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
          "loop-mssa(loop-rotate,licm),loop(loop-unroll-full),early-cse<memssa>,simplifycfg),verify")
@@ -64,7 +64,7 @@ def check(nm, path, holes):
         sys.exit(f"{path}: undefined symbol that is neither a hole nor a runtime call: {name}; "
                  "accepted: holes.def, runtime_calls.h")
     for name in symbols(nm, path, "--defined-only"):
-        if not re.fullmatch(r"quern_(join|aggregate|sort|filter|block|outlined|constant)_\w+", name):
+        if not re.fullmatch(r"quern_(join|aggregate|sort|filter|map|block|outlined|constant)_\w+", name):
             sys.exit(f"{path}: defined symbol that is neither an entry point nor a block: {name}; "
                      "accepted: quern_<operator>_<step>, quern_block_*, quern_outlined_*, quern_constant_*")
     return undefined & holes

@@ -47,6 +47,8 @@ InputTypes TypesOf(const FilterSpec& spec) {
   return types;
 }
 
+InputTypes TypesOf(const MapSpec& spec) { return {MapInputTypes(spec), {}, {}}; }
+
 template <class Take>
 absl::Status ForBatches(uint64_t num_rows, Take take) {
   for (uint64_t at = 0; at < num_rows; at += kBatchRows)
@@ -136,6 +138,18 @@ absl::StatusOr<uint64_t> Run(const FilterSpec&, const std::shared_ptr<const Kern
     QUERN_ASSIGN_OR_RETURN(const uint64_t passed, filter->Mask(input.Batch(at, rows), bits.data()));
     rows_out += passed;
     return absl::OkStatus();
+  }));
+  return rows_out;
+}
+
+absl::StatusOr<uint64_t> Run(const MapSpec& spec, const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
+  const auto budget = std::make_shared<MemoryBudget>();
+  MapReader reader(MakeRowMapper(kernel), budget);
+  OutputBatch out(MapOutputTypes(spec), OutputRows(input), budget);
+  uint64_t rows_out = 0;
+  QUERN_RETURN_IF_ERROR(ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) -> absl::Status {
+    QUERN_RETURN_IF_ERROR(reader.SetInput(input.Batch(at, rows)));
+    return ReadAll(&reader, &out, &rows_out);
   }));
   return rows_out;
 }

@@ -13,6 +13,7 @@
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/abi/filter_abi.h"
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/map_abi.h"
 #include "runtime/abi/sort_abi.h"
 
 namespace quern {
@@ -71,6 +72,7 @@ void EmitHoles(const KernelPlan& plan, const QuernJoinDescriptor& descriptor, Em
 void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descriptor, Emitter* emitter);
 void EmitHoles(const KernelPlan& plan, const QuernSortDescriptor& descriptor, Emitter* emitter);
 void EmitHoles(const KernelPlan& plan, const QuernFilterDescriptor& descriptor, Emitter* emitter);
+void EmitHoles(const KernelPlan& plan, const QuernMapDescriptor& descriptor, Emitter* emitter);
 
 }  // namespace quern
 

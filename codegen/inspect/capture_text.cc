@@ -99,7 +99,7 @@ absl::Status ReadParams(std::string_view text, PlanOverrides* params) {
 
 absl::Status ReadSpec(std::string_view text, CapturedJob* job) {
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
-  if (Is<FilterSpec>(spec)) return Bad("spec of a job", text, "joins, aggregations and sorts");
+  if (Is<FilterSpec, MapSpec>(spec)) return Bad("spec of a job", text, "joins, aggregations and sorts");
   job->spec = PrintSpec(spec);
   return MakePlan(spec, Machine{}, job->params).status();
 }

@@ -13,10 +13,12 @@
 #include "ir-templates/generic/generic_aggregate.h"
 #include "ir-templates/generic/generic_filter.h"
 #include "ir-templates/generic/generic_join.h"
+#include "ir-templates/generic/generic_map.h"
 #include "ir-templates/generic/generic_sort.h"
 #include "runtime/aggregate/aggregate_descriptor.h"
 #include "runtime/filter/filter_descriptor.h"
 #include "runtime/join/join_descriptor.h"
+#include "runtime/map/map_descriptor.h"
 #include "runtime/sort/sort_descriptor.h"
 
 namespace quern {
@@ -110,6 +112,23 @@ struct OperatorTraits<FilterSpec> {
   template <class F>
   static void ForEachEntryPoint(const Descriptor&, EntryPoints* entry_points, const F& f) {
     f("quern_filter_mask", &entry_points->mask);
+  }
+};
+
+template <>
+struct OperatorTraits<MapSpec> {
+  using Descriptor = MapDescriptor;
+  using EntryPoints = QuernMapEntryPoints;
+  struct Options {};
+  static constexpr char kTemplate[] = "map", kBlocks[] = "map_blocks";
+  static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
+    return std::make_shared<const MapDescriptor>(std::get<MapSpec>(plan.spec));
+  }
+  static Options MakeOptions(const KernelPlan&) { return {}; }
+  static EntryPoints Generic() { return GenericMapKernel(); }
+  template <class F>
+  static void ForEachEntryPoint(const Descriptor&, EntryPoints* entry_points, const F& f) {
+    f("quern_map_rows", &entry_points->rows);
   }
 };
 

@@ -19,9 +19,11 @@ enum class Scope : uint32_t {
   kAggregate = kOperatorBit<AggregationSpec> | kOperatorBit<SetSpec>,  // all that group rows
   kSort = kOperatorBit<SortSpec>,
   kFilter = kOperatorBit<FilterSpec>,
+  kMap = kOperatorBit<MapSpec>,
   kBoth = kJoin | kAggregate,
-  kStored = kBoth | kSort,  // all that store rows
-  kAll = kStored | kFilter,
+  kStored = kBoth | kSort,       // all that store rows
+  kBatched = kStored | kFilter,  // all whose plan has a batch size
+  kAll = kBatched | kMap,
   kPacked = 1u << 31,  // only where the keys fit one machine word
   kPackedJoin = kJoin | kPacked,
   kPackedAggregate = kAggregate | kPacked,

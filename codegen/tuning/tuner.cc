@@ -61,7 +61,7 @@ bool IsSkipped(const absl::Status& status) {
 
 absl::StatusOr<KernelSpec> ParseTunedSpec(const std::string& text) {
   QUERN_ASSIGN_OR_RETURN(KernelSpec spec, ParseSpec(text));
-  if (!Is<FilterSpec>(spec)) return spec;
+  if (!Is<FilterSpec, MapSpec>(spec)) return spec;
   return InvalidArgument("spec to tune: " + Show(text) +
                          "; accepted: joins, aggregations and sorts, which touch tables at random");
 }

@@ -5,7 +5,7 @@
 // functions of the ABI) and job_run.cc (threads of the library). An operator supplies a Job with its inputs and
 // outputs:
 //
-//     jobs/   join_job.cc   aggregate_job.cc   set_job.cc   sort_job.cc   merge_job.cc   filter_job.cc
+//     jobs/   join_job.cc   aggregate_job.cc   set_job.cc   sort_job.cc   merge_job.cc   filter_job.cc   map_job.cc
 #ifndef QUERN_HOSTS_C_JOB_H_
 #define QUERN_HOSTS_C_JOB_H_
 
@@ -195,6 +195,7 @@ NewJobResult NewJob(const SortSpec& spec, const CompiledKernel& compiled, const 
 NewJobResult NewMergeJob(const SortSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 NewJobResult NewJob(const SetSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 NewJobResult NewJob(const FilterSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
+NewJobResult NewJob(const MapSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 
 // ---- what they share ----
 

@@ -22,6 +22,7 @@ struct QuernJoinEntryPoints;
 struct QuernAggregateEntryPoints;
 struct QuernSortEntryPoints;
 struct QuernFilterEntryPoints;
+struct QuernMapEntryPoints;
 
 namespace quern {
 
@@ -122,6 +123,7 @@ using JoinEntrySource = EntrySource<QuernJoinEntryPoints>;
 using AggregateEntrySource = EntrySource<QuernAggregateEntryPoints>;
 using SortEntrySource = EntrySource<QuernSortEntryPoints>;
 using FilterEntrySource = EntrySource<QuernFilterEntryPoints>;
+using MapEntrySource = EntrySource<QuernMapEntryPoints>;
 
 }  // namespace quern
 

@@ -7,6 +7,7 @@
 //     sort keys=i32:desc:nulls_first:out,utf8(utf8mb4_bin):nullable payload=i64,rowid limit=100    sort_spec.h
 //     filter utf8(utf8mb4_bin) = 'zzzz' and date32 >= 8766                                         filter_spec.h
 //     set.intersect keys=i64:nullable,utf8(utf8mb4_bin)                                            set_spec.h
+//     map in=i64,i64:nullable out=add_checked($0,$1)                                              map_spec.h
 #ifndef QUERN_RUNTIME_SPEC_SPEC_H_
 #define QUERN_RUNTIME_SPEC_SPEC_H_
 
@@ -23,6 +24,7 @@
 #include "runtime/spec/aggregation_spec.h"
 #include "runtime/spec/filter_spec.h"
 #include "runtime/spec/join_spec.h"
+#include "runtime/spec/map_spec.h"
 #include "runtime/spec/set_spec.h"
 #include "runtime/spec/sort_spec.h"
 
@@ -36,7 +38,7 @@ namespace quern {
 //     Validate()           finds what only a caller who fills the struct can get wrong, since no text expresses it:
 //                          numbers of keys, flags without meaning
 //     Print()              the canonical text
-using KernelSpec = std::variant<JoinSpec, AggregationSpec, SortSpec, FilterSpec, SetSpec>;
+using KernelSpec = std::variant<JoinSpec, AggregationSpec, SortSpec, FilterSpec, SetSpec, MapSpec>;
 
 namespace spec_internal {
 

@@ -37,16 +37,16 @@ constexpr Integer kLeast = -kGreatest - 1;
 constexpr Integer kGreatestDecimal =
     Integer{10'000'000'000'000'000'000ULL} * 10'000'000'000'000'000'000ULL - 1;  // 38 digits
 
-struct Range {
+struct WholeRange {
   Integer min, max;
 };
 
-Range RangeOf(TypeId id) {
+WholeRange WholeRangeOf(TypeId id) {
   if (id == TypeId::kDecimal128) return {-kGreatestDecimal, kGreatestDecimal};
   const uint32_t bits = RowOf(id).width_bytes * 8;
   const bool is_unsigned = id >= TypeId::kU8 && id <= TypeId::kU64;
-  return is_unsigned ? Range{0, (Integer{1} << bits) - 1}
-                     : Range{-(Integer{1} << (bits - 1)), (Integer{1} << (bits - 1)) - 1};
+  return is_unsigned ? WholeRange{0, (Integer{1} << bits) - 1}
+                     : WholeRange{-(Integer{1} << (bits - 1)), (Integer{1} << (bits - 1)) - 1};
 }
 
 // A number on the scale of a column.
@@ -244,7 +244,7 @@ absl::StatusOr<Literal> Reader::Value(const WhereConstant& constant) const {
 class WholeLeaf {
  public:
   WholeLeaf(const WhereText& text, const WhereColumn& column)
-      : text_(text), column_(column), range_(RangeOf(column.type.id)) {}
+      : text_(text), column_(column), range_(WholeRangeOf(column.type.id)) {}
   absl::StatusOr<Predicate> Make();
 
  private:
@@ -262,7 +262,7 @@ class WholeLeaf {
 
   const WhereText& text_;
   const WhereColumn& column_;
-  Range range_;
+  WholeRange range_;
 };
 
 absl::StatusOr<Scaled> WholeLeaf::Read(const WhereConstant& constant) const {

@@ -139,7 +139,7 @@ absl::Status CheckCommand(TuneCommand* command) {
   }
   for (const std::string& text : command->specs) {
     QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
-    if (Is<FilterSpec>(spec))
+    if (Is<FilterSpec, MapSpec>(spec))
       return CommandError("spec to tune: " + Show(text) +
                           "; accepted: joins, aggregations and sorts, which touch tables at random");
   }

@@ -48,7 +48,8 @@ std::vector<uint32_t> DistancesOf(const KernelPlan& plan) {
                           all.push_back(descriptor->get()->prefetch_merge_rows);
                           all.push_back(MakeSortOptions(plan).prefetches ? 1 : 0);
                         },
-                        [&](const FilterSpec&) { all.push_back(MakePlannedFilter(plan)->get()->prefetches ? 1 : 0); }},
+                        [&](const FilterSpec&) { all.push_back(MakePlannedFilter(plan)->get()->prefetches ? 1 : 0); },
+                        [](const MapSpec&) {}},
              plan.spec);
   return all;
 }

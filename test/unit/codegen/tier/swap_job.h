@@ -67,6 +67,12 @@ inline const QuernFilterEntryPoints& GenericEntryPoints() {
   return kernel;
 }
 
+template <>
+inline const QuernMapEntryPoints& GenericEntryPoints() {
+  static const QuernMapEntryPoints kernel = GenericMapKernel();
+  return kernel;
+}
+
 // An entry point of the generic kernel that counts its calls.
 template <class EntryPoints, auto kField>
 struct Counted;
@@ -99,6 +105,9 @@ inline QuernSortEntryPoints CountedLike(const QuernSortEntryPoints&) {
 }
 inline QuernFilterEntryPoints CountedLike(const QuernFilterEntryPoints&) {
   return {Counted<QuernFilterEntryPoints, &QuernFilterEntryPoints::mask>::Call};
+}
+inline QuernMapEntryPoints CountedLike(const QuernMapEntryPoints&) {
+  return {Counted<QuernMapEntryPoints, &QuernMapEntryPoints::rows>::Call};
 }
 
 // Calls are counted only in jobs of one thread.
@@ -390,6 +399,15 @@ class SwapJob {
       lines->push_back(std::to_string(*selected) + " " + std::to_string(*masked) + " " + std::to_string(*counted));
       for (uint64_t i = 0; i < *selected; ++i) lines->push_back(std::to_string(rows[i]));
       for (const uint8_t byte : bitmap) lines->push_back(std::to_string(byte));
+    }
+  }
+
+  void RunSpec(const MapSpec& spec, const std::shared_ptr<const Kernel>& kernel, uint64_t capacity,
+               Lines* lines) const {
+    MapReader reader(MakeRowMapper(kernel), NoLimit());
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      ASSERT_TRUE(reader.SetInput(ViewOf(MapInputTypes(spec), {}, num_rows_, distinct_, seed)).ok());
+      AddAll(MapOutputTypes(spec), capacity, [&](OutputBatch* out) { return reader.Next(out); }, lines);
     }
   }
 

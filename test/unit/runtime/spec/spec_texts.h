@@ -54,7 +54,7 @@ inline constexpr char kAllOperators[] =
     "join.inner, join.left, join.right, join.full, join.semi, join.anti, join.right_semi, join.right_anti, "
     "join.anti_null_aware, "
     "join.mark, join.single, aggregate, sort, filter, set.union, set.intersect, set.except, set.intersect_all, "
-    "set.except_all";
+    "set.except_all, map";
 
 // ---- random ----
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface between map kernels and their callers. It adds to kernel_abi.h, whose rules hold here too.
+//
+// A map is a list of instructions, each of which computes one value from the values of earlier ones, for eight rows at
+// a time. For out=multiply($0,subtract(1.00:decimal128(3,2),$1)):
+//
+//     %0 = load 128 $0                  16-byte decimals of eight rows
+//     %1 = constant 100
+//     %2 = load 128 $1
+//     %3 = decimal_subtract %1 %2
+//     %4 = decimal_multiply %0 %3
+//     store 128 %4
+//
+// A compiled kernel keeps eight rows of all values in registers; the generic kernel runs one instruction over a few
+// hundred rows before the next. Both call the functions of runtime/blocks/lanes.h. Decimals have 128 bits, but nearly
+// always fit 64: the compiled kernel assumes that, notices where it does not hold (kQuernTooWide), and its caller then
+// has the generic kernel compute the batch.
+#ifndef QUERN_RUNTIME_ABI_MAP_ABI_H_
+#define QUERN_RUNTIME_ABI_MAP_ABI_H_
+
+#include "runtime/abi/kernel_abi.h"
+
+// Eight rows of a value. Lanes without a value may hold anything.
+struct QuernLanes {
+  typedef uint64_t Words __attribute__((vector_size(64)));
+  Words low;       // integers: sign- or zero-extended; floats: as f64; decimals: their lower halves
+  Words high;      // decimals in 128 bits: their upper halves
+  uint8_t truth;   // bool: one bit a row
+  uint8_t valid;   // one bit a row: whether it has a value
+  uint8_t failed;  // one bit a row: whether computing it failed
+};
+
+enum LaneFunction : uint8_t {
+#define QUERN_LANE_FUNCTION(Id, text, num_arguments, Function) Id,
+#include "runtime/abi/lane_functions.def"
+  kLoadLanes,   // from column `column`, as `storage` says
+  kStoreLanes,  // to result `column`
+};
+
+enum LaneErrors : uint8_t { kErrorsIgnored, kErrorsFail, kErrorsAreNull };
+
+// Constants of a function of lanes.
+struct QuernLaneParameters {
+  uint8_t bits;      // integers, floats: the width of the result; 128: decimals, wherever values of any kind are meant
+  bool is_signed;    // of the result; comparisons: of the arguments
+  bool from_signed;  // casts: of the argument
+  uint8_t errors;    // a LaneErrors
+  uint64_t low;      // constants, powers of ten, parts of dates
+  uint64_t high;
+};
+
+struct QuernMapInstruction {
+  LaneFunction function;
+  Storage storage;  // loads, stores
+  bool nullable;    // loads, stores: whether the column has nulls
+  uint32_t column;
+  uint32_t arguments[3];  // numbers of instructions
+  uint32_t place;         // where the generic kernel keeps the value
+  QuernLaneParameters parameters;
+};
+
+// What a map kernel is specialised for; built by MapDescriptor.
+struct QuernMapDescriptor {
+  uint32_t num_instructions;
+  uint32_t num_columns;
+  uint32_t num_results;
+  uint32_t num_places;
+  const QuernMapInstruction* instructions;
+};
+
+// The generic kernel runs an instruction over this many rows, eight in each QuernLanes.
+constexpr uint32_t kPieceLanes = 32;
+constexpr uint32_t kPieceRows = kPieceLanes * 8;
+
+struct QuernMapArgs {
+  const QuernMapDescriptor* descriptor;
+  const QuernColumn* columns;
+  const uint32_t* selection;  // nullptr: rows first, first + 1, ..
+  uint64_t first;             // else ignored
+  uint32_t num_rows;
+  QuernOutColumn* results;  // row i of the rows above is written to row out_first + i, a multiple of 8
+  uint64_t out_first;
+  uint32_t failed_row;  // out, with kQuernRowFailed: its number in the rows above
+  QuernLanes* places;   // the generic kernel's: num_places * kPieceLanes, of any content
+};
+
+// More of what an entry point returns (QuernCode).
+constexpr int32_t kQuernRowFailed = -5;  // one of the rows, the first being failed_row, has no result
+constexpr int32_t kQuernTooWide = -6;    // decimals that do not fit 64 bits; nothing is to be used
+
+// The entry points of one map kernel; generic and compiled kernels fill the same struct.
+struct QuernMapEntryPoints {
+  int32_t (*rows)(QuernMapArgs* args);
+};
+
+#endif  // QUERN_RUNTIME_ABI_MAP_ABI_H_

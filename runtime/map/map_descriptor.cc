@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each call of an expression becomes a few instructions: case_when becomes a chain of `select`s from its end, `greater`
+// is `less` with its arguments exchanged, decimals of different scales are brought to one. A new instruction is made
+// only if there is none with the same function, constants and arguments (value numbering, Cocke and Schwartz 1970):
+//
+//     out=multiply($0,$1),multiply(multiply($0,$1),$2)       three loads, two products
+#include "runtime/map/map_descriptor.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "runtime/blocks/lanes.h"
+
+namespace quern {
+namespace {
+
+struct LaneFunctionRow {
+  const char* text;
+  uint32_t num_arguments;
+};
+
+constexpr LaneFunctionRow kLaneFunctions[] = {
+#define QUERN_LANE_FUNCTION(Id, text, num_arguments, Function) {#text, num_arguments},
+#include "runtime/abi/lane_functions.def"
+    {"load", 0},
+    {"store", 1},
+};
+static_assert(std::size(kLaneFunctions) == kStoreLanes + 1);
+
+bool IsSigned(TypeId id) { return id < TypeId::kU8 || id > TypeId::kU64; }
+bool IsFloat(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
+bool IsDecimal(TypeId id) { return id == TypeId::kDecimal128; }
+
+// The width that functions of lanes take for the type: of integers and floats, 128 for decimals, 1 for bool.
+uint8_t BitsOf(TypeId id) {
+  if (id == TypeId::kBool) return 1;
+  return static_cast<uint8_t>(RowOf(id).width_bytes * 8);
+}
+
+__int128 PowerOfTen(int digits) {
+  __int128 power = 1;
+  for (int i = 0; i < digits; ++i) power *= 10;
+  return power;
+}
+
+}  // namespace
+
+// Makes the instructions of a descriptor.
+class MapBuilder {
+ public:
+  explicit MapBuilder(MapDescriptor* descriptor) : d_(*descriptor) {}
+
+  void BuildAll() {
+    for (size_t i = 0; i < d_.spec_.results.size(); ++i) {
+      const Expression& result = d_.spec_.results[i];
+      source_ = &result;
+      QuernMapInstruction store = New(kStoreLanes, {Value(result)});
+      source_ = &result;
+      store.storage = RowOf(result.type.id).key_storage;
+      store.nullable = result.type.nullable;
+      store.column = static_cast<uint32_t>(i);
+      Add(store);
+    }
+    Place();
+  }
+
+ private:
+  using Arguments = std::vector<uint32_t>;
+
+  static QuernMapInstruction New(LaneFunction function, const Arguments& arguments) {
+    QuernMapInstruction instruction = {};
+    instruction.function = function;
+    instruction.storage = kNoStorage;
+    std::copy(arguments.begin(), arguments.end(), instruction.arguments);
+    return instruction;
+  }
+
+  static void SetNumber(__int128 number, QuernLaneParameters* parameters) {
+    parameters->low = static_cast<uint64_t>(number);
+    parameters->high = static_cast<uint64_t>(static_cast<unsigned __int128>(number) >> 64);
+  }
+
+  // The number of an instruction that computes the same: this one, or an earlier one.
+  uint32_t Add(const QuernMapInstruction& i) {
+    const QuernLaneParameters& p = i.parameters;
+    const auto key = std::make_tuple(i.function, i.storage, i.nullable, i.column, i.arguments[0], i.arguments[1],
+                                     i.arguments[2], p.bits, p.is_signed, p.from_signed, p.errors, p.low, p.high);
+    const auto number = static_cast<uint32_t>(d_.instructions_.size());
+    const auto [known, is_new] = known_.try_emplace(key, number);
+    if (!is_new) return known->second;
+    d_.instructions_.push_back(i);
+    d_.sources_.push_back(source_);
+    return number;
+  }
+
+  uint32_t Run(LaneFunction function, const Arguments& arguments, const ValueType& type,
+               uint8_t errors = kErrorsIgnored, __int128 number = 0) {
+    QuernMapInstruction instruction = New(function, arguments);
+    instruction.parameters.bits = BitsOf(type.id);
+    instruction.parameters.is_signed = IsSigned(type.id);
+    instruction.parameters.errors = errors;
+    SetNumber(number, &instruction.parameters);
+    return Add(instruction);
+  }
+
+  uint32_t Value(const Expression& e) {
+    const Expression* const outer = std::exchange(source_, &e);
+    const uint32_t value = e.kind == ExpressionKind::kColumn     ? Load(e)
+                           : e.kind == ExpressionKind::kConstant ? Constant(e)
+                                                                 : Call(e);
+    source_ = outer;
+    return value;
+  }
+
+  uint32_t Load(const Expression& e) {
+    QuernMapInstruction load = New(kLoadLanes, {});
+    load.storage = RowOf(e.type.id).key_storage;
+    load.nullable = e.type.nullable;
+    load.column = e.column;
+    load.parameters.is_signed = IsSigned(e.type.id);
+    return Add(load);
+  }
+
+  uint32_t Constant(const Expression& e) {
+    QuernMapInstruction constant = New(kConstantLanes, {});
+    constant.parameters.bits = BitsOf(e.type.id);
+    if (!e.value.has_value()) constant.parameters.errors = kErrorsAreNull;
+    else if (IsFloat(e.type.id)) constant.parameters.low = std::bit_cast<uint64_t>(e.value->real);
+    else SetNumber(e.value->number, &constant.parameters);
+    return Add(constant);
+  }
+
+  // A decimal with another scale and, where it then has fewer digits than before, a check.
+  uint32_t Rescaled(uint32_t value, const ValueType& from, const ValueType& to, uint8_t errors) {
+    const int change = to.scale - from.scale;
+    const int whole = from.digits - from.scale;
+    if (change > 0) value = Run(kDecimalScaleUpLanes, {value}, to, errors, PowerOfTen(change));
+    if (change < 0) value = Run(kDecimalScaleDownLanes, {value}, to, errors, PowerOfTen(-change));
+    // Rounding may add a digit.
+    const bool fits = whole + (change < 0 ? 1 : 0) <= to.digits - to.scale;
+    return fits ? value : Run(kDecimalLimitLanes, {value}, to, errors, PowerOfTen(to.digits));
+  }
+
+  uint32_t Argument(const Expression& call, size_t i) { return Value(call.arguments[i]); }
+  // With the scale of the result; `type` is that of the call.
+  uint32_t ScaledArgument(const Expression& call, size_t i, const ValueType& type) {
+    const uint32_t value = Argument(call, i);
+    ValueType same = type;
+    same.digits = kMaxDecimalDigits;
+    return IsDecimal(type.id) ? Rescaled(value, call.arguments[i].type, same, kErrorsFail) : value;
+  }
+
+  uint32_t Call(const Expression& e) {
+    const ExpressionFunctionRow& row = RowOf(e.function);
+    const auto errors = static_cast<uint8_t>(row.errors == RowErrors::kFail   ? kErrorsFail
+                                             : row.errors == RowErrors::kNull ? kErrorsAreNull
+                                                                              : kErrorsIgnored);
+    switch (e.function) {
+      case ExpressionFunction::kAdd:
+      case ExpressionFunction::kAddChecked:
+      case ExpressionFunction::kAddOrNull: return Arithmetic(e, kAddLanes, kFloatAddLanes, kDecimalAddLanes, errors);
+      case ExpressionFunction::kSubtract:
+      case ExpressionFunction::kSubtractChecked:
+      case ExpressionFunction::kSubtractOrNull:
+        return Arithmetic(e, kSubtractLanes, kFloatSubtractLanes, kDecimalSubtractLanes, errors);
+      case ExpressionFunction::kMultiply:
+      case ExpressionFunction::kMultiplyChecked:
+      case ExpressionFunction::kMultiplyOrNull:
+        return Arithmetic(e, kMultiplyLanes, kFloatMultiplyLanes, kDecimalMultiplyLanes, errors);
+      case ExpressionFunction::kDivide:
+      case ExpressionFunction::kDivideChecked:
+      case ExpressionFunction::kDivideOrNull:
+        return Arithmetic(e, kDivideLanes, kFloatDivideLanes, kDivideLanes, errors);
+      case ExpressionFunction::kModuloChecked:
+      case ExpressionFunction::kModuloOrNull: return Arithmetic(e, kModuloLanes, kModuloLanes, kModuloLanes, errors);
+      case ExpressionFunction::kNegate:
+      case ExpressionFunction::kNegateChecked:
+        return Arithmetic(e, kNegateLanes, kFloatNegateLanes, kDecimalNegateLanes, errors);
+      case ExpressionFunction::kAbs:
+      case ExpressionFunction::kAbsChecked: return Arithmetic(e, kAbsLanes, kFloatAbsLanes, kDecimalAbsLanes, errors);
+      case ExpressionFunction::kBitAnd: return Run(kBitAndLanes, {Argument(e, 0), Argument(e, 1)}, e.type);
+      case ExpressionFunction::kBitOr: return Run(kBitOrLanes, {Argument(e, 0), Argument(e, 1)}, e.type);
+      case ExpressionFunction::kBitXor: return Run(kBitXorLanes, {Argument(e, 0), Argument(e, 1)}, e.type);
+      case ExpressionFunction::kBitNot: return Run(kBitNotLanes, {Argument(e, 0)}, e.type);
+      case ExpressionFunction::kFloor: return Run(kFloatFloorLanes, {Argument(e, 0)}, e.type);
+      case ExpressionFunction::kCeil: return Run(kFloatCeilLanes, {Argument(e, 0)}, e.type);
+      case ExpressionFunction::kTrunc: return Run(kFloatTruncLanes, {Argument(e, 0)}, e.type);
+      case ExpressionFunction::kRoundHalfToEven: return Run(kFloatRoundLanes, {Argument(e, 0)}, e.type);
+      case ExpressionFunction::kSqrt: return Run(kFloatSqrtLanes, {Argument(e, 0)}, e.type);
+      case ExpressionFunction::kEqual: return Equal(e, Argument(e, 0), Argument(e, 1));
+      case ExpressionFunction::kNotEqual: return Not(Equal(e, Argument(e, 0), Argument(e, 1)));
+      case ExpressionFunction::kLess: return Less(TypeOf(e, 0), Argument(e, 0), Argument(e, 1));
+      case ExpressionFunction::kLessEqual: return Not(Less(TypeOf(e, 0), Argument(e, 1), Argument(e, 0)));
+      case ExpressionFunction::kGreater: return Less(TypeOf(e, 0), Argument(e, 1), Argument(e, 0));
+      case ExpressionFunction::kGreaterEqual: return Not(Less(TypeOf(e, 0), Argument(e, 0), Argument(e, 1)));
+      case ExpressionFunction::kIsDistinct: return Not(NotDistinct(e));
+      case ExpressionFunction::kIsNotDistinct: return NotDistinct(e);
+      case ExpressionFunction::kIsNull: return Run(kIsNullLanes, {Argument(e, 0)}, kTruth);
+      case ExpressionFunction::kIsValid: return Not(Run(kIsNullLanes, {Argument(e, 0)}, kTruth));
+      case ExpressionFunction::kAnd: return Logic(e, kAndLanes);
+      case ExpressionFunction::kOr: return Logic(e, kOrLanes);
+      case ExpressionFunction::kNot: return Not(Argument(e, 0));
+      case ExpressionFunction::kCaseWhen: return Cases(e);
+      case ExpressionFunction::kCoalesce: return FirstValid(e);
+      case ExpressionFunction::kNullIf: return NullIf(e);
+      case ExpressionFunction::kLeast: return Extreme(e, true);
+      case ExpressionFunction::kGreatest: return Extreme(e, false);
+      case ExpressionFunction::kYear: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kYearPart);
+      case ExpressionFunction::kQuarter: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kQuarterPart);
+      case ExpressionFunction::kMonth: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kMonthPart);
+      case ExpressionFunction::kDay: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kDayPart);
+      case ExpressionFunction::kCast:
+      case ExpressionFunction::kCastOrNull: return Cast(e, errors);
+    }
+    __builtin_unreachable();
+  }
+
+  static const ValueType& TypeOf(const Expression& call, size_t i) { return call.arguments[i].type; }
+
+  uint32_t Arithmetic(const Expression& e, LaneFunction of_integers, LaneFunction of_floats, LaneFunction of_decimals,
+                      uint8_t errors) {
+    const bool is_decimal = IsDecimal(e.type.id), scales = of_decimals != kDecimalMultiplyLanes;
+    Arguments values;
+    for (size_t i = 0; i < e.arguments.size(); ++i)
+      values.push_back(is_decimal && scales ? ScaledArgument(e, i, e.type) : Argument(e, i));
+    if (is_decimal) return Run(of_decimals, values, e.type, kErrorsFail);
+    return Run(IsFloat(e.type.id) ? of_floats : of_integers, values, e.type, errors);
+  }
+
+  uint32_t Not(uint32_t value) { return Run(kNotLanes, {value}, kTruth); }
+
+  uint32_t Ordered(const ValueType& type, uint32_t value) {
+    return IsFloat(type.id) ? Run(kFloatOrderLanes, {value}, {}) : value;
+  }
+
+  uint32_t Equal(const Expression& e, uint32_t a, uint32_t b) {
+    const ValueType& type = TypeOf(e, 0);
+    if (type.id == TypeId::kBool) return Run(kTruthEqualLanes, {a, b}, kTruth);
+    if (IsDecimal(type.id)) return Run(kDecimalEqualLanes, {a, b}, kTruth);
+    return Run(kEqualLanes, {Ordered(type, a), Ordered(type, b)}, kTruth);
+  }
+
+  uint32_t Less(const ValueType& type, uint32_t a, uint32_t b) {
+    if (type.id == TypeId::kBool) return Run(kTruthLessLanes, {a, b}, kTruth);
+    if (IsDecimal(type.id)) return Run(kDecimalLessLanes, {a, b}, kTruth);
+    QuernMapInstruction less = New(kLessLanes, {Ordered(type, a), Ordered(type, b)});
+    less.parameters.is_signed = IsSigned(type.id);
+    return Add(less);
+  }
+
+  uint32_t NotDistinct(const Expression& e) {
+    const uint32_t a = Argument(e, 0), b = Argument(e, 1);
+    return Run(kNotDistinctLanes, {a, b, Equal(e, a, b)}, kTruth);
+  }
+
+  uint32_t Logic(const Expression& e, LaneFunction function) {
+    uint32_t value = Argument(e, 0);
+    for (size_t i = 1; i < e.arguments.size(); ++i) value = Run(function, {value, Argument(e, i)}, kTruth);
+    return value;
+  }
+
+  uint32_t Cases(const Expression& e) {
+    const size_t n = e.arguments.size();
+    Arguments values;
+    for (size_t i = 0; i < n; ++i) values.push_back(Argument(e, i));
+    uint32_t value = values[n - 1];
+    for (size_t i = n - 1; i >= 2; i -= 2) value = Run(kSelectLanes, {values[i - 2], values[i - 1], value}, e.type);
+    return value;
+  }
+
+  uint32_t FirstValid(const Expression& e) {
+    Arguments values;
+    for (size_t i = 0; i < e.arguments.size(); ++i) values.push_back(Argument(e, i));
+    uint32_t value = values.back();
+    for (size_t i = values.size() - 1; i > 0; --i) value = Run(kCoalesceLanes, {values[i - 1], value}, e.type);
+    return value;
+  }
+
+  uint32_t NullIf(const Expression& e) {
+    const uint32_t a = Argument(e, 0), b = Argument(e, 1);
+    QuernMapInstruction null = New(kConstantLanes, {});
+    null.parameters.errors = kErrorsAreNull;
+    return Run(kSelectLanes, {Equal(e, a, b), Add(null), a}, e.type);
+  }
+
+  // The better one of two, or the one that is not null: a comparison with null selects the first one.
+  uint32_t Extreme(const Expression& e, bool least) {
+    uint32_t best = Argument(e, 0);
+    for (size_t i = 1; i < e.arguments.size(); ++i) {
+      const uint32_t next = Argument(e, i);
+      const uint32_t is_better = least ? Less(e.type, next, best) : Less(e.type, best, next);
+      const uint32_t one = Run(kSelectLanes, {is_better, next, best}, e.type);
+      best = Run(kCoalesceLanes, {one, next}, e.type);
+    }
+    return best;
+  }
+
+  uint32_t Cast(const Expression& e, uint8_t errors) {
+    const ValueType &from = TypeOf(e, 0), &to = e.type;
+    const uint32_t value = Argument(e, 0);
+    if (IsDecimal(to.id)) return CastToDecimal(value, from, to, errors);
+    if (IsDecimal(from.id)) return CastDecimal(value, from, to, errors);
+    if (from.id == to.id) return value;
+    if (from.id == TypeId::kBool) return Run(kTruthToIntegerLanes, {value}, to);
+    const bool from_float = IsFloat(from.id), to_float = IsFloat(to.id);
+    QuernMapInstruction cast = New(from_float ? (to_float ? kFloatToFloatLanes : kFloatToIntegerLanes)
+                                              : (to_float ? kIntegerToFloatLanes : kCastIntegerLanes),
+                                   {value});
+    cast.parameters.bits = BitsOf(to.id);
+    cast.parameters.is_signed = IsSigned(to.id);
+    cast.parameters.from_signed = IsSigned(from.id);
+    cast.parameters.errors = errors;
+    return Add(cast);
+  }
+
+  uint32_t CastToDecimal(uint32_t value, ValueType from, const ValueType& to, uint8_t errors) {
+    if (!IsDecimal(from.id)) {
+      QuernMapInstruction cast = New(kIntegerToDecimalLanes, {value});
+      cast.parameters.from_signed = IsSigned(from.id);
+      value = Add(cast);
+      constexpr uint8_t kDigits[] = {3, 5, 10, 20};  // of 8, 16, 32, 64 bits
+      const auto log2_bytes = static_cast<size_t>(std::countr_zero(RowOf(from.id).width_bytes));
+      from = {.id = TypeId::kDecimal128, .digits = kDigits[log2_bytes]};
+    }
+    return Rescaled(value, from, to, errors);
+  }
+
+  uint32_t CastDecimal(uint32_t value, const ValueType& from, const ValueType& to, uint8_t errors) {
+    if (IsFloat(to.id)) {
+      const auto power = static_cast<double>(PowerOfTen(from.scale));
+      QuernMapInstruction cast = New(kDecimalToFloatLanes, {value});
+      cast.parameters.bits = BitsOf(to.id);
+      cast.parameters.low = std::bit_cast<uint64_t>(power);
+      return Add(cast);
+    }
+    if (from.scale > 0) value = Run(kDecimalScaleDownLanes, {value}, from, errors, PowerOfTen(from.scale));
+    return Run(kDecimalToIntegerLanes, {value}, to, errors);
+  }
+
+  // Gives each value a place, which others use again behind its last use. Constants keep theirs.
+  void Place() {
+    std::vector<QuernMapInstruction>& all = d_.instructions_;
+    std::vector<uint32_t> last_use(all.size(), 0), free;
+    for (uint32_t i = 0; i < all.size(); ++i)
+      for (uint32_t k = 0; k < NumArguments(all[i]); ++k) last_use[all[i].arguments[k]] = i;
+    uint32_t num_places = 0;
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      if (all[i].function != kStoreLanes) {
+        if (free.empty() || all[i].function == kConstantLanes) {
+          all[i].place = num_places++;
+        } else {
+          all[i].place = free.back();
+          free.pop_back();
+        }
+      }
+      for (uint32_t k = 0; k < NumArguments(all[i]); ++k) {
+        const uint32_t a = all[i].arguments[k];
+        const bool again = std::find(all[i].arguments, all[i].arguments + k, a) != all[i].arguments + k;
+        if (last_use[a] == i && !again && all[a].function != kConstantLanes) free.push_back(all[a].place);
+      }
+    }
+    d_.descriptor_.num_places = num_places;
+  }
+
+  static constexpr ValueType kTruth = {.id = TypeId::kBool};
+
+  using Key = std::tuple<LaneFunction, Storage, bool, uint32_t, uint32_t, uint32_t, uint32_t, uint8_t, bool, bool,
+                         uint8_t, uint64_t, uint64_t>;
+  MapDescriptor& d_;
+  const Expression* source_ = nullptr;
+  std::map<Key, uint32_t> known_;
+};
+
+MapDescriptor::MapDescriptor(MapSpec spec)
+    : spec_(std::move(spec)), columns_(MapInputTypes(spec_)), results_(MapOutputTypes(spec_)) {
+  MapBuilder(this).BuildAll();
+  descriptor_.num_instructions = static_cast<uint32_t>(instructions_.size());
+  descriptor_.num_columns = static_cast<uint32_t>(columns_.size());
+  descriptor_.num_results = static_cast<uint32_t>(results_.size());
+  descriptor_.instructions = instructions_.data();
+}
+
+const char* LaneFunctionText(LaneFunction function) { return kLaneFunctions[function].text; }
+uint32_t NumArguments(const QuernMapInstruction& instruction) {
+  return kLaneFunctions[instruction.function].num_arguments;
+}
+
+std::string MapDescriptor::Print() const {
+  std::string text = "value  function            arguments    of\n";
+  for (size_t i = 0; i < instructions_.size(); ++i) {
+    const QuernMapInstruction& instruction = instructions_[i];
+    std::string arguments;
+    for (uint32_t k = 0; k < NumArguments(instruction); ++k)
+      arguments += (k == 0 ? "%" : " %") + std::to_string(instruction.arguments[k]);
+    std::string function = LaneFunctionText(instruction.function);
+    if (instruction.storage != kNoStorage) function += " " + std::string(StorageText(instruction.storage));
+    if (instruction.function == kLoadLanes) arguments = "$" + std::to_string(instruction.column);
+    char line[128];
+    const std::string value =
+        instruction.function == kStoreLanes ? "out" + std::to_string(instruction.column) : "%" + std::to_string(i);
+    std::snprintf(line, sizeof(line), "%-6s %-19s %-12s ", value.c_str(), function.c_str(), arguments.c_str());
+    text += line + PrintExpression(*sources_[i]) + "\n";
+  }
+  return text;
+}
+
+}  // namespace quern

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// A map: computes columns from the columns of a batch.
+//
+//     RowMapper mapper(descriptor, entry_points, GenericMapKernel());
+//     MapReader reader(mapper, budget);
+//     reader.SetInput(batch);
+//     while (reader.Next(&out).value()) ..         // out: up to out.capacity() rows, in the order of the batch
+#ifndef QUERN_RUNTIME_MAP_ROW_MAPPER_H_
+#define QUERN_RUNTIME_MAP_ROW_MAPPER_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "runtime/abi/map_abi.h"
+#include "runtime/base/counters.h"
+#include "runtime/base/memory.h"
+#include "runtime/map/map_descriptor.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/rows/entry_slot.h"
+#include "runtime/rows/output_batch.h"
+
+namespace quern {
+
+// *Threads*: any number may share one mapper, each with a reader of its own; between calls it keeps only counters.
+class RowMapper {
+ public:
+  // generic: for batches whose decimals do not fit 64 bits. code: keeps the entry points' code alive; may be null if
+  // the code is permanent.
+  RowMapper(std::shared_ptr<const MapDescriptor> descriptor, MapEntrySource entry_points,
+            const QuernMapEntryPoints& generic, std::shared_ptr<const void> code = nullptr)
+      : descriptor_(std::move(descriptor)),
+        entry_points_(std::move(entry_points)),
+        generic_(generic),
+        code_(std::move(code)),
+        counter_set_(entry_points_.NewCounters()),
+        counters_(counter_set_) {}
+
+  // *Threads*: any, at any time.
+  Counters counters() const { return counter_set_->Sum(); }
+  const MapDescriptor& descriptor() const { return *descriptor_; }
+
+ private:
+  friend class MapReader;
+
+  // Computes the rows that args describes. places: of the generic kernel. *Errors*: OutOfRange for a row without a
+  // result, which names it.
+  absl::Status Run(QuernMapArgs* args, bool* is_wide) const;
+  absl::Status FailedRow(const QuernMapArgs& args) const;
+
+  std::shared_ptr<const MapDescriptor> descriptor_;
+  MapEntrySource entry_points_;
+  QuernMapEntryPoints generic_;
+  std::shared_ptr<const void> code_;
+  std::shared_ptr<CounterSet> counter_set_;
+  ThreadCounters counters_;
+};
+
+// Computes the rows of one batch after the other. *Threads*: one.
+class MapReader {
+ public:
+  MapReader(std::shared_ptr<const RowMapper> mapper, std::shared_ptr<MemoryBudget> budget)
+      : mapper_(std::move(mapper)), budget_(std::move(budget)) {}
+
+  // Starts on a batch. batch.keys are the spec's columns; batch.payload is ignored. With a selection its rows alone are
+  // computed. The columns must stay valid until Next has returned false. *Errors*: InvalidArgument for a batch without
+  // the spec's columns; ResourceExhausted.
+  absl::Status SetInput(BatchView batch);
+
+  // Empties `out` and fills it with up to out->capacity() rows. Returns whether this input has more. *Errors*:
+  // InvalidArgument for an output batch of other columns; OutOfRange for a row without a result, as spec'd by the
+  // functions (expression_functions.def): the rows of `out` are then lost; ResourceExhausted.
+  absl::StatusOr<bool> Next(OutputBatch* out);
+
+ private:
+  std::shared_ptr<const RowMapper> mapper_;
+  std::shared_ptr<MemoryBudget> budget_;
+  HugeBuffer places_;
+  BatchView input_;
+  uint64_t next_row_ = 0;
+  bool is_wide_ = false;  // the last rows had decimals beyond 64 bits
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_MAP_ROW_MAPPER_H_

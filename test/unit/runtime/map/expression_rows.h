@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions evaluated row by row, as the table of functions says: what the tests of maps compare kernels with. It
+// shares no code with them. Integers and decimals are computed in 128 bits, or as long double where that is not enough
+// to see an overflow.
+#ifndef QUERN_TEST_UNIT_RUNTIME_MAP_EXPRESSION_ROWS_H_
+#define QUERN_TEST_UNIT_RUNTIME_MAP_EXPRESSION_ROWS_H_
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/spec/expression.h"
+
+namespace quern::test {
+
+struct RowValue {
+  bool valid = false;
+  bool failed = false;
+  __int128 number = 0;  // bool, integers, decimals, dates
+  double real = 0;      // floats
+
+  bool IsTrue() const { return valid && number != 0; }
+};
+using Row = std::vector<RowValue>;  // the columns of one row
+
+namespace rows {
+
+inline bool IsReal(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
+inline bool IsUnsigned(TypeId id) { return id >= TypeId::kU8 && id <= TypeId::kU64; }
+inline int BitsOf(TypeId id) { return static_cast<int>(RowOf(id).width_bytes) * 8; }
+inline __int128 Power(int digits) {
+  __int128 power = 1;
+  for (; digits > 0; --digits) power *= 10;
+  return power;
+}
+inline __int128 LeastOf(TypeId id) { return IsUnsigned(id) ? 0 : -(static_cast<__int128>(1) << (BitsOf(id) - 1)); }
+inline __int128 MostOf(TypeId id) { return (static_cast<__int128>(1) << (BitsOf(id) - (IsUnsigned(id) ? 0 : 1))) - 1; }
+
+inline __int128 Wrapped(__int128 number, TypeId id) {
+  const __int128 range = static_cast<__int128>(1) << BitsOf(id);
+  __int128 rest = number % range;
+  if (rest < 0) rest += range;
+  return rest > MostOf(id) ? rest - range : rest;
+}
+
+inline RowValue Refused(RowValue value, RowErrors errors) {
+  if (errors == RowErrors::kNull) value.valid = false;
+  else value.failed = true;
+  return value;
+}
+
+// An integer result, wrapped where the function has no errors.
+inline RowValue Integer(__int128 number, const Expression& e) {
+  RowValue value{.valid = true, .number = Wrapped(number, e.type.id)};
+  const RowErrors errors = RowOf(e.function).errors;
+  return value.number == number || errors == RowErrors::kNone ? value : Refused(value, errors);
+}
+
+inline RowValue Real(double number, const Expression& e) {
+  return {.valid = true, .real = e.type.id == TypeId::kF32 ? static_cast<float>(number) : number};
+}
+
+// A decimal result of `scale`, whose size as a long double tells what 128 bits do not hold.
+inline RowValue Decimal(__int128 number, long double size, int digits, RowErrors errors) {
+  RowValue value{.valid = true, .number = number};
+  const bool fits = std::fabs(size) < 1.6e38L && number < Power(digits) && number > -Power(digits);
+  return fits ? value : Refused(value, errors);
+}
+
+inline __int128 RoundedQuotient(__int128 number, __int128 power) {
+  const __int128 quotient = number / power, rest = number % power;
+  return 2 * rest >= power ? quotient + 1 : 2 * rest <= -power ? quotient - 1 : quotient;
+}
+
+inline RowValue Scaled(const RowValue& value, int from, int to, int digits, RowErrors errors) {
+  if (to < from) {
+    const __int128 number = RoundedQuotient(value.number, Power(from - to));
+    return Decimal(number, static_cast<long double>(number), digits, errors);
+  }
+  const auto power = Power(to - from);
+  __int128 product = 0;
+  __builtin_mul_overflow(value.number, power, &product);
+  return Decimal(product, static_cast<long double>(value.number) * static_cast<long double>(power), digits, errors);
+}
+
+// -1, 0, 1; NaN equals NaN and is greatest.
+inline int Compared(const RowValue& a, const RowValue& b, TypeId id) {
+  if (!IsReal(id)) return a.number < b.number ? -1 : a.number > b.number;
+  if (std::isnan(a.real) || std::isnan(b.real)) return int{std::isnan(a.real)} - int{std::isnan(b.real)};
+  return a.real < b.real ? -1 : a.real > b.real;
+}
+
+inline RowValue Truth(bool truth) { return {.valid = true, .number = truth}; }
+
+struct CivilDate {
+  int64_t year = 1970;
+  int month = 1, day = 1;
+};
+
+// By whole cycles of 400 years, then year by year and month by month.
+inline CivilDate DateOf(int64_t days) {
+  constexpr int64_t kCycle = 146097;
+  const int64_t cycles = (days >= 0 ? days : days - kCycle + 1) / kCycle;
+  CivilDate date;
+  date.year += 400 * cycles;
+  days -= cycles * kCycle;
+  const auto is_leap = [&] { return date.year % 4 == 0 && (date.year % 100 != 0 || date.year % 400 == 0); };
+  for (; days >= (is_leap() ? 366 : 365); ++date.year) days -= is_leap() ? 366 : 365;
+  const int lengths[] = {31, is_leap() ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  for (; days >= lengths[date.month - 1]; ++date.month) days -= lengths[date.month - 1];
+  date.day += static_cast<int>(days);
+  return date;
+}
+
+RowValue Evaluate(const Expression& e, const Row& row);
+
+inline RowValue Arithmetic(const Expression& e, const RowValue& a, const RowValue& b, char op) {
+  const TypeId id = e.type.id;
+  if (IsReal(id)) {
+    const double x = a.real, y = b.real;
+    RowValue value = Real(op == '+' ? x + y : op == '-' ? x - y : op == '*' ? x * y : x / y, e);
+    const RowErrors errors = RowOf(e.function).errors;
+    return op == '/' && y == 0 && errors != RowErrors::kNone ? Refused(value, errors) : value;
+  }
+  if (id == TypeId::kDecimal128) {
+    const auto scaled = [&](const RowValue& v, size_t i) {
+      return op == '*' ? v : Scaled(v, e.arguments[i].type.scale, e.type.scale, 38, RowErrors::kFail);
+    };
+    const RowValue x = scaled(a, 0), y = scaled(b, 1);
+    const auto p = static_cast<long double>(x.number), q = static_cast<long double>(y.number);
+    __int128 result = 0;
+    if (op == '+') __builtin_add_overflow(x.number, y.number, &result);
+    else if (op == '-') __builtin_sub_overflow(x.number, y.number, &result);
+    else __builtin_mul_overflow(x.number, y.number, &result);
+    RowValue value = Decimal(result, op == '+' ? p + q : op == '-' ? p - q : p * q, 38, RowErrors::kFail);
+    value.failed |= x.failed || y.failed;
+    return value;
+  }
+  if (op == '/' || op == '%') {
+    if (b.number == 0) return Refused({.valid = true}, RowOf(e.function).errors);
+    return Integer(op == '/' ? a.number / b.number : a.number % b.number, e);
+  }
+  return Integer(op == '+' ? a.number + b.number : op == '-' ? a.number - b.number : a.number * b.number, e);
+}
+
+inline RowValue Cast(const Expression& e, const RowValue& v) {
+  const ValueType &from = e.arguments[0].type, &to = e.type;
+  const RowErrors errors = RowOf(e.function).errors;
+  if (to.id == TypeId::kDecimal128) return Scaled(v, from.scale, to.scale, to.digits, errors);
+  if (IsReal(to.id)) {
+    if (IsReal(from.id)) return Real(v.real, e);
+    if (from.id == TypeId::kDecimal128)
+      return Real(static_cast<double>(v.number) / static_cast<double>(Power(from.scale)), e);
+    return to.id == TypeId::kF32 ? RowValue{.valid = true, .real = static_cast<float>(v.number)}
+                                 : RowValue{.valid = true, .real = static_cast<double>(v.number)};
+  }
+  if (to.id == TypeId::kBool) return v;
+  if (IsReal(from.id)) {
+    const double whole = std::trunc(v.real);
+    const bool fits = whole >= static_cast<double>(LeastOf(to.id)) && whole < static_cast<double>(MostOf(to.id)) + 1 &&
+                      (BitsOf(to.id) == 64 || whole <= static_cast<double>(MostOf(to.id)));
+    return fits ? RowValue{.valid = true, .number = static_cast<__int128>(whole)} : Refused({.valid = true}, errors);
+  }
+  if (from.id == TypeId::kDecimal128) return Integer(RoundedQuotient(v.number, Power(from.scale)), e);
+  return Integer(v.number, e);
+}
+
+inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
+  using F = ExpressionFunction;
+  const RowValue &a = v[0], &b = v[v.size() - 1];
+  const TypeId of = e.arguments[0].type.id;
+  switch (e.function) {
+    case F::kAdd:
+    case F::kAddChecked:
+    case F::kAddOrNull: return Arithmetic(e, a, b, '+');
+    case F::kSubtract:
+    case F::kSubtractChecked:
+    case F::kSubtractOrNull: return Arithmetic(e, a, b, '-');
+    case F::kMultiply:
+    case F::kMultiplyChecked:
+    case F::kMultiplyOrNull: return Arithmetic(e, a, b, '*');
+    case F::kDivide:
+    case F::kDivideChecked:
+    case F::kDivideOrNull: return Arithmetic(e, a, b, '/');
+    case F::kModuloChecked:
+    case F::kModuloOrNull: return Arithmetic(e, a, b, '%');
+    case F::kNegate:
+    case F::kNegateChecked:
+      if (IsReal(of)) return Real(-a.real, e);
+      if (of == TypeId::kDecimal128) return {.valid = true, .number = -a.number};
+      return Integer(-a.number, e);
+    case F::kAbs:
+    case F::kAbsChecked:
+      if (IsReal(of)) return Real(std::fabs(a.real), e);
+      if (of == TypeId::kDecimal128) return {.valid = true, .number = a.number < 0 ? -a.number : a.number};
+      return Integer(a.number < 0 ? -a.number : a.number, e);
+    case F::kBitAnd: return Integer(a.number & b.number, e);
+    case F::kBitOr: return Integer(a.number | b.number, e);
+    case F::kBitXor: return Integer(a.number ^ b.number, e);
+    case F::kBitNot: return Integer(~a.number, e);
+    case F::kFloor: return Real(std::floor(a.real), e);
+    case F::kCeil: return Real(std::ceil(a.real), e);
+    case F::kTrunc: return Real(std::trunc(a.real), e);
+    case F::kRoundHalfToEven: return Real(std::nearbyint(a.real), e);
+    case F::kSqrt: return Real(std::sqrt(a.real), e);
+    case F::kEqual: return Truth(Compared(a, b, of) == 0);
+    case F::kNotEqual: return Truth(Compared(a, b, of) != 0);
+    case F::kLess: return Truth(Compared(a, b, of) < 0);
+    case F::kLessEqual: return Truth(Compared(a, b, of) <= 0);
+    case F::kGreater: return Truth(Compared(a, b, of) > 0);
+    case F::kGreaterEqual: return Truth(Compared(a, b, of) >= 0);
+    case F::kNot: return Truth(a.number == 0);
+    case F::kYear: return {.valid = true, .number = DateOf(static_cast<int64_t>(a.number)).year};
+    case F::kQuarter: return {.valid = true, .number = (DateOf(static_cast<int64_t>(a.number)).month + 2) / 3};
+    case F::kMonth: return {.valid = true, .number = DateOf(static_cast<int64_t>(a.number)).month};
+    case F::kDay: return {.valid = true, .number = DateOf(static_cast<int64_t>(a.number)).day};
+    case F::kCast:
+    case F::kCastOrNull: return Cast(e, a);
+    default: return {};
+  }
+}
+
+// The result of the first argument that decides: and, or, case_when, coalesce, least, greatest.
+inline RowValue Chosen(const Expression& e, const std::vector<RowValue>& v) {
+  using F = ExpressionFunction;
+  if (e.function == F::kCaseWhen) {
+    for (size_t i = 0; i + 1 < v.size(); i += 2) {
+      if (v[i].failed) return v[i];
+      if (v[i].IsTrue()) return v[i + 1];
+    }
+    return v.back();
+  }
+  if (e.function == F::kAnd || e.function == F::kOr) {
+    const bool decisive = e.function == F::kOr;
+    RowValue result = Truth(!decisive);
+    for (const RowValue& next : v) {
+      if (next.failed) return next;
+      if (next.valid && (next.number != 0) == decisive) return Truth(decisive);
+      result.valid &= next.valid;
+    }
+    return result;
+  }
+  if (e.function == F::kCoalesce) {
+    for (const RowValue& next : v)
+      if (next.failed || next.valid) return next;
+    return {};
+  }
+  RowValue best;  // least, greatest
+  for (const RowValue& next : v) {
+    if (next.failed) return next;
+    if (!next.valid) continue;
+    const int order = best.valid ? Compared(next, best, e.type.id) : 0;
+    if (!best.valid || (e.function == F::kLeast ? order < 0 : order > 0)) best = next;
+  }
+  return best;
+}
+
+inline RowValue Evaluate(const Expression& e, const Row& row) {
+  using F = ExpressionFunction;
+  if (e.kind == ExpressionKind::kColumn) return row[e.column];
+  if (e.kind == ExpressionKind::kConstant) {
+    if (!e.value.has_value()) return {};
+    return {.valid = true, .number = e.value->number, .real = e.value->real};
+  }
+  std::vector<RowValue> v;
+  bool failed = false;
+  for (const Expression& argument : e.arguments) {
+    v.push_back(Evaluate(argument, row));
+    failed |= v.back().failed;
+  }
+  const TypeId of = e.arguments[0].type.id;
+  switch (e.function) {
+    case F::kAnd:
+    case F::kOr:
+    case F::kCaseWhen:
+    case F::kCoalesce:
+    case F::kLeast:
+    case F::kGreatest: return Chosen(e, v);
+    case F::kIsNull:
+    case F::kIsValid: {
+      RowValue value = Truth(v[0].valid == (e.function == F::kIsValid));
+      value.failed = failed;
+      return value;
+    }
+    case F::kIsDistinct:
+    case F::kIsNotDistinct: {
+      const bool same = v[0].valid == v[1].valid && (!v[0].valid || Compared(v[0], v[1], of) == 0);
+      RowValue value = Truth(same == (e.function == F::kIsNotDistinct));
+      value.failed = failed;
+      return value;
+    }
+    case F::kNullIf: {
+      RowValue value = v[0];
+      if (v[0].valid && v[1].valid && Compared(v[0], v[1], of) == 0) value.valid = false;
+      value.failed = failed;
+      return value;
+    }
+    default: break;
+  }
+  RowValue value;
+  bool valid = true;
+  for (const RowValue& one : v) valid &= one.valid;
+  if (valid) value = Strict(e, v);
+  value.failed |= failed;
+  return value;
+}
+
+}  // namespace rows
+
+using rows::Evaluate;
+
+}  // namespace quern::test
+
+#endif  // QUERN_TEST_UNIT_RUNTIME_MAP_EXPRESSION_ROWS_H_
