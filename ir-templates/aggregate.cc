@@ -18,25 +18,25 @@
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
-QUERN_ENTRY void quern_aggregate_pack(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first,
+QUERN_ENTRY void quern_aggregate_pack(const QuernRowLayout* group, const QuernColumn* keys, uint64_t first,
                                       const uint32_t* rows, uint32_t n, uint64_t* words) {
   quern_hole_pack_rows(group, keys, first, rows, n, words);
 }
 
-QUERN_ENTRY void quern_aggregate_hash(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first,
+QUERN_ENTRY void quern_aggregate_hash(const QuernRowLayout* group, const QuernColumn* keys, uint64_t first,
                                       const uint32_t* rows, uint32_t n, uint64_t* hashes) {
   quern_hole_hash_rows(group, keys, first, rows, n, hashes);
 }
 
 // Stores keys and bits of n new groups, whose states are already zero.
-QUERN_ENTRY void quern_aggregate_store(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first,
+QUERN_ENTRY void quern_aggregate_store(const QuernRowLayout* group, const QuernColumn* keys, uint64_t first,
                                        const uint32_t* rows, uint32_t n, uint8_t* tuples) {
   quern_hole_store_rows(group, keys, nullptr, first, rows, n, 0, tuples);
 }
 
 // Compares n candidates, given as row numbers within the batch, with their tuples. Writes those whose keys differ to
 // `unequal` and returns how many there are, without a branch that depends on the outcome.
-QUERN_ENTRY uint32_t quern_aggregate_compare(const QuernJoinDescriptor* group, const QuernColumn* keys, uint64_t first,
+QUERN_ENTRY uint32_t quern_aggregate_compare(const QuernRowLayout* group, const QuernColumn* keys, uint64_t first,
                                              const uint32_t* rows, uint32_t n, const uint32_t* candidates,
                                              uint8_t* const* tuples, uint32_t* unequal) {
   uint32_t num_unequal = 0;

@@ -65,8 +65,8 @@ QUERN_INDEX_BLOCKS(64, uint64_t)
   QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS { \
     block::EmitProbe::Run<kStorage> QUERN_EMIT_PROBE_ARGUMENTS;                \
   }                                                                            \
-  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS { \
-    block::EmitBuild::Run<kStorage> QUERN_EMIT_BUILD_ARGUMENTS;                \
+  QUERN_BLOCK void quern_block_emit_field_##text QUERN_EMIT_FIELD_PARAMETERS { \
+    block::EmitField::Run<kStorage> QUERN_EMIT_FIELD_ARGUMENTS;                \
   }
 
 #define QUERN_LANES_PACK_BLOCK(text, kStorage)                                                                    \
@@ -125,8 +125,8 @@ QUERN_EMIT_BLOCKS(128, k128)
   QUERN_BLOCK void quern_block_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                      \
     quern_rt_emit_probe_##text QUERN_EMIT_PROBE_ARGUMENTS;                                                          \
   }                                                                                                                 \
-  QUERN_BLOCK void quern_block_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                      \
-    quern_rt_emit_build_##text QUERN_EMIT_BUILD_ARGUMENTS;                                                          \
+  QUERN_BLOCK void quern_block_emit_field_##text QUERN_EMIT_FIELD_PARAMETERS {                                      \
+    quern_rt_emit_field_##text QUERN_EMIT_FIELD_ARGUMENTS;                                                          \
   }
 // Separate blocks, so that kernels with other keys do not load them.
 #define QUERN_CALLED_STRING(text, kStorage)                                            \
@@ -136,8 +136,8 @@ QUERN_EMIT_BLOCKS(128, k128)
   QUERN_BLOCK int64_t quern_block_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS {    \
     return quern_rt_reserve_probe_##text QUERN_FIT_PROBE_ARGUMENTS;                    \
   }                                                                                    \
-  QUERN_BLOCK int64_t quern_block_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS {    \
-    return quern_rt_reserve_build_##text QUERN_FIT_BUILD_ARGUMENTS;                    \
+  QUERN_BLOCK int64_t quern_block_reserve_field_##text QUERN_FIT_FIELD_PARAMETERS {    \
+    return quern_rt_reserve_field_##text QUERN_FIT_FIELD_ARGUMENTS;                    \
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 

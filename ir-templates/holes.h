@@ -5,14 +5,17 @@
 
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/abi/filter_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/abi/map_abi.h"
 #include "runtime/abi/sort_abi.h"
 
 extern "C" {
 // A constant hole has no effect and gives the same number at every call, so that it can be moved out of loops.
-#define QUERN_CONSTANT_HOLE(result, name) \
+#define QUERN_TUPLE_CONSTANT(result, name) __attribute__((pure)) result quern_hole_##name(const QuernRowLayout* layout);
+#define QUERN_JOIN_CONSTANT(result, name) \
   __attribute__((pure)) result quern_hole_##name(const QuernJoinDescriptor* descriptor);
+#define QUERN_TUPLE_HOLE(grain, result, name, Function, parameters, arguments) result quern_hole_##name parameters;
 #define QUERN_JOIN_HOLE(grain, result, name, Function, parameters, arguments) result quern_hole_##name parameters;
 #define QUERN_SORT_HOLE(grain, result, name, Function, parameters, arguments) result quern_hole_##name parameters;
 #define QUERN_OTHER_HOLE(grain, result, name, parameters) result quern_hole_##name parameters;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a hash join over an unchained table (layout: runtime/abi/kernel_abi.h), one entry point per stage. A
+// The loops of a hash join over an unchained table (layout: runtime/abi/join_abi.h), one entry point per stage. A
 // stage processes many rows before the next one starts, so that many cache misses overlap and none is followed by a
 // branch that waits for it. Building:
 //
@@ -34,25 +34,25 @@
 
 #define QUERN_ENTRY extern "C" __attribute__((visibility("default")))
 
-QUERN_ENTRY uint32_t quern_join_filter(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+QUERN_ENTRY uint32_t quern_join_filter(const QuernRowLayout* layout, const QuernColumn* keys, uint64_t first,
                                        const uint32_t* rows, uint32_t n, uint32_t* out) {
-  return quern_hole_filter_rows(descriptor, keys, first, rows, n, out);
+  return quern_hole_filter_rows(layout, keys, first, rows, n, out);
 }
 
-QUERN_ENTRY void quern_join_pack(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+QUERN_ENTRY void quern_join_pack(const QuernRowLayout* layout, const QuernColumn* keys, uint64_t first,
                                  const uint32_t* rows, uint32_t n, uint64_t* words) {
-  quern_hole_pack_rows(descriptor, keys, first, rows, n, words);
+  quern_hole_pack_rows(layout, keys, first, rows, n, words);
 }
 
-QUERN_ENTRY void quern_join_hash(const QuernJoinDescriptor* descriptor, const QuernColumn* keys, uint64_t first,
+QUERN_ENTRY void quern_join_hash(const QuernRowLayout* layout, const QuernColumn* keys, uint64_t first,
                                  const uint32_t* rows, uint32_t n, uint64_t* hashes) {
-  quern_hole_hash_rows(descriptor, keys, first, rows, n, hashes);
+  quern_hole_hash_rows(layout, keys, first, rows, n, hashes);
 }
 
-QUERN_ENTRY void quern_join_store(const QuernJoinDescriptor* descriptor, const QuernColumn* keys,
-                                  const QuernColumn* payload, uint64_t first, const uint32_t* rows, uint32_t n,
-                                  uint64_t first_row_id, uint8_t* tuples) {
-  quern_hole_store_rows(descriptor, keys, payload, first, rows, n, first_row_id, tuples);
+QUERN_ENTRY void quern_join_store(const QuernRowLayout* layout, const QuernColumn* keys, const QuernColumn* payload,
+                                  uint64_t first, const uint32_t* rows, uint32_t n, uint64_t first_row_id,
+                                  uint8_t* tuples) {
+  quern_hole_store_rows(layout, keys, payload, first, rows, n, first_row_id, tuples);
 }
 
 // Tests rows [begin, end) of the hash batch; returns how many candidates it wrote. Hashes beyond the batch are left
@@ -68,7 +68,7 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
   // settings the runtime prefetches itself and calls this with distance 0 (runtime/join/join_loop.cc). A table that
   // fits the L2 cache is probed at distance 0, that is without prefetching: one branch that is always predicted instead
   // of six instructions a row.
-  const bool prefetches = quern_hole_prefetches(a->descriptor) && distance != 0;
+  const bool prefetches = quern_hole_prefetches(&a->descriptor->rows) && distance != 0;
   if (prefetches && begin == 0)
     for (uint32_t i = 0; i < distance; ++i) quern::PrefetchIf(distance, &directory[hashes[i] >> shift]);
   uint32_t found = 0;
@@ -91,7 +91,7 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
 QUERN_ENTRY void quern_join_prefetch_keys(const QuernJoinProbeArgs* a) {
   const QuernProbeScratch* s = a->scratch;
   for (uint32_t c = 0; c < s->num_candidates; ++c)
-    quern_hole_prefetch_keys(a->descriptor, a->tuples + s->candidates[c].begin);
+    quern_hole_prefetch_keys(&a->descriptor->rows, a->tuples + s->candidates[c].begin);
 }
 
 // Compares each candidate (there is at least one) with its next tuple; those with more tuples stay for the next call.
@@ -105,7 +105,7 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
   uint8_t* tuples = a->tuples;
   const uint32_t* rows = s->batch_numbers;
   const uint32_t first = static_cast<uint32_t>(s->batch_first);
-  const uint32_t tuple_bytes = quern_hole_tuple_bytes(descriptor),
+  const uint32_t tuple_bytes = quern_hole_tuple_bytes(&descriptor->rows),
                  matched_offset = quern_hole_matched_offset(descriptor);
   const bool stops_at_first = quern_hole_stops_at_first(descriptor),
              stops_at_matched = quern_hole_stops_at_matched(descriptor);
@@ -117,7 +117,7 @@ QUERN_ENTRY void quern_join_compare(const QuernJoinProbeArgs* a, uint32_t capaci
     const uint32_t row = rows ? rows[candidate.index] : first + candidate.index;
     s->match_index[matches] = candidate.index;
     s->match_tuples[matches] = candidate.begin;
-    const bool equal = quern_hole_equal_row(descriptor, keys, row, tuples + candidate.begin);
+    const bool equal = quern_hole_equal_row(&descriptor->rows, keys, row, tuples + candidate.begin);
     bool stops = stops_at_first && equal;
     if (stops_at_matched && equal) stops = TestAndSetMatched(tuples + candidate.begin + matched_offset);
     matches += equal;

@@ -88,9 +88,9 @@ QUERN_ENTRY void quern_sort_encode_leading(const QuernSortDescriptor* descriptor
 }
 
 // `fields`: the columns of all fields; output fields come first.
-QUERN_ENTRY void quern_sort_store(const QuernJoinDescriptor* rows_descriptor, const QuernColumn* fields, uint64_t first,
+QUERN_ENTRY void quern_sort_store(const QuernRowLayout* layout, const QuernColumn* fields, uint64_t first,
                                   const uint32_t* rows, uint32_t n, uint64_t first_row_id, uint8_t* tuples) {
-  quern_hole_store_rows(rows_descriptor, nullptr, fields, first, rows, n, first_row_id, tuples);
+  quern_hole_store_rows(layout, nullptr, fields, first, rows, n, first_row_id, tuples);
 }
 
 QUERN_ENTRY int32_t quern_sort_compare(const QuernSortDescriptor* descriptor, const uint8_t* a, const uint8_t* b) {
@@ -113,10 +113,10 @@ QUERN_ENTRY void quern_sort_sort(const QuernSortDescriptor* descriptor, uint8_t*
   }
 }
 
-QUERN_ENTRY int64_t quern_sort_reserve_output(QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
-  return quern_hole_reserve_matches(args, nullptr, tuples, n);
+QUERN_ENTRY int64_t quern_sort_reserve_output(QuernOutputArgs* args, const uint64_t* tuples, uint32_t n) {
+  return quern_hole_reserve_fields(args, tuples, n);
 }
 
-QUERN_ENTRY void quern_sort_emit(QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
-  quern_hole_emit_matches(args, nullptr, tuples, n);
+QUERN_ENTRY void quern_sort_emit(QuernOutputArgs* args, const uint64_t* tuples, uint32_t n) {
+  quern_hole_emit_fields(args, tuples, n);
 }

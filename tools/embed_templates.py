@@ -51,7 +51,7 @@ def run(command, **arguments):
 def hole_names(source_root):
     text = (source_root / "ir-templates/holes.def").read_text()
     return {"quern_hole_" + name for name in re.findall(
-        r"^QUERN_(?:CONSTANT_HOLE\(\w+|(?:JOIN|SORT|OTHER)_HOLE\(\w+, \w+), (\w+)[,)]", text, re.M)}
+        r"^QUERN_(?:(?:TUPLE|JOIN)_CONSTANT\(\w+|(?:TUPLE|JOIN|SORT|OTHER)_HOLE\(\w+, \w+), (\w+)[,)]", text, re.M)}
 
 
 def symbols(nm, path, flag):

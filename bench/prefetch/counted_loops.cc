@@ -54,7 +54,7 @@ absl::StatusOr<std::function<absl::Status()>> MakeProbe(uint32_t distance, uint3
   JoinOptions options;
   options.layout = LayoutChoice::kOpen;
   const auto descriptor = std::make_shared<JoinDescriptor>(spec);
-  descriptor->mutable_tuning()->prefetches = true;
+  descriptor->mutable_tuning()->rows.prefetches = true;
   probe->join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, probe->budget, options);
   QUERN_RETURN_IF_ERROR(probe->join->Append(probe->workload->Build(0, rows, 1)));
   QUERN_RETURN_IF_ERROR(probe->join->Finalise());

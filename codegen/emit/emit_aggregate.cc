@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emits the holes of the aggregation template that update accumulators; emit_join.cc emits those that read keys. For
+// Emits the holes of the aggregation template that update accumulators; emit_tuples.cc emits those that read keys. For
 // aggs=count_star,sum(i64:nullable) one loop is emitted:
 //
 //     QuernColumn column0 = args->columns[0];              // a copy: stores into groups cannot alias it
@@ -609,7 +609,7 @@ class UpdateEmitter {
 }  // namespace
 
 void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descriptor, Emitter* emitter) {
-  EmitHoles(plan, descriptor.group, emitter);
+  EmitTupleHoles(descriptor.group, emitter);
   const UpdateChoices choices = {plan.prefetch_input_rows, plan.states == StateLayout::kVectors};
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");

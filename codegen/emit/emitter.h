@@ -12,6 +12,7 @@
 #include "llvm/IR/Module.h"
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/abi/filter_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/abi/map_abi.h"
 #include "runtime/abi/sort_abi.h"
@@ -67,6 +68,8 @@ class Emitter {
   std::string errors_;
 };
 
+// Emits the holes that read keys and tuples, of all templates.
+void EmitTupleHoles(const QuernRowLayout& layout, Emitter* emitter);
 // Emits every hole of an operator's template for one descriptor.
 void EmitHoles(const KernelPlan& plan, const QuernJoinDescriptor& descriptor, Emitter* emitter);
 void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descriptor, Emitter* emitter);

@@ -91,6 +91,11 @@ class HoleEmitter {
     using M = std::remove_cvref_t<decltype(std::declval<T*>()->*kPointer)>;
     return Emitted<M>(e_.Load(Type<M>(), from.value, member.offset, name != nullptr ? name : member.name));
   }
+  template <class T, auto kPointer>
+  auto MemberOf(const Emitted<T*>& of, const holes::Member<kPointer>& member) {
+    using M = std::remove_cvref_t<decltype(std::declval<T*>()->*kPointer)>;
+    return Emitted<M*>(e_.Element(of.value, member.offset, 1, member.name));
+  }
   template <class T>
   Emitted<T> LoadElement(const Emitted<T const*>& base, uint32_t i, const char* name) {
     return Emitted<T>(e_.Load(Type<T>(), base.value, i * sizeof(T), name));

@@ -17,7 +17,7 @@
 
 #include "codegen/machine/profile.h"
 #include "runtime/aggregate/aggregate_descriptor.h"
-#include "runtime/rows/tuple_layout.h"
+#include "runtime/rows/row_layout.h"
 
 namespace quern {
 namespace {

@@ -20,7 +20,7 @@
 #include "codegen/plan/plan_parameters.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
-#include "runtime/rows/tuple_layout.h"
+#include "runtime/rows/row_layout.h"
 
 namespace quern {
 namespace {
@@ -277,14 +277,22 @@ std::string CodeParameters(const KernelPlan& plan) {
   return "{" + text + "}";
 }
 
+namespace {
+
+void SetTuning(const KernelPlan& plan, QuernRowLayout* layout) {
+  layout->prefetches = plan.prefetch != PrefetchScheme::kOff;
+  layout->prefetch_string_bytes = plan.prefetch_string_bytes;
+  layout->zero_hashes = plan.test.hash == HashFunction::kZero;
+}
+
+}  // namespace
+
 std::shared_ptr<const JoinDescriptor> MakePlannedDescriptor(const KernelPlan& plan) {
   auto descriptor = std::make_shared<JoinDescriptor>(std::get<JoinSpec>(plan.spec), plan.inline_key_bytes);
   QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
   tuning->group_rows = plan.prefetch_group;
-  tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;
-  tuning->prefetch_string_bytes = plan.prefetch_string_bytes;
-  tuning->zero_hashes = plan.test.hash == HashFunction::kZero;
+  SetTuning(plan, &tuning->rows);
   return descriptor;
 }
 
@@ -312,11 +320,9 @@ AggregationSpec GroupsOf(const KernelSpec& spec) {
 absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan) {
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<AggregateDescriptor> descriptor,
                          AggregateDescriptor::Make(GroupsOf(plan.spec), plan.inline_group_bytes));
-  QuernJoinDescriptor* tuning = descriptor->mutable_tuning();
+  QuernAggregateDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
-  tuning->prefetches = plan.prefetch != PrefetchScheme::kOff;
-  tuning->prefetch_string_bytes = plan.prefetch_string_bytes;
-  tuning->zero_hashes = plan.test.hash == HashFunction::kZero;
+  SetTuning(plan, &tuning->group);
   return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }
 
@@ -336,10 +342,10 @@ AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
 
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan) {
   auto descriptor = std::make_shared<SortDescriptor>(std::get<SortSpec>(plan.spec), plan.test.sort_method);
-  descriptor->mutable_tuning()->batch_rows = plan.batch_size;
-  descriptor->mutable_tuning()->prefetch_merge_rows = plan.prefetch_merge_rows;
-  descriptor->mutable_tuning()->rows.prefetches = plan.prefetch != PrefetchScheme::kOff;
-  descriptor->mutable_tuning()->rows.prefetch_string_bytes = plan.prefetch_string_bytes;
+  QuernSortDescriptor* tuning = descriptor->mutable_tuning();
+  tuning->batch_rows = plan.batch_size;
+  tuning->prefetch_merge_rows = plan.prefetch_merge_rows;
+  SetTuning(plan, &tuning->rows);
   return descriptor;
 }
 

@@ -15,7 +15,7 @@
 #include "runtime/base/status.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/rows/output_batch.h"
-#include "runtime/rows/tuple_layout.h"
+#include "runtime/rows/row_layout.h"
 
 namespace quern::tuning {
 namespace {
@@ -27,7 +27,7 @@ bool IsDense(PrefetchLoop loop) { return loop == PrefetchLoop::kBuildDense || lo
 bool IsOpen(PrefetchLoop loop) { return loop == PrefetchLoop::kBuildOpen || loop == PrefetchLoop::kProbeOpen; }
 
 double BytesPerRow(const JobKernel& job) {
-  const double tuple_bytes = job.kernel->As<JoinSpec>().descriptor->get()->tuple_bytes;
+  const double tuple_bytes = job.kernel->As<JoinSpec>().descriptor->rows()->tuple_bytes;
   if (IsDense(job.cell.loop)) return tuple_bytes + kBitmapBytesPerRow;
   if (IsOpen(job.cell.loop)) return tuple_bytes * 100 / job.plan.open_load_percent;
   return tuple_bytes + kDirectoryBytesPerRow;
@@ -94,7 +94,7 @@ uint64_t BytesOf(const JoinStats& stats) { return stats.directory_bytes + stats.
 absl::Status CheckFits(const JobKernel& job, const BuildRows& build, uint64_t pool_rows) {
   QUERN_ASSIGN_OR_RETURN(const uint64_t row_bytes, BytesOfRow(build.maker));
   const auto table = static_cast<uint64_t>(static_cast<double>(build.num_rows) * BytesPerRow(job));
-  const uint64_t tuples = build.num_rows * (job.kernel->As<JoinSpec>().descriptor->get()->tuple_bytes + 8);
+  const uint64_t tuples = build.num_rows * (job.kernel->As<JoinSpec>().descriptor->rows()->tuple_bytes + 8);
   return CheckMemory((table + tuples + build.num_rows * row_bytes) * job.cell.pipeline + pool_rows * (row_bytes + 8));
 }
 

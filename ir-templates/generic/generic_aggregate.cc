@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generic aggregation kernel: the template ir-templates/aggregate.cc, compiled natively, with holes that interpret
-// the descriptor. Keys use the join's holes (generic_join.cc). Accumulators are updated one after the other, each in
-// two loops over the batch:
+// the descriptor. Keys use the holes of all operators (generic_tuples.cc). Accumulators are updated one after the
+// other, each in two loops over the batch:
 //
 //     read      column -> 1024 values of 64 bits     switch (storage), then a loop without branches
 //     update    values -> states                     switch (update function), then a loop over the groups' addresses

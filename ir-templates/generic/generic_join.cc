@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generic join kernel: the template ir-templates/join.cc, compiled natively, with holes that interpret the
-// descriptor (ir-templates/holes/join_holes.h by hole_interpreter.h). It needs no compilation and its results agree
-// with a compiled kernel's to the bit, because both use the same template, the same holes and the same blocks.
+// descriptor (ir-templates/holes/join_holes.h by hole_interpreter.h; generic_tuples.cc has the holes that read keys and
+// tuples). It needs no compilation and its results agree with a compiled kernel's to the bit, because both use the same
+// template, the same holes and the same blocks.
 //
 // Batch holes dispatch once per batch and column, which costs little compared to the loops; row holes dispatch once per
 // row and column.
@@ -28,7 +29,7 @@ QuernJoinEntryPoints GenericJoinKernel() {
 }  // namespace quern
 
 extern "C" {
-#define QUERN_CONSTANT_HOLE(result, name) \
+#define QUERN_JOIN_CONSTANT(result, name) \
   result quern_hole_##name(const QuernJoinDescriptor* descriptor) { return descriptor->name; }
 #define QUERN_JOIN_HOLE(grain, result, name, Function, parameters, arguments) \
   result quern_hole_##name parameters { QUERN_INTERPRET(Function, arguments); }

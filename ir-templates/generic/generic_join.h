@@ -3,7 +3,7 @@
 #ifndef QUERN_IR_TEMPLATES_GENERIC_GENERIC_JOIN_H_
 #define QUERN_IR_TEMPLATES_GENERIC_GENERIC_JOIN_H_
 
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 
 namespace quern {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The generic sort kernel: the template ir-templates/sort.cc, compiled natively, with holes that interpret the
-// descriptor (ir-templates/holes/sort_holes.h by hole_interpreter.h). Tuples use the join's holes (generic_join.cc).
-// Encoding processes one part after the other, and dispatches once per batch and part:
+// descriptor (ir-templates/holes/sort_holes.h by hole_interpreter.h). Tuples use the holes of all operators
+// (generic_tuples.cc). Encoding processes one part after the other, and dispatches once per batch and part:
 //
 //     keys=i32:nullable,utf8       null part of keys[0]    EncodeNulls
 //                                  value part of keys[0]   switch (storage) EncodeColumn<k32>

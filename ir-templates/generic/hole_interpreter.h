@@ -11,6 +11,8 @@
 #include <type_traits>
 
 #include "ir-templates/holes/backend.h"
+#include "runtime/abi/join_abi.h"
+#include "runtime/abi/sort_abi.h"
 #include "runtime/blocks/storage_dispatch.h"
 
 namespace quern {
@@ -64,6 +66,10 @@ class HoleInterpreter {
   static QUERN_INLINE auto Load(T* from, holes::Member<kPointer> /*member*/, const char* /*name*/ = "") {
     return from->*kPointer;
   }
+  template <class T, auto kPointer>
+  static QUERN_INLINE auto MemberOf(T* of, holes::Member<kPointer> /*member*/) {
+    return &(of->*kPointer);
+  }
   template <class T>
   static QUERN_INLINE T LoadElement(const T* base, uint32_t i, const char* /*name*/) {
     return base[i];
@@ -114,7 +120,9 @@ class HoleInterpreter {
   }
 };
 
-// The descriptor that a hole's first parameter brings.
+// The layout or descriptor that a hole's first parameter brings.
+inline const QuernRowLayout& DescriptorOf(const QuernRowLayout* layout) { return *layout; }
+inline const QuernRowLayout& DescriptorOf(const QuernOutputArgs* args) { return *args->layout; }
 inline const QuernJoinDescriptor& DescriptorOf(const QuernJoinDescriptor* descriptor) { return *descriptor; }
 inline const QuernJoinDescriptor& DescriptorOf(const QuernJoinProbeArgs* args) { return *args->descriptor; }
 inline const QuernSortDescriptor& DescriptorOf(const QuernSortDescriptor* descriptor) { return *descriptor; }

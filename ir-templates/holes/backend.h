@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each hole does is written once, as a function template over a *backend* that takes the descriptor and the hole's
-// own parameters (join_holes.h, sort_holes.h). There are two backends:
+// own parameters (tuple_holes.h, join_holes.h, sort_holes.h). There are two backends:
 //
 //     HoleInterpreter   ir-templates/generic/hole_interpreter.h   does it: the generic kernel
 //     HoleEmitter       codegen/emit/hole_emitter.h               emits IR that does it: a compiled kernel
@@ -18,7 +18,7 @@
 //     b.Call(block, ..)                block(..)                a block of runtime/blocks/block_table.h
 //     b.Element(base, i, name)         base + i                 i is known to the emitter; Offset(..) is the same for
 //                                                               bytes of a tuple
-//     b.Load(p, QUERN_MEMBER(T, m))    p->m
+//     b.Load(p, QUERN_MEMBER(T, m))    p->m                     MemberOf(..) is &p->m
 //     b.LoadElement(base, i, name)     base[i]
 //     b.TestBits(p, i, mask, name)     (p[i] & mask) != 0
 //     b.And(x, y, name)                x & y                    Or, Not, IsNotNull, IsZero, ..
@@ -47,7 +47,7 @@ namespace quern::holes {
 template <class B, class T>
 using ValueOf = typename B::template Value<T>;
 
-// A member of an ABI struct, for Load.
+// A member of an ABI struct, for Load and MemberOf.
 template <auto kPointer>
 struct Member {
   size_t offset;

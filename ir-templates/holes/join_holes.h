@@ -1,152 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes that read keys and that read and write tuples (holes.def says what each is for): calls of blocks, key by
-// key and column by column. They belong to joins; aggregations and sorts use them too. backend.h explains the notation.
-// For keys i64,utf8 a compiled kernel gets
+// The holes that joins alone have: the residual predicate, and the output of matches, whose tuples tuple_holes.h reads.
+// backend.h explains the notation. For probe=utf8 build=f64 a compiled kernel gets
 //
-//     void quern_hole_hash_rows(descriptor, keys, first, rows, n, hashes) {
-//       quern_block_hash_64(&keys[0], first, rows, n, hashes, /*combine=*/false, /*nullable=*/false, /*rule=*/0, 0);
-//       quern_block_hash_var32(&keys[1], first, rows, n, hashes, /*combine=*/true, /*nullable=*/false, /*rule=*/0, 0);
+//     void quern_hole_emit_matches(args, rows, tuples, n) {
+//       quern_block_emit_probe_var32(&args->payload[0], rows, n, &args->out_probe[0], args->output.num_rows, ..);
+//       quern_block_emit_field_64(args->output.tuples, tuples, n, &args->output.columns[0], args->output.num_rows, ..);
 //     }
-//
-// and inlining folds the constants away. If the first key is a dictionary column, its call becomes
-//
-//       uint32_t translated[kMaxBatchRows];
-//       quern_block_dictionary_rows_32(&keys[0], first, rows, n, translated);
-//       quern_block_hash_64(keys[0].dictionary, first, translated, n, hashes, ..);
 #ifndef QUERN_IR_TEMPLATES_HOLES_JOIN_HOLES_H_
 #define QUERN_IR_TEMPLATES_HOLES_JOIN_HOLES_H_
 
 #include "ir-templates/holes/backend.h"
+#include "ir-templates/holes/tuple_holes.h"
+#include "runtime/abi/join_abi.h"
 
 namespace quern::holes {
-
-inline bool IsDictionary(const QuernField& field) { return field.index_storage != kNoStorage; }
-inline bool IsNullEqual(const QuernField& key) { return key.nullable && key.null_equal; }
-
-// ---- keys of a batch ----
-
-template <class B>
-ValueOf<B, uint32_t> FilterRows(B& b, const QuernJoinDescriptor& d, auto /*descriptor*/, auto keys, auto first,
-                                auto rows, auto n, auto out) {
-  ValueOf<B, bool> filtered = false;
-  for (uint32_t k = 0; k < d.num_keys; ++k) {
-    if (!d.keys[k].nullable || d.keys[k].null_equal) continue;
-    const auto key = b.Element(keys, k, "key");
-    const auto has_nulls = b.IsNotNull(b.Load(key, QUERN_MEMBER(QuernColumn, validity)), "has_nulls");
-    b.If(
-        has_nulls,
-        [&] {
-          n = b.Call(block::FilterValid{}, key, first, rows, n, out);
-          rows = out;
-          filtered = true;
-        },
-        Changing{rows, "rows"}, Changing{n, "n"}, Changing{filtered, "filtered"});
-  }
-  return b.Select(filtered, n, kAllRows, "answer");
-}
-
-template <class B>
-void PackRows(B& b, const QuernJoinDescriptor& d, auto /*descriptor*/, auto keys, auto first, auto rows, auto n,
-              auto words) {
-  typename B::RowBuffer buffer;
-  for (uint32_t k = 0; k < d.num_keys; ++k) {
-    const QuernField& key = d.keys[k];
-    const Source<B> source = Translate(b, key.index_storage, b.Element(keys, k, "key"), first, rows, n, buffer);
-    b.Call(block::Pack{key.storage}, source.column, first, source.rows, n, words, k > 0, IsNullEqual(key),
-           key.packed_shift, key.packed_null_bit);
-  }
-}
-
-template <class B>
-void HashRows(B& b, const QuernJoinDescriptor& d, auto descriptor, auto keys, auto first, auto rows, auto n,
-              auto hashes) {
-  if (d.zero_hashes) return b.ZeroWords(hashes, n);
-  typename B::RowBuffer buffer;
-  for (uint32_t k = 0; k < d.num_keys; ++k) {
-    const QuernField& key = d.keys[k];
-    const Source<B> source = Translate(b, key.index_storage, b.Element(keys, k, "key"), first, rows, n, buffer);
-    ValueOf<B, uint32_t> width_or_distance = key.width_bytes;
-    if (blocks::IsVariableStorage(key.storage))
-      width_or_distance = b.Load(descriptor, QUERN_MEMBER(QuernJoinDescriptor, prefetch_string_bytes));
-    b.Call(block::Hash{key.storage}, source.column, first, source.rows, n, hashes, k > 0, IsNullEqual(key), key.rule,
-           width_or_distance);
-  }
-}
-
-// ---- tuples ----
-
-template <class B>
-void StoreRows(B& b, const QuernJoinDescriptor& d, auto /*descriptor*/, auto keys, auto payload, auto first, auto rows,
-               auto n, auto first_row_id, auto tuples) {
-  typename B::RowBuffer buffer;
-  const auto store = [&](const QuernField& field, auto column) {
-    if (field.storage == kRowId)
-      return b.Call(block::StoreRowIds{}, first, rows, n, tuples, first_row_id, d.tuple_bytes, field.tuple_offset);
-    const Source<B> source = Translate(b, field.index_storage, column, first, rows, n, buffer);
-    b.Call(block::Store{field.storage}, source.column, first, source.rows, n, tuples, d.tuple_bytes, field.tuple_offset,
-           field.null_offset, field.null_mask, field.rule, field.width_bytes);
-  };
-  if (d.null_bits_bytes != 0)
-    b.Call(block::ZeroNullBits{}, tuples, n, d.tuple_bytes, d.null_bits_offset, d.null_bits_bytes);
-  for (uint32_t k = 0; k < d.num_keys && d.packed_bytes == 0; ++k) store(d.keys[k], b.Element(keys, k, "key"));
-  for (uint32_t c = 0; c < d.num_build; ++c) store(d.build[c], b.Element(payload, c, "payload"));
-  for (uint32_t r = 0; r < d.num_residual; ++r)
-    store(d.build_residual[r], b.Element(payload, d.num_build + r, "residual"));
-  if (d.host_row != nullptr) store(*d.host_row, ValueOf<B, const QuernColumn*>());
-}
-
-template <class B>
-void PrefetchKeys(B& b, const QuernJoinDescriptor& d, auto /*descriptor*/, auto tuple) {
-  for (uint32_t k = 0; k < d.num_keys; ++k) {
-    const QuernField& key = d.keys[k];
-    if (!blocks::IsVariableStorage(key.storage)) continue;
-    b.Call(block::PrefetchString{}, b.Offset(tuple, key.tuple_offset, "field"), key.width_bytes);
-  }
-}
-
-// Equal values, looked up in the dictionary if there is one. Weighing strings is a block of its own, so that kernels
-// without it do not load it.
-template <class B>
-ValueOf<B, bool> EqualValue(B& b, const QuernField& key, ValueOf<B, const QuernColumn*> column,
-                            ValueOf<B, uint32_t> row, auto tuple) {
-  if (IsDictionary(key)) {
-    row = b.Call(block::DictionaryRow{key.index_storage}, column, row);
-    column = b.Load(column, QUERN_MEMBER(QuernColumn, dictionary));
-  }
-  const auto field = b.Offset(tuple, key.tuple_offset, "field");
-  if ((key.rule & kWeighsEquality) != 0)
-    return b.Call(block::EqualCollated{key.storage}, column, row, field, key.rule, key.width_bytes);
-  return b.Call(block::Equal{key.storage}, column, row, field, key.rule, key.width_bytes);
-}
-
-// Null equals null and no value.
-template <class B>
-ValueOf<B, bool> EqualKey(B& b, const QuernField& key, auto column, auto row, auto tuple) {
-  if (!IsNullEqual(key)) return EqualValue(b, key, column, row, tuple);
-  const auto stored_null = b.TestBits(tuple, key.null_offset, key.null_mask, "stored_null");
-  const auto is_null = b.Not(b.Call(block::Valid{}, column, row), "is_null");
-  const auto both_null = b.And(stored_null, is_null, "both_null");
-  const auto any_null = b.Or(stored_null, is_null, "any_null");
-  return b.Choose(any_null, both_null, [&] { return EqualValue(b, key, column, row, tuple); }, "equal");
-}
-
-// Keys that are compared as one machine word each and have no nulls are cheap: a compiled kernel compares them first,
-// without branches between them.
-template <class B>
-ValueOf<B, bool> EqualRow(B& b, const QuernJoinDescriptor& d, auto /*descriptor*/, auto keys, auto row, auto tuple) {
-  const auto is_word = [&](uint32_t k) {
-    const QuernField& key = d.keys[k];
-    return !IsNullEqual(key) && !IsDictionary(key) && !blocks::IsVariableStorage(key.storage) && key.storage != kFixed;
-  };
-  return b.All(d.num_keys, is_word,
-               [&](uint32_t k) { return EqualKey(b, d.keys[k], b.Element(keys, k, "key"), row, tuple); });
-}
 
 template <class B>
 ValueOf<B, bool> ResidualRow(B& b, const QuernJoinDescriptor& d, auto /*descriptor*/, auto payload, auto row,
                              auto tuple) {
   for (uint32_t r = 0; r < d.num_residual; ++r) {
-    const QuernField& field = d.build_residual[r];
+    const QuernField& field = *ResidualFieldOf(&d, r);
     const auto column = b.Element(payload, d.num_probe + r, "residual");
     if (field.nullable) {
       const auto valid = b.Call(block::Valid{}, column, row);
@@ -160,8 +33,6 @@ ValueOf<B, bool> ResidualRow(B& b, const QuernJoinDescriptor& d, auto /*descript
   }
   return true;
 }
-
-// ---- output ----
 
 template <class B>
 ValueOf<B, int64_t> ReserveMatches(B& b, const QuernJoinDescriptor& d, auto args, auto rows, auto tuples, auto n) {
@@ -178,23 +49,15 @@ ValueOf<B, int64_t> ReserveMatches(B& b, const QuernJoinDescriptor& d, auto args
     if (b.StopsUnless(b.IsPositive(fit, "fits"), fit)) return fit;
     n = b.Narrow(fit, "n");
   }
-  for (uint32_t c = 0; c < d.num_build; ++c) {
-    const QuernField& field = d.build[c];
-    if (!blocks::IsVariableStorage(field.storage)) continue;
-    const auto base = b.Load(args, QUERN_MEMBER(QuernJoinProbeArgs, tuples), "base");
-    const auto out = b.Element(b.Load(args, QUERN_MEMBER(QuernJoinProbeArgs, out_build)), c, "out");
-    fit = b.Call(block::ReserveBuild{field.storage}, base, tuples, n, out, field.tuple_offset, field.null_offset,
-                 field.null_mask);
-    if (b.StopsUnless(b.IsPositive(fit, "fits"), fit)) return fit;
-    n = b.Narrow(fit, "n");
-  }
-  return fit;
+  const auto output = b.MemberOf(args, QUERN_MEMBER(QuernJoinProbeArgs, output));
+  return ReserveFieldsOf(b, d.rows, output, tuples, n, fit);
 }
 
 template <class B>
 void EmitMatches(B& b, const QuernJoinDescriptor& d, auto args, auto rows, auto tuples, auto n) {
   typename B::RowBuffer buffer;
-  const auto out_row = b.Load(args, QUERN_MEMBER(QuernJoinProbeArgs, out_rows), "out_row");
+  const auto output = b.MemberOf(args, QUERN_MEMBER(QuernJoinProbeArgs, output));
+  const auto out_row = b.Load(output, QUERN_MEMBER(QuernOutputArgs, num_rows), "out_row");
   for (uint32_t c = 0; c < d.num_probe; ++c) {
     const QuernField& field = d.probe[c];
     const auto out = b.Element(b.Load(args, QUERN_MEMBER(QuernJoinProbeArgs, out_probe)), c, "out");
@@ -209,13 +72,7 @@ void EmitMatches(B& b, const QuernJoinDescriptor& d, auto args, auto rows, auto 
     b.Call(block::EmitProbe{field.storage}, source.column, source.rows, n, out, out_row, field.nullable,
            field.width_bytes);
   }
-  for (uint32_t c = 0; c < d.num_build; ++c) {
-    const QuernField& field = d.build[c];
-    const auto base = b.Load(args, QUERN_MEMBER(QuernJoinProbeArgs, tuples), "base");
-    const auto out = b.Element(b.Load(args, QUERN_MEMBER(QuernJoinProbeArgs, out_build)), c, "out");
-    b.Call(block::EmitBuild{field.storage == kRowId ? k64 : field.storage}, base, tuples, n, out, out_row,
-           field.tuple_offset, field.null_offset, field.null_mask, field.width_bytes);
-  }
+  EmitFieldsTo(b, d.rows, output, tuples, n, out_row);
 }
 
 }  // namespace quern::holes

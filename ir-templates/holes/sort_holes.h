@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The holes of sorts that read keys; those of join_holes.h read and write tuples. backend.h explains the notation. For
+// The holes of sorts that read keys; those of tuple_holes.h read and write tuples. backend.h explains the notation. For
 // keys i32:nullable,i64:desc a compiled kernel gets
 //
 //     void quern_hole_encode_rows(descriptor, keys, first, rows, n, words, incomplete) {

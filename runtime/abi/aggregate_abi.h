@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The interface between aggregation kernels and their callers. It adds to kernel_abi.h, whose rules hold here too.
 //
-// A group is a *tuple*: its key as in a join's build side (one word, or a field for each key), the states of its
-// accumulators, and single bits: one for each key field that may be null, and one for each accumulator that may end
-// without a value, which is set once the accumulator has seen one. For keys=i64
+// A group is a *tuple*: its key (one word, or a field for each key), the states of its accumulators, and single bits:
+// one for each key field that may be null, and one for each accumulator that may end without a value, which is set once
+// the accumulator has seen one. For keys=i64
 // aggs=count_star,sum(i64:nullable),max(f64):
 //
 //     +--------+--------+--------+--------+--------+
@@ -53,8 +53,8 @@ struct QuernAccumulator {
 
 // What an aggregation kernel is specialised for. Built by AggregateDescriptor (aggregate_descriptor.h).
 struct QuernAggregateDescriptor {
-  // The keys as on a join's build side; tuple_bytes and the null bits are those of the whole tuple.
-  QuernJoinDescriptor group;
+  // The tuples. They have keys and no fields; tuple_bytes and the null bits are those of the whole tuple.
+  QuernRowLayout group;
   uint32_t num_accumulators;
   uint32_t num_columns;    // columns of a batch that aggregates read
   uint32_t states_offset;  // of the first state; states are adjacent
@@ -62,6 +62,7 @@ struct QuernAggregateDescriptor {
   uint32_t bits_offset;  // of the bytes of bits, which include the keys' null bits
   uint32_t bits_bytes;
   const QuernAccumulator* accumulators;
+  uint32_t batch_rows;  // tuning: 1 .. kMaxBatchRows
 };
 
 // Rows of one batch and their groups. Row i is first + rows[i]; it is also selection ? selection[i] : first + i.

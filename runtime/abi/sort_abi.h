@@ -55,8 +55,7 @@ struct QuernSortKey {
   uint32_t width_bytes;  // kFixed: n
   uint32_t first_part;
   uint32_t num_parts;
-  // The tuple's field that also holds the value as it came, neither trimmed nor weighed: the fields of rows.build are
-  // numbered first, then those of rows.build_residual. kNoField: no field holds it.
+  // The tuple's field that also holds the value as it came, neither trimmed nor weighed. kNoField: no field holds it.
   uint32_t field;
 };
 
@@ -70,17 +69,14 @@ struct QuernSortDescriptor {
   const QuernSortKey* keys;
   const QuernSortPart* parts;  // in order: all parts of a key, then those of the next
   // The tuples. They hold output columns that are not in the words, and keys that the words may not hold completely.
-  // They have no keys; `build` has the fields that are part of the result, `build_residual` the others. The store stage
-  // gets both as payload columns, in this order.
-  QuernJoinDescriptor rows;
+  // They have fields and no keys. The store stage gets the fields' columns.
+  QuernRowLayout rows;
 };
 
 // The field that holds a key's value. The key must have one.
 inline __attribute__((always_inline)) const QuernField* SortFieldOf(const QuernSortDescriptor* descriptor,
                                                                     const QuernSortKey* key) {
-  const uint32_t num_build = descriptor->rows.num_build;
-  return key->field < num_build ? &descriptor->rows.build[key->field]
-                                : &descriptor->rows.build_residual[key->field - num_build];
+  return &descriptor->rows.fields[key->field];
 }
 
 // The bits of its word that a part takes.

@@ -22,8 +22,6 @@
 #include <utility>
 
 #include "runtime/base/status.h"
-#include "runtime/rows/prefetch.h"
-#include "runtime/rows/tuple_layout.h"
 
 namespace quern {
 namespace {
@@ -141,7 +139,8 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descrip
   return needed;
 }
 
-AggregateDescriptor::AggregateDescriptor(const AggregationSpec& spec) : spec_(spec), descriptor_() {}
+AggregateDescriptor::AggregateDescriptor(const AggregationSpec& spec)
+    : spec_(spec), descriptor_(), group_(&descriptor_.group) {}
 
 absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(const AggregationSpec& spec,
                                                                                uint32_t inline_key_bytes) {
@@ -186,51 +185,43 @@ void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, uint32_
   accumulators_.push_back(a);
 }
 
-void AggregateDescriptor::PlaceKeys(uint32_t inline_key_bytes, TupleLayout* layout) {
-  std::vector<KeySpec> kernel_keys;
-  for (const KeySpec& key : spec_.keys) kernel_keys.push_back(KernelKey(key));
-  for (const KeySpec& key : kernel_keys) keys_.push_back(MakeKey(key, inline_key_bytes));
-  QuernJoinDescriptor& group = descriptor_.group;
-  group.num_keys = static_cast<uint32_t>(keys_.size());
-  group.packed_bits = keys_.empty() ? 0 : WordBits(kernel_keys);
-  group.packed_bytes = group.packed_bits == 0 ? 0 : group.packed_bits <= 32 ? 4 : 8;
-  if (group.packed_bytes != 0) {
-    group.packed_sign_bit = PackKeys(kernel_keys, &keys_);
-    layout->PlacePackedKey(group.packed_bytes);
-  } else {
-    layout->Place({&keys_});
-  }
-  for (const QuernField& key : keys_) {
-    spaces_offsets_.push_back((key.rule & kTrimsSpaces) != 0 ? RoundUp(layout->end, 4) : 0);
-    if ((key.rule & kTrimsSpaces) != 0) layout->end = spaces_offsets_.back() + 4;
+std::vector<KeySpec> AggregateDescriptor::KernelKeys() const {
+  std::vector<KeySpec> keys;
+  for (const KeySpec& key : spec_.keys) keys.push_back(KernelKey(key));
+  return keys;
+}
+
+void AggregateDescriptor::PlaceKeys(uint32_t inline_key_bytes, TuplePlacer* placer) {
+  group_.PlaceKeys(KernelKeys(), inline_key_bytes, placer);
+  for (const QuernField& key : group_.keys()) {
+    spaces_offsets_.push_back((key.rule & kTrimsSpaces) != 0 ? RoundUp(placer->end, 4) : 0);
+    if ((key.rule & kTrimsSpaces) != 0) placer->end = spaces_offsets_.back() + 4;
   }
 }
 
-void AggregateDescriptor::PlaceBits(TupleLayout* layout) {
-  descriptor_.bits_offset = layout->end;
-  for (QuernField& key : keys_)
-    if (descriptor_.group.packed_bytes == 0 && key.nullable) layout->PlaceNullBit(&key);
+void AggregateDescriptor::PlaceBits(TuplePlacer* placer) {
+  descriptor_.bits_offset = placer->end;
+  group_.PlaceNullBits(/*of_unequal_nulls=*/true, placer);
   for (size_t i = 0; i < accumulators_.size(); ++i) {
     QuernAccumulator& a = accumulators_[i];
     if (a.step == kUpdateOutOfLine || !NeedsSeenBit(a.step) ||
-        !AggregateResultType(spec_.aggregates[i], !keys_.empty()).nullable)
+        !AggregateResultType(spec_.aggregates[i], !spec_.keys.empty()).nullable)
       continue;
     QuernField bit = {};
-    layout->PlaceNullBit(&bit);
+    placer->PlaceNullBit(&bit);
     a.seen_offset = bit.null_offset;
     a.seen_mask = bit.null_mask;
   }
-  descriptor_.bits_bytes = (layout->num_null_bits + 7) / 8;
+  descriptor_.bits_bytes = placer->num_null_bit_bytes();
 }
 
 void AggregateDescriptor::PlaceTuple(uint32_t inline_key_bytes) {
-  TupleLayout layout;
-  PlaceKeys(inline_key_bytes, &layout);
-  QuernJoinDescriptor& group = descriptor_.group;
-  TupleLayout bits = layout;
+  TuplePlacer placer;
+  PlaceKeys(inline_key_bytes, &placer);
+  TuplePlacer bits = placer;
   PlaceBits(&bits);
-  const bool bits_fit_gap = layout.end % 8 != 0 && layout.end + descriptor_.bits_bytes <= RoundUp(layout.end, 8);
-  descriptor_.states_offset = RoundUp(layout.end, 8);
+  const bool bits_fit_gap = placer.end % 8 != 0 && placer.end + descriptor_.bits_bytes <= RoundUp(placer.end, 8);
+  descriptor_.states_offset = RoundUp(placer.end, 8);
   uint32_t end = descriptor_.states_offset;
   for (QuernAccumulator& a : accumulators_) {
     a.state_offset = end;
@@ -238,37 +229,29 @@ void AggregateDescriptor::PlaceTuple(uint32_t inline_key_bytes) {
   }
   descriptor_.states_bytes = end - descriptor_.states_offset;
   if (!bits_fit_gap) {
-    layout.end = end;
-    PlaceBits(&layout);
+    placer.end = end;
+    PlaceBits(&placer);
     end += descriptor_.bits_bytes;
   }
   end = std::max(RoundUp(end, 8), 8u);
   const uint32_t power = std::bit_ceil(end);
+  QuernRowLayout& group = descriptor_.group;
   if (group.packed_bytes != 0 && power <= 64 && 4 * end >= 3 * power) end = power;
+  group_.Finish(placer);
   group.tuple_bytes = end;
   group.null_bits_offset = descriptor_.bits_offset;
   group.null_bits_bytes = descriptor_.bits_bytes;
-  group.keys = keys_.data();
-  group.batch_rows = kDefaultBatchRows;
-  group.group_rows = kDefaultGroupRows;
   group.prefetches = true;
-  group.prefetch_string_bytes = PrefetchDistances().string_bytes;
   descriptor_.num_accumulators = static_cast<uint32_t>(accumulators_.size());
   descriptor_.accumulators = accumulators_.data();
+  descriptor_.batch_rows = kDefaultBatchRows;
 }
 
 std::string AggregateDescriptor::Print() const {
   std::vector<LayoutLine> lines;
   LayoutLine bits = {descriptor_.bits_offset, descriptor_.bits_bytes, "bits", "", ""};
-  const QuernJoinDescriptor& group = descriptor_.group;
-  if (group.packed_bytes != 0)
-    lines.push_back(
-        {0, group.packed_bytes, "packed key", std::to_string(group.packed_bits) + " bits", WordText(keys_)});
-  for (size_t i = 0; i < keys_.size() && group.packed_bytes == 0; ++i) {
-    lines.push_back(MakeLine(keys_[i], KernelKey(spec_.keys[i]).type, Numbered("keys", i)));
-    AddNullBit(keys_[i], lines.back().field, &bits);
-  }
-  for (size_t i = 0; i < keys_.size(); ++i) {
+  group_.AddKeyLines(KernelKeys(), &lines, &bits);
+  for (size_t i = 0; i < spaces_offsets_.size(); ++i) {
     if (spaces_offsets_[i] != 0)
       lines.push_back({spaces_offsets_[i], 4, "spaces", "cut off " + Numbered("keys", i), ""});
   }
@@ -281,7 +264,7 @@ std::string AggregateDescriptor::Print() const {
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (bits.bytes > 0) lines.push_back(bits);
-  return PrintTable(lines) + "tuple_bytes " + std::to_string(group.tuple_bytes) + "\n";
+  return PrintTable(lines) + "tuple_bytes " + std::to_string(descriptor_.group.tuple_bytes) + "\n";
 }
 
 }  // namespace quern

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
+#include "runtime/rows/row_layout.h"
 #include "runtime/spec/aggregation_spec.h"
 
 namespace quern {
@@ -33,8 +34,8 @@ class AggregateDescriptor {
   AggregateDescriptor& operator=(const AggregateDescriptor&) = delete;
 
   const QuernAggregateDescriptor* get() const { return &descriptor_; }
-  const QuernJoinDescriptor* group() const { return &descriptor_.group; }
-  QuernJoinDescriptor* mutable_tuning() { return &descriptor_.group; }
+  const QuernRowLayout* group() const { return &descriptor_.group; }
+  QuernAggregateDescriptor* mutable_tuning() { return &descriptor_; }
   const AggregationSpec& spec() const { return spec_; }
   // By aggregate; null where the kernel's loop updates the aggregate.
   const OutOfLineAggregate* called(size_t aggregate) const { return out_of_line_[aggregate].get(); }
@@ -53,17 +54,18 @@ class AggregateDescriptor {
   absl::Status AddAccumulators();
   void AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column);
   void PlaceTuple(uint32_t inline_key_bytes);
-  void PlaceKeys(uint32_t inline_key_bytes, struct TupleLayout* layout);
-  void PlaceBits(struct TupleLayout* layout);
+  std::vector<KeySpec> KernelKeys() const;
+  void PlaceKeys(uint32_t inline_key_bytes, TuplePlacer* placer);
+  void PlaceBits(TuplePlacer* placer);
 
   AggregationSpec spec_;
-  std::vector<QuernField> keys_;
   std::vector<QuernAccumulator> accumulators_;
   std::vector<std::unique_ptr<OutOfLineAggregate>> out_of_line_;
   std::vector<uint32_t> first_columns_;
   std::vector<uint32_t> spaces_offsets_;
   bool has_out_of_line_ = false;
   QuernAggregateDescriptor descriptor_;
+  RowLayout group_;
 };
 
 // The type of a key as kernels see it: a dictionary key is the number of its value (u32).

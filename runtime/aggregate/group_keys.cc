@@ -20,18 +20,18 @@ using blocks::Bytes;
 
 constexpr bool FitsWord(Storage storage) { return blocks::HasLanes(storage) || storage == kBit; }
 
-uint64_t WordAt(const QuernJoinDescriptor& group, const uint8_t* tuple) {
+uint64_t WordAt(const QuernRowLayout& group, const uint8_t* tuple) {
   return group.packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
-bool IsNull(const QuernJoinDescriptor& group, const QuernField& key, const uint8_t* tuple) {
+bool IsNull(const QuernRowLayout& group, const QuernField& key, const uint8_t* tuple) {
   if (!key.nullable) return false;
   if (group.packed_bytes != 0) return (WordAt(group, tuple) >> key.packed_null_bit & 1) != 0;
   return (tuple[key.null_offset] & key.null_mask) != 0;
 }
 
 struct WordSource {
-  const QuernJoinDescriptor& group;
+  const QuernRowLayout& group;
   const QuernField& key;
   uint8_t* const* tuples;
   uint32_t width = 0;
@@ -47,7 +47,7 @@ struct WordSource {
 };
 
 struct FieldSource {
-  const QuernJoinDescriptor& group;
+  const QuernRowLayout& group;
   const QuernField& key;
   uint8_t* const* tuples;
   uint32_t width;          // of kFixed
@@ -71,7 +71,7 @@ struct FieldSource {
 };
 
 struct DictionarySource {
-  const QuernJoinDescriptor& group;
+  const QuernRowLayout& group;
   const QuernField& key;
   uint8_t* const* tuples;
   uint32_t width;
@@ -185,7 +185,7 @@ uint64_t HashOf(const Source& source, uint32_t i, CollationRule rule) {
 
 void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries, uint8_t* const* tuples,
               uint32_t n, uint64_t* hashes) {
-  const QuernJoinDescriptor& group = *descriptor.group();
+  const QuernRowLayout& group = *descriptor.group();
   std::fill_n(hashes, n, uint64_t{0});
   for (size_t key = 0; key < group.num_keys; ++key) {
     const QuernField& field = group.keys[key];
@@ -209,7 +209,7 @@ void HashKeys(const AggregateDescriptor& descriptor, const KeyDictionaries& dict
 absl::StatusOr<uint32_t> WriteKey(const AggregateDescriptor& descriptor, const KeyDictionaries& dictionaries,
                                   size_t key, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
                                   uint64_t out_row) {
-  const QuernJoinDescriptor& group = *descriptor.group();
+  const QuernRowLayout& group = *descriptor.group();
   const QuernField& field = group.keys[key];
   const ColumnType& type = descriptor.spec().keys[key].type;
   return DispatchStorage(RowOf(type.id).key_storage, [&](auto tag) -> absl::StatusOr<uint32_t> {

@@ -120,7 +120,7 @@ void HashAggregate::EndFinalise() {
     stats_.table_bytes += table->bytes();
     stats_.num_growths += table->num_growths();
     const PrefetchSetting prefetch = table->prefetch();
-    const uint32_t batch_rows = prefetch.batch_rows != 0 ? prefetch.batch_rows : descriptor_->group()->batch_rows;
+    const uint32_t batch_rows = prefetch.batch_rows != 0 ? prefetch.batch_rows : descriptor_->get()->batch_rows;
     stats_.prefetch_distance = prefetch.distance == kWholeBatch ? batch_rows : prefetch.distance;
     stats_.prefetch_class = descriptor_->group()->prefetches ? options_.caches.NameFor(table->bytes()) : "off";
     stats_.layout = table->layout();

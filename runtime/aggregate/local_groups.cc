@@ -58,7 +58,7 @@ void PrefetchStates(const PrefetchSetting& setting, uint64_t tuple_bytes, uint8_
 }
 
 TupleFormat FormatOf(const GroupContext& context) {
-  const QuernJoinDescriptor& group = *context.descriptor->group();
+  const QuernRowLayout& group = *context.descriptor->group();
   return {group.tuple_bytes, group.packed_bytes, group.zero_hashes,
           group.prefetches ? context.options.distances.partition_bytes : 0};
 }
@@ -122,7 +122,7 @@ bool HasNoNulls(const QuernAggregateDescriptor& descriptor, const BatchView& bat
 uint32_t LocalGroups::BlockRows() const {
   const PrefetchSetting prefetch = table_->prefetch();
   if (prefetch.batch_rows != 0) return prefetch.batch_rows;
-  const uint32_t batch_rows = context_.descriptor->group()->batch_rows;
+  const uint32_t batch_rows = context_.descriptor->get()->batch_rows;
   return table_->bytes() <= context_.options.caches.l2_bytes ? std::min(batch_rows, context_.options.l2_batch_rows)
                                                              : batch_rows;
 }
@@ -167,7 +167,7 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
   const Batch rows = {batch, keys.data(), 0, false};
   const RefusedCalls refused;
-  const uint32_t block = context_.descriptor->group()->batch_rows;
+  const uint32_t block = context_.descriptor->get()->batch_rows;
   uint8_t* tuples[kMaxBatchRows];
   for (uint64_t done = 0; done < batch.num_rows; done += block) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
@@ -307,11 +307,11 @@ absl::Status LocalGroups::PartitionRows() {
 }
 
 absl::Status LocalGroups::PartitionRows(const Batch& batch, const KeyRows& rows) {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   const uint64_t bytes = uint64_t{rows.n} * group.tuple_bytes;
   if (dealt_tuples_.bytes() < bytes) {
     dealt_tuples_.Free();
-    const uint64_t most_rows = std::max(group.batch_rows, rows.n);
+    const uint64_t most_rows = std::max(context_.descriptor->get()->batch_rows, rows.n);
     QUERN_ASSIGN_OR_RETURN(dealt_tuples_, HugeBuffer::Allocate(context_.budget, most_rows * group.tuple_bytes, false));
   }
   uint8_t* const partitioned = dealt_tuples_.data();
@@ -337,8 +337,8 @@ absl::Status LocalGroups::PartitionRows(const Batch& batch, const KeyRows& rows)
 
 absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table,
                        AccumulatorMemory* memory) {
-  const QuernJoinDescriptor& group = *context.descriptor->group();
-  const uint32_t batch_rows = std::min(group.batch_rows, kMergeRows);
+  const QuernRowLayout& group = *context.descriptor->group();
+  const uint32_t batch_rows = std::min(context.descriptor->get()->batch_rows, kMergeRows);
   uint8_t *from[kMaxBatchRows], *into[kMaxBatchRows];
   for (const TupleSpan& span : part) {
     for (uint64_t first = 0; first < span.num_tuples; first += batch_rows) {

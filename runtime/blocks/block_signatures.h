@@ -44,17 +44,17 @@
   (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, uint64_t out_row, bool nullable, \
    uint32_t width)
 #define QUERN_EMIT_PROBE_ARGUMENTS (column, rows, n, out, out_row, nullable, width)
-#define QUERN_EMIT_BUILD_PARAMETERS                                                                \
+#define QUERN_EMIT_FIELD_PARAMETERS                                                                \
   (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row, \
    uint32_t field_offset, uint32_t null_offset, uint8_t null_mask, uint32_t width)
-#define QUERN_EMIT_BUILD_ARGUMENTS (base, tuples, n, out, out_row, field_offset, null_offset, null_mask, width)
+#define QUERN_EMIT_FIELD_ARGUMENTS (base, tuples, n, out, out_row, field_offset, null_offset, null_mask, width)
 #define QUERN_FIT_PROBE_PARAMETERS \
   (const QuernColumn* column, const uint32_t* rows, uint32_t n, QuernOutColumn* out, bool nullable)
 #define QUERN_FIT_PROBE_ARGUMENTS (column, rows, n, out, nullable)
-#define QUERN_FIT_BUILD_PARAMETERS                                                                      \
+#define QUERN_FIT_FIELD_PARAMETERS                                                                      \
   (const uint8_t* base, const uint64_t* tuples, uint32_t n, QuernOutColumn* out, uint32_t field_offset, \
    uint32_t null_offset, uint8_t null_mask)
-#define QUERN_FIT_BUILD_ARGUMENTS (base, tuples, n, out, field_offset, null_offset, null_mask)
+#define QUERN_FIT_FIELD_ARGUMENTS (base, tuples, n, out, field_offset, null_offset, null_mask)
 #define QUERN_ENCODE_PARAMETERS                                                                                \
   (const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n, uint64_t* words, bool combine, \
    bool nullable, uint32_t shift, uint64_t flip)
@@ -78,10 +78,10 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS;
 #define QUERN_CALLED_COLUMN(text, kStorage)                    \
   void quern_rt_store_##text QUERN_STORE_PARAMETERS;           \
   void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS; \
-  void quern_rt_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS;
+  void quern_rt_emit_field_##text QUERN_EMIT_FIELD_PARAMETERS;
 #define QUERN_CALLED_STRING(text, kStorage)                         \
   int64_t quern_rt_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS; \
-  int64_t quern_rt_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS;
+  int64_t quern_rt_reserve_field_##text QUERN_FIT_FIELD_PARAMETERS;
 #include "runtime/blocks/out_of_line_blocks.def"
 }
 

@@ -82,15 +82,15 @@ QUERN_STORAGE_BLOCK(ReserveProbe, "reserve_probe", "fit", int64_t, QUERN_FIT_PRO
                     b::IsVariableStorage(kStorage),
                     b::FitStrings<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, 0}, n, out))
 QUERN_STORAGE_BLOCK(
-    ReserveBuild, "reserve_build", "fit", int64_t, QUERN_FIT_BUILD_PARAMETERS, b::IsVariableStorage(kStorage),
-    b::FitStrings<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, 0}, n, out))
+    ReserveField, "reserve_field", "fit", int64_t, QUERN_FIT_FIELD_PARAMETERS, b::IsVariableStorage(kStorage),
+    b::FitStrings<kStorage>(b::TupleSource<kStorage>{base, tuples, field_offset, null_offset, null_mask, 0}, n, out))
 QUERN_BLOCK(EmitRowIds, "emit_rowid", "", void, QUERN_EMIT_ROWID_PARAMETERS,
             b::EmitRowIds(rows, n, first_row_id, out, out_row, nullable))
 QUERN_STORAGE_BLOCK(EmitProbe, "emit_probe", "", void, QUERN_EMIT_PROBE_PARAMETERS, true,
                     b::EmitColumn<kStorage>(b::ProbeSource<kStorage>{column, rows, nullable, width}, n, out, out_row,
                                             nullable))
-QUERN_STORAGE_BLOCK(EmitBuild, "emit_build", "", void, QUERN_EMIT_BUILD_PARAMETERS, true,
-                    b::EmitColumn<kStorage>(b::BuildSource<kStorage>{base, tuples, field_offset, null_offset, null_mask,
+QUERN_STORAGE_BLOCK(EmitField, "emit_field", "", void, QUERN_EMIT_FIELD_PARAMETERS, true,
+                    b::EmitColumn<kStorage>(b::TupleSource<kStorage>{base, tuples, field_offset, null_offset, null_mask,
                                                                      width},
                                             n, out, out_row, null_mask != 0))
 

@@ -535,7 +535,7 @@ QUERN_INLINE void CopyBytes(uint8_t* to, const uint8_t* from, uint32_t n) {
   }
 }
 
-// The source of one output column's values: matched rows of the probe batch ..
+// The source of one output column's values: rows of a probe batch ..
 template <Storage kStorage>
 struct ProbeSource {
   const QuernColumn* column;
@@ -556,9 +556,9 @@ struct ProbeSource {
 // them.
 #define QUERN_ANY_BASE __attribute__((no_sanitize("pointer-overflow")))
 
-// .. or a field of the matched tuples.
+// .. or a field of tuples.
 template <Storage kStorage>
-struct BuildSource {
+struct TupleSource {
   const uint8_t* base;
   const uint64_t* tuples;  // byte offsets from base
   uint32_t field_offset;

@@ -41,15 +41,15 @@ void quern_rt_encode_nulls QUERN_ENCODE_NULLS_PARAMETERS {
   void quern_rt_emit_probe_##text QUERN_EMIT_PROBE_PARAMETERS {                                            \
     block::EmitProbe::Run<kStorage> QUERN_EMIT_PROBE_ARGUMENTS;                                            \
   }                                                                                                        \
-  void quern_rt_emit_build_##text QUERN_EMIT_BUILD_PARAMETERS {                                            \
-    block::EmitBuild::Run<kStorage> QUERN_EMIT_BUILD_ARGUMENTS;                                            \
+  void quern_rt_emit_field_##text QUERN_EMIT_FIELD_PARAMETERS {                                            \
+    block::EmitField::Run<kStorage> QUERN_EMIT_FIELD_ARGUMENTS;                                            \
   }
 #define QUERN_CALLED_STRING(text, kStorage)                              \
   int64_t quern_rt_reserve_probe_##text QUERN_FIT_PROBE_PARAMETERS {     \
     return block::ReserveProbe::Run<kStorage> QUERN_FIT_PROBE_ARGUMENTS; \
   }                                                                      \
-  int64_t quern_rt_reserve_build_##text QUERN_FIT_BUILD_PARAMETERS {     \
-    return block::ReserveBuild::Run<kStorage> QUERN_FIT_BUILD_ARGUMENTS; \
+  int64_t quern_rt_reserve_field_##text QUERN_FIT_FIELD_PARAMETERS {     \
+    return block::ReserveField::Run<kStorage> QUERN_FIT_FIELD_ARGUMENTS; \
   }
 #include "runtime/blocks/out_of_line_blocks.def"
 }

@@ -42,9 +42,9 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
 #define QUERN_CALLED_HASH(text, kStorage) QUERN_CALL(quern_rt_hash_##text)
 #define QUERN_CALLED_PACK(text, kStorage) QUERN_CALL(quern_rt_pack_##text)
 #define QUERN_CALLED_COLUMN(text, kStorage) \
-  QUERN_CALL(quern_rt_store_##text) QUERN_CALL(quern_rt_emit_probe_##text) QUERN_CALL(quern_rt_emit_build_##text)
+  QUERN_CALL(quern_rt_store_##text) QUERN_CALL(quern_rt_emit_probe_##text) QUERN_CALL(quern_rt_emit_field_##text)
 #define QUERN_CALLED_STRING(text, kStorage) \
-  QUERN_CALL(quern_rt_reserve_probe_##text) QUERN_CALL(quern_rt_reserve_build_##text)
+  QUERN_CALL(quern_rt_reserve_probe_##text) QUERN_CALL(quern_rt_reserve_field_##text)
 #define QUERN_CALLED_ENCODE(text, kStorage, kPart) QUERN_CALL(quern_rt_encode_##text)
 #define QUERN_CALLED_BYTES(text, kStorage) QUERN_CALL(quern_rt_encode_##text)
 #include "runtime/blocks/out_of_line_blocks.def"

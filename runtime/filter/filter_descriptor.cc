@@ -30,7 +30,7 @@
 
 #include "runtime/blocks/filter_strings.h"
 #include "runtime/collation/collation.h"
-#include "runtime/rows/tuple_layout.h"
+#include "runtime/rows/row_layout.h"
 
 namespace quern {
 namespace {

@@ -26,9 +26,9 @@ constexpr uint64_t kDenseRangePerRow = thresholds::kDenseLookingRangePerRow;
 constexpr uint64_t kStagedBytes = uint64_t{256}
                                   << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 
-TupleFormat FormatOf(const QuernJoinDescriptor& descriptor, const JoinOptions& options) {
-  return {descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes,
-          descriptor.prefetches ? options.distances.partition_bytes : 0};
+TupleFormat FormatOf(const QuernRowLayout& rows, const JoinOptions& options) {
+  return {rows.tuple_bytes, rows.packed_bytes, rows.zero_hashes,
+          rows.prefetches ? options.distances.partition_bytes : 0};
 }
 
 template <class Word>
@@ -53,11 +53,11 @@ BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntry
       descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       options_(options),
-      store_(FormatOf(*descriptor_->get(), options), budget, options.huge_pages),
-      null_store_(FormatOf(*descriptor_->get(), options), budget, options.huge_pages),
-      sign_bit_(descriptor_->get()->packed_sign_bit) {
+      store_(FormatOf(*descriptor_->rows(), options), budget, options.huge_pages),
+      null_store_(FormatOf(*descriptor_->rows(), options), budget, options.huge_pages),
+      sign_bit_(descriptor_->rows()->packed_sign_bit) {
   const QuernJoinDescriptor& s = *descriptor_->get();
-  step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.tuple_bytes, 1, s.batch_rows));
+  step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.rows.tuple_bytes, 1, s.batch_rows));
 }
 
 // A join of ten rows should not touch the memory of a whole batch.
@@ -91,10 +91,10 @@ absl::Status BuildSide::Append(const BatchView& batch, RowKind /*kind*/, uint64_
 }
 
 absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n) {
-  const QuernJoinDescriptor* descriptor = descriptor_->get();
+  const QuernRowLayout* layout = descriptor_->rows();
   const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
   const Step step = {kernel, batch, first_row_id,
-                     SelectRows(kernel, descriptor, batch.keys.data(), batch.selection, next, n, rows_.data())};
+                     SelectRows(kernel, layout, batch.keys.data(), batch.selection, next, n, rows_.data())};
   if (step.rows.n < n) {
     num_null_keys_ += n - step.rows.n;
     if (RowOf(descriptor_->spec().kind).build_row == RowsOut::kUnmatched) {
@@ -102,11 +102,11 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
       QUERN_RETURN_IF_ERROR(StoreNullRows(step, dropped_.data(), num_dropped));
     }
   }
-  if (descriptor->packed_bytes != 0) {
-    kernel.pack(descriptor, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
+  if (layout->packed_bytes != 0) {
+    kernel.pack(layout, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
     range_.Add(words_.data(), step.rows.n, sign_bit_);
   } else {
-    kernel.hash(descriptor, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
+    kernel.hash(layout, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
   }
   if (store_.is_partitioned()) return StoreParts(step);
   QUERN_RETURN_IF_ERROR(StoreFlat(step));
@@ -115,21 +115,21 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
 }
 
 bool BuildSide::LooksDense() const {
-  if (descriptor_->get()->packed_bytes == 0) return false;
+  if (descriptor_->rows()->packed_bytes == 0) return false;
   if (options_.layout == LayoutChoice::kUnchained || options_.layout == LayoutChoice::kOpen) return false;
   return (range_.max - range_.min) / kDenseRangePerRow < num_flat_ || options_.layout == LayoutChoice::kDense;
 }
 
 // Writes the tuples of `rows` to `tuples`.
 void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const {
-  const QuernJoinDescriptor* descriptor = descriptor_->get();
+  const QuernRowLayout* layout = descriptor_->rows();
   if (step.kernel.store != nullptr) {
-    step.kernel.store(descriptor, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n,
+    step.kernel.store(layout, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n,
                       step.first_row_id, tuples);
   }
-  if (words == nullptr || descriptor->packed_bytes == 0) return;
-  if (descriptor->packed_bytes == 4) StorePackedKeys<uint32_t>(words, rows.n, descriptor->tuple_bytes, tuples);
-  else StorePackedKeys<uint64_t>(words, rows.n, descriptor->tuple_bytes, tuples);
+  if (words == nullptr || layout->packed_bytes == 0) return;
+  if (layout->packed_bytes == 4) StorePackedKeys<uint32_t>(words, rows.n, layout->tuple_bytes, tuples);
+  else StorePackedKeys<uint64_t>(words, rows.n, layout->tuple_bytes, tuples);
 }
 
 absl::Status BuildSide::StoreFlat(const Step& step) {
@@ -137,7 +137,7 @@ absl::Status BuildSide::StoreFlat(const Step& step) {
     QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, store_.FlatSpan(step.batch.num_rows));
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step.rows.n - done, span->capacity - span->num_tuples));
     const BatchRows rows = {step.rows.rows ? step.rows.rows + done : nullptr, step.rows.first + done, n};
-    Write(step, rows, words_.data() + done, span->tuples + span->num_tuples * descriptor_->get()->tuple_bytes);
+    Write(step, rows, words_.data() + done, span->tuples + span->num_tuples * descriptor_->rows()->tuple_bytes);
     if (span->hashes != nullptr)
       std::memcpy(span->hashes + span->num_tuples, hashes_.data() + done, n * sizeof(uint64_t));
     span->num_tuples += n;
@@ -148,10 +148,10 @@ absl::Status BuildSide::StoreFlat(const Step& step) {
 }
 
 absl::Status BuildSide::StoreParts(const Step& step) {
-  const QuernJoinDescriptor& descriptor = *descriptor_->get();
-  if (staged_.empty()) staged_.resize(size_t{step_rows_} * descriptor.tuple_bytes);
+  const QuernRowLayout& layout = *descriptor_->rows();
+  if (staged_.empty()) staged_.resize(size_t{step_rows_} * layout.tuple_bytes);
   Write(step, step.rows, words_.data(), staged_.data());
-  if (descriptor.packed_bytes != 0) HashPackedKeys(words_.data(), step.rows.n, descriptor.zero_hashes, hashes_.data());
+  if (layout.packed_bytes != 0) HashPackedKeys(words_.data(), step.rows.n, layout.zero_hashes, hashes_.data());
   return store_.Partition(staged_.data(), hashes_.data(), step.rows.n);
 }
 
@@ -159,7 +159,7 @@ absl::Status BuildSide::StoreNullRows(const Step& step, const uint32_t* rows, ui
   for (uint32_t done = 0; done < n;) {
     QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, null_store_.FlatSpan(n));
     const uint32_t fit = static_cast<uint32_t>(std::min<uint64_t>(n - done, span->capacity - span->num_tuples));
-    Write(step, {rows + done, 0, fit}, nullptr, span->tuples + span->num_tuples * descriptor_->get()->tuple_bytes);
+    Write(step, {rows + done, 0, fit}, nullptr, span->tuples + span->num_tuples * descriptor_->rows()->tuple_bytes);
     span->num_tuples += fit;
     done += fit;
   }

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/base/hash_secret.h"
 #include "runtime/base/memory.h"
 #include "runtime/join/unchained_table.h"

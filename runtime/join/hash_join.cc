@@ -30,7 +30,7 @@ constexpr SinkTexts kJoinTexts = {"rows", "the table is built", "a batch is miss
 
 size_t NumOutputColumns(const JoinDescriptor& descriptor) {
   const bool has_mark = descriptor.spec().kind == JoinKind::kMark;
-  return size_t{descriptor.get()->num_probe} + descriptor.get()->num_build + (has_mark ? 1 : 0);
+  return size_t{descriptor.get()->num_probe} + descriptor.rows()->num_output_fields + (has_mark ? 1 : 0);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ std::unique_ptr<LocalState> HashJoin::NewLocalState() {
 
 absl::Status HashJoin::CheckInput(const BatchView& batch, RowKind /*kind*/) const {
   const QuernJoinDescriptor& descriptor = *descriptor_->get();
-  return CheckBatch(batch, descriptor.num_keys, descriptor.num_build + descriptor.num_residual);
+  return CheckBatch(batch, descriptor.rows.num_keys, descriptor.rows.num_output_fields + descriptor.num_residual);
 }
 
 absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
@@ -105,7 +105,7 @@ void HashJoin::EndFinalise() {
   const uint32_t batch_rows = table_.probe.batch_rows != 0 ? table_.probe.batch_rows : descriptor_->get()->batch_rows;
   stats_.prefetch_distance = table_.probe.distance == kWholeBatch ? batch_rows : table_.probe.distance;
   const uint64_t probed_bytes = memory_.directory_bytes() + memory_.tuples.bytes();
-  stats_.prefetch_class = descriptor_->get()->prefetches ? options_.caches.NameFor(probed_bytes) : "off";
+  stats_.prefetch_class = descriptor_->rows()->prefetches ? options_.caches.NameFor(probed_bytes) : "off";
   stats_.layout = LayoutText(table_.layout);
   build_is_empty_ = stats_.build_rows == 0;
   build_has_null_key_ = num_null_rows_ > 0;
@@ -113,7 +113,7 @@ void HashJoin::EndFinalise() {
 
 void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   options_.prefetch.Set(loop, setting);
-  if (!is_finalised() || !descriptor_->get()->prefetches || loop != ProbeLoopOf(table_.layout)) return;
+  if (!is_finalised() || !descriptor_->rows()->prefetches || loop != ProbeLoopOf(table_.layout)) return;
   table_.probe = setting;
   stats_.prefetch_distance = setting.distance;
 }
@@ -122,7 +122,7 @@ void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
 
 absl::StatusOr<KeySummary> HashJoin::Summarise(uint32_t key) const {
   QUERN_RETURN_IF_ERROR(CheckBuilt("key summary"));
-  QUERN_ASSIGN_OR_RETURN(KeySummary summary, SummariseKey(table_, *descriptor_->get(), range_, key, stop_flag()));
+  QUERN_ASSIGN_OR_RETURN(KeySummary summary, SummariseKey(table_, *descriptor_->rows(), range_, key, stop_flag()));
   summary.num_build_rows = stats_.build_rows;
   summary.num_null_rows = num_null_rows_;
   return summary;
@@ -130,7 +130,7 @@ absl::StatusOr<KeySummary> HashJoin::Summarise(uint32_t key) const {
 
 absl::StatusOr<uint64_t> HashJoin::FindMembers(const BatchView& batch, const MemberAnswer& answer) const {
   QUERN_RETURN_IF_ERROR(CheckBuilt("look-up"));
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->get()->num_keys, 0));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->rows()->num_keys, 0));
   return quern::FindMembers(table_, *descriptor_->get(), entry_points_, stop_flag(), batch, answer);
 }
 
@@ -154,7 +154,7 @@ JoinProber::~JoinProber() = default;
 absl::Status JoinProber::SetInput(BatchView batch) {
   QUERN_RETURN_IF_ERROR(join_->CheckBuilt("probe"));
   const QuernJoinDescriptor& descriptor = *join_->descriptor_->get();
-  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.num_keys, descriptor.num_probe + descriptor.num_residual));
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.rows.num_keys, descriptor.num_probe + descriptor.num_residual));
   if (descriptor.asks_host && join_->host_residual_.keep_pairs == nullptr)
     return InvalidArgument("residual without a function: host; accepted: a function of the host, by the C ABI");
   if (join_->observer() != nullptr) join_->observer()->SeeProbe(batch);
@@ -226,7 +226,9 @@ void JoinProber::Begin(BatchView batch) {
   args_.selection = input_.selection;
   args_.num_rows = input_.num_rows;
   args_.first_row_id = input_.first_row_id == kCountedRowIds ? rows_seen_ : input_.first_row_id;
+  args_.output.layout = join_->descriptor_->rows();
   args_.tuples = table.tuples;
+  args_.output.tuples = table.tuples;
   args_.directory = table.directory;
   args_.tags = DirectoryTags();
   args_.shift = table.shift;
@@ -252,18 +254,18 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   probe.host = &join_->host_residual_;
   probe.host_context = host_context_;
   args_.out_probe = out->columns();
-  args_.out_build = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
+  args_.output.columns = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
   if (has_mark) probe.out_mark = out->columns() + descriptor.get()->num_probe;
-  args_.out_rows = 0;
-  args_.out_capacity = probe.counts ? UINT64_MAX : out->capacity();
+  args_.output.num_rows = 0;
+  args_.output.capacity = probe.counts ? UINT64_MAX : out->capacity();
   if (args_.descriptor == nullptr) return false;
   const RefusedCalls refused;
   const int32_t code = scans_unmatched_ ? ScanUnmatchedRows(probe, &unmatched_scan_, &args_) : ProbeRows(probe, &args_);
   QUERN_RETURN_IF_ERROR(refused.status());
   if (code < 0) return StatusOfCode(code);
   if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
-  out->set_num_rows(args_.out_rows);
-  if (join_->observer() != nullptr) join_->observer()->SeeMatches(args_.out_rows);
+  out->set_num_rows(args_.output.num_rows);
+  if (join_->observer() != nullptr) join_->observer()->SeeMatches(args_.output.num_rows);
   return code == kQuernFull;
 }
 

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/base/adaptive_gate.h"
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"

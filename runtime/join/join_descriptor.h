@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
+#include "runtime/rows/row_layout.h"
 #include "runtime/spec/join_spec.h"
 
 namespace quern {
@@ -30,6 +31,8 @@ class JoinDescriptor {
   JoinDescriptor& operator=(const JoinDescriptor&) = delete;
 
   const QuernJoinDescriptor* get() const { return &descriptor_; }
+  // The rows of the build side.
+  const QuernRowLayout* rows() const { return &descriptor_.rows; }
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_; }
   const JoinSpec& spec() const { return spec_; }
 
@@ -37,10 +40,12 @@ class JoinDescriptor {
   std::string Print() const;
 
  private:
+  void PlaceFields(TuplePlacer* placer);
+
   JoinSpec spec_;
-  std::vector<QuernField> keys_, build_, probe_, build_residual_, probe_residual_;
-  QuernField host_row_ = {};
+  std::vector<QuernField> probe_;
   QuernJoinDescriptor descriptor_;
+  RowLayout rows_;
 };
 
 }  // namespace quern

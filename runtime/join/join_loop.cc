@@ -96,18 +96,18 @@ class Prober {
   // Moves matches to the output.
   int32_t Emit() {
     if (p_.counts) {
-      a_->out_rows += s_->num_matches - s_->match_next;
+      a_->output.num_rows += s_->num_matches - s_->match_next;
       s_->num_matches = s_->match_next = 0;
       return kQuernDone;
     }
     const uint32_t* rows = s_->match_rows + s_->match_next;
     const uint64_t* tuples = s_->match_tuples + s_->match_next;
-    int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->out_capacity - a_->out_rows);
+    int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->output.capacity - a_->output.num_rows);
     if (kernel_->reserve_output != nullptr) n = kernel_->reserve_output(a_, rows, tuples, static_cast<uint32_t>(n));
     if (n < 0) return static_cast<int32_t>(n);
     if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
     if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
-    a_->out_rows += static_cast<uint64_t>(n);
+    a_->output.num_rows += static_cast<uint64_t>(n);
     s_->match_next += static_cast<uint32_t>(n);
     if (s_->match_next < s_->num_matches) return kQuernFull;
     s_->num_matches = s_->match_next = first_open_ = 0;
@@ -117,7 +117,7 @@ class Prober {
  private:
   bool IsBatchDone() const { return s_->num_candidates == 0 && s_->batch_next == s_->batch_rows; }
 
-  bool IsPackedKey() const { return a_->descriptor->packed_bytes != 0; }
+  bool IsPackedKey() const { return a_->descriptor->rows.packed_bytes != 0; }
 
   uint32_t MaxBatchRows() const {
     const uint32_t rows = p_.table->probe.batch_rows;
@@ -130,16 +130,17 @@ class Prober {
   void BeginBatch() {
     const uint32_t n = BatchSize(MaxBatchRows(), a_->num_rows - a_->next_row);
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
-    const BatchRows batch = SelectRows(*kernel_, a_->descriptor, a_->keys, a_->selection, a_->next_row, n, s_->rows);
+    const QuernRowLayout* layout = &a_->descriptor->rows;
+    const BatchRows batch = SelectRows(*kernel_, layout, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     if (rows_alone_) {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
       std::memset(s_->found, 0, batch.n);
     }
     if (IsPackedKey()) {
-      kernel_->pack(a_->descriptor, a_->keys, batch.first, batch.rows, batch.n, s_->words);
+      kernel_->pack(layout, a_->keys, batch.first, batch.rows, batch.n, s_->words);
       if (p_.table->layout == Layout::kUnchained) HashPackedKeys(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
     } else {
-      kernel_->hash(a_->descriptor, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
+      kernel_->hash(layout, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
     s_->batch_numbers = batch.rows;
     s_->batch_first = batch.first;
@@ -153,7 +154,7 @@ class Prober {
     if (IsPackedKey() && p_.table->layout != Layout::kUnchained) {
       s_->batch_next = s_->batch_rows;
       if (counts_pairs_) {
-        a_->out_rows += CountPackedKeys(*p_.table, s_, &tally_);
+        a_->output.num_rows += CountPackedKeys(*p_.table, s_, &tally_);
         return kQuernDone;
       }
       const uint32_t before = s_->num_matches;
@@ -241,10 +242,10 @@ class Prober {
     uint32_t matches = s_->num_matches, remaining = 0;
     for (uint32_t c = 0; c < s_->num_candidates; ++c) {
       QuernCandidate run = s_->candidates[c];
-      for (; run.begin != run.end && matches < max_matches; run.begin += a_->descriptor->tuple_bytes) {
+      for (; run.begin != run.end && matches < max_matches; run.begin += a_->descriptor->rows.tuple_bytes) {
         s_->match_index[matches] = run.index;
         s_->match_tuples[matches++] = run.begin;
-        if (a_->descriptor->stops_at_first) run.end = run.begin + a_->descriptor->tuple_bytes;
+        if (a_->descriptor->stops_at_first) run.end = run.begin + a_->descriptor->rows.tuple_bytes;
       }
       s_->candidates[remaining] = run;
       remaining += run.begin != run.end;
@@ -256,7 +257,7 @@ class Prober {
   // Turns the key matches from `begin` on into the result of the join kind.
   int32_t Take(uint32_t begin) {
     if (counts_pairs_) {
-      a_->out_rows += s_->num_matches - begin;
+      a_->output.num_rows += s_->num_matches - begin;
       s_->num_matches = begin;
       return kQuernDone;
     }
@@ -316,9 +317,9 @@ class Prober {
     QuernOutColumn* out = p_.out_mark;
     for (uint32_t i = 0; i < n; ++i) {
       const uint8_t mark = s_->marks[s_->match_next + i];
-      blocks::SetBitTo(static_cast<uint8_t*>(out->values), a_->out_rows + i, mark == 1);
+      blocks::SetBitTo(static_cast<uint8_t*>(out->values), a_->output.num_rows + i, mark == 1);
       if (out->validity == nullptr) continue;
-      blocks::SetBitTo(out->validity, a_->out_rows + i, mark != 2);
+      blocks::SetBitTo(out->validity, a_->output.num_rows + i, mark != 2);
       out->null_count += mark == 2;
     }
   }
@@ -335,10 +336,10 @@ class Prober {
 
 }  // namespace
 
-BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys,
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernRowLayout* layout, const QuernColumn* keys,
                      const uint32_t* selection, uint64_t next, uint32_t n, uint32_t* scratch) {
   const uint32_t* rows = selection ? selection + next : nullptr;
-  const uint32_t kept = kernel.filter != nullptr ? kernel.filter(descriptor, keys, next, rows, n, scratch) : kAllRows;
+  const uint32_t kept = kernel.filter != nullptr ? kernel.filter(layout, keys, next, rows, n, scratch) : kAllRows;
   if (kept == kAllRows) return {rows, next, n};
   return {scratch, 0, kept};
 }
@@ -384,7 +385,7 @@ void CollectTuples(const JoinProbe& probe, ScanUnmatched* scan, const QuernJoinD
                    QuernProbeScratch* s) {
   const bool wants_matched = probe.kind->build_row == RowsOut::kMatched;
   const uint64_t stride =
-      scan->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.tuple_bytes;
+      scan->is_table && probe.table->layout == Layout::kOpen ? probe.table->slot_bytes : descriptor.rows.tuple_bytes;
   uint32_t n = 0;
   for (; scan->position < scan->end && n < descriptor.batch_rows; ++scan->position) {
     if (scan->is_table && !HasTuple(*probe.table, scan->position)) continue;
@@ -403,7 +404,7 @@ void CollectTuples(const JoinProbe& probe, ScanUnmatched* scan, const QuernJoinD
 int32_t ScanUnmatchedRows(const JoinProbe& probe, ScanUnmatched* scan, QuernJoinProbeArgs* args) {
   for (;;) {
     if (args->scratch->num_matches > 0) {
-      args->tuples = scan->tuples;
+      args->output.tuples = scan->tuples;
       if (const int32_t code = Prober(probe, args).Emit(); code != kQuernDone) return code;
     }
     if (scan->position == scan->end && !TakeMorsel(probe, scan)) return kQuernDone;

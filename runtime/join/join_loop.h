@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/join/host_residual.h"
 #include "runtime/join/join_table.h"
@@ -24,7 +24,7 @@ struct BatchRows {
 };
 
 // Selects, from the n rows that begin at the batch's row `next`, those that can match; `scratch` has room for n rows.
-BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernJoinDescriptor* descriptor, const QuernColumn* keys,
+BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernRowLayout* layout, const QuernColumn* keys,
                      const uint32_t* selection, uint64_t next, uint32_t n, uint32_t* scratch);
 // Collects those of the same n rows that are not in `kept`; returns their number.
 uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const BatchRows& kept, uint32_t* dropped);

@@ -10,7 +10,7 @@
 //     open         [  |t|t|  |  |t|..]         the tuple itself is the slot, linear probing; word 0 marks an empty
 //                                              slot. Unique keys
 //     counting     [  |k,2|  |k,1|..]          as open, with the number of the key's rows in place of a tuple
-//     unchained    directory + tuples          kernel_abi.h; duplicates, wide tuples, keys of any type
+//     unchained    directory + tuples          join_abi.h; duplicates, wide tuples, keys of any type
 //
 // All but unchained are packed-key tables (packed_key_table.h). A null tuple, with all its null bits set, stands for
 // the build side of a probe row that is output on its own.
@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/rows/prefetch.h"
 
 namespace quern {

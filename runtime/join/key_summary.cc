@@ -15,7 +15,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
-#include "runtime/rows/tuple_layout.h"
+#include "runtime/rows/row_layout.h"
 
 namespace quern {
 namespace {
@@ -143,12 +143,12 @@ absl::StatusOr<uint64_t> CountKeys(const JoinTable& table, const StopFlag* stop_
 
 }  // namespace
 
-absl::StatusOr<KeySummary> SummariseKey(const JoinTable& table, const QuernJoinDescriptor& descriptor,
+absl::StatusOr<KeySummary> SummariseKey(const JoinTable& table, const QuernRowLayout& rows,
                                         const PackedKeyRange& packed, uint32_t key, const StopFlag* stop_flag) {
-  const QuernField& field = descriptor.keys[key];
-  const bool may_be_null = field.nullable && field.null_equal, is_packed = descriptor.packed_bytes != 0;
+  const QuernField& field = rows.keys[key];
+  const bool may_be_null = field.nullable && field.null_equal, is_packed = rows.packed_bytes != 0;
   Range range(field);
-  if (is_packed && descriptor.num_keys == 1 && !may_be_null) {
+  if (is_packed && rows.num_keys == 1 && !may_be_null) {
     if (!packed.is_empty()) range.Add(packed.min ^ table.sign_bit);
     if (!packed.is_empty()) range.Add(packed.max ^ table.sign_bit);
   } else if (IsOrdered(field) || may_be_null) {
@@ -164,7 +164,7 @@ absl::StatusOr<KeySummary> SummariseKey(const JoinTable& table, const QuernJoinD
   }
   summary.num_keys = table.num_tuples;
   const uint128_t others = summary.max - summary.min;  // values of the range, less 1
-  if (descriptor.num_keys == 1 && summary.has_range && others < summary.num_keys)
+  if (rows.num_keys == 1 && summary.has_range && others < summary.num_keys)
     summary.num_keys = std::min(summary.num_keys, static_cast<uint64_t>(others) + 1 + (summary.has_null ? 1 : 0));
   summary.num_keys_is_exact = summary.num_keys <= 1;
   return summary;

@@ -28,8 +28,8 @@ struct KeySummary {
 // Summarises key number `key` of the table's rows; num_build_rows and num_null_rows remain 0. range: of all packed
 // keys. *Cost*: a pass over the bitmap or the entries of `bitmap`, `dense` and `csr`. A pass over the table as well (1
 // ns a slot or tuple), unless the key is the only one, packed, and its nulls are not equal. *Errors*: Cancelled.
-absl::StatusOr<KeySummary> SummariseKey(const JoinTable& table, const QuernJoinDescriptor& descriptor,
-                                        const PackedKeyRange& range, uint32_t key, const StopFlag* stop_flag);
+absl::StatusOr<KeySummary> SummariseKey(const JoinTable& table, const QuernRowLayout& rows, const PackedKeyRange& range,
+                                        uint32_t key, const StopFlag* stop_flag);
 
 }  // namespace quern
 

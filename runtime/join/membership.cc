@@ -156,10 +156,10 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
     if (stop_flag != nullptr) QUERN_RETURN_IF_ERROR(stop_flag->Check());
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(descriptor.batch_rows, batch.num_rows - next));
     const QuernJoinEntryPoints& kernel = entry_points.ForLook(n);
-    const BatchRows kept = SelectRows(kernel, &descriptor, batch.keys.data(), batch.selection, next, n, s->rows);
-    if (descriptor.packed_bytes != 0)
-      kernel.pack(&descriptor, batch.keys.data(), kept.first, kept.rows, kept.n, s->words);
-    else kernel.hash(&descriptor, batch.keys.data(), kept.first, kept.rows, kept.n, s->hashes);
+    const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
+    if (descriptor.rows.packed_bytes != 0)
+      kernel.pack(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->words);
+    else kernel.hash(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->hashes);
     Test(table, kept.n, s, s->found);
     const uint8_t* passes = s->found;
     if (kept.n < n) {

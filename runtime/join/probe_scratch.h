@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 
 namespace quern {
 

@@ -102,7 +102,7 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
       budget_(std::move(budget)),
       stores_(std::move(stores)),
       range_(range),
-      format_{descriptor.tuple_bytes, descriptor.packed_bytes, descriptor.zero_hashes},
+      format_{descriptor.rows.tuple_bytes, descriptor.rows.packed_bytes, descriptor.rows.zero_hashes},
       work_([this] { return NextPhase(); }) {
   bool all = true;
   for (const TupleStore* store : stores_) {
@@ -111,36 +111,35 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
     all &= store->is_partitioned();
   }
   partitions_first_ = is_partitioned_ && !all;
-  table.tuple_bytes = descriptor_.tuple_bytes;
-  table.packed_bytes = descriptor_.packed_bytes;
-  table.zero_hashes = descriptor_.zero_hashes;
+  table.tuple_bytes = descriptor_.rows.tuple_bytes;
+  table.packed_bytes = descriptor_.rows.packed_bytes;
+  table.zero_hashes = descriptor_.rows.zero_hashes;
   table.num_tuples = num_tuples_;
-  table.sign_bit = descriptor_.packed_sign_bit;
+  table.sign_bit = descriptor_.rows.packed_sign_bit;
   table.base = range_.min;
   to_try_ = LayoutsToTry();
 }
 
-bool TableBuilder::NeedsTuples() const {
-  return descriptor_.num_build + descriptor_.num_residual + descriptor_.matched_offset != 0 || descriptor_.asks_host;
-}
+bool TableBuilder::NeedsTuples() const { return descriptor_.rows.num_fields + descriptor_.matched_offset != 0; }
 bool TableBuilder::OneMatchIsEnough() const { return descriptor_.stops_at_first; }
 
 std::vector<Layout> TableBuilder::LayoutsToTry() const {
   std::vector<Layout> layouts;
   const bool asks = options_.layout != LayoutChoice::kAuto;
   const uint64_t n = num_tuples_, factor = asks ? kForcedFactor : 1;
-  if (descriptor_.packed_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
+  if (descriptor_.rows.packed_bytes != 0 && n > 0 && options_.layout != LayoutChoice::kUnchained) {
     const uint64_t range = RangeOf(range_);
     const bool dense = options_.layout != LayoutChoice::kOpen;
     const auto within = [&](uint64_t limit) {
       return dense && range != 0 && range <= std::max(limit * factor, kSmallRange);
     };
-    const uint64_t dense_bytes = 2 * (n * descriptor_.tuple_bytes + 4 * sizeof(uint64_t) * n);
+    const uint64_t dense_bytes = 2 * (n * descriptor_.rows.tuple_bytes + 4 * sizeof(uint64_t) * n);
     if (!NeedsTuples() && within(n * kBitsPerRow)) layouts.push_back(Layout::kBitmap);
-    if (NeedsTuples() && within(dense_bytes / descriptor_.tuple_bytes)) layouts.push_back(Layout::kDense);
+    if (NeedsTuples() && within(dense_bytes / descriptor_.rows.tuple_bytes)) layouts.push_back(Layout::kDense);
     uint64_t sentinel = 0;
-    const bool open = FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &sentinel) &&
-                      descriptor_.tuple_bytes <= kMaxSlotBytes;
+    const bool open =
+        FindSentinel(range_, WordMask(descriptor_.rows.packed_bits), descriptor_.rows.packed_sign_bit, &sentinel) &&
+        descriptor_.rows.tuple_bytes <= kMaxSlotBytes;
     if (open) layouts.push_back(Layout::kOpen);
     // For duplicates, and for unique keys in wide tuples.
     if (within(n * kRunsPerRow) && n < kMaxRunTuples) layouts.push_back(Layout::kCsr);
@@ -231,19 +230,22 @@ absl::Status TableBuilder::BeginLayout(Layout layout) {
 
 // Allocates memory for the tuples and for the null tuple behind them.
 absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes) {
-  const uint64_t bytes = num_places * place_bytes + std::max(descriptor_.tuple_bytes, 64u);
+  const uint64_t bytes = num_places * place_bytes + std::max(descriptor_.rows.tuple_bytes, 64u);
   QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
   table.tuples = memory.tuples.data();
   table.null_tuple = num_places * place_bytes;
-  std::memset(table.tuples + table.null_tuple + descriptor_.null_bits_offset, 0xff, descriptor_.null_bits_bytes);
+  std::memset(table.tuples + table.null_tuple + descriptor_.rows.null_bits_offset, 0xff,
+              descriptor_.rows.null_bits_bytes);
   return absl::OkStatus();
 }
 
 // Chooses the settings by the size of all memory that a probe touches at random.
 void TableBuilder::SetPrefetch() {
   const uint64_t bytes = memory.directory_bytes() + memory.tuples.bytes();
-  table.build = descriptor_.prefetches ? options_.prefetch.For(BuildLoopOf(table.layout), bytes) : PrefetchSetting();
-  table.probe = descriptor_.prefetches ? options_.prefetch.For(ProbeLoopOf(table.layout), bytes) : PrefetchSetting();
+  table.build =
+      descriptor_.rows.prefetches ? options_.prefetch.For(BuildLoopOf(table.layout), bytes) : PrefetchSetting();
+  table.probe =
+      descriptor_.rows.prefetches ? options_.prefetch.For(ProbeLoopOf(table.layout), bytes) : PrefetchSetting();
 }
 
 // ---- unchained ----------------------------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ absl::Status TableBuilder::BeginUnchained() {
   const uint64_t slots = uint64_t{1} << bits;
   QUERN_ASSIGN_OR_RETURN(memory.directory,
                          HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
-  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, descriptor_.tuple_bytes));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, descriptor_.rows.tuple_bytes));
   table.directory = reinterpret_cast<const uint64_t*>(memory.directory.data()) + 1;
   table.shift = 64 - bits;
   SetPrefetch();
@@ -263,7 +265,7 @@ absl::Status TableBuilder::BeginUnchained() {
     uint64_t n = 0;
     for (const TupleStore* store : stores_)
       for (const TupleSpan& span : store->parts()[part]) n += span.num_tuples;
-    part_begin_.push_back(part_begin_.back() + n * descriptor_.tuple_bytes);
+    part_begin_.push_back(part_begin_.back() + n * descriptor_.rows.tuple_bytes);
   }
   crowded_runs_.resize(is_partitioned_ ? stores_[0]->parts().size() : 1);
   phases_.push_back(PerPart([this](uint64_t part, const TupleList& spans) { return BuildUnchainedPart(part, spans); }));
@@ -293,7 +295,7 @@ absl::Status TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& sp
 absl::Status TableBuilder::IndexCrowded() {
   if (std::all_of(crowded_runs_.begin(), crowded_runs_.end(), [](const HashRuns& runs) { return runs.slots.empty(); }))
     return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(memory.crowded, CrowdedSlots::Make(crowded_runs_, descriptor_.tuple_bytes, budget_));
+  QUERN_ASSIGN_OR_RETURN(memory.crowded, CrowdedSlots::Make(crowded_runs_, descriptor_.rows.tuple_bytes, budget_));
   table.crowded = memory.crowded.get();
   crowded_runs_.clear();
   return absl::OkStatus();
@@ -311,11 +313,11 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   const uint64_t region = std::max(std::bit_floor(slots_of_part / 8 + 1), kSmallestRegion);
   const uint64_t regions = (slots_of_part + region - 1) / region * parts;
   table.slot_bytes =
-      layout == Layout::kCounting ? 2 * descriptor_.packed_bytes : std::bit_ceil(descriptor_.tuple_bytes);
+      layout == Layout::kCounting ? 2 * descriptor_.rows.packed_bytes : std::bit_ceil(descriptor_.rows.tuple_bytes);
   table.line_mask = kLineBytes / table.slot_bytes - 1;
   table.num_slots = regions * region;
   table.region_mask = region - 1;
-  FindSentinel(range_, WordMask(descriptor_.packed_bits), descriptor_.packed_sign_bit, &table.sentinel);
+  FindSentinel(range_, WordMask(descriptor_.rows.packed_bits), descriptor_.rows.packed_sign_bit, &table.sentinel);
   QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes));
   SetPrefetch();
   num_inserted_ = 0;
@@ -354,7 +356,7 @@ absl::Status TableBuilder::BeginBitmap(Layout layout) {
   const uint64_t bytes = (table.range + 63) / 64 * sizeof(uint64_t);
   QUERN_ASSIGN_OR_RETURN(memory.bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
   table.bitmap = reinterpret_cast<const uint64_t*>(memory.bitmap.data());
-  if (layout == Layout::kDense) QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, descriptor_.tuple_bytes));
+  if (layout == Layout::kDense) QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, descriptor_.rows.tuple_bytes));
   store_bitmaps_.clear();
   for (size_t i = 1; i < stores_.size(); ++i) {
     QUERN_ASSIGN_OR_RETURN(HugeBuffer bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
@@ -404,7 +406,7 @@ absl::Status TableBuilder::BeginRuns() {
   table.range = RangeOf(range_);
   QUERN_ASSIGN_OR_RETURN(memory.directory,
                          HugeBuffer::Allocate(budget_, (table.range + 1) * sizeof(uint32_t), options_.huge_pages));
-  QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, descriptor_.tuple_bytes));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, descriptor_.rows.tuple_bytes));
   uint32_t* const runs = reinterpret_cast<uint32_t*>(memory.directory.data()) + 1;
   table.runs = runs;
   SetPrefetch();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/join/crowded_slots.h"

@@ -14,7 +14,7 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/prefetch_lines.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves the tuples of an unchained table to their places (layout: kernel_abi.h).
+// Moves the tuples of an unchained table to their places (layout: join_abi.h).
 #ifndef QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
 #define QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
 

@@ -15,7 +15,6 @@
 
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/storage_dispatch.h"
-#include "runtime/rows/tuple_layout.h"
 
 namespace quern {
 namespace {
@@ -23,15 +22,14 @@ namespace {
 constexpr uint32_t kBlockRows = 1024;
 constexpr size_t kMostThreads = 1024;
 
-// The keys as those of a join that hashes them by the operator's equality: nulls of groups and of sorted rows are
-// values.
-JoinSpec JoinOfKeys(const KernelSpec& spec) {
-  JoinSpec keys;
+// The keys, to be hashed by the operator's equality: nulls of groups and of sorted rows are values.
+std::vector<KeySpec> HashedKeys(const KernelSpec& spec) {
+  std::vector<KeySpec> keys;
   for (const KeySpec& key : KeysOf(spec)) {
     KeySpec plain;
     plain.type = key.type;
     plain.null_equal = key.null_equal || !Is<JoinSpec>(spec);
-    keys.keys.push_back(plain);
+    keys.push_back(plain);
   }
   return keys;
 }
@@ -60,7 +58,11 @@ struct KeySampler::Scratch {
 };
 
 KeySampler::KeySampler(const KernelSpec& spec, const QuernJoinEntryPoints& kernel, Done done)
-    : descriptor_(JoinOfKeys(spec)), kernel_(kernel), done_(std::move(done)) {}
+    : kernel_(kernel), done_(std::move(done)) {
+  TuplePlacer placer;
+  rows_.PlaceKeys(HashedKeys(spec), kInlineStringBytes, &placer);
+  rows_.Finish(placer);
+}
 
 void KeySampler::SeeBuild(const BatchView& batch) {
   build_rows_.fetch_add(batch.num_rows, std::memory_order_relaxed);
@@ -81,12 +83,11 @@ void KeySampler::SeeInput(const BatchView& batch) {
 
 // Hashes up to kBlockRows rows; returns how many have hashes.
 uint32_t KeySampler::HashRows(const BatchView& batch, const uint32_t* rows, uint32_t n, Scratch* scratch) const {
-  const QuernJoinDescriptor* const descriptor = descriptor_.get();
-  const uint32_t kept = kernel_.filter(descriptor, batch.keys.data(), 0, rows, n, scratch->rows);
+  const uint32_t kept = kernel_.filter(&layout_, batch.keys.data(), 0, rows, n, scratch->rows);
   if (kept == kAllRows) std::copy_n(rows, n, scratch->rows);
   else n = kept;
-  const auto make = descriptor->packed_bytes != 0 ? kernel_.pack : kernel_.hash;
-  make(descriptor, batch.keys.data(), 0, scratch->rows, n, scratch->hashes);
+  const auto make = layout_.packed_bytes != 0 ? kernel_.pack : kernel_.hash;
+  make(&layout_, batch.keys.data(), 0, scratch->rows, n, scratch->hashes);
   // Without the constant, a key word of 0 would have the hash 0. The public numbers, since nothing is looked up by
   // these hashes: they only estimate how many keys differ.
   for (uint32_t i = 0; i < n; ++i)
@@ -116,8 +117,8 @@ void KeySampler::SampleKeys(const BatchView& batch, RowSample* sample) {
   for (size_t first = 0; first < rows.size() && !batch.keys.empty(); first += kBlockRows) {
     const auto n = static_cast<uint32_t>(std::min<size_t>(kBlockRows, rows.size() - first));
     const uint32_t num_hashes = HashRows(batch, rows.data() + first, n, &scratch);
-    for (uint32_t k = 0; k < descriptor_.get()->num_keys; ++k) {
-      const QuernField& key = descriptor_.get()->keys[k];
+    for (uint32_t k = 0; k < layout_.num_keys; ++k) {
+      const QuernField& key = layout_.keys[k];
       for (uint32_t i = 0; i < num_hashes && IsVariable(key.storage); ++i)
         bytes += AddString(key, &batch.keys[k], scratch.rows[i], &num_strings);
     }

@@ -11,9 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/join/join_descriptor.h"
+#include "runtime/abi/join_abi.h"
 #include "runtime/observe/key_sample.h"
 #include "runtime/rows/job_observer.h"
+#include "runtime/rows/row_layout.h"
 #include "runtime/spec/spec.h"
 
 namespace quern {
@@ -23,8 +24,8 @@ class KeySampler final : public JobObserver {
   using Done = std::function<void(const JobSummary& job)>;
 
   // Observes an operator with the keys of this spec; calls `done` with the job's summary when it ends. *Cost*: 16 KiB,
-  // and up to 512 KiB of samples. `kernel`: entry points that support any descriptor, the generic join's, which compute
-  // the hashes.
+  // and up to 512 KiB of samples. `kernel`: entry points that support any keys, the generic join's, which compute the
+  // hashes.
   KeySampler(const KernelSpec& spec, const QuernJoinEntryPoints& kernel, Done done);
 
   // Rows of a join's build side, and of its probe side. *Cost*: 1 to 4 ns a row of a build side, some hundred ns a
@@ -46,7 +47,8 @@ class KeySampler final : public JobObserver {
   void SampleKeys(const BatchView& batch, RowSample* sample);
   void CountThread();
 
-  const JoinDescriptor descriptor_;  // of a join with these keys
+  QuernRowLayout layout_ = {};
+  RowLayout rows_{&layout_};  // the keys alone
   const QuernJoinEntryPoints kernel_;
   const Done done_;
   DistinctCounter distinct_;

@@ -34,11 +34,9 @@ LocalRows::LocalRows(SortContext context)
       context_(std::move(context)),
       memory_(std::make_shared<Memory>(context_.budget, context_.options.huge_pages)),
       bits_(context_.descriptor->get()->num_words) {
-  const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
+  const QuernRowLayout& rows = context_.descriptor->get()->rows;
   const auto is_variable = [](const QuernField& field) { return IsVariable(field.storage); };
-  keeps_owners_ =
-      !context_.keeps_top() && (std::any_of(rows.build, rows.build + rows.num_build, is_variable) ||
-                                std::any_of(rows.build_residual, rows.build_residual + rows.num_residual, is_variable));
+  keeps_owners_ = !context_.keeps_top() && std::any_of(rows.fields, rows.fields + rows.num_fields, is_variable);
   FindDictionaryWords();
   may_drop_tuples_ = !context_.keeps_top() && context_.descriptor->may_drop_tuples();
   for (const SortFieldSource& field : context_.descriptor->fields())
@@ -121,7 +119,7 @@ absl::Status LocalRows::AppendToChunk(const Block& block) {
 }
 
 void LocalRows::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
-  const QuernJoinDescriptor& rows = context_.descriptor->get()->rows;
+  const QuernRowLayout& rows = context_.descriptor->get()->rows;
   uint8_t* const tuples = chunk.tuples + uint64_t{at} * rows.tuple_bytes;
   context_.entry_points.Now().store(&rows, block.fields->data(), block.first, block.rows, block.n, block.first_row_id,
                                     tuples);

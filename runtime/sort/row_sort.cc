@@ -18,7 +18,7 @@
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/job_observer.h"
-#include "runtime/rows/tuple_layout.h"
+#include "runtime/rows/row_layout.h"
 #include "runtime/sort/local_rows.h"
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sorted_rows.h"

@@ -92,7 +92,7 @@ void CopyNumbers(const uint64_t* from, uint32_t n, QuernOutColumn* out, uint64_t
 
 SortColumnWriter::SortColumnWriter(std::shared_ptr<const SortDescriptor> descriptor, SortEntrySource entry_points)
     : descriptor_(std::move(descriptor)), entry_points_(std::move(entry_points)) {
-  const uint32_t num_fields = descriptor_->get()->rows.num_build;
+  const uint32_t num_fields = descriptor_->get()->rows.num_output_fields;
   fields_.resize(num_fields);
   field_columns_.resize(num_fields);
   for (size_t c = 0; c < descriptor_->columns().size(); ++c) {
@@ -137,10 +137,10 @@ void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint3
 absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block, uint32_t n, OutputBatch* out) {
   const QuernSortDescriptor& descriptor = *descriptor_->get();
   const auto for_strings = [&](auto visit) {
-    for (uint32_t f = 0; f < descriptor.rows.num_build; ++f) {
+    for (uint32_t f = 0; f < descriptor.rows.num_output_fields; ++f) {
       const uint32_t key = descriptor_->fields()[f].index;
       if (!IsVariable(descriptor.keys[key].storage)) continue;
-      visit(descriptor.rows.build[f],
+      visit(descriptor.rows.fields[f],
             RankedSource{{&descriptor, &descriptor.keys[key], block.words},
                          {&descriptor, &descriptor.keys[key], block.words},
                          block.ranked[key]},
@@ -163,7 +163,7 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendRanked(const SortedBlock& block
         blocks::EmitColumn<storage.value>(source, n, column, out->num_rows(), source.rows.nullable);
     });
   });
-  for (uint32_t f = 0; f < descriptor.rows.num_build; ++f) {
+  for (uint32_t f = 0; f < descriptor.rows.num_output_fields; ++f) {
     const uint32_t key = descriptor_->fields()[f].index;
     if (!IsVariable(descriptor.keys[key].storage))
       AppendWords(key, block, n, &out->columns()[field_columns_[f]], out->num_rows());
@@ -176,11 +176,11 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block
   // If all columns are fields, they are already contiguous.
   const bool in_place =
       num_fields == out->num_columns() && std::is_sorted(field_columns_.begin(), field_columns_.end());
-  QuernJoinProbeArgs args = {};
-  args.descriptor = &descriptor_->get()->rows;
-  args.out_build = in_place ? out->columns() : fields_.data();
-  args.out_rows = out->num_rows();
-  args.out_capacity = out->capacity();
+  QuernOutputArgs args = {};
+  args.layout = &descriptor_->get()->rows;
+  args.columns = in_place ? out->columns() : fields_.data();
+  args.num_rows = out->num_rows();
+  args.capacity = out->capacity();
   for (size_t f = 0; f < num_fields && !in_place; ++f) fields_[f] = out->columns()[field_columns_[f]];
   const QuernSortEntryPoints& kernel = entry_points_.Now();
   const int64_t fit = kernel.reserve_output != nullptr ? kernel.reserve_output(&args, block.tuples, n) : n;

@@ -26,9 +26,7 @@
 #include "runtime/sort/sort_descriptor.h"
 
 #include <algorithm>
-
-#include "runtime/rows/prefetch.h"
-#include "runtime/rows/tuple_layout.h"
+#include <utility>
 
 namespace quern {
 namespace {
@@ -76,17 +74,18 @@ NeededSortEntryPoints EntryPointsOf(const QuernSortDescriptor& descriptor) {
   const auto has_field = [](const QuernSortKey& key) { return key.field != kNoField; };
   NeededSortEntryPoints needed = {};
   needed.encode = needed.encode_leading = true;
-  needed.store = descriptor.rows.num_build + descriptor.rows.num_residual != 0;
+  needed.store = descriptor.rows.num_fields != 0;
   needed.compare = std::any_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
   needed.sort = std::all_of(descriptor.keys, descriptor.keys + descriptor.num_keys, has_field);
-  needed.reserve_output = std::any_of(descriptor.rows.build, descriptor.rows.build + descriptor.rows.num_build,
-                                      [](const QuernField& field) { return IsVariable(field.storage); });
-  needed.emit = descriptor.rows.num_build != 0;
+  needed.reserve_output =
+      std::any_of(descriptor.rows.fields, descriptor.rows.fields + descriptor.rows.num_output_fields,
+                  [](const QuernField& field) { return IsVariable(field.storage); });
+  needed.emit = descriptor.rows.num_output_fields != 0;
   return needed;
 }
 
 SortDescriptor::SortDescriptor(const SortSpec& spec, SortMethod method)
-    : spec_(spec), method_(spec.window.empty() ? method : SortMethod::kRadix), descriptor_() {
+    : spec_(spec), method_(spec.window.empty() ? method : SortMethod::kRadix), descriptor_(), rows_(&descriptor_.rows) {
   for (const KeySpec& key : spec_.keys) keys_.push_back(MakeSortKey(key));
   PlaceParts();
   PlaceFields();
@@ -153,16 +152,15 @@ void SortDescriptor::PlaceParts() {
   }
 }
 
-uint32_t SortDescriptor::AddField(bool comes_out, const ColumnType& type, Storage storage, SortFieldSource source) {
-  std::vector<QuernField>& fields = comes_out ? build_ : hidden_;
-  fields.push_back(MakeField(type, storage));
-  (comes_out ? build_types_ : hidden_types_).push_back(type);
-  (comes_out ? fields_ : hidden_sources_).push_back(source);
-  return static_cast<uint32_t>(fields.size()) - 1;
-}
-
 void SortDescriptor::PlaceFields() {
   const bool compares = method_ == SortMethod::kComparison;
+  std::vector<QuernField> fields;
+  const auto add_field = [&](const ColumnType& type, SortFieldSource source) {
+    fields.push_back(MakeField(type, RowOf(type.id).storage));
+    field_types_.push_back(type);
+    fields_.push_back(source);
+    return static_cast<uint32_t>(fields.size()) - 1;
+  };
   std::vector<uint32_t> hidden_keys;
   for (uint32_t k = 0; k < keys_.size(); ++k) {
     QuernSortKey& key = keys_[k];
@@ -172,7 +170,7 @@ void SortDescriptor::PlaceFields() {
     if (spec_.keys[k].out && is_decodable) {
       columns_.push_back({SortColumn::Source::kWords, k});
     } else if (spec_.keys[k].out) {
-      const uint32_t field = AddField(true, type, RowOf(type.id).storage, {true, k});
+      const uint32_t field = add_field(type, {true, k});
       columns_.push_back({SortColumn::Source::kField, field});
       if (needs_field) key.field = field;
     }
@@ -181,7 +179,7 @@ void SortDescriptor::PlaceFields() {
   for (uint32_t c = 0; c < spec_.payload.size(); ++c) {
     const ColumnType& type = spec_.payload[c];
     if (type.id == TypeId::kRowId && !compares) columns_.push_back({SortColumn::Source::kRowId, 0});
-    else columns_.push_back({SortColumn::Source::kField, AddField(true, type, RowOf(type.id).storage, {false, c})});
+    else columns_.push_back({SortColumn::Source::kField, add_field(type, {false, c})});
   }
   for (const WindowFunction function : spec_.window) {
     columns_.push_back({function == WindowFunction::kRowNumber ? SortColumn::Source::kRowNumber
@@ -189,33 +187,17 @@ void SortDescriptor::PlaceFields() {
                                                                : SortColumn::Source::kDenseRank,
                         0});
   }
-  const auto num_build = static_cast<uint32_t>(build_.size());
-  for (const uint32_t k : hidden_keys) {
-    const ColumnType& type = spec_.keys[k].type;
-    keys_[k].field = num_build + AddField(false, type, RowOf(type.id).storage, {true, k});
-  }
-  fields_.insert(fields_.end(), hidden_sources_.begin(), hidden_sources_.end());
+  const auto num_output = static_cast<uint32_t>(fields.size());
+  for (const uint32_t k : hidden_keys) keys_[k].field = add_field(spec_.keys[k].type, {true, k});
   const auto may_be_said = [this](const SortFieldSource& field) {
     const QuernSortKey* const key = field.is_key ? &keys_[field.index] : nullptr;
     return key != nullptr && (IsFloat(key->storage) || (IsVariable(key->storage) && key->rule == 0));
   };
   may_drop_tuples_ = !compares && !fields_.empty() && std::all_of(fields_.begin(), fields_.end(), may_be_said);
-  TupleLayout layout;
-  layout.Place({&build_, &hidden_});
-  for (std::vector<QuernField>* fields : {&build_, &hidden_})
-    for (QuernField& field : *fields)
-      if (field.nullable) layout.PlaceNullBit(&field);
-  QuernJoinDescriptor& rows = descriptor_.rows;
-  rows.num_build = num_build;
-  rows.num_residual = static_cast<uint32_t>(hidden_.size());
-  rows.null_bits_offset = layout.end;
-  rows.null_bits_bytes = (layout.num_null_bits + 7) / 8;
-  rows.tuple_bytes = RoundUp(layout.end + rows.null_bits_bytes, layout.alignment);
-  rows.build = build_.data();
-  rows.build_residual = hidden_.data();
-  rows.batch_rows = kDefaultBatchRows;
-  rows.group_rows = kDefaultGroupRows;
-  rows.prefetch_string_bytes = PrefetchDistances().string_bytes;
+  TuplePlacer placer;
+  rows_.PlaceFields(std::move(fields), num_output, &placer);
+  rows_.PlaceNullBits(/*of_unequal_nulls=*/false, &placer);
+  rows_.Finish(placer);
 }
 
 std::string SortDescriptor::Print() const {
@@ -236,11 +218,9 @@ std::string SortDescriptor::Print() const {
   std::vector<LayoutLine> lines;
   LayoutLine null_bits = {descriptor_.rows.null_bits_offset, descriptor_.rows.null_bits_bytes, "null bits", "", ""};
   for (size_t f = 0; f < fields_.size(); ++f) {
-    const bool comes_out = f < build_.size();
-    const size_t i = comes_out ? f : f - build_.size();
-    const QuernField& field = comes_out ? build_[i] : hidden_[i];
-    lines.push_back(MakeLine(field, comes_out ? build_types_[i] : hidden_types_[i],
-                             Numbered(fields_[f].is_key ? "keys" : "payload", fields_[f].index)));
+    const QuernField& field = rows_.fields()[f];
+    lines.push_back(
+        MakeLine(field, field_types_[f], Numbered(fields_[f].is_key ? "keys" : "payload", fields_[f].index)));
     AddNullBit(field, lines.back().field, &null_bits);
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/abi/sort_abi.h"
+#include "runtime/rows/row_layout.h"
 #include "runtime/sort/sort_options.h"
 #include "runtime/spec/sort_spec.h"
 
@@ -53,12 +54,12 @@ class SortDescriptor {
   SortMethod method() const { return method_; }
   // By column of SortOutputTypes(spec).
   const std::vector<SortColumn>& columns() const { return columns_; }
-  // By field: first those of rows.build, then those of rows.build_residual.
+  // By field: first those that come out.
   const std::vector<SortFieldSource>& fields() const { return fields_; }
   // Whether tuples have any field at all.
   bool has_tuples() const { return !fields_.empty(); }
   // The field with this index in fields().
-  const QuernField& field(uint32_t f) const { return f < build_.size() ? build_[f] : hidden_[f - build_.size()]; }
+  const QuernField& field(uint32_t f) const { return rows_.fields()[f]; }
   // Whether all fields are keys whose original values words may hold: floats, and strings that have dictionary codes
   // and no collation.
   bool may_drop_tuples() const { return may_drop_tuples_; }
@@ -71,18 +72,17 @@ class SortDescriptor {
   void PlacePart(QuernSortPart part, uint32_t* used_bits);
   void PlaceBytes(uint32_t key, uint32_t num_bytes, uint32_t* used_bits);
   void PlaceFields();
-  uint32_t AddField(bool comes_out, const ColumnType& type, Storage storage, SortFieldSource source);
 
   SortSpec spec_;
   SortMethod method_;
   std::vector<QuernSortKey> keys_;
   std::vector<QuernSortPart> parts_;
-  std::vector<QuernField> build_, hidden_;
-  std::vector<ColumnType> build_types_, hidden_types_;
-  std::vector<SortFieldSource> fields_, hidden_sources_;
+  std::vector<ColumnType> field_types_;
+  std::vector<SortFieldSource> fields_;
   std::vector<SortColumn> columns_;
   bool may_drop_tuples_ = false;
   QuernSortDescriptor descriptor_;
+  RowLayout rows_;
 };
 
 }  // namespace quern

@@ -166,13 +166,12 @@ absl::Status LocalRows::AppendTop(const Block& block) {
 
 // Copies the strings to which tuples point to this thread's memory: nothing of a batch is kept under a limit.
 absl::Status LocalRows::CopyStrings(uint8_t* tuples, uint32_t n) {
-  const QuernJoinDescriptor& descriptor = context_.descriptor->get()->rows;
-  for (uint32_t f = 0; f < descriptor.num_build + descriptor.num_residual; ++f) {
-    const QuernField& field =
-        f < descriptor.num_build ? descriptor.build[f] : descriptor.build_residual[f - descriptor.num_build];
+  const QuernRowLayout& rows = context_.descriptor->get()->rows;
+  for (uint32_t f = 0; f < rows.num_fields; ++f) {
+    const QuernField& field = rows.fields[f];
     if (!IsVariable(field.storage)) continue;
     for (uint32_t i = 0; i < n; ++i) {
-      uint8_t* const tuple = tuples + uint64_t{i} * descriptor.tuple_bytes;
+      uint8_t* const tuple = tuples + uint64_t{i} * rows.tuple_bytes;
       if (field.null_mask != 0 && (tuple[field.null_offset] & field.null_mask) != 0) continue;
       auto ref = blocks::Load<StringRef>(tuple + field.tuple_offset);
       if (ref.length <= kInlineStringBytes) continue;

@@ -57,9 +57,9 @@ SortedRows::SortedRows(const SortContext& context, SortInput input, bool needs_r
                                (chunk->tuples == nullptr ? 0 : descriptor.rows.tuple_bytes);
     stored_bytes_ += chunk->num_rows * (row_bytes + (chunk->row_ids == nullptr ? 0 : sizeof(uint64_t)));
   }
-  for (uint32_t f = 0; f < descriptor.rows.num_build; ++f)
-    if (blocks::IsVariableStorage(descriptor.rows.build[f].storage))
-      string_offsets_.push_back(descriptor.rows.build[f].tuple_offset);
+  for (uint32_t f = 0; f < descriptor.rows.num_output_fields; ++f)
+    if (blocks::IsVariableStorage(descriptor.rows.fields[f].storage))
+      string_offsets_.push_back(descriptor.rows.fields[f].tuple_offset);
   by_row_id_ = context_.descriptor->spec().stable && !input_.rows_in_order;
   decodes_ = context_.descriptor->has_tuples() && num_rows_ != 0 && !input_.needs_tuples;
   ranked_of_key_.resize(descriptor.num_keys);

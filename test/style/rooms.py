@@ -19,7 +19,7 @@ ROWS = [
     [("runtime/collation", "collations: names, weights, keys, ICU, LIKE patterns")],
     [("runtime/spec", "the kernel spec and its text form: types, join kinds, aggregate functions, conditions")],
     [("runtime/blocks", "blocks, the smallest pieces of a kernel; the calls that compiled code may make")],
-    [("runtime/rows", "tuple layout and storage, batches, Arrow import, output, prefetch settings")],
+    [("runtime/rows", "row layouts, tuple storage, batches, Arrow import, output, prefetch settings")],
     [("runtime/sink", "what operators that need all rows share: local states, appending, finalising")],
     [("runtime/join", "hash joins"),
      ("runtime/aggregate", "hash aggregations; `tables/` find groups, `accumulators/` run out of line"),

@@ -131,23 +131,24 @@ class TemplateJoin {
         scratch_(sizeof(QuernProbeScratch), guard) {
     g_zero_hashes = tuning.zero_hashes;
     g_prefetches = tuning.prefetch.distance != 1;
-    descriptor_.num_keys = descriptor_.num_build = descriptor_.num_probe = 1;
+    descriptor_.rows.num_keys = descriptor_.rows.num_fields = descriptor_.num_probe = 1;
+    descriptor_.rows.num_output_fields = 1;
     descriptor_.num_residual = residual ? 1 : 0;
-    descriptor_.tuple_bytes = sizeof(Tuple);
+    descriptor_.rows.tuple_bytes = sizeof(Tuple);
     descriptor_.matched_offset = kind.flags_matched_rows() ? offsetof(Tuple, mark) : 0;
-    descriptor_.packed_bytes = is_word ? 8 : 0;
+    descriptor_.rows.packed_bytes = is_word ? 8 : 0;
     descriptor_.stops_at_first = !kind.pairs && !kind.flags_matched_rows() && !residual;
     descriptor_.stops_at_matched = !kind.pairs && kind.flags_matched_rows() && !residual;
     descriptor_.batch_rows = tuning.batch_rows;
     descriptor_.group_rows = tuning.group_rows;
-    descriptor_.zero_hashes = tuning.zero_hashes;
+    descriptor_.rows.zero_hashes = tuning.zero_hashes;
   }
 
   void Build(const Rows& build) {
     StoreRows(build);
     table_tuples_ = GuardedBuffer((tuples_.num_tuples + 1) * sizeof(Tuple), guard_);
     UnchainedBuild unchained;
-    unchained.format = {sizeof(Tuple), descriptor_.packed_bytes, tuning_.zero_hashes};
+    unchained.format = {sizeof(Tuple), descriptor_.rows.packed_bytes, tuning_.zero_hashes};
     unchained.directory = directory_.as<uint64_t>() + 1;
     unchained.shift = 64 - tuning_.directory_bits;
     unchained.end_slot = uint64_t{1} << tuning_.directory_bits;
@@ -158,7 +159,7 @@ class TemplateJoin {
     ScatterTuples(unchained, tuples_);
     EXPECT_EQ(unchained.directory[unchained.end_slot - 1] >> kTagBits, tuples_.num_tuples * sizeof(Tuple));
     table_.tuple_bytes = sizeof(Tuple);
-    table_.packed_bytes = descriptor_.packed_bytes;
+    table_.packed_bytes = descriptor_.rows.packed_bytes;
     table_.zero_hashes = tuning_.zero_hashes;
     table_.probe = table_.build = tuning_.prefetch;
     table_.num_tuples = tuples_.num_tuples;
@@ -182,6 +183,7 @@ class TemplateJoin {
     args.payload = payload_columns;
     args.num_rows = probe.keys.size();
     args.tuples = table_.tuples;
+    args.output.tuples = table_.tuples;
     args.directory = table_.directory;
     args.tags = DirectoryTags();
     args.shift = table_.shift;
@@ -210,7 +212,7 @@ class TemplateJoin {
     flat_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     null_tuples_ = GuardedBuffer(n * sizeof(Tuple), guard_);
     hashes_ = GuardedBuffer(n * sizeof(uint64_t), guard_);
-    tuples_ = {flat_.data(), descriptor_.packed_bytes == 0 ? hashes_.as<uint64_t>() : nullptr, 0, n};
+    tuples_ = {flat_.data(), descriptor_.rows.packed_bytes == 0 ? hashes_.as<uint64_t>() : nullptr, 0, n};
     TupleSpan null_rows = {null_tuples_.data(), nullptr, 0, n};
     QuernColumn key_column = {}, payload_column = {};
     key_column.values = keys.data();
@@ -218,12 +220,13 @@ class TemplateJoin {
     std::vector<uint32_t> kept(tuning_.batch_rows), dropped(tuning_.batch_rows);
     for (uint64_t next = 0; next < n; next += tuning_.batch_rows) {
       const uint32_t rows = static_cast<uint32_t>(std::min<uint64_t>(tuning_.batch_rows, n - next));
-      const BatchRows batch = SelectRows(kernel_, &descriptor_, &key_column, nullptr, next, rows, kept.data());
+      const BatchRows batch = SelectRows(kernel_, &descriptor_.rows, &key_column, nullptr, next, rows, kept.data());
       const uint32_t num_dropped = batch.n < rows ? DroppedRows(nullptr, next, rows, batch, dropped.data()) : 0;
       const auto append = [&](const BatchRows& of, TupleSpan* to) {
         uint8_t* const tuples = to->tuples + to->num_tuples * sizeof(Tuple);
-        kernel_.store(&descriptor_, &key_column, &payload_column, of.first, of.rows, of.n, 0, tuples);
-        if (to->hashes) kernel_.hash(&descriptor_, &key_column, of.first, of.rows, of.n, to->hashes + to->num_tuples);
+        kernel_.store(&descriptor_.rows, &key_column, &payload_column, of.first, of.rows, of.n, 0, tuples);
+        if (to->hashes)
+          kernel_.hash(&descriptor_.rows, &key_column, of.first, of.rows, of.n, to->hashes + to->num_tuples);
         to->num_tuples += of.n;
       };
       append(batch, &tuples_);
@@ -257,14 +260,14 @@ class TemplateJoin {
                              &counters,
                              &num_new_candidates};
     args->out_probe = &out_probe;
-    args->out_build = &out_build;
-    args->out_capacity = counts ? UINT64_MAX : capacity;
+    args->output.columns = &out_build;
+    args->output.capacity = counts ? UINT64_MAX : capacity;
     do {
-      args->out_rows = 0;
+      args->output.num_rows = 0;
       std::fill_n(marks.data(), marks.bytes(), uint8_t{0});
       std::fill_n(valid_marks.data(), marks.bytes(), uint8_t{0});
       result->code = fill(probe, args);
-      for (uint64_t i = 0; i < args->out_rows && result->code >= 0; ++i) {
+      for (uint64_t i = 0; i < args->output.num_rows && result->code >= 0; ++i) {
         if (counts) result->rows.emplace_back(0, 0, 0);
         else
           result->rows.emplace_back(rows.as<uint64_t>()[i], payload.as<uint64_t>()[i],
@@ -357,36 +360,36 @@ INSTANTIATE_TEST_SUITE_P(Kinds, JoinTemplate,
 using namespace quern::test;  // NOLINT
 
 extern "C" {
-uint32_t quern_hole_tuple_bytes(const QuernJoinDescriptor*) { return sizeof(Tuple); }
-bool quern_hole_prefetches(const QuernJoinDescriptor*) { return g_prefetches; }
+uint32_t quern_hole_tuple_bytes(const QuernRowLayout*) { return sizeof(Tuple); }
+bool quern_hole_prefetches(const QuernRowLayout*) { return g_prefetches; }
 uint32_t quern_hole_matched_offset(const QuernJoinDescriptor* descriptor) { return descriptor->matched_offset; }
 bool quern_hole_stops_at_first(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_first; }
-void quern_hole_prefetch_keys(const QuernJoinDescriptor*, const uint8_t*) {}
+void quern_hole_prefetch_keys(const QuernRowLayout*, const uint8_t*) {}
 bool quern_hole_stops_at_matched(const QuernJoinDescriptor* descriptor) { return descriptor->stops_at_matched; }
-uint32_t quern_hole_filter_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first,
-                                const uint32_t* rows, uint32_t n, uint32_t* out) {
+uint32_t quern_hole_filter_rows(const QuernRowLayout*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+                                uint32_t n, uint32_t* out) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i)
     if (const uint32_t row = b::RowAt(rows, first, i); Values(keys)[row] != kNullKey) out[kept++] = row;
   return kept == n && rows == nullptr ? kAllRows : kept;
 }
-void quern_hole_pack_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+void quern_hole_pack_rows(const QuernRowLayout*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                           uint32_t n, uint64_t* words) {
   for (uint32_t i = 0; i < n; ++i) words[i] = Values(keys)[b::RowAt(rows, first, i)];
 }
-void quern_hole_hash_rows(const QuernJoinDescriptor*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
+void quern_hole_hash_rows(const QuernRowLayout*, const QuernColumn* keys, uint64_t first, const uint32_t* rows,
                           uint32_t n, uint64_t* hashes) {
   for (uint32_t i = 0; i < n; ++i)
     hashes[i] = g_zero_hashes ? 0 : b::Mix(Values(keys)[b::RowAt(rows, first, i)], b::quern_hash_secret);
 }
-void quern_hole_store_rows(const QuernJoinDescriptor*, const QuernColumn* keys, const QuernColumn* payload,
-                           uint64_t first, const uint32_t* rows, uint32_t n, uint64_t, uint8_t* tuples) {
+void quern_hole_store_rows(const QuernRowLayout*, const QuernColumn* keys, const QuernColumn* payload, uint64_t first,
+                           const uint32_t* rows, uint32_t n, uint64_t, uint8_t* tuples) {
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t row = b::RowAt(rows, first, i);
     b::Store(tuples + i * sizeof(Tuple), Tuple{Values(keys)[row], Values(payload)[row], 0, 0, {}});
   }
 }
-bool quern_hole_equal_row(const QuernJoinDescriptor*, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
+bool quern_hole_equal_row(const QuernRowLayout*, const QuernColumn* keys, uint32_t row, const uint8_t* tuple) {
   return Values(keys)[row] == b::Load<Tuple>(tuple).key;
 }
 bool quern_hole_residual_row(const QuernJoinDescriptor*, const QuernColumn* payload, uint32_t row,
@@ -396,9 +399,10 @@ bool quern_hole_residual_row(const QuernJoinDescriptor*, const QuernColumn* payl
 int64_t quern_hole_reserve_matches(QuernJoinProbeArgs*, const uint32_t*, const uint64_t*, uint32_t n) { return n; }
 void quern_hole_emit_matches(QuernJoinProbeArgs* args, const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
-    const Tuple tuple = b::Load<Tuple>(args->tuples + tuples[i]);
-    static_cast<uint64_t*>(args->out_probe->values)[args->out_rows + i] = rows[i] == kNullRow ? kNull : rows[i];
-    static_cast<uint64_t*>(args->out_build->values)[args->out_rows + i] = tuple.is_null != 0 ? kNull : tuple.payload;
+    const Tuple tuple = b::Load<Tuple>(args->output.tuples + tuples[i]);
+    static_cast<uint64_t*>(args->out_probe->values)[args->output.num_rows + i] = rows[i] == kNullRow ? kNull : rows[i];
+    static_cast<uint64_t*>(args->output.columns->values)[args->output.num_rows + i] =
+        tuple.is_null != 0 ? kNull : tuple.payload;
   }
 }
 }

@@ -83,6 +83,22 @@ TEST(SortTemplate, OtherStagesAreTheirHoles) {
       quern_sort_compare(nullptr, reinterpret_cast<const uint8_t*>(&key), reinterpret_cast<const uint8_t*>(&other)), 0);
 }
 
+TEST(SortTemplate, TuplesComeOutBehindTheRowsThatAreThere) {
+  const uint64_t tuples[] = {7, 9};
+  const uint64_t addresses[] = {reinterpret_cast<uint64_t>(&tuples[1]), reinterpret_cast<uint64_t>(&tuples[0])};
+  uint64_t values[3] = {5, 0, 0};
+  QuernOutColumn column = {};
+  column.values = values;
+  QuernOutputArgs args = {};
+  args.columns = &column;
+  args.num_rows = 1;
+  ASSERT_EQ(quern_sort_reserve_output(&args, addresses, 2), 2);
+  quern_sort_emit(&args, addresses, 2);
+  EXPECT_EQ(values[0], 5u);
+  EXPECT_EQ(values[1], 9u);
+  EXPECT_EQ(values[2], 7u);
+}
+
 }  // namespace
 }  // namespace quern::test
 
@@ -99,6 +115,11 @@ void quern_hole_encode_rows(const QuernSortDescriptor* descriptor, const QuernCo
 int32_t quern_hole_compare_tuples(const QuernSortDescriptor*, const uint8_t* a, const uint8_t* b) {
   const uint64_t x = *reinterpret_cast<const uint64_t*>(a), y = *reinterpret_cast<const uint64_t*>(b);
   return static_cast<int32_t>(x > y) - static_cast<int32_t>(x < y);
+}
+int64_t quern_hole_reserve_fields(QuernOutputArgs*, const uint64_t*, uint32_t n) { return n; }
+void quern_hole_emit_fields(QuernOutputArgs* args, const uint64_t* tuples, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i)
+    static_cast<uint64_t*>(args->columns[0].values)[args->num_rows + i] = *reinterpret_cast<const uint64_t*>(tuples[i]);
 }
 
 }  // extern "C"

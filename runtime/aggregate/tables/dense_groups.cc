@@ -33,7 +33,7 @@ uint64_t PackedKeyDigit::num_values() const {
   return max - min >= UINT64_MAX - 1 ? UINT64_MAX : max - min + 1 + for_null;
 }
 
-PackedKeyRanges::PackedKeyRanges(const QuernJoinDescriptor& group) {
+PackedKeyRanges::PackedKeyRanges(const QuernRowLayout& group) {
   for (uint32_t k = 0; k < group.num_keys; ++k) {
     const QuernField& key = group.keys[k];
     const uint32_t bits = key.storage == kBit ? 1
@@ -77,7 +77,7 @@ uint64_t PackedKeyRanges::num_cells() const {
   return cells;
 }
 
-absl::Status DenseGroups::Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages,
+absl::Status DenseGroups::Begin(const QuernRowLayout& group, const PackedKeyRanges& ranges, bool huge_pages,
                                 const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_cells = std::max<uint64_t>(ranges.num_cells(), 1);
   QUERN_ASSIGN_OR_RETURN(HugeBuffer memory,

@@ -33,7 +33,7 @@ struct PackedKeyDigit {
 struct PackedKeyRanges {
   std::vector<PackedKeyDigit> digits;
 
-  explicit PackedKeyRanges(const QuernJoinDescriptor& group);
+  explicit PackedKeyRanges(const QuernRowLayout& group);
   PackedKeyRanges() = default;
   void Add(const uint64_t* words, uint32_t n);
   void Add(size_t key, uint64_t min, uint64_t max);
@@ -43,7 +43,7 @@ struct PackedKeyRanges {
 class DenseGroups {
  public:
   // Makes an empty array for the ranges. *Errors*: ResourceExhausted, which leaves the array as it was.
-  absl::Status Begin(const QuernJoinDescriptor& group, const PackedKeyRanges& ranges, bool huge_pages,
+  absl::Status Begin(const QuernRowLayout& group, const PackedKeyRanges& ranges, bool huge_pages,
                      const std::shared_ptr<MemoryBudget>& budget);
 
   // Returns whether all words lie within the ranges; if not, `tuples` is undefined and no group is made.

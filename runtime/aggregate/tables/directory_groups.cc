@@ -45,7 +45,7 @@ uint64_t EntryOf(const uint8_t* tuple, uint64_t hash) {
 }
 uint8_t* TupleOf(uint64_t entry) { return reinterpret_cast<uint8_t*>(entry >> kTagBits); }
 
-uint64_t WordOf(const QuernJoinDescriptor& group, const uint8_t* tuple) {
+uint64_t WordOf(const QuernRowLayout& group, const uint8_t* tuple) {
   return group.packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
@@ -72,7 +72,7 @@ struct FieldKeys {
     context.entry_points.Now().hash(context.descriptor->group(), rows.keys, rows.first, rows.rows, rows.n, hashes);
   }
   void Hash(const TableSecret& secret, uint64_t* hashes) const {
-    const QuernJoinDescriptor& group = *context.descriptor->group();
+    const QuernRowLayout& group = *context.descriptor->group();
     uint32_t batch_rows[kMaxBatchRows];
     uint8_t* tuples[kMaxBatchRows];
     std::vector<uint8_t> stored(uint64_t{rows.n} * group.tuple_bytes);
@@ -111,7 +111,7 @@ struct PackedKeys {
     return CompareWords<uint64_t>(words, num_candidates, candidates, tuples, unequal);
   }
   void Store(const uint32_t* made, uint32_t num_made, uint8_t* tuples) const {
-    const QuernJoinDescriptor& group = *context.descriptor->group();
+    const QuernRowLayout& group = *context.descriptor->group();
     for (uint32_t i = 0; i < num_made; ++i)
       std::memcpy(tuples + uint64_t{i} * group.tuple_bytes, &words[made[i]], group.packed_bytes);
   }
@@ -142,7 +142,7 @@ struct TupleKeys {
     HashStoredKeys(*context.descriptor->group(), from.tuples, from.n, secret.numbers, hashes);
   }
   bool Equal(const uint8_t* a, const uint8_t* b) const {
-    const QuernJoinDescriptor& group = *context.descriptor->group();
+    const QuernRowLayout& group = *context.descriptor->group();
     for (uint32_t k = 0; k < group.num_keys; ++k)
       if (!EqualStored(group.keys[k], a, b)) return false;
     return true;
@@ -330,7 +330,7 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
 
 absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   if (group.packed_bytes == 0) {
     uint32_t others[kMaxBatchRows], num_others = 0;
     if (!short_keys_.Look(rows, tuples, others, &num_others)) return FindAll(FieldKeys{context_, rows}, rows.n, tuples);
@@ -355,7 +355,7 @@ absl::Status DirectoryGroups::FindOthers(const KeyRows& rows, const uint32_t* ot
 }
 
 absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   if (group.packed_bytes == 0) return FindAll(TupleKeys{context_, from}, from.n, tuples);
   uint64_t words[kMaxBatchRows];
   for (uint32_t i = 0; i < from.n; ++i) words[i] = WordOf(group, from.tuples[i]);
@@ -421,7 +421,7 @@ absl::Status DirectoryGroups::Rehash() {
 }
 
 void DirectoryGroups::InsertAllWithSecret() {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   uint8_t* tuples[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows];
   for (const TupleSpan& span : spans_) {

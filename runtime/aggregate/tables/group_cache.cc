@@ -82,7 +82,7 @@ void CloseGaps(const KeyRows& rows, uint64_t* words) {
 
 }  // namespace
 
-GroupCache::GroupCache(const QuernJoinDescriptor& group, bool adapts)
+GroupCache::GroupCache(const QuernRowLayout& group, bool adapts)
     : group_(group), serves_(!group.zero_hashes), gate_(Gate::kGroupCache, adapts) {
   uint32_t fewest = 0;
   bool has_strings = false;

@@ -15,7 +15,7 @@ namespace quern {
 class GroupCache {
  public:
   // Where a test makes the key's hash constant in order to test collisions, all rows are looked up elsewhere.
-  explicit GroupCache(const QuernJoinDescriptor& group, bool adapts = true);
+  explicit GroupCache(const QuernRowLayout& group, bool adapts = true);
 
   // Returns whether the rows were looked up. If so, tuples[i] is the group of row i except for the rows listed in
   // `others` (room for rows.n), whose groups the caller passes to Learn. *Cost*: 1 ns a string and 1 ns a row; where it
@@ -43,7 +43,7 @@ class GroupCache {
   static constexpr uint32_t kRegisterCache = 8;
   static constexpr uint64_t kMultiplier = 0x9e3779b97f4a7c15u;
 
-  const QuernJoinDescriptor& group_;
+  const QuernRowLayout& group_;
   bool serves_;  // whether this descriptor's keys qualify
   AdaptiveGate gate_;
   std::vector<uint32_t> bytes_;  // of the word, by key; for a string one more than its bytes

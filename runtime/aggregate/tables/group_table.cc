@@ -77,7 +77,7 @@ uint64_t GroupsMet(uint64_t rows, uint64_t groups) {
 }
 
 std::unique_ptr<GroupTable> MakeGroupTable(const GroupContext& context, uint64_t expected_groups) {
-  const QuernJoinDescriptor& group = *context.descriptor->group();
+  const QuernRowLayout& group = *context.descriptor->group();
   if (group.num_keys == 0) return std::make_unique<SingleGroup>(context);
   const GroupLayout layout = context.options.layout;
   const bool fits_slot = group.tuple_bytes <= kWidestSlotBytes;

@@ -75,7 +75,7 @@ absl::Status OpenGroups::Allocate(uint64_t bytes, bool huge_pages, const std::sh
   return absl::OkStatus();
 }
 
-absl::Status OpenGroups::Begin(const QuernJoinDescriptor& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
+absl::Status OpenGroups::Begin(const QuernRowLayout& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                                const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t num_slots = uint64_t{1} << bits;
   QUERN_RETURN_IF_ERROR(Allocate((num_slots + 1) * group.tuple_bytes, huge_pages, budget));
@@ -216,7 +216,7 @@ absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::sh
 // Moves the groups to a table of 2^bits slots, which replaces this one.
 absl::Status OpenGroups::MoveTo(OpenGroups* other, uint32_t bits, bool huge_pages,
                                 const std::shared_ptr<MemoryBudget>& budget) {
-  QuernJoinDescriptor group = {};
+  QuernRowLayout group = {};
   group.tuple_bytes = slot_bytes_;
   group.packed_bytes = packed_bytes_;
   group.zero_hashes = zero_hashes_;

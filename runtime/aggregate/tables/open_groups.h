@@ -19,7 +19,7 @@ class OpenGroups {
   // Makes an empty table of 2^bits slots. common_bits: top bits of the hash that are the same for all keys of this
   // table.
   // *Errors*: ResourceExhausted, which leaves the table unchanged.
-  absl::Status Begin(const QuernJoinDescriptor& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
+  absl::Status Begin(const QuernRowLayout& group, uint32_t bits, uint32_t common_bits, bool huge_pages,
                      const std::shared_ptr<MemoryBudget>& budget);
   // Makes the table 2^more_bits times as large. *Cost*: one sequential pass over both, because slots are in the order
   // of hashes.

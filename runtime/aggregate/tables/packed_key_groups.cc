@@ -46,11 +46,11 @@ uint32_t SlotBitsFor(uint64_t groups, uint32_t load_percent) {
   return static_cast<uint32_t>(std::bit_width(slots - 1));
 }
 
-uint64_t WordOf(const QuernJoinDescriptor& group, const uint8_t* tuple) {
+uint64_t WordOf(const QuernRowLayout& group, const uint8_t* tuple) {
   return group.packed_bytes == 4 ? blocks::Load<uint32_t>(tuple) : blocks::Load<uint64_t>(tuple);
 }
 
-void WordsOf(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t n, uint64_t* words) {
+void WordsOf(const QuernRowLayout& group, uint8_t* const* tuples, uint32_t n, uint64_t* words) {
   for (uint32_t i = 0; i < n; ++i) words[i] = WordOf(group, tuples[i]);
 }
 
@@ -65,7 +65,7 @@ uint32_t ScanTable(Table* table, uint64_t begin, uint64_t end, uint64_t ahead_by
 // Calls f(tuples, words, n) for all groups of a table that has Scan.
 template <class Table, class F>
 void ForEachGroup(const GroupContext& context, Table* table, uint64_t num_positions, F&& f) {
-  const QuernJoinDescriptor& group = *context.descriptor->group();
+  const QuernRowLayout& group = *context.descriptor->group();
   uint8_t* tuples[kMoveRows];
   uint64_t words[kMoveRows];
   for (uint64_t begin = 0; begin < num_positions; begin += kMoveRows) {
@@ -76,7 +76,7 @@ void ForEachGroup(const GroupContext& context, Table* table, uint64_t num_positi
   }
 }
 
-void CopyTuples(const QuernJoinDescriptor& group, uint8_t* const* from, uint32_t n, uint8_t* const* to) {
+void CopyTuples(const QuernRowLayout& group, uint8_t* const* from, uint32_t n, uint8_t* const* to) {
   for (uint32_t i = 0; i < n; ++i) std::memcpy(to[i], from[i], group.tuple_bytes);
 }
 
@@ -118,7 +118,7 @@ uint32_t PackedKeyGroups::BitsFor(uint64_t groups) const {
 }
 
 absl::Status PackedKeyGroups::Begin(const uint64_t* words, uint32_t n) {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   PackedKeyRanges ranges(group);
   const std::vector<KeyRange>& known = context_.options.ranges;
   bool all_known = !ranges.digits.empty();
@@ -150,7 +150,7 @@ absl::Status PackedKeyGroups::Begin(const uint64_t* words, uint32_t n) {
 }
 
 absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   OpenGroups open;
   const uint64_t wanted = std::max(groups + num_groups(), expected_groups_);
   QUERN_RETURN_IF_ERROR(
@@ -193,7 +193,7 @@ bool PackedKeyGroups::EndsBehind(const uint64_t* words, uint32_t n) const {
 
 // Whether these words follow all present ones and are in order, as the words of a dense table may be.
 bool PackedKeyGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   if (context_.options.layout != GroupLayout::kAuto || n < kFewestInOrder || !EndsBehind(words, n) ||
       !sorted_.IsInOrder(words, n))
     return false;
@@ -206,7 +206,7 @@ bool PackedKeyGroups::GoesOnInOrder(const uint64_t* words, uint32_t n) {
 }
 
 absl::Status PackedKeyGroups::BecomeSorted() {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   absl::Status status;
   sorted_.Begin(group, context_.options.huge_pages, context_.budget);  // there may have been one before, already freed
   ForEachGroup(context_, &dense_, dense_.num_cells(), [&](uint8_t* const* from, const uint64_t* words, uint32_t n) {
@@ -223,7 +223,7 @@ absl::Status PackedKeyGroups::BecomeSorted() {
 }
 
 absl::Status PackedKeyGroups::BecomeDense(const PackedKeyRanges& ranges) {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   DenseGroups dense;
   QUERN_RETURN_IF_ERROR(dense.Begin(group, ranges, context_.options.huge_pages, context_.budget));
   const PrefetchSetting setting = SettingOf(PrefetchLoop::kUpdateDense, dense.bytes());
@@ -257,7 +257,7 @@ absl::Status PackedKeyGroups::WidenDense(const uint64_t* words, uint32_t n) {
 }
 
 absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   const uint64_t groups = open_.num_groups();
   const uint32_t bits = BitsFor(groups + n), now = static_cast<uint32_t>(std::bit_width(open_.num_slots() - 1));
   if (bits <= now) return absl::OkStatus();
@@ -339,7 +339,7 @@ absl::Status PackedKeyGroups::FindOpen(const uint64_t* words, uint32_t n, uint8_
 
 // The rows' words where a column holds them directly and consecutively; else null.
 const uint64_t* PackedKeyGroups::ColumnOfPackedKeys(const KeyRows& rows) const {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   const QuernField& key = group.keys[0];
   if (group.num_keys != 1 || key.storage != k64 || key.nullable || key.index_storage != kNoStorage ||
       rows.rows != nullptr)
@@ -451,7 +451,7 @@ uint32_t PackedKeyGroups::Scan(uint64_t begin, uint64_t end, uint8_t** tuples) {
 }
 
 void PackedKeyGroups::HashesOf(uint64_t, uint8_t* const* tuples, uint32_t n, uint64_t* hashes) const {
-  const QuernJoinDescriptor& group = *context_.descriptor->group();
+  const QuernRowLayout& group = *context_.descriptor->group();
   WordsOf(group, tuples, n, hashes);
   HashPackedKeys(hashes, n, group.zero_hashes, hashes);
 }

@@ -125,7 +125,7 @@ uint32_t RowsBeforeLast(const uint8_t* offsets, uint32_t n) {
 
 }  // namespace
 
-ShortStringProbe::ShortStringProbe(const QuernJoinDescriptor& group, bool adapts)
+ShortStringProbe::ShortStringProbe(const QuernRowLayout& group, bool adapts)
     : serves_(group.packed_bytes == 0), gate_(Gate::kShortStrings, adapts) {
   uint32_t num_strings = 0, num_numbers = 0;
   for (uint32_t k = 0; k < group.num_keys && serves_; ++k) {

@@ -32,7 +32,7 @@ class ShortStringProbe {
     uint8_t mask = 0;     // 0: not nullable
   };
 
-  explicit ShortStringProbe(const QuernJoinDescriptor& group, bool adapts = true);
+  explicit ShortStringProbe(const QuernRowLayout& group, bool adapts = true);
 
   // Whether Find pays for these rows: neighbours without nulls, of which enough were found recently.
   bool Takes(const KeyRows& rows);

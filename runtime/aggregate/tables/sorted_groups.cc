@@ -38,7 +38,7 @@ void FindNeighbours(const uint64_t* words, uint32_t n, uint64_t last_word, uint8
 
 }  // namespace
 
-void SortedGroups::Begin(const QuernJoinDescriptor& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget) {
+void SortedGroups::Begin(const QuernRowLayout& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget) {
   Free();
   arena_ = std::make_unique<Arena>(std::move(budget), huge_pages);
   bytes_ = group.tuple_bytes;

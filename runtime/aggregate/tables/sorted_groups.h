@@ -17,7 +17,7 @@ namespace quern {
 class SortedGroups {
  public:
   // Takes no memory yet.
-  void Begin(const QuernJoinDescriptor& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget);
+  void Begin(const QuernRowLayout& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget);
 
   // Whether the words are in order and none of them precedes the largest word so far.
   bool IsInOrder(const uint64_t* words, uint32_t n) const;

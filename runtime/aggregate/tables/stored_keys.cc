@@ -38,8 +38,8 @@ uint64_t HashInputOf(const QuernField& key, const uint8_t* field, const blocks::
 
 }  // namespace
 
-void HashStoredKeys(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t n,
-                    const blocks::HashSecret& secret, uint64_t* hashes) {
+void HashStoredKeys(const QuernRowLayout& group, uint8_t* const* tuples, uint32_t n, const blocks::HashSecret& secret,
+                    uint64_t* hashes) {
   for (uint32_t i = 0; i < n; ++i) {
     uint64_t hash = 0;
     for (uint32_t k = 0; k < group.num_keys; ++k) {
@@ -54,7 +54,7 @@ void HashStoredKeys(const QuernJoinDescriptor& group, uint8_t* const* tuples, ui
 
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n,
                uint8_t* tuples) {
-  const QuernJoinDescriptor& group = *context.descriptor->group();
+  const QuernRowLayout& group = *context.descriptor->group();
   context.entry_points.Now().store(&group, keys, 0, rows, n, tuples);
   for (size_t k = 0; k < group.num_keys; ++k) {
     const uint32_t offset = context.descriptor->spaces_offset(k);
@@ -81,7 +81,7 @@ absl::StatusOr<uint8_t*> KeyBytes::Take(uint32_t bytes) {
 }
 
 absl::Status KeyBytes::Keep(uint8_t* tuples, uint32_t n) {
-  const QuernJoinDescriptor& group = *descriptor_->group();
+  const QuernRowLayout& group = *descriptor_->group();
   if (group.packed_bytes != 0) return absl::OkStatus();
   for (uint32_t k = 0; k < group.num_keys; ++k) {
     const QuernField& key = group.keys[k];

@@ -15,8 +15,8 @@ namespace quern {
 void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint32_t* rows, uint32_t n, uint8_t* tuples);
 
 // Hashes of n tuples by their keys, with any secret: equal keys have equal hashes. *Cost*: 5 to 20 ns a tuple.
-void HashStoredKeys(const QuernJoinDescriptor& group, uint8_t* const* tuples, uint32_t n,
-                    const blocks::HashSecret& secret, uint64_t* hashes);
+void HashStoredKeys(const QuernRowLayout& group, uint8_t* const* tuples, uint32_t n, const blocks::HashSecret& secret,
+                    uint64_t* hashes);
 
 // The bytes of string keys that do not fit their tuples. *Threads*: one.
 class KeyBytes {

@@ -332,10 +332,10 @@ class SortKernels {
     for (const QuernSortEntryPoints* kernel : {&jit(), &generic()}) {
       OutputBatch out(types, kRows, std::make_shared<MemoryBudget>());
       ASSERT_EQ(out.Reset(), absl::OkStatus());
-      QuernJoinProbeArgs args = {};
-      args.descriptor = &descriptor().get()->rows;
-      args.out_build = out.columns();
-      args.out_capacity = kRows;
+      QuernOutputArgs args = {};
+      args.layout = &descriptor().get()->rows;
+      args.columns = out.columns();
+      args.capacity = kRows;
       ASSERT_NE(kernel->reserve_output, nullptr);
       ASSERT_EQ(kernel->reserve_output(&args, addresses.data(), n_), n_);
       kernel->emit(&args, addresses.data(), n_);

@@ -25,25 +25,25 @@ KernelPlan Plan(const std::string& spec, const PlanOverrides& overrides) {
 // Of all that a plan tells the runtime.
 std::vector<uint32_t> DistancesOf(const KernelPlan& plan) {
   std::vector<uint32_t> all;
-  const auto add_descriptor = [&](const QuernJoinDescriptor& descriptor) {
-    all.push_back(descriptor.prefetches ? 1 : 0);
-    all.push_back(descriptor.prefetch_string_bytes);
+  const auto add_layout = [&](const QuernRowLayout& layout) {
+    all.push_back(layout.prefetches ? 1 : 0);
+    all.push_back(layout.prefetch_string_bytes);
   };
   const auto add = [&](const std::vector<uint32_t>& distances) {
     all.insert(all.end(), distances.begin(), distances.end());
   };
   std::visit(Overloaded{[&](const JoinSpec&) {
-                          add_descriptor(*MakePlannedDescriptor(plan)->get());
+                          add_layout(*MakePlannedDescriptor(plan)->rows());
                           add(MakeJoinOptions(plan).EffectiveDistances());
                         },
                         [&](const AggregationSpec&) {
-                          add_descriptor(*(*MakePlannedGroups(plan))->group());
+                          add_layout(*(*MakePlannedGroups(plan))->group());
                           add(MakeAggregateOptions(plan).EffectiveDistances());
                         },
                         [&](const SetSpec&) { add(MakeAggregateOptions(plan).EffectiveDistances()); },
                         [&](const SortSpec&) {
                           const auto descriptor = MakePlannedSort(plan);
-                          add_descriptor(descriptor->get()->rows);
+                          add_layout(descriptor->get()->rows);
                           add(MakeSortOptions(plan).EffectiveDistances());
                           all.push_back(descriptor->get()->prefetch_merge_rows);
                           all.push_back(MakeSortOptions(plan).prefetches ? 1 : 0);

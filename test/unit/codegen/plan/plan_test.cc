@@ -194,8 +194,8 @@ TEST(Plan, TheRuntimeIsToldWhatThePlanSays) {
   const auto descriptor = MakePlannedDescriptor(*plan);
   EXPECT_EQ(descriptor->get()->batch_rows, 8u);
   EXPECT_EQ(descriptor->get()->group_rows, 3u);
-  EXPECT_FALSE(descriptor->get()->prefetches);
-  EXPECT_TRUE(descriptor->get()->zero_hashes);
+  EXPECT_FALSE(descriptor->rows()->prefetches);
+  EXPECT_TRUE(descriptor->rows()->zero_hashes);
   EXPECT_FALSE(MakeJoinOptions(*plan).huge_pages);
   EXPECT_EQ(MakeJoinOptions(*plan).layout, LayoutChoice::kAuto);
   const JoinOptions options = MakeJoinOptions(
@@ -224,7 +224,7 @@ TEST(Plan, TheRuntimeIsToldWhatAnAggregationsPlanSays) {
                          kSpecs[1]);
   const auto descriptor = MakePlannedGroups(*plan);
   ASSERT_TRUE(descriptor.ok()) << descriptor.status();
-  EXPECT_EQ((*descriptor)->group()->batch_rows, 8u);
+  EXPECT_EQ((*descriptor)->get()->batch_rows, 8u);
   EXPECT_FALSE((*descriptor)->group()->prefetches);
   EXPECT_TRUE((*descriptor)->group()->zero_hashes);
   const AggregateOptions options = MakeAggregateOptions(*plan);

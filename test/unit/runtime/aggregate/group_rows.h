@@ -31,8 +31,8 @@ inline std::shared_ptr<AggregateDescriptor> ShapeOf(const std::string& text, con
   EXPECT_TRUE(spec.ok()) << spec.status();
   std::shared_ptr<AggregateDescriptor> descriptor = *AggregateDescriptor::Make(*spec);
   descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
-  descriptor->mutable_tuning()->prefetches = tuning.prefetches;
-  descriptor->mutable_tuning()->zero_hashes = tuning.zero_hashes;
+  descriptor->mutable_tuning()->group.prefetches = tuning.prefetches;
+  descriptor->mutable_tuning()->group.zero_hashes = tuning.zero_hashes;
   return descriptor;
 }
 

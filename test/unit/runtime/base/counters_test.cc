@@ -124,8 +124,8 @@ Counters OfJoin(LayoutChoice layout, bool zero_hashes, const std::vector<int64_t
       *ParseSpecOf<JoinSpec>(only_counts ? "join.inner keys=i64" : "join.inner keys=i64 build=i64 probe=i64"));
   descriptor->mutable_tuning()->batch_rows = 8;
   descriptor->mutable_tuning()->group_rows = 4;
-  descriptor->mutable_tuning()->zero_hashes = zero_hashes;
-  descriptor->mutable_tuning()->prefetches = true;
+  descriptor->mutable_tuning()->rows.zero_hashes = zero_hashes;
+  descriptor->mutable_tuning()->rows.prefetches = true;
   JoinOptions options;
   options.layout = layout;
   const auto join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), options);

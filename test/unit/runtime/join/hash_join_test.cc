@@ -38,8 +38,8 @@ std::shared_ptr<HashJoin> Join(const std::string& spec, std::shared_ptr<MemoryBu
   auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(spec));
   descriptor->mutable_tuning()->batch_rows = tuning.batch_rows;
   descriptor->mutable_tuning()->group_rows = tuning.group_rows;
-  descriptor->mutable_tuning()->prefetches = tuning.prefetches;
-  descriptor->mutable_tuning()->zero_hashes = tuning.zero_hashes;
+  descriptor->mutable_tuning()->rows.prefetches = tuning.prefetches;
+  descriptor->mutable_tuning()->rows.zero_hashes = tuning.zero_hashes;
   return std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, std::move(budget), options);
 }
 

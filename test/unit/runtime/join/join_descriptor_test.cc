@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/rows/tuple_layout.h"
+#include "runtime/rows/row_layout.h"
 #include "runtime/spec/spec.h"
 
 namespace quern {
@@ -39,11 +39,11 @@ TEST(JoinDescriptor, OneKeyAlone) {
             "offset  bytes  field       type    storage\n"
             "     0      4  packed key  1 bits  keys[0] from bit 0\n"
             "tuple_bytes 4\n");
-  EXPECT_EQ(descriptor.get()->num_keys, 1u);
-  EXPECT_EQ(descriptor.get()->num_build, 0u);
+  EXPECT_EQ(descriptor.rows()->num_keys, 1u);
+  EXPECT_EQ(descriptor.rows()->num_fields, 0u);
   EXPECT_EQ(descriptor.get()->batch_rows, 1024u);
   EXPECT_EQ(descriptor.get()->group_rows, 64u);
-  EXPECT_FALSE(descriptor.get()->zero_hashes);
+  EXPECT_FALSE(descriptor.rows()->zero_hashes);
 }
 
 TEST(JoinDescriptor, PrintsWordResidualAndMark) {
@@ -77,14 +77,14 @@ TEST(JoinDescriptor, KeysThatFitOneWordArePacked) {
     EXPECT_EQ(bits(keys), 0u) << keys;
   const JoinDescriptor narrow(Parsed("join.inner keys=u8,u16 build=i8")),
       wide(Parsed("join.inner keys=i32,bool build=i8"));
-  EXPECT_EQ(narrow.get()->packed_bytes, 4u);
-  EXPECT_EQ(narrow.get()->tuple_bytes, 8u);
-  EXPECT_EQ(wide.get()->packed_bytes, 8u);
-  EXPECT_EQ(wide.get()->keys[1].packed_shift, 32);
-  EXPECT_EQ(wide.get()->build[0].tuple_offset, 8u);
-  EXPECT_FALSE(narrow.get()->packed_sign_bit);
-  EXPECT_TRUE(JoinDescriptor(Parsed("join.inner keys=i16")).get()->packed_sign_bit);
-  EXPECT_FALSE(JoinDescriptor(Parsed("join.inner keys=f32")).get()->packed_sign_bit);
+  EXPECT_EQ(narrow.rows()->packed_bytes, 4u);
+  EXPECT_EQ(narrow.rows()->tuple_bytes, 8u);
+  EXPECT_EQ(wide.rows()->packed_bytes, 8u);
+  EXPECT_EQ(wide.rows()->keys[1].packed_shift, 32);
+  EXPECT_EQ(wide.rows()->fields[0].tuple_offset, 8u);
+  EXPECT_FALSE(narrow.rows()->packed_sign_bit);
+  EXPECT_TRUE(JoinDescriptor(Parsed("join.inner keys=i16")).rows()->packed_sign_bit);
+  EXPECT_FALSE(JoinDescriptor(Parsed("join.inner keys=f32")).rows()->packed_sign_bit);
 }
 
 TEST(JoinDescriptor, EntryPointsAreThoseWithWorkToDo) {
@@ -121,23 +121,23 @@ TEST(JoinDescriptor, RowsStopWhereOneMatchIsEnough) {
 TEST(JoinDescriptor, KeysAreReadAsKeysAndPayloadAsIs) {
   const JoinDescriptor descriptor(
       Parsed("join.inner keys=f64,utf8(ascii_bin),utf8(utf8mb4_0900_bin) build=f64 probe=f32"));
-  EXPECT_EQ(descriptor.get()->keys[0].storage, kF64);
-  EXPECT_TRUE(descriptor.get()->keys[1].rule & kTrimsSpaces);
-  EXPECT_FALSE(descriptor.get()->keys[2].rule & kTrimsSpaces);
-  EXPECT_EQ(descriptor.get()->build[0].storage, k64);
+  EXPECT_EQ(descriptor.rows()->keys[0].storage, kF64);
+  EXPECT_TRUE(descriptor.rows()->keys[1].rule & kTrimsSpaces);
+  EXPECT_FALSE(descriptor.rows()->keys[2].rule & kTrimsSpaces);
+  EXPECT_EQ(descriptor.rows()->fields[0].storage, k64);
   EXPECT_EQ(descriptor.get()->probe[0].storage, k32);
   EXPECT_EQ(descriptor.get()->probe[0].tuple_offset, 0u);
-  EXPECT_EQ(descriptor.get()->keys[0].index_storage, kNoStorage);
+  EXPECT_EQ(descriptor.rows()->keys[0].index_storage, kNoStorage);
 }
 
 TEST(JoinDescriptor, Dictionaries) {
   const JoinDescriptor descriptor(
       Parsed("join.inner keys=dictionary(i8,f32) build=dictionary(u64,fixed_binary(5)):nullable"));
-  const QuernField& key = descriptor.get()->keys[0];
+  const QuernField& key = descriptor.rows()->keys[0];
   EXPECT_EQ(key.storage, kF32);
   EXPECT_EQ(key.index_storage, k8);
   EXPECT_TRUE(key.index_is_signed);
-  const QuernField& column = descriptor.get()->build[0];
+  const QuernField& column = descriptor.rows()->fields[0];
   EXPECT_EQ(column.storage, kFixed);
   EXPECT_EQ(column.width_bytes, 5u);
   EXPECT_EQ(column.index_storage, k64);
@@ -145,45 +145,45 @@ TEST(JoinDescriptor, Dictionaries) {
   EXPECT_EQ(column.tuple_offset, 4u);
   EXPECT_EQ(column.null_offset, 9u);
   EXPECT_EQ(column.null_mask, 1);
-  EXPECT_EQ(descriptor.get()->tuple_bytes, 12u);
+  EXPECT_EQ(descriptor.rows()->tuple_bytes, 12u);
 }
 
 TEST(JoinDescriptor, OnlyNullsThatAreStoredHaveBits) {
   const JoinDescriptor descriptor(
       Parsed("join.inner keys=i64:nullable,i32:nullable:nullequal build=i8,i8:nullable probe=i8:nullable"));
-  EXPECT_EQ(descriptor.get()->keys[0].null_mask, 0);
-  EXPECT_EQ(descriptor.get()->keys[1].null_mask, 1);
-  EXPECT_EQ(descriptor.get()->build[0].null_mask, 0);
-  EXPECT_EQ(descriptor.get()->build[1].null_mask, 2);
+  EXPECT_EQ(descriptor.rows()->keys[0].null_mask, 0);
+  EXPECT_EQ(descriptor.rows()->keys[1].null_mask, 1);
+  EXPECT_EQ(descriptor.rows()->fields[0].null_mask, 0);
+  EXPECT_EQ(descriptor.rows()->fields[1].null_mask, 2);
   EXPECT_EQ(descriptor.get()->probe[0].null_mask, 0);
-  EXPECT_EQ(descriptor.get()->null_bits_offset, 14u);
-  EXPECT_EQ(descriptor.get()->null_bits_bytes, 1u);
-  EXPECT_EQ(descriptor.get()->tuple_bytes, 16u);
+  EXPECT_EQ(descriptor.rows()->null_bits_offset, 14u);
+  EXPECT_EQ(descriptor.rows()->null_bits_bytes, 1u);
+  EXPECT_EQ(descriptor.rows()->tuple_bytes, 16u);
 }
 
 TEST(JoinDescriptor, NullBitsGoOnInTheNextByte) {
   std::string build = "i8:nullable";
   for (int i = 1; i < 17; ++i) build += ",i8:nullable";
   const JoinDescriptor descriptor(Parsed("join.inner keys=i64 build=" + build));
-  EXPECT_EQ(descriptor.get()->null_bits_offset, 25u);
-  EXPECT_EQ(descriptor.get()->null_bits_bytes, 3u);
-  EXPECT_EQ(descriptor.get()->build[7].null_mask, 0x80);
-  EXPECT_EQ(descriptor.get()->build[7].null_offset, 25u);
-  EXPECT_EQ(descriptor.get()->build[16].null_mask, 1);
-  EXPECT_EQ(descriptor.get()->build[16].null_offset, 27u);
+  EXPECT_EQ(descriptor.rows()->null_bits_offset, 25u);
+  EXPECT_EQ(descriptor.rows()->null_bits_bytes, 3u);
+  EXPECT_EQ(descriptor.rows()->fields[7].null_mask, 0x80);
+  EXPECT_EQ(descriptor.rows()->fields[7].null_offset, 25u);
+  EXPECT_EQ(descriptor.rows()->fields[16].null_mask, 1);
+  EXPECT_EQ(descriptor.rows()->fields[16].null_offset, 27u);
 }
 
 TEST(JoinDescriptor, WidestFirstAndStable) {
   const JoinDescriptor descriptor(Parsed("join.inner keys=i8,i64,decimal128,i64 build=fixed_binary(3),i16,rowid"));
-  const QuernJoinDescriptor& s = *descriptor.get();
+  const QuernRowLayout& s = *descriptor.rows();
   EXPECT_EQ(s.keys[2].tuple_offset, 0u);
   EXPECT_EQ(s.keys[1].tuple_offset, 16u);
   EXPECT_EQ(s.keys[3].tuple_offset, 24u);
   EXPECT_EQ(s.keys[0].tuple_offset, 32u);
-  EXPECT_EQ(s.build[2].tuple_offset, 40u);
-  EXPECT_EQ(s.build[0].tuple_offset, 48u);
-  EXPECT_EQ(s.build[1].tuple_offset, 52u);
-  EXPECT_EQ(s.build[2].storage, kRowId);
+  EXPECT_EQ(s.fields[2].tuple_offset, 40u);
+  EXPECT_EQ(s.fields[0].tuple_offset, 48u);
+  EXPECT_EQ(s.fields[1].tuple_offset, 52u);
+  EXPECT_EQ(s.fields[2].storage, kRowId);
   EXPECT_EQ(s.tuple_bytes, 56u);
 }
 
@@ -195,7 +195,7 @@ TEST(JoinDescriptor, FieldsOfEveryTypeDoNotOverlap) {
              ":nullable";
   }
   const JoinDescriptor descriptor(Parsed("join.inner keys=fixed_binary(7),u16,bool build=" + types));
-  const QuernJoinDescriptor& s = *descriptor.get();
+  const QuernRowLayout& s = *descriptor.rows();
   std::vector<int> uses(s.tuple_bytes, 0);
   const auto use = [&](uint32_t begin, uint32_t bytes) {
     for (uint32_t i = begin; i < begin + bytes; ++i) ++uses.at(i);
@@ -204,7 +204,7 @@ TEST(JoinDescriptor, FieldsOfEveryTypeDoNotOverlap) {
     use(field.tuple_offset, field.storage == kFixed ? field.width_bytes : StorageFieldBytes(field.storage));
   };
   std::for_each(s.keys, s.keys + s.num_keys, use_field);
-  std::for_each(s.build, s.build + s.num_build, use_field);
+  std::for_each(s.fields, s.fields + s.num_fields, use_field);
   use(s.null_bits_offset, s.null_bits_bytes);
   for (size_t i = 0; i < uses.size(); ++i) EXPECT_LE(uses[i], 1) << "byte " << i;
   EXPECT_EQ(s.tuple_bytes % 8, 0u);

@@ -62,7 +62,7 @@ BatchView BatchOf(const Keys& keys, size_t num_keys, size_t num_payload) {
 std::shared_ptr<HashJoin> Join(const std::string& spec, LayoutChoice layout,
                                std::shared_ptr<MemoryBudget> budget = nullptr, bool zero_hashes = false) {
   auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(spec));
-  descriptor->mutable_tuning()->zero_hashes = zero_hashes;
+  descriptor->mutable_tuning()->rows.zero_hashes = zero_hashes;
   JoinOptions options;
   options.layout = layout;
   return std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, std::move(budget), options);

@@ -519,7 +519,7 @@ TEST(RunMerger, InputThatIsNotAskedForIsRefused) {
 // Rows that are picked but not yet output lie in the window of their run.
 TEST(RunMerger, ARunWhoseRowsAreNotOutTakesNoInput) {
   QuernSortEntryPoints one_row = GenericSortKernel();
-  one_row.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t) {
+  one_row.reserve_output = [](QuernOutputArgs* args, const uint64_t* tuples, uint32_t) {
     return GenericSortKernel().reserve_output(args, tuples, 1);
   };
   RunMerger merger(ShapeOf("sort keys=i32 payload=utf8"), one_row, nullptr, nullptr, 1);

@@ -219,7 +219,7 @@ TEST(SortColumns, WhatDoesNotFitAStringColumnIsLeft) {
   EncodedRows rows("sort keys=i32:out payload=utf8", 3, {NumberColumn<int32_t>({1, 2, 3})},
                    {StringColumn(kVar32, {"a", "b", "c"})});
   QuernSortEntryPoints kernel = GenericSortKernel();
-  kernel.reserve_output = [](QuernJoinProbeArgs* args, const uint64_t* tuples, uint32_t n) {
+  kernel.reserve_output = [](QuernOutputArgs* args, const uint64_t* tuples, uint32_t n) {
     return GenericSortKernel().reserve_output(args, tuples, n < 2 ? n : 2);
   };
   OutputBatch out = rows.MakeBatch(3);
@@ -242,11 +242,11 @@ std::string MessageOf(decltype(QuernSortEntryPoints::reserve_output) fit) {
 }
 
 TEST(SortColumns, WhatAKernelAnswersBecomesAMessage) {
-  EXPECT_EQ(MessageOf([](QuernJoinProbeArgs*, const uint64_t*, uint32_t) -> int64_t { return kQuernOutOfMemory; }),
+  EXPECT_EQ(MessageOf([](QuernOutputArgs*, const uint64_t*, uint32_t) -> int64_t { return kQuernOutOfMemory; }),
             "memory limit exceeded: result strings; accepted: a higher memory limit");
-  EXPECT_EQ(MessageOf([](QuernJoinProbeArgs*, const uint64_t*, uint32_t) -> int64_t { return kQuernValueTooLarge; }),
+  EXPECT_EQ(MessageOf([](QuernOutputArgs*, const uint64_t*, uint32_t) -> int64_t { return kQuernValueTooLarge; }),
             "value too large for an output column: above 2147483647 bytes; accepted: large_utf8, large_binary");
-  EXPECT_EQ(MessageOf([](QuernJoinProbeArgs*, const uint64_t*, uint32_t) -> int64_t { return -9; }),
+  EXPECT_EQ(MessageOf([](QuernOutputArgs*, const uint64_t*, uint32_t) -> int64_t { return -9; }),
             "kernel failed: code -9; accepted: 0 or more");
 }
 

@@ -25,7 +25,7 @@ struct Array {
 
   explicit Array(const std::string& keys) : descriptor(test::ShapeOf("aggregate keys=" + keys + " aggs=count_star")) {}
 
-  const QuernJoinDescriptor& group() const { return *descriptor->group(); }
+  const QuernRowLayout& group() const { return *descriptor->group(); }
   uint64_t Word(const std::vector<int64_t>& values) const {
     uint64_t word = 0;
     for (size_t k = 0; k < values.size(); ++k) {

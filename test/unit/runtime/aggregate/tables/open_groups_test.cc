@@ -20,8 +20,8 @@
 namespace quern {
 namespace {
 
-QuernJoinDescriptor Slots(uint32_t packed_bytes, uint32_t tuple_bytes, bool zero_hashes = false) {
-  QuernJoinDescriptor group = {};
+QuernRowLayout Slots(uint32_t packed_bytes, uint32_t tuple_bytes, bool zero_hashes = false) {
+  QuernRowLayout group = {};
   group.packed_bytes = packed_bytes;
   group.tuple_bytes = tuple_bytes;
   group.zero_hashes = zero_hashes;
