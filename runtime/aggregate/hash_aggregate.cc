@@ -135,7 +135,12 @@ void HashAggregate::EndFinalise() {
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-struct GroupReader::State {
+struct GroupReader::State : OnOwnLines {
+  // Of groups that come out any number of times.
+  struct Copies {
+    uint64_t left[kScanRows];      // of each group that was found, still to come out
+    uint8_t* repeated[kScanRows];  // the next groups, each as often as it comes out
+  };
   explicit State(std::shared_ptr<CounterSet> set) : counters(std::move(set)) {}
 
   CounterBlock counters;
@@ -149,8 +154,7 @@ struct GroupReader::State {
   uint32_t first_group = 0;    // groups not yet given out: num_groups of them, from here on
   uint32_t num_groups = 0;
   CopiesOf copies_of = nullptr;
-  uint64_t copies[kScanRows];          // of each group that was found, still to come out; only with copies_of, as below
-  uint8_t* repeated[kScanRows];        // the next groups, each as often as it comes out
+  std::unique_ptr<Copies> copies;      // only with copies_of
   std::vector<QuernOutColumn> before;  // WriteFitting: the columns as they were before
   std::string saved;
 };
@@ -165,7 +169,10 @@ GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns 
 
 GroupReader::~GroupReader() = default;
 
-void GroupReader::SetCopies(CopiesOf copies_of) { state_->copies_of = copies_of; }
+void GroupReader::SetCopies(CopiesOf copies_of) {
+  state_->copies_of = copies_of;
+  state_->copies = std::make_unique_for_overwrite<State::Copies>();
+}
 
 // Keeps those of n groups that come out at all; returns their number.
 uint32_t GroupReader::CountCopies(uint32_t n, uint8_t** groups) const {
@@ -173,7 +180,7 @@ uint32_t GroupReader::CountCopies(uint32_t n, uint8_t** groups) const {
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t copies = state_->copies_of(*aggregate_->descriptor_, groups[i]);
     groups[kept] = groups[i];
-    state_->copies[kept] = copies;
+    state_->copies->left[kept] = copies;
     kept += copies != 0;
   }
   return kept;
@@ -185,8 +192,8 @@ uint32_t GroupReader::Repeat(uint64_t most) {
   uint32_t n = 0;
   most = std::min<uint64_t>(most, kScanRows);
   for (uint32_t g = s.first_group; g < s.first_group + s.num_groups && n < most; ++g) {
-    const auto copies = static_cast<uint32_t>(std::min(s.copies[g], most - n));
-    std::fill_n(s.repeated + n, copies, s.groups[g]);
+    const auto copies = static_cast<uint32_t>(std::min(s.copies->left[g], most - n));
+    std::fill_n(s.copies->repeated + n, copies, s.groups[g]);
     n += copies;
   }
   return n;
@@ -196,10 +203,10 @@ uint32_t GroupReader::Repeat(uint64_t most) {
 void GroupReader::Consume(uint32_t num_rows) {
   State& s = *state_;
   while (num_rows != 0) {
-    const auto copies = static_cast<uint32_t>(std::min<uint64_t>(s.copies[s.first_group], num_rows));
-    s.copies[s.first_group] -= copies;
+    const auto copies = static_cast<uint32_t>(std::min<uint64_t>(s.copies->left[s.first_group], num_rows));
+    s.copies->left[s.first_group] -= copies;
     num_rows -= copies;
-    if (s.copies[s.first_group] != 0) return;
+    if (s.copies->left[s.first_group] != 0) return;
     ++s.first_group;
     --s.num_groups;
   }
@@ -314,7 +321,7 @@ absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
     const uint64_t room = out->capacity() - written;
     const bool once = s.copies_of == nullptr;
     const uint32_t n = once ? static_cast<uint32_t>(std::min<uint64_t>(s.num_groups, room)) : Repeat(room);
-    uint8_t* const* const rows = once ? s.groups + s.first_group : s.repeated;
+    uint8_t* const* const rows = once ? s.groups + s.first_group : s.copies->repeated;
     QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteFitting(rows, n, out, written));
     written += fit;
     if (once) {
@@ -347,9 +354,8 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   uint64_t counted = 0;
   for (bool more = true; more; more = FindGroups()) {
     const State& s = *state_;
-    const bool once = s.copies_of == nullptr;
-    counted += once ? s.num_groups
-                    : std::accumulate(s.copies + s.first_group, s.copies + s.first_group + s.num_groups, uint64_t{0});
+    const uint64_t* const left = s.copies == nullptr ? nullptr : s.copies->left + s.first_group;
+    counted += left == nullptr ? s.num_groups : std::accumulate(left, left + s.num_groups, uint64_t{0});
     state_->num_groups = 0;
   }
   out->set_num_rows(counted);

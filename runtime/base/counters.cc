@@ -36,6 +36,7 @@ const char* TierText(const Counters& counters) {
 
 CounterBlock::CounterBlock(std::shared_ptr<CounterSet> set) : set_(std::move(set)) {
   CounterSet* s = set_.get();
+  const NoFork no_fork;  // once for all sets
   try {
     for (; s != nullptr; s = s->parent_.get()) s->Enter(this);
   } catch (...) {  // the destructor of what was never made does not run
@@ -45,6 +46,7 @@ CounterBlock::CounterBlock(std::shared_ptr<CounterSet> set) : set_(std::move(set
 }
 
 CounterBlock::~CounterBlock() {
+  const NoFork no_fork;
   for (CounterSet* s = set_.get(); s != nullptr; s = s->parent_.get()) s->Leave(this);
 }
 

@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/base/aligned_block.h"
 #include "runtime/base/fork_safety.h"
 
 namespace quern {
@@ -41,7 +42,7 @@ const char* TierText(const Counters& counters);
 class CounterSet;
 
 // One thread's numbers. *Threads*: one writes, any read.
-class alignas(64) CounterBlock {
+class alignas(64) CounterBlock : public OnOwnLines {
  public:
   explicit CounterBlock(std::shared_ptr<CounterSet> set);
   ~CounterBlock();

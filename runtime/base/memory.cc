@@ -16,10 +16,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "runtime/base/aligned_block.h"
 #include "runtime/base/kept_pages.h"
 #include "runtime/base/thresholds.h"
 
@@ -57,10 +57,10 @@ uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_RE
 constexpr uint64_t kSmallestMappingBytes = thresholds::kLargePageBytes;
 
 uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
-  const uint64_t rounded = RoundUp(bytes, 64);
-  void* data = std::aligned_alloc(64, rounded);
+  const uint64_t rounded = RoundUp(bytes, kBlockAlignment);
+  uint8_t* const data = AllocateAligned(rounded);
   if (data != nullptr && contents == Contents::kZeros) std::memset(data, 0, rounded);
-  return static_cast<uint8_t*>(data);
+  return data;
 }
 
 // Makes sure that no user relies on zeros, nor on equal bytes. Skipped where touching all of it would be too expensive.
@@ -153,7 +153,7 @@ HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
 }
 
 void HugeBuffer::Free() {
-  if (mapping_bytes_ == 0) std::free(data_);
+  if (mapping_bytes_ == 0) FreeAligned(data_);
   else if (keeps_pages_) KeptPages::OfProcess().Give(data_, mapping_bytes_);
   else munmap(data_, mapping_bytes_);
   if (budget_) budget_->Release(bytes_);

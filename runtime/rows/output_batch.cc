@@ -24,6 +24,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/base/aligned_block.h"
 #include "runtime/base/output_buffer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
@@ -31,7 +32,6 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kAlignmentBytes = 64;
 constexpr uint64_t kSpareBytes = 64;
 constexpr uint64_t kMaxBufferBytes = uint64_t{1} << 47;
 constexpr uint64_t kMaxCapacityRows = INT32_MAX;
@@ -55,14 +55,16 @@ uint64_t ValuesBytes(const ColumnType& type, Storage storage, uint64_t rows) {
   return rows * StorageFieldBytes(storage);
 }
 
+bool IsLarge(uint64_t bytes) { return bytes >= thresholds::kLargeOutputBytes; }
+
 // Uses large pages for a large buffer: result columns are written once, front to back, and the first write to each page
 // is a fault. Null: out of memory.
-void* AllocateAligned(uint64_t bytes) {
+void* AllocateBuffer(uint64_t bytes) {
   constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-  const bool is_huge = bytes >= thresholds::kLargeOutputBytes;
+  if (!IsLarge(bytes)) return AllocateAligned(bytes);
   void* data = nullptr;
-  if (posix_memalign(&data, is_huge ? kHugePageBytes : kAlignmentBytes, bytes) != 0) return nullptr;
-  if (is_huge) madvise(data, bytes, MADV_HUGEPAGE);  // only a hint
+  if (posix_memalign(&data, kHugePageBytes, bytes) != 0) return nullptr;
+  madvise(data, bytes, MADV_HUGEPAGE);  // only a hint
   return data;
 }
 
@@ -70,10 +72,10 @@ void* AllocateAligned(uint64_t bytes) {
 
 absl::Status OutputBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t capacity_bytes) {
   Free();
-  const uint64_t capacity = (capacity_bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  const uint64_t capacity = (capacity_bytes + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
   const uint64_t total = capacity + kSpareBytes;
   if (budget) QUERN_RETURN_IF_ERROR(budget->Reserve(total));
-  void* const data = capacity_bytes <= kMaxBufferBytes ? AllocateAligned(total) : nullptr;
+  void* const data = capacity_bytes <= kMaxBufferBytes ? AllocateBuffer(total) : nullptr;
   if (data == nullptr) {
     if (budget) budget->Release(total);
     return absl::ResourceExhaustedError("out of memory: " + std::to_string(total) +
@@ -97,7 +99,8 @@ absl::Status OutputBuffer::Grow(uint64_t capacity_bytes, uint64_t used_bytes) {
 }
 
 void OutputBuffer::Free() {
-  std::free(data_);
+  if (IsLarge(charged_bytes_)) std::free(data_);
+  else FreeAligned(data_);
   if (budget_) budget_->Release(charged_bytes_);
   budget_.reset();
   data_ = nullptr;

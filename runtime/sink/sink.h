@@ -46,7 +46,7 @@ struct SinkTexts {
 };
 
 // The rows of one thread. *Threads*: one at a time.
-class LocalState {
+class LocalState : public OnOwnLines {
  public:
   explicit LocalState(std::shared_ptr<CounterSet> counters) : counters_(std::move(counters)) {}
   LocalState(const LocalState&) = delete;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batch is encoded and stored 1024 rows at a time: words go to the chunk's word arrays and fields to its tuples, both
 // in the order of arrival. OR-ing and AND-ing the words while they are in the cache finds which of their bits vary. A
-// chunk has 131,072 rows. The first one begins with 1,024 and is copied as it grows, so that a sort of a hundred rows
-// takes 8 KiB a word.
+// chunk has 131,072 rows. The first one begins with 32, or as many as the first batch, and is copied as it grows, so
+// that a sort of ten rows takes 256 bytes a word.
 //
 // local_rows_dictionary.cc describes what is stored of a row beside its words, and when nothing is; sort_top.cc, how
 // few rows are kept under a limit.
@@ -19,7 +19,7 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kFirstRows = 1024;
+constexpr uint32_t kFirstRows = 32;
 
 }  // namespace
 
@@ -144,7 +144,7 @@ absl::Status LocalRows::AddRowIds(const Block& block, SortChunk* chunk) {
   if (chunk->row_ids == nullptr && FollowsInBlocks(*chunk, block)) {
     constexpr uint32_t kBlock = 1u << SortChunk::kIdShift;
     uint32_t at = (chunk->num_rows + kBlock - 1) / kBlock * kBlock;
-    for (; at < chunk->num_rows + block.n; at += kBlock) chunk->block_ids[at / kBlock] = first + (at - chunk->num_rows);
+    for (; at < chunk->num_rows + block.n; at += kBlock) chunk->block_ids.push_back(first + (at - chunk->num_rows));
     return absl::OkStatus();
   }
   if (chunk->row_ids == nullptr) QUERN_RETURN_IF_ERROR(MakeRowIds(chunk));
@@ -184,7 +184,7 @@ absl::Status LocalRows::GrowFirst(uint32_t capacity) {
     memory_->first_row_ids = std::move(ids);
   }
   memory_->first = std::move(memory);
-  chunk = grown;
+  chunk = std::move(grown);
   return absl::OkStatus();
 }
 

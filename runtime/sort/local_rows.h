@@ -4,7 +4,6 @@
 #ifndef QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 #define QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -149,7 +148,7 @@ class LocalRows final : public LocalState {
 
   SortContext context_;
   std::shared_ptr<Memory> memory_;
-  std::deque<SortChunk> chunks_;
+  std::vector<SortChunk> chunks_;  // addresses are taken once no row is added any more
   std::vector<WordBits64> bits_;
   uint32_t incomplete_ = 0;
   uint64_t num_input_rows_ = 0;

@@ -209,7 +209,7 @@ void RowSort::EndFinalise() {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-struct SortReader::State {
+struct SortReader::State : OnOwnLines {
   explicit State(const RowSort& sort) : writer(sort.descriptor_, sort.entry_points_), counters(sort.counters_) {}
   SortColumnWriter writer;
   SortedRows::BlockBuffers buffers;

@@ -18,10 +18,10 @@ struct SortChunk {
 
   uint32_t num_rows = 0;
   uint32_t capacity = 0;
-  uint64_t* words = nullptr;    // word w of row i: words[w * capacity + i]
-  uint8_t* tuples = nullptr;    // of tuple_bytes each; null if the descriptor has none, or words hold all fields
-  uint64_t* row_ids = nullptr;  // of each row; null where ids are consecutive within each 1024 rows
-  uint64_t block_ids[kChunkRows >> kIdShift];  // of the first of each 1024 rows, where row_ids is null
+  uint64_t* words = nullptr;        // word w of row i: words[w * capacity + i]
+  uint8_t* tuples = nullptr;        // of tuple_bytes each; null if the descriptor has none, or words hold all fields
+  uint64_t* row_ids = nullptr;      // of each row; null where ids are consecutive within each 1024 rows
+  std::vector<uint64_t> block_ids;  // of the first of each 1024 rows, where row_ids is null
 
   uint64_t RowId(uint64_t i) const {
     return row_ids != nullptr ? row_ids[i] : block_ids[i >> kIdShift] + (i & ((uint64_t{1} << kIdShift) - 1));

@@ -646,23 +646,25 @@ void SortedRows::ReadRowIds(uint64_t position, uint32_t n, const PrefetchSetting
 SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffers) const {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const PrefetchSetting setting = SettingOf(PrefetchLoop::kGather);
+  const uint64_t most_rows = std::min<uint64_t>(kBlockRows, num_rows_);  // the buffers of few rows are small
   SortedBlock block;
   block.n = n;
   if (descriptor.rows.tuple_bytes != 0 && !decodes_) {
-    buffers->tuples.resize(kBlockRows + kMaxPrefetchDistance);
+    buffers->tuples.resize(std::min<uint64_t>(kBlockRows + kMaxPrefetchDistance, num_rows_));
     WithPrefetch(setting, [&]<class Prefetch>() { FindTuples<Prefetch>(position, n, setting, buffers); });
   }
   if (!compares()) {
-    buffers->words.resize(uint64_t{descriptor.num_words} * kBlockRows);
+    buffers->words.resize(words_read_.size() * most_rows);
     buffers->word_columns.resize(descriptor.num_words);
+    uint64_t* words = buffers->words.data();
     for (const uint32_t w : words_read_) {
-      uint64_t* const words = buffers->words.data() + uint64_t{w} * kBlockRows;
       layout_->Unpack(chunks_, EntryAt(position), n, w, setting, context_.options.distances.word_rows, words);
       buffers->word_columns[w] = words;
+      words += most_rows;
     }
     block.words = buffers->word_columns.data();
     if (reads_row_ids_) {
-      buffers->row_ids.resize(kBlockRows);
+      buffers->row_ids.resize(most_rows);
       WithPrefetch(setting,
                    [&]<class Prefetch>() { ReadRowIds<Prefetch>(position, n, setting, buffers->row_ids.data()); });
       block.row_ids = buffers->row_ids.data();
@@ -671,9 +673,9 @@ SortedBlock SortedRows::Read(uint64_t position, uint32_t n, BlockBuffers* buffer
   block.tuples = buffers->tuples.data();
   block.ranked = decodes_ ? ranked_of_key_.data() : nullptr;
   if (!context_.descriptor->spec().window.empty()) {
-    buffers->row_numbers.resize(kBlockRows);
-    buffers->ranks.resize(kBlockRows);
-    buffers->dense_ranks.resize(kBlockRows);
+    buffers->row_numbers.resize(most_rows);
+    buffers->ranks.resize(most_rows);
+    buffers->dense_ranks.resize(most_rows);
     windows_.Fill(position, n, buffers->row_numbers.data(), buffers->ranks.data(), buffers->dense_ranks.data());
     block.row_numbers = buffers->row_numbers.data();
     block.ranks = buffers->ranks.data();

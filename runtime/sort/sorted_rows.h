@@ -46,7 +46,7 @@ class SortedRows {
 
   // Buffers for a block of rows.
   struct BlockBuffers {
-    std::vector<uint64_t> words;  // by word, of kBlockRows each
+    std::vector<uint64_t> words;  // of the words that are read, one after the other
     std::vector<const uint64_t*> word_columns;
     std::vector<uint64_t> tuples, row_ids, row_numbers, ranks, dense_ranks;
     uint64_t begin = 0, end = 0;  // of the block

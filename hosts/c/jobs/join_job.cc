@@ -29,7 +29,7 @@ constexpr uint64_t kFewRows = 256;
 
 // A large batch is probed in slices, so that the job can be stopped within it. Results have room for as many rows as
 // the largest batch so far, up to batch_rows: a probe of ten rows should not allocate memory for 65536.
-class ProbeOutput final : public JobOutput {
+class ProbeOutput final : public JobOutput, public OnOwnLines {
  public:
   ProbeOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, const OutputOptions& options,
               std::shared_ptr<MemoryBudget> budget)
@@ -89,7 +89,7 @@ class ProbeOutput final : public JobOutput {
   uint64_t num_rows_ = 0, next_row_ = 0;  // of the batch
 };
 
-class UnmatchedOutput final : public JobOutput {
+class UnmatchedOutput final : public JobOutput, public OnOwnLines {
  public:
   UnmatchedOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, uint64_t batch_rows,
                   std::shared_ptr<MemoryBudget> budget)
