@@ -11,6 +11,7 @@
 #include <atomic>
 #include <sstream>
 
+#include "bench/common/append_rows.h"
 #include "bench/common/timing.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
@@ -18,7 +19,6 @@
 namespace quern::bench {
 namespace {
 
-constexpr uint64_t kBatchRows = uint64_t{1} << 16;
 constexpr uint64_t kOutputRows = uint64_t{1} << 14;
 
 class AggRun {
@@ -32,18 +32,11 @@ class AggRun {
         aggregate_(MakeHashAggregate(kernel, budget_)) {}
 
   absl::Status Append() {
-    if (threads_ == 1) return AppendBatches(aggregate_.get());
-    return OnThreads(threads_, [&]() -> absl::Status {
-      Appender appender(aggregate_);
-      QUERN_RETURN_IF_ERROR(AppendBatches(&appender));
-      return appender.Finish();
-    });
+    return AppendRows(aggregate_, workload_.spec().num_rows, threads_,
+                      [&](uint64_t first, uint64_t num_rows) { return workload_.View(first, num_rows, arguments_); });
   }
 
-  absl::Status Finalise() {
-    if (threads_ == 1) return aggregate_->Finalise();
-    return OnThreads(threads_, [&] { return aggregate_->Finalise(); });
-  }
+  absl::Status Finalise() { return FinaliseOnThreads(aggregate_.get(), threads_); }
 
   absl::Status Read() {
     return OnThreads(threads_, [&]() -> absl::Status {
@@ -61,23 +54,12 @@ class AggRun {
   const AggregateStats& stats() const { return aggregate_->stats(); }
 
  private:
-  template <class Side>
-  absl::Status AppendBatches(Side* side) {
-    const uint64_t num_rows = workload_.spec().num_rows;
-    for (;;) {
-      const uint64_t first = next_row_.fetch_add(kBatchRows);
-      if (first >= num_rows) return absl::OkStatus();
-      QUERN_RETURN_IF_ERROR(side->Append(workload_.View(first, std::min(kBatchRows, num_rows - first), arguments_)));
-    }
-  }
-
   const unsigned threads_;
   const AggWorkload& workload_;
   const AggregationSpec& spec_;
   const std::vector<ColumnType> arguments_;
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<HashAggregate> aggregate_;
-  std::atomic<uint64_t> next_row_{0};
   std::atomic<uint64_t> num_groups_{0};
 };
 

@@ -4,18 +4,17 @@
 // 34,464. Both sides draw their keys from 10,000 values, so a probe row finds one build row on average.
 #include "bench/common/any_job.h"
 
-#include "runtime/aggregate/set_operation.h"
-
 #include <algorithm>
 #include <vector>
 
+#include "bench/common/append_rows.h"
+#include "runtime/aggregate/set_operation.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
 
 namespace quern::bench {
 namespace {
 
-constexpr uint64_t kBatchRows = uint64_t{1} << 16;
 constexpr uint64_t kOutputRows = uint64_t{1} << 14;
 
 std::vector<ColumnType> TypesOf(const std::vector<KeySpec>& keys) {
@@ -56,6 +55,11 @@ absl::Status ForBatches(uint64_t num_rows, Take take) {
   return absl::OkStatus();
 }
 
+absl::Status AppendAll(const AnyInput& input, const std::shared_ptr<Sink>& sink) {
+  return AppendRows(sink, input.num_rows(), /*threads=*/1,
+                    [&](uint64_t at, uint64_t rows) { return input.Batch(at, rows); });
+}
+
 template <class Reader>
 absl::Status ReadAll(Reader* reader, OutputBatch* out, uint64_t* rows_out) {
   for (bool more = true; more;) {
@@ -70,8 +74,8 @@ uint64_t OutputRows(const AnyInput& input) { return std::clamp<uint64_t>(input.n
 absl::StatusOr<uint64_t> Run(const JoinSpec& spec, const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, budget);
-  QUERN_RETURN_IF_ERROR(ForBatches(
-      input.build_rows(), [&](uint64_t at, uint64_t rows) { return join->Append(input.BuildBatch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(AppendRows(join, input.build_rows(), /*threads=*/1,
+                                   [&](uint64_t at, uint64_t rows) { return input.BuildBatch(at, rows); }));
   QUERN_RETURN_IF_ERROR(join->Finalise());
   JoinProber prober(join);
   OutputBatch out(JoinOutputTypes(spec), OutputRows(input), budget);
@@ -88,8 +92,7 @@ absl::StatusOr<uint64_t> Run(const AggregationSpec& spec, const std::shared_ptr<
                              const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(kernel, budget);
-  QUERN_RETURN_IF_ERROR(ForBatches(
-      input.num_rows(), [&](uint64_t at, uint64_t rows) { return aggregate->Append(input.Batch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(AppendAll(input, aggregate));
   QUERN_RETURN_IF_ERROR(aggregate->Finalise());
   GroupReader reader(aggregate);
   OutputBatch out(AggregateOutputTypes(spec), OutputRows(input), budget);
@@ -120,8 +123,7 @@ absl::StatusOr<uint64_t> Run(const SetSpec& spec, const std::shared_ptr<const Ke
 absl::StatusOr<uint64_t> Run(const SortSpec& spec, const std::shared_ptr<const Kernel>& kernel, const AnyInput& input) {
   const auto budget = std::make_shared<MemoryBudget>();
   const std::shared_ptr<RowSort> sort = MakeRowSort(kernel, budget);
-  QUERN_RETURN_IF_ERROR(
-      ForBatches(input.num_rows(), [&](uint64_t at, uint64_t rows) { return sort->Append(input.Batch(at, rows)); }));
+  QUERN_RETURN_IF_ERROR(AppendAll(input, sort));
   QUERN_RETURN_IF_ERROR(sort->Finalise());
   SortReader reader(sort);
   OutputBatch out(SortOutputTypes(spec), OutputRows(input), budget);

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <utility>
 
+#include "bench/common/append_rows.h"
 #include "bench/common/timing.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
@@ -21,7 +22,6 @@
 namespace quern::bench {
 namespace {
 
-constexpr uint64_t kBatchRows = uint64_t{1} << 16;
 constexpr uint64_t kOutputRows = uint64_t{1} << 14;  // four columns of 8 bytes stay in the L2 cache
 constexpr uint64_t kRowsBuiltATurn = 200'000;
 constexpr uint64_t kMaxBuildsATurn = 200;
@@ -45,8 +45,6 @@ class JoinRun {
   const JoinStats& stats() const { return join_->stats(); }
 
  private:
-  template <class Side>
-  absl::Status AppendBatches(Side* side);
   absl::Status TakeRows(JoinProber* prober, OutputBatch* out);
 
   unsigned threads_;
@@ -55,31 +53,16 @@ class JoinRun {
   uint64_t probe_rows_;
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<HashJoin> join_;
-  std::atomic<uint64_t> next_build_{0}, next_probe_{0}, rows_out_{0};
+  std::atomic<uint64_t> next_probe_{0}, rows_out_{0};
 };
 
-template <class Side>
-absl::Status JoinRun::AppendBatches(Side* side) {
-  const uint64_t rows = workload_.spec().build_rows;
-  for (uint64_t at; (at = next_build_.fetch_add(kBatchRows)) < rows;) {
-    QUERN_RETURN_IF_ERROR(side->Append(workload_.Build(at, std::min(kBatchRows, rows - at), spec_.build.size())));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status JoinRun::Append() {
-  if (threads_ == 1) return AppendBatches(join_.get());
-  return OnThreads(threads_, [this]() -> absl::Status {
-    Appender appender(join_);
-    QUERN_RETURN_IF_ERROR(AppendBatches(&appender));
-    return appender.Finish();
+  return AppendRows(join_, workload_.spec().build_rows, threads_, [this](uint64_t first, uint64_t num_rows) {
+    return workload_.Build(first, num_rows, spec_.build.size());
   });
 }
 
-absl::Status JoinRun::Finalise() {
-  if (threads_ == 1) return join_->Finalise();
-  return OnThreads(threads_, [this] { return join_->Finalise(); });
-}
+absl::Status JoinRun::Finalise() { return FinaliseOnThreads(join_.get(), threads_); }
 
 absl::Status JoinRun::TakeRows(JoinProber* prober, OutputBatch* out) {
   uint64_t rows = 0;

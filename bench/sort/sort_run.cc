@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "bench/common/append_rows.h"
 #include "bench/common/timing.h"
 #include "bench/sort/sort_check.h"
 #include "bench/sort/vector_sort.h"
@@ -22,7 +23,6 @@
 namespace quern::bench {
 namespace {
 
-constexpr uint64_t kBatchRows = uint64_t{1} << 16;
 constexpr uint64_t kOutputRows = uint64_t{1} << 14;
 
 using OnResult = std::function<absl::Status(const OutputBatch&)>;
@@ -43,18 +43,12 @@ class SortRun {
   }
 
   absl::Status Append() {
-    if (threads_ == 1) return AppendBatches(sort_.get());
-    return OnThreads(threads_, [this]() -> absl::Status {
-      Appender appender(sort_);
-      QUERN_RETURN_IF_ERROR(AppendBatches(&appender));
-      return appender.Finish();
+    return AppendRows(sort_, workload_.spec().num_rows, threads_, [this](uint64_t first, uint64_t num_rows) {
+      return workload_.View(first, num_rows, spec_.payload.size());
     });
   }
 
-  absl::Status Finalise() {
-    if (threads_ == 1) return sort_->Finalise();
-    return OnThreads(threads_, [this] { return sort_->Finalise(); });
-  }
+  absl::Status Finalise() { return FinaliseOnThreads(sort_.get(), threads_); }
 
   absl::Status Read() {
     return OnThreads(threads_, [this] { return ReadAll([](const OutputBatch&) { return absl::OkStatus(); }); });
@@ -81,21 +75,13 @@ class SortRun {
   const SortStats& stats() const { return sort_->stats(); }
 
  private:
-  template <class Side>
-  absl::Status AppendBatches(Side* side) {
-    const uint64_t rows = workload_.spec().num_rows;
-    for (uint64_t at; (at = next_row_.fetch_add(kBatchRows)) < rows;)
-      QUERN_RETURN_IF_ERROR(side->Append(workload_.View(at, std::min(kBatchRows, rows - at), spec_.payload.size())));
-    return absl::OkStatus();
-  }
-
   std::shared_ptr<const Kernel> kernel_;
   const unsigned threads_;
   const SortWorkload& workload_;
   const SortSpec& spec_;
   std::shared_ptr<MemoryBudget> budget_;
   std::shared_ptr<RowSort> sort_;
-  std::atomic<uint64_t> next_row_{0}, rows_out_{0};
+  std::atomic<uint64_t> rows_out_{0};
 };
 
 absl::Status Time(absl::Status (SortRun::*phase)(), SortRun* run, double* seconds) {
