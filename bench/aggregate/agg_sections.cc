@@ -14,7 +14,9 @@
 
 #include "bench/aggregate/agg_run.h"
 #include "bench/aggregate/agg_workload.h"
+#include "bench/common/any_job.h"
 #include "bench/common/memory_floor.h"
+#include "bench/common/timing.h"
 #include "runtime/base/status.h"
 
 namespace quern::bench {
@@ -211,6 +213,71 @@ void AddThreads(Cells* cells) {
   }
 }
 
+// ---- sets --------------------------------------------------------------------------------------------------
+
+struct SetContender {
+  std::shared_ptr<const Kernel> kernel;
+  std::unique_ptr<AnyInput> input;
+  uint64_t rows_out = 0;
+};
+
+absl::StatusOr<SetContender> CompeteSet(const std::string& spec, uint64_t num_rows) {
+  CompileOptions options;
+  options.engine = Engine::kJit;
+  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, CompileText(spec, options));
+  auto input = std::make_unique<AnyInput>(compiled.kernel->plan.spec, num_rows);
+  return SetContender{std::move(compiled.kernel), std::move(input)};
+}
+
+// The groups of a group_by are the rows of a union. The rows of the left side are in the intersection or in the
+// difference.
+absl::Status SetsCell(const Settings& settings, uint64_t rows, Section* section) {
+  const uint64_t num_rows = settings.Rows(rows);
+  std::vector<SetContender> contenders;
+  for (const char* spec : {"aggregate keys=i64 aggs=count_star", "set.union keys=i64", "set.intersect keys=i64",
+                           "set.except keys=i64", "set.intersect_all keys=i64", "set.except_all keys=i64"}) {
+    QUERN_ASSIGN_OR_RETURN(SetContender contender, CompeteSet(spec, num_rows));
+    contenders.push_back(std::move(contender));
+  }
+  std::vector<Timed> timed;
+  for (SetContender& contender : contenders) {
+    timed.push_back({.run = [&contender]() -> absl::Status {
+      QUERN_ASSIGN_OR_RETURN(contender.rows_out, RunAny(contender.kernel, *contender.input));
+      return absl::OkStatus();
+    }});
+  }
+  QUERN_RETURN_IF_ERROR(TakeTurns(settings.Turns(3), &timed));
+  const uint64_t groups = contenders[0].rows_out, shared = contenders[2].rows_out, left_only = contenders[3].rows_out;
+  if (contenders[1].rows_out != groups || shared + left_only > groups) {
+    return Internal("wrong number of rows of set operations: " + std::to_string(contenders[1].rows_out) + ", " +
+                    std::to_string(shared) + " and " + std::to_string(left_only) + "; accepted: those of " +
+                    std::to_string(groups) + " groups");
+  }
+  std::vector<std::string> cells = {Grouped(rows), Grouped(groups), Grouped(shared)};
+  for (const Timed& one : timed) cells.push_back(NsPer(one.best_s, num_rows));
+  section->Row(cells);
+  return absl::OkStatus();
+}
+
+void AddSets(Cells* cells) {
+  cells->Begin("sets",
+               "what does a row of a set operation cost, beside its group alone? Keys i64, half of the rows on either "
+               "side (ns a row)",
+               {{"rows", 12},
+                {"groups", 12},
+                {"shared", 12},
+                {"group by", 10},
+                {"union", 8},
+                {"intersect", 11},
+                {"except", 8},
+                {"intersect_all", 15},
+                {"except_all", 12}});
+  for (const uint64_t rows : {100'000, 1'000'000, 10'000'000}) {
+    cells->Add(std::to_string(rows),
+               [=, settings = cells->settings()](Section* section) { return SetsCell(settings, rows, section); });
+  }
+}
+
 }  // namespace
 
 std::vector<NamedCell> AllAggregateCells(const Settings& settings) {
@@ -220,6 +287,7 @@ std::vector<NamedCell> AllAggregateCells(const Settings& settings) {
   AddFused(&cells);
   AddOrder(&cells);
   AddThreads(&cells);
+  AddSets(&cells);
   return all;
 }
 
