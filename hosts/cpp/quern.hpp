@@ -213,6 +213,10 @@ inline quern_cache_stats CacheStats() {
   return stats;
 }
 
+// Bounds the large pages that jobs leave for later jobs of the process; 0 keeps none. Default: see
+// quern_set_kept_memory. *Threads*: any.
+inline void SetKeptMemory(uint64_t bytes) { quern_set_kept_memory(bytes); }
+
 // Selects the tuning profile of kernels: a file, "off", or nullptr for the one that the process finds; or the text of a
 // profile. For tuning, see quern_tune.
 inline Status SetProfile(const char* path) { return internal::Call(quern_set_profile, path); }

@@ -12,7 +12,7 @@ constexpr size_t kRows = 600000;
 quern_job* const kNoJob = nullptr;
 
 TEST(ReleasedMemory, IsThatOfEarlierJobs) {
-  quern_set_kept_memory(uint64_t{1} << 30);
+  quern::SetKeptMemory(uint64_t{1} << 30);
   std::vector<int64_t> keys(kRows);
   for (size_t i = 0; i < kRows; ++i) keys[i] = static_cast<int64_t>(i * 7919 % kRows);
   const Table table = {{ColumnOf(keys)}, {}, kRows};
@@ -31,6 +31,23 @@ TEST(ReleasedMemory, IsThatOfEarlierJobs) {
   const quern_result& first = *Take(sorted.Next());
   for (uint64_t i = 0; i < first.num_rows; ++i)
     ASSERT_EQ(ElementAt<int64_t>(first.columns[0].values, i), static_cast<int64_t>(i));
+}
+
+TEST(ReleasedMemory, IsNoneWhereNoneIsKept) {
+  quern::SetKeptMemory(uint64_t{1} << 30);
+  std::vector<int64_t> keys(kRows);
+  for (size_t i = 0; i < kRows; ++i) keys[i] = static_cast<int64_t>(i * 7919 % kRows);
+  const Table table = {{ColumnOf(keys)}, {}, kRows};
+  const char* const spec = "sort keys=i64:out";
+  quern::Sort sort = New<quern::Sort>(spec);
+  Sorted(spec, {table});
+  quern::SetKeptMemory(0);
+  EXPECT_EQ(Take(sort.ReleaseMemory()), 0u) << "what was kept has gone back";
+  Sorted(spec, {table});
+  EXPECT_EQ(Take(sort.ReleaseMemory()), 0u) << "and no more is kept";
+  quern::SetKeptMemory(uint64_t{1} << 30);
+  Sorted(spec, {table});
+  EXPECT_GE(Take(sort.ReleaseMemory()), uint64_t{2} << 20);
 }
 
 TEST(ReleasedMemory, WrongCalls) {
