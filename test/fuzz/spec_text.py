@@ -212,6 +212,24 @@ def right_spec(rng):
     return rng.choices((_right_join, _right_aggregation, _right_sort, _right_filter), (4, 3, 3, 3))[0](rng)
 
 
+# Apart from right_spec, so that the other operators' cases remain what they were.
+def _right_set(rng):
+    kind = rng.choice(("union", "intersect", "except", "intersect_all", "except_all"))
+    keys = [_right_argument(rng, SCALAR_TYPES, True) for _ in range(rng.choice((1, 1, 2, 16)))]
+    return f"set.{kind} keys={','.join(keys)}"
+
+
+def _wrong_set(rng):
+    if rng.random() < 0.1:
+        return rng.choice(("set.union", "set.intersection keys=i64", "set.except_all keys=", "set. keys=i64",
+                           "set.union keys=i64 aggs=count_star", "set.except keys=i64:nullequal",
+                           "set.intersect keys=rowid", "set.union keys=" + ",".join(["i64"] * rng.choice((17, 5000)))))
+    text = _right_set(rng)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        text = _mutated(rng, text)
+    return text.replace("\0", "\1")
+
+
 def _mutated(rng, text):
     at, end = sorted(rng.randint(0, len(text)) for _ in range(2))
     kind = rng.randrange(8)
@@ -282,10 +300,7 @@ def _compile(library, spec, params, must_pass):
     return None
 
 
-def one_case(library, rng):
-    right = rng.random() < 0.5
-    spec = right_spec(rng).encode() if right else _wrong_spec(rng)
-    params = None if rng.random() < 0.7 else " ".join(rng.choice(_PARAMS) for _ in range(rng.randint(1, 3))).encode()
+def _try(library, spec, params, right):
     yield (spec if len(spec) < 500 else spec[:500] + b"...", params)
     canonical = _compile(library, spec, params, right and params is None)
     if canonical is None:
@@ -295,7 +310,18 @@ def one_case(library, rng):
     if again != canonical:
         raise watched.Failure(
             f"the canonical form of a spec prints otherwise when parsed again: {canonical!r} and {again!r}")
-    if rng.random() < 0.01:
+
+
+def one_case(library, rng):
+    right = rng.random() < 0.5
+    spec = right_spec(rng).encode() if right else _wrong_spec(rng)
+    params = None if rng.random() < 0.7 else " ".join(rng.choice(_PARAMS) for _ in range(rng.randint(1, 3))).encode()
+    yield from _try(library, spec, params, right)
+    clears_cache = rng.random() < 0.01
+    if rng.random() < 0.2:
+        right = rng.random() < 0.5
+        yield from _try(library, (_right_set if right else _wrong_set)(rng).encode(), params, right)
+    if clears_cache:
         library.clear_cache()
 
 
