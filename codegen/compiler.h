@@ -14,8 +14,9 @@
 namespace quern {
 
 // Compiles a kernel for this machine, or finds it in the caches. Threads that request the same kernel at the same time
-// share one compilation. *Cost*: docs/performance.md, "Compiling"; a cache hit takes one hash and one lock. *Threads*:
-// any. *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator is broken.
+// share one compilation. *Cost*: docs/performance-kernels.md, "Compiling"; a cache hit takes one hash and one lock.
+// *Threads*: any. *Errors*: InvalidArgument for a bad spec or parameter; Internal where an invariant of the generator
+// is broken.
 absl::StatusOr<CompiledKernel> Compile(const KernelSpec& spec, const CompileOptions& options = {});
 
 // The same for the text of a spec. *Cost* of a hit: one hash of the text and one lock, since a known text is not parsed

@@ -8,8 +8,8 @@
 //
 // Code generation is three quarters of a compilation. LLVM adds some 150 passes for it, in an order of its own. We keep
 // that order and drop the passes that passes.def leaves out: loop-reduce alone, with the scalar evolution that it
-// requires, would be a sixth of the total. docs/performance.md, "What passes cost and gain", has the figures of each
-// row. The plan parameters `passes` and `codegen_level` choose LLVM's own lists instead, and `test.toggled_pass`
+// requires, would be a sixth of the total. docs/performance-kernels.md, "What passes cost and gain", has the figures of
+// each row. The plan parameters `passes` and `codegen_level` choose LLVM's own lists instead, and `test.toggled_pass`
 // toggles one row:
 //
 //     quern dump asm 'join.inner keys=i64,utf8' --param passes=o3 --param codegen_level=3

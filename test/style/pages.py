@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules about pages: pages.py SOURCE_ROOT. Prints each break; exit status 1 if any.
 
-README.md has at most 200 lines; no page has a line above 120 columns; links lead to pages and headings that exist; so
-do the files that a page names in backticks."""
+README.md has at most 200 lines, any other page 800; no page has a line above 120 columns; links lead to pages and
+headings that exist; so do the files that a page names in backticks."""
 
 import pathlib
 import re
@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 MAX_README_LINES = 200
+MAX_PAGE_LINES = 800
 MAX_COLUMNS = 120
 TOPS = "runtime codegen ir-templates tools bench test hosts docs".split()
 # Made by a build or a run.
@@ -50,8 +51,9 @@ def main():
     breaks = []
     for page in sorted(root / name for name in set(names) if (root / name).is_file()):
         lines = page.read_text().splitlines()
-        if page == root / "README.md" and len(lines) > MAX_README_LINES:
-            breaks.append(f"README.md: too many lines: {len(lines)}; at most {MAX_README_LINES}")
+        most = MAX_README_LINES if page == root / "README.md" else MAX_PAGE_LINES
+        if len(lines) > most:
+            breaks.append(f"{page.relative_to(root)}: too many lines: {len(lines)}; at most {most}")
         breaks += [f"{page.relative_to(root)}:{n}: line too long: {len(line)}; at most {MAX_COLUMNS} columns"
                    for n, line in enumerate(lines, 1) if len(line) > MAX_COLUMNS]
         breaks += [*broken_links(root, page), *files_that_are_not(root, page)]
