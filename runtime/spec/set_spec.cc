@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text form of set operations: keys. `set.except keys=i64:nullable` groups the rows of both sides as
 //
-//     aggregate keys=i64:nullable aggs=count_star:filter,count_star:filter
+//     aggregate keys=i64:nullable aggs=bit_or(u8)
 //
-// does, and returns the groups whose first count is not 0 and whose second is.
+// does, where a row of the left side has the bit 1 and one of the right side the bit 2, and returns the groups whose
+// bits are 1.
 #include "runtime/spec/set_spec.h"
 
 #include <algorithm>
@@ -57,9 +58,21 @@ std::vector<ColumnType> SetOutputTypes(const SetSpec& spec) {
 AggregationSpec GroupsOf(const SetSpec& spec) {
   AggregationSpec groups;
   groups.keys = spec.keys;
+  const auto of_number = [](AggregateFunction function, TypeId type) {
+    AggregateSpec aggregate;
+    aggregate.function = function;
+    aggregate.arguments.push_back({.id = type});
+    return aggregate;
+  };
   AggregateSpec count;
   count.filtered = true;
-  if (spec.kind != SetKind::kUnion) groups.aggregates.assign(2, count);
+  switch (spec.kind) {
+    case SetKind::kUnion: break;
+    case SetKind::kIntersect:
+    case SetKind::kExcept: groups.aggregates = {of_number(AggregateFunction::kBitOr, TypeId::kU8)}; break;
+    case SetKind::kExceptAll: groups.aggregates = {of_number(AggregateFunction::kSum, TypeId::kI8)}; break;
+    case SetKind::kIntersectAll: groups.aggregates.assign(2, count); break;
+  }
   return groups;
 }
 

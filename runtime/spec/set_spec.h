@@ -44,8 +44,11 @@ struct SetSpec {
 // The columns of the result: the keys, dictionaries decoded, without collations.
 std::vector<ColumnType> SetOutputTypes(const SetSpec& spec);
 
-// The aggregation that does the work: it groups the rows of both sides, and counts those of the left one and those of
-// the right one (but for kUnion). Its filter columns say of each row whether it is on the left, and on the right.
+// The aggregation that does the work: it groups the rows of both sides, and finds out what the kind asks of a group.
+//
+//     kIntersect, kExcept   bit_or(u8)   which sides have rows: 1 the left one, 2 the right one
+//     kExceptAll            sum(i8)      l - r: a row of the left side counts 1, one of the right side -1
+//     kIntersectAll         count_star:filter, twice   l and r
 AggregationSpec GroupsOf(const SetSpec& spec);
 
 }  // namespace quern

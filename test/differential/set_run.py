@@ -30,9 +30,13 @@ def feeders_of(case, variant):
             for number, name in enumerate(sides)}
 
 
+# What a state says of a group's rows on either side.
+_STATES = {"union": [], "intersect": ["sides"], "except": ["sides"], "except_all": ["difference"],
+           "intersect_all": ["left", "right"]}
+
+
 def state_types(case):
-    """The keys, and the rows of either side."""
-    return output_types(case) + [ColumnType("binary")] * (0 if case.kind == "union" else 2)
+    return output_types(case) + [ColumnType("binary")] * len(_STATES[case.kind])
 
 
 @dataclasses.dataclass
@@ -49,8 +53,7 @@ def _bind(job, case, feeders):
     for name, feeder in feeders.items():
         job.bind_arrow(_PORTS[name], *feeder.arrow_children())
     schema, keys, _ = feeders["left"].arrow_children()
-    counts = [] if case.kind == "union" else ["left", "right"]
-    check_schema(job, [schema.field(child).name for child in keys] + counts,
+    check_schema(job, [schema.field(child).name for child in keys] + _STATES[case.kind],
                  {ROWS: output_types(case), STATES: state_types(case)})
 
 

@@ -175,8 +175,8 @@ TEST(MissingPointers, AreNamed) {
 // ---- rows that are lost ----
 
 TEST_P(Sinks, FailAtEveryCallWhenRowsAreMissing) {
-  // What says of rows which side they are on takes the first 16,400 bytes.
-  quern::Job job = NewJob(op, LimitedTo(op.input == QUERN_PORT_LEFT ? 16'500 : 10));
+  // What says of rows which side they are on takes the first 2,064 bytes.
+  quern::Job job = NewJob(op, LimitedTo(op.input == QUERN_PORT_LEFT ? 2'070 : 10));
   quern::Input input = Take(job.NewInput(op.input)), other = Take(job.NewInput(op.input));
   const quern::Status failed = input.Append(rows.table.batch());
   EXPECT_EQ(failed.code(), QUERN_RESOURCE_EXHAUSTED);

@@ -3,10 +3,11 @@
 //
 //     LEFT, RIGHT, STATES ─> HashAggregate (a sink) ─ all work done ─> ROWS or STATES
 //
-// Rows of both sides may come in any order, on any threads. States are groups with the number of their rows on either
-// side; they are added on another machine, or in another job.
+// Rows of both sides may come in any order, on any threads. States are groups with what they know of their rows on
+// either side (runtime/spec/set_spec.h); they are added on another machine, or in another job of the same spec.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/jobs/group_job.h"
@@ -18,6 +19,18 @@ namespace {
 
 constexpr const char* kInputs = "QUERN_PORT_LEFT, QUERN_PORT_RIGHT or QUERN_PORT_STATES";
 constexpr const char* kOutputs = "QUERN_PORT_ROWS or QUERN_PORT_STATES";
+
+// The fields of states behind the keys.
+std::vector<const char*> StateNames(SetKind kind) {
+  switch (kind) {
+    case SetKind::kUnion: break;
+    case SetKind::kIntersect:
+    case SetKind::kExcept: return {"sides"};
+    case SetKind::kExceptAll: return {"difference"};
+    case SetKind::kIntersectAll: return {"left", "right"};
+  }
+  return {};
+}
 
 class SideInput final : public JobInput {
  public:
@@ -90,8 +103,8 @@ class SetJob final : public GroupJob {
       const ColumnType& type = types[fields.size()];
       fields.push_back(FieldOf(key, type, "", type.nullable));
     }
-    if (port == QUERN_PORT_STATES && spec_.kind != SetKind::kUnion)
-      for (const char* count : {"left", "right"}) fields.push_back({count, "z", false});
+    if (port == QUERN_PORT_STATES)
+      for (const char* name : StateNames(spec_.kind)) fields.push_back({name, "z", false});
     return fields;
   }
 

@@ -23,10 +23,13 @@ TEST(SetSpec, ParsesKindAndKeys) {
               "set." + name + " keys=i64:nullable,dictionary(i8,utf8(ascii_bin))");
 }
 
-TEST(SetSpec, GroupsCountTheRowsOfEitherSide) {
+TEST(SetSpec, GroupsKnowTheirRowsOfEitherSide) {
   const auto groups = [](const std::string& text) { return PrintSpec(GroupsOf(Parsed<SetSpec>(text))); };
   EXPECT_EQ(groups("set.union keys=i64"), "aggregate keys=i64");
-  EXPECT_EQ(groups("set.except keys=i64"), "aggregate keys=i64 aggs=count_star:filter,count_star:filter");
+  EXPECT_EQ(groups("set.intersect keys=i64"), "aggregate keys=i64 aggs=bit_or(u8)");
+  EXPECT_EQ(groups("set.except keys=i64"), "aggregate keys=i64 aggs=bit_or(u8)");
+  EXPECT_EQ(groups("set.except_all keys=i64"), "aggregate keys=i64 aggs=sum(i8)");
+  EXPECT_EQ(groups("set.intersect_all keys=i64"), "aggregate keys=i64 aggs=count_star:filter,count_star:filter");
 }
 
 TEST(SetSpec, Errors) {
