@@ -96,13 +96,11 @@ typedef enum quern_engine {
  *
  * QUERN_ENGINE_AUTO returns at once. The generic kernel, whose results are identical to the bit, runs until the jobs
  * that use the kernel have processed so many rows that compiling pays off. Then a thread of the library compiles, and
- * joins, aggregations, sorts and filters use the machine code from their next batch on and keep their data. A kernel
- * that the process has compiled before starts compiled. If compiling fails, the generic kernel continues to run, and
- * one warning gives the reason (quern_set_log_callback, quern_kernel_text). Cost: 10 to 50 us; below 1 us for a spec
- * that was requested before.
+ * jobs use the machine code from their next batch on and keep their data. A kernel that the process has compiled before
+ * starts compiled. If compiling fails, the generic kernel continues to run, and one warning gives the reason
+ * (quern_set_log_callback, quern_kernel_text). Cost: 10 to 50 us; below 1 us for a spec that was requested before.
  *
- * QUERN_ENGINE_JIT costs 3 to 40 ms the first time, or 1 ms if an earlier process has left the kernel on disk; below 1
- * us afterwards. */
+ * QUERN_ENGINE_JIT costs 3 to 40 ms the first time, 1 ms with the kernel on disk, and below 1 us afterwards. */
 QUERN_API quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel,
                                      quern_error* error);
 QUERN_API void quern_kernel_destroy(quern_kernel* kernel);
@@ -118,8 +116,7 @@ typedef struct quern_compile_options {
   quern_engine engine;
   quern_compile_when when; /* only for QUERN_ENGINE_AUTO, as are all members below except params */
   const char* params;      /* NULL or "name=value name=value"; only read during the call */
-  /* The rows that one thread of the host is about to process, of all inputs. If that many pay off, compiling begins
-   * now. 0: unknown. */
+  /* Rows of all inputs that one thread is about to process: if they pay, compiling begins now. 0: unknown. */
   uint64_t expected_rows;
   /* For tests: compile after exactly this many rows. The caller gets a kernel of its own, which is generic up to that
    * point even if the process already has the compiled one. 0: compile when it pays off. */
@@ -152,27 +149,23 @@ QUERN_API const char* quern_kernel_text(const quern_kernel* kernel, const char* 
 
 /* ---- counters ---- */
 
-/* What one job, or all jobs of a kernel, have counted batch by batch. Counting is always on; only reading has a cost.
- */
+/* What one job, or all jobs of a kernel, have counted batch by batch. Counting is always on; only reading costs. */
 typedef struct quern_counters {
   size_t struct_size;     /* sizeof(quern_counters), set by the caller: later versions may add members at the end */
-  uint64_t rows, batches; /* input, for a join of both sides; a batch is one of the kernel's, with batch_size rows at
-                             most */
-  uint64_t ns;            /* spent in calls of the operator, summed over threads; only some of the short calls are
-                             timed */
+  uint64_t rows, batches; /* input, for a join of both sides; a batch has at most batch_size rows */
+  uint64_t ns;            /* spent in calls of the operator, summed over threads; short calls are sampled */
   uint64_t tag_hits;      /* rows whose tag or bit led to a tuple; in tables without tags, rows that found their slot */
   uint64_t chain_steps;   /* further tuples, slots or directory entries that were visited */
   uint64_t growths;       /* of group tables */
   uint64_t generic_rows, generic_batches;   /* those of the rows and batches that the generic kernel processed */
   uint64_t compiled_rows, compiled_batches; /* those that the compiled kernel processed */
-  const char* prefetch_class; /* after finalise: "l2", "l3" or "dram", by the size of the table; "group" for sorts;
-                                 "off"; "" where there is none */
+  const char* prefetch_class; /* after finalise: "l2", "l3", "dram" by table size; "group": sorts; "off"; "": none */
   const char* tier;           /* which kernel ran: "generic", "compiled", "both", "none" */
   const char* cache;          /* where the compiled kernel came from: "memory", "disk", "miss", "off" */
 } quern_counters;
 
-/* The counters of all jobs that have run the kernel, through any handle that shares it. These calls are allowed at any
- * time and from any thread. NULL gives zeros. */
+/* Of all jobs that have run the kernel, through any handle that shares it. Threads: any, at any time. NULL gives zeros.
+ */
 QUERN_API void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* counters);
 
 /* ---- batches of a host's own vectors ---- */
@@ -214,11 +207,9 @@ typedef struct quern_column {
   const uint8_t* const* buffers;
   const struct quern_column* dictionary;
   uint64_t bit_offset;
-  const uint32_t* selection; /* NULL, or the column's own: element selection[r] belongs to row r, in every buffer and
-                                bitmap */
+  const uint32_t* selection; /* NULL, or: element selection[r] of every buffer and bitmap belongs to row r */
   uint32_t flags;            /* of quern_column_flags */
-  uint32_t value_bytes;      /* 0, or the bytes of an integer or decimal that is stored narrower than its type: 1, 2, 4
-                                or 8 */
+  uint32_t value_bytes;      /* 0, or those of an integer or decimal narrower than its type: 1, 2, 4 or 8 */
   uint64_t num_bytes;        /* of results only: the bytes of the column's strings */
   uint64_t null_count;       /* of results only */
   uint64_t reserved;         /* 0 */
@@ -242,8 +233,7 @@ typedef struct quern_batch {
   const quern_column* payload;
   const uint32_t* selection; /* NULL, or the numbers of the rows that take part */
   uint64_t num_rows;
-  /* The row id of the batch's row 0, for rowid columns. The aggregates first, last and string_agg and stable sorts use
-   * row ids as well. */
+  /* The row id of row 0, for rowid columns, the aggregates first, last and string_agg, and stable sorts. */
   uint64_t first_row_id;
   /* 0: the members above. Otherwise sizeof(quern_batch): later versions may add members at the end. */
   size_t struct_size;
@@ -265,8 +255,7 @@ typedef struct quern_arrow_rows {
 
 typedef enum quern_result_state {
   QUERN_RESULT_MORE = 0,        /* call again */
-  QUERN_RESULT_NEEDS_INPUT = 1, /* QUERN_PORT_PROBE: push the next batch, if there is one. A merge: run number `run`
-                                   needs its next batch, or its end */
+  QUERN_RESULT_NEEDS_INPUT = 1, /* PROBE: push the next batch; a merge: run `run` needs its next batch, or end */
   QUERN_RESULT_DONE = 2         /* no more rows */
 } quern_result_state;
 
@@ -427,8 +416,7 @@ QUERN_API quern_status quern_input_append(quern_input* input, const quern_batch*
 QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct ArrowArray* batch,
                                                 const quern_arrow_rows* rows, quern_error* error);
 
-/* Hands the rows over to the job. In a merge, the run ends when its last batch is used up. Call it once, after the last
- * batch. */
+/* Hands the rows over to the job; call it once, after the last batch. A merge's run ends when that is used up. */
 QUERN_API quern_status quern_input_finish(quern_input* input, quern_error* error);
 
 /* The groups of an aggregation that this input has seen so far, for quern_advise_threads; 0 for other jobs and NULL. */
@@ -450,8 +438,7 @@ typedef enum quern_work_state {
  * cannot be used any more. */
 QUERN_API quern_status quern_job_work(quern_job* job, quern_work_state* state, quern_error* error);
 
-/* The same for hosts whose threads may wait: returns when all work is done, at once if it already is. Any number of
- * threads may call it, and each takes part. */
+/* The same for threads that may wait: returns when all work is done. Any number may call it, and each takes part. */
 QUERN_API quern_status quern_job_finalise(quern_job* job, quern_error* error);
 
 typedef struct quern_output_options {
@@ -477,8 +464,7 @@ QUERN_API quern_status quern_output_push(quern_output* output, const quern_batch
 QUERN_API quern_status quern_output_push_arrow(quern_output* output, struct ArrowArray* batch,
                                                const quern_arrow_rows* rows, quern_error* error);
 
-/* Returns the next rows. On failure *result is NULL, and rows are lost: only another batch can follow in a probe, and
- * nothing elsewhere. */
+/* Returns the next rows. On failure *result is NULL, and rows are lost: only a probe can go on, with another batch. */
 QUERN_API quern_status quern_output_next(quern_output* output, const quern_result** result, quern_error* error);
 /* The same as an Arrow struct array, which the caller releases; it may outlive all handles. The result has no columns,
  * and its num_rows is that of the array. */
@@ -488,11 +474,11 @@ QUERN_API quern_status quern_output_next_arrow(quern_output* output, struct Arro
 /* Finds the rows of a batch for which the condition of a filter is true: neither false, nor unknown because of a null.
  *
  * rows: receives their numbers, rows[0] .. rows[*num_rows - 1], in the order of the batch; room for batch->num_rows of
- * them. With a selection, only its rows are tested and its elements are written, so that the result may serve as the
- * selection of another batch (but must not overwrite the selection that is read). bitmap: instead, bit i % 8 of byte
- * i / 8 is set where row i (with a selection: row selection[i]) passes, and cleared where it does not; bits beyond the
- * last row become 0. This is the layout of a bool column; room for (batch->num_rows + 7) / 8 bytes. With neither, the
- * rows are only counted. num_rows: receives the number of rows that pass; may be &batch->num_rows.
+ * them. With a selection, only its rows are tested and its elements are written: the result may be the selection of
+ * another batch, but must not overwrite the one that is read. bitmap: instead, as a bool column, bit i % 8 of byte i /
+ * 8 is set where row i (with a selection: row selection[i]) passes and cleared where it does not, as are bits beyond
+ * the last row; room for (batch->num_rows + 7) / 8 bytes. With neither, the rows are only counted. num_rows: receives
+ * the number of rows that pass; may be &batch->num_rows.
  *
  * Ownership: nothing is kept; an array remains the caller's and is not released. Cost: one pass over the columns; later
  * comparisons test only the rows that earlier ones left undecided. Threads: any number at once. Errors: the contents of
@@ -509,8 +495,7 @@ QUERN_API quern_status quern_job_filter_arrow(const quern_job* job, const struct
 typedef struct quern_key_summary {
   size_t struct_size;     /* sizeof(quern_key_summary), set by the caller: later versions may add members at the end */
   uint64_t num_rows;      /* all build rows */
-  uint64_t num_null_rows; /* those in which a key is null and nulls are not equal: they match nothing and count in
-                             nothing below */
+  uint64_t num_null_rows; /* those with a null key where nulls are not equal: they count in nothing below */
   uint64_t num_keys;      /* different keys, each of all columns of the spec's `keys` together */
   bool num_keys_is_exact; /* false: there are at most num_keys, as the table does not compare its keys */
   bool has_null;          /* this column is null in a row, and the spec says nullequal */
@@ -558,8 +543,7 @@ QUERN_API quern_status quern_job_may_match_arrow(const quern_job* job, const str
                                                  const quern_arrow_rows* selected, uint32_t* rows, uint8_t* bitmap,
                                                  uint64_t* num_rows, quern_error* error);
 
-/* The version of the function below. A library with another number may give keys other partitions. It stays the same
- * within a minor version. */
+/* The version of the function below, the same within a minor version; another one may give other partitions. */
 #define QUERN_PARTITION_VERSION 1
 
 /* Writes the partition of each row of a batch by its key, for an exchange of rows between threads, processes or
@@ -595,8 +579,7 @@ typedef struct quern_job_stats {
    * "radix", "comparison". Later versions may add more. Static text; "" before all work is done. */
   const char* layout;
   uint64_t input_rows;      /* of a join: the build side's */
-  uint64_t num_rows;        /* of a join's table, without rows that can never match (null keys); groups; rows that come
-                               out of a sort */
+  uint64_t num_rows;        /* of a join's table, without null keys that never match; groups; a sort's result */
   uint64_t used_bytes;      /* memory now */
   uint64_t peak_bytes;      /* the most memory taken so far */
   uint64_t directory_bytes; /* of a join's table */
@@ -657,8 +640,7 @@ QUERN_API quern_status quern_job_run(quern_job* job, const quern_run_input* inpu
 typedef struct quern_aggregate_function {
   size_t struct_size;   /* sizeof(quern_aggregate_function): later versions may add members at the end */
   uint32_t state_bytes; /* 1 to 4096 */
-  const char*
-      result; /* the type of the result, as in a spec: "f64"; a number, date or time. Only read during the call. */
+  const char* result;   /* its type, as in a spec: "f64"; a number, date or time; only read during the call */
   /* Passed to the callbacks, each of which also receives `host` of the job's options: a memory context that belongs to
    * the query, for example. Jobs that run at the same time call with pointers of their own. */
   void* user;
@@ -702,8 +684,8 @@ QUERN_API uint32_t quern_format_number(void);
 /* ---- background compilation and messages ---- */
 
 typedef enum quern_compile_thread {
-  QUERN_COMPILE_THREAD_OWN =
-      0, /* one thread of the library, started when first needed, with low priority and all signals blocked */
+  /* one thread of the library, started when first needed, with low priority and all signals blocked */
+  QUERN_COMPILE_THREAD_OWN = 0,
   QUERN_COMPILE_THREAD_HOST = 1 /* threads of the host that call quern_compile_work */
 } quern_compile_thread;
 
@@ -722,8 +704,7 @@ typedef enum quern_log_level {
 /* Receives one line, without a line break. Called by any thread, one line at a time; must not call the library. */
 typedef void (*quern_on_log)(void* context, quern_log_level level, const char* line);
 
-/* Sets the receiver of the library's messages, for the process; NULL: stderr, the default. Once this returns, the
- * previous callback is not called any more. */
+/* Sets the process's receiver of messages; NULL: stderr, the default. The previous one is not called after this. */
 QUERN_API void quern_set_log_callback(quern_on_log on_log, void* context);
 
 /* ---- tuning to the machine ---- */
@@ -757,16 +738,13 @@ typedef bool (*quern_on_tune)(void* context, double share, const char* doing);
 /* All zeros give the behaviour of `quern tune`. */
 typedef struct quern_tune_options {
   size_t struct_size;       /* sizeof(quern_tune_options): later versions may add members at the end */
-  const char* const* specs; /* tune the loops of these kernels (joins, aggregations, sorts); only read during the
-                               call */
+  const char* const* specs; /* of joins, aggregations, sorts: tune their loops; only read during the call */
   size_t num_specs;         /* 0: every loop */
   quern_tune_effort effort;
   double budget_seconds; /* 0.1 to 86400; 0: 60 */
-  uint32_t threads;   /* settings that win with one thread are tried with this many, 1 to 1024; 0: 2, if there are that
-                         many */
-  uint64_t max_bytes; /* of a table, 32 KiB to 2 GiB; 0: 2 GiB, or half of the free memory if that is less */
-  const char* start;  /* NULL, or the text of a profile of this machine to start from; its settings stay where nothing
-                         is measured */
+  uint32_t threads;      /* with which settings that win with one thread are tried, 1 to 1024; 0: 2, where there are */
+  uint64_t max_bytes;    /* of a table, 32 KiB to 2 GiB; 0: 2 GiB, or half of the free memory if that is less */
+  const char* start;     /* NULL, or a profile's text to start from: its settings stay where nothing is measured */
   quern_on_tune on_progress; /* may be NULL */
   void* context;             /* passed to on_progress */
 } quern_tune_options;
@@ -801,13 +779,11 @@ QUERN_API quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, 
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);
 QUERN_API void quern_cache_clear(void);
 
-/* The memory of kernels. The first five counts are those of the cache. The others are of all kernels of the process,
- * which handles may keep alive beyond the cache. */
+/* The memory of kernels: up to `evictions` of the cache, then of all kernels, which handles keep alive beyond it. */
 typedef struct quern_cache_stats {
   size_t struct_size; /* sizeof(quern_cache_stats), set by the caller: later versions may add members at the end */
   uint64_t kernels;   /* kernels that the cache keeps */
-  uint64_t code_bytes, limit_bytes; /* of machine code, in whole pages: what the cache keeps, and the most it may
-                                       keep */
+  uint64_t code_bytes, limit_bytes; /* of machine code, in whole pages: kept, and the most that may be */
   uint64_t hits, misses, evictions;
   uint64_t live_kernels, live_bytes; /* kernels that are loaded, and their pages */
   uint64_t reserved_bytes;           /* address space of the slabs that hold these pages; not memory */

@@ -261,8 +261,7 @@ QUERN_API quern_status quern_job_run(quern_job* job, const quern_run_input* inpu
 typedef struct quern_aggregate_function {
   size_t struct_size;
   uint32_t state_bytes;
-  const char*
-      result;
+  const char* result;
   void* user;
   int (*update)(void* user, void* host, const quern_column* columns, uint32_t num_columns, const uint32_t* rows,
                 void* const* states, uint64_t n);
@@ -274,8 +273,7 @@ QUERN_API quern_status quern_register_aggregate(const char* name, const quern_ag
 QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
 QUERN_API uint32_t quern_format_number(void);
 typedef enum quern_compile_thread {
-  QUERN_COMPILE_THREAD_OWN =
-      0,
+  QUERN_COMPILE_THREAD_OWN = 0,
   QUERN_COMPILE_THREAD_HOST = 1
 } quern_compile_thread;
 QUERN_API quern_status quern_compile_thread_mode(quern_compile_thread thread, quern_error* error);
