@@ -2,7 +2,7 @@
 """All cases that are compared, and the selection of cases by name. A case of any operator has:
 
     name, target           target: best other engine's time divided by Quern's, at least; None: no target
-    operator               "join", "aggregate", "sort" or "filter"; its arrays are made by join_arrays.py,
+    operator               "join", "aggregate", "sort", "filter" or "set"; its arrays are made by join_arrays.py,
                            aggregate_arrays.py, ..
     sizes                  numbers of rows by name: {"build": 1000, "probe": 20000000}, {"rows": 20000000, "key values":
                            10}
@@ -19,9 +19,10 @@ import fnmatch
 import aggregate_cases
 import filter_cases
 import join_cases
+import set_cases
 import sort_cases
 
-CASES = join_cases.CASES + aggregate_cases.CASES + sort_cases.CASES + filter_cases.CASES
+CASES = join_cases.CASES + aggregate_cases.CASES + sort_cases.CASES + filter_cases.CASES + set_cases.CASES
 
 
 def matching(patterns):

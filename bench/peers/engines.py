@@ -40,7 +40,7 @@ class DuckdbEngine:
     def variants(self, case):
         if case.operator == "sort":
             return self._SORT_VARIANTS
-        return ("default",) if case.operator in ("join", "filter") or case.has_texts else tuple(self._VARIANTS)
+        return tuple(self._VARIANTS) if case.operator == "aggregate" and not case.has_texts else ("default",)
 
     def load(self, case, tables):
         self._connection = self._duckdb.connect()
@@ -89,7 +89,7 @@ class DuckdbEngine:
 class PolarsEngine:
     """Data frames; both of its engines. One chunk per column, which is what its in-memory engine wants. The first rows
     are the head of a sort, which its optimiser shortens, or come from its own `bottom_k`, which gives them in no order,
-    and are sorted afterwards."""
+    and are sorted afterwards. It has no set operations: their rows are the different ones of a semi or an anti join."""
 
     name = "polars"
 
@@ -116,7 +116,7 @@ class PolarsEngine:
     def run(self, case, variant):
         engine, _, way = variant.partition(",")
         make = {"join": self._join, "aggregate": self._aggregate, "sort": self._bottom_k if way else self._sort,
-                "filter": self._filter}
+                "filter": self._filter, "set": self._set}
         return make[case.operator](case).collect(engine=engine)
 
     def _join(self, case):
@@ -145,6 +145,11 @@ class PolarsEngine:
     def _filter(self, case):
         conditions = [leaf.expression(self._polars) for leaf in case.leaves]
         return self._frames["facts"].lazy().filter(*conditions).select(self._polars.len().alias("a0"))
+
+    def _set(self, case):
+        rows = self._frames["lhs"].lazy().join(self._frames["rhs"].lazy(), on=[f"k{i}" for i in range(case.num_keys)],
+                                               how={"intersect": "semi", "except": "anti"}[case.kind])
+        return rows.unique(maintain_order=False)
 
     def _keys(self, case, names):
         """Of one type each: texts in small letters where case is ignored."""
@@ -256,6 +261,7 @@ class ClickhouseEngine:
                      "min_count_to_compile_aggregate_expression = 0, max_bytes_ratio_before_external_group_by = 0, "
                      "max_insert_threads = 1, min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0",
         "filter": "compile_expressions = 1, min_count_to_compile_expression = 0",
+        "set": "max_insert_threads = 1, min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0",
         "sort": "compile_expressions = 1, min_count_to_compile_expression = 0, min_count_to_compile_sort_description = "
                 "0, "
                 "max_bytes_ratio_before_external_sort = 0, max_insert_threads = 1, min_insert_block_size_rows = 0, "
@@ -286,6 +292,8 @@ class ClickhouseEngine:
             choices = (self._ALGORITHM, self._FILTER)
         elif case.operator == "filter":
             choices = (("arrow",),)
+        elif case.operator == "set":
+            choices = (("memory", "arrow"),)
         elif case.operator == "sort":
             choices = (("memory", "arrow"),
                        self._COMPARISON) + ((self._FIRST_TEXTS,) if case.limit and case.has_texts else ())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quern through libquern.so, as a host without C would call it: test/differential/quern_abi.py has the ABI's structs
-and handles, and quern_join.py, quern_aggregate.py, quern_sort.py and quern_filter.py use them."""
+and handles, and quern_join.py, quern_aggregate.py, quern_sort.py, quern_filter.py and quern_set.py use them."""
 import os
 import sys
 import time
@@ -12,6 +12,7 @@ import quern_abi  # noqa: E402
 from quern_aggregate import AggregateRuns  # noqa: E402
 from quern_filter import FilterRuns  # noqa: E402
 from quern_join import JoinRuns  # noqa: E402
+from quern_set import SetRuns  # noqa: E402
 from quern_sort import SortRuns  # noqa: E402
 
 
@@ -25,6 +26,7 @@ class QuernEngine:
             "aggregate": AggregateRuns(self._compile, threads),
             "sort": SortRuns(self._compile, threads),
             "filter": FilterRuns(self._compile, threads),
+            "set": SetRuns(self._compile, threads),
         }
         self._current = None  # of the case that is loaded
         # A process's first compilation also starts LLVM; that is not a kernel's price. Parameters belong to an
