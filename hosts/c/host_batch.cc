@@ -320,31 +320,11 @@ std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::ve
   return moved;
 }
 
-void MoveColumns(const std::vector<ColumnType>& types, uint64_t first_row, std::vector<QuernColumn>* columns) {
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i].id != TypeId::kRowId) MoveOn(types[i], first_row, ElementBytes(types[i]), &(*columns)[i]);
-  }
-}
-
 }  // namespace
 
 absl::Status CheckNumRows(uint64_t num_rows) {
   if (num_rows < kNullRow) return absl::OkStatus();
   return InvalidArgument("batch too large: " + std::to_string(num_rows) + " rows; accepted: below 4294967295");
-}
-
-BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
-                  uint64_t first_row, uint64_t num_rows) {
-  BatchView slice = batch;
-  slice.num_rows = num_rows;
-  if (batch.selection != nullptr) {
-    slice.selection = batch.selection + first_row;
-    return slice;
-  }
-  if (batch.first_row_id != kCountedRowIds) slice.first_row_id += first_row;
-  MoveColumns(keys, first_row, &slice.keys);
-  MoveColumns(payload, first_row, &slice.payload);
-  return slice;
 }
 
 BatchSlice::BatchSlice(const quern_batch& batch, const std::vector<ColumnType>& keys,

@@ -38,10 +38,6 @@ absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const st
 // *Errors*: InvalidArgument for more rows than there are row numbers.
 absl::Status CheckNumRows(uint64_t num_rows);
 
-// Rows first_row .. first_row+num_rows-1 of a batch as a batch, with the same owner; nothing is copied.
-BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
-                  uint64_t first_row, uint64_t num_rows);
-
 // Some of a batch's rows as a batch of their own, for threads that share it. The columns are those of the batch,
 // advanced to the first row, so nothing is copied; with a selection the columns stay and the selection is advanced.
 // *Ownership*: points into the host's batch and into itself. *Errors*: none; a batch without columns stays one.

@@ -250,7 +250,7 @@ absl::StatusOr<std::unique_ptr<quern_input>> NewInput(const std::shared_ptr<Job>
 absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Job>& job, quern_port port,
                                                         const OutputOptions& options) {
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<JobOutput> made, job->NewOutput(port, options));
-  PortColumns* const columns = port == QUERN_PORT_PROBE ? job->FindPort(port) : nullptr;
+  PortColumns* const columns = job->TakesBatches(port) ? job->FindPort(port) : nullptr;
   return std::make_unique<quern_output>(quern_output{.job = job, .port = columns, .output = std::move(made)});
 }
 

@@ -35,7 +35,8 @@
 
 namespace quern {
 class HashJoin;
-}
+class RowMapper;
+}  // namespace quern
 
 namespace quern::c_abi {
 
@@ -142,6 +143,9 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual const char* prefetch_class() const { return "off"; }
   virtual const RowFilter* filter() const { return nullptr; }
   virtual const HashJoin* hash_join() const { return nullptr; }
+  virtual const RowMapper* mapper() const { return nullptr; }
+  // Whether outputs of the port take batches (quern_output_push).
+  virtual bool TakesBatches(quern_port port) const { return port == QUERN_PORT_PROBE; }
   // Whether rows have partitions by the keys of the port (quern_job_partition).
   virtual bool HasPartitions(quern_port /*port*/) const { return false; }
 

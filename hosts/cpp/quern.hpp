@@ -47,6 +47,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "quern.h"
 
@@ -255,6 +256,7 @@ class Input {
 
  private:
   friend class Job;
+  friend class Pipeline;
   explicit Input(quern_input* handle) : handle_(handle) {}
   std::unique_ptr<quern_input, internal::Destroy<quern_input_destroy>> handle_;
 };
@@ -599,6 +601,60 @@ inline Result<bool> CompileWork(uint32_t timeout_ms) {
   if (!status.ok()) return status;
   return worked;
 }
+
+// Rows on their way into a job, through filters, maps and probes (quern_pipeline_input_create):
+//
+//     auto input = quern::Pipeline("date32,i64,f64")
+//                      .Through(filter, {0})                      // columns by number: date32
+//                      .Through(join, {1}, {2})                   // key i64, payload f64; behind it: f64, build
+//                      payload .Into(aggregate, QUERN_PORT_ROWS, {1}, {0});
+//
+// *Threads*: an input each. Jobs of steps may be destroyed once the inputs are made.
+class Pipeline {
+ public:
+  // columns: the types of the columns that come in.
+  explicit Pipeline(std::string columns) : columns_(std::move(columns)) {}
+
+  Pipeline& Through(const Job& job, std::vector<uint32_t> keys, std::vector<uint32_t> payload = {},
+                    void* context = nullptr) {
+    steps_.push_back({job.handle(), std::move(keys), std::move(payload), context});
+    return *this;
+  }
+
+  // piece_rows: rows that pass together; 0: 4096.
+  Result<Input> Into(const Job& job, quern_port port, const std::vector<uint32_t>& keys,
+                     const std::vector<uint32_t>& payload = {}, uint64_t piece_rows = 0,
+                     StringBytes bytes = StringBytes::kStay) const {
+    std::vector<quern_pipeline_step> steps;
+    for (const Step& step : steps_) {
+      steps.push_back(
+          {step.job, step.keys.data(), step.keys.size(), step.payload.data(), step.payload.size(), step.context});
+    }
+    quern_pipeline_options options = {};
+    options.columns = columns_.c_str();
+    options.steps = steps.data();
+    options.num_steps = steps.size();
+    options.keys = keys.data();
+    options.num_keys = keys.size();
+    options.payload = payload.data();
+    options.num_payload = payload.size();
+    options.copy_bytes = bytes == StringBytes::kCopied;
+    options.piece_rows = piece_rows;
+    const quern_pipeline_options given = internal::Sized(options);
+    auto handle = internal::Answer<quern_input*>(quern_pipeline_input_create, job.handle(), port, &given);
+    if (!handle.ok()) return handle.status();
+    return Input(*handle);
+  }
+
+ private:
+  struct Step {
+    quern_job* job;
+    std::vector<uint32_t> keys, payload;
+    void* context;
+  };
+  std::string columns_;
+  std::vector<Step> steps_;
+};
 
 }  // namespace v2
 }  // namespace quern

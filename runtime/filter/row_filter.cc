@@ -82,32 +82,6 @@ __attribute__((target("avx512f,popcnt"))) uint64_t WriteWordsOfRows(const uint64
 
 #endif
 
-// The column without its first rows. Validity and bits of bool begin at bit_offset; everything else at an address.
-QuernColumn Without(uint64_t first_rows, const ColumnType& type, QuernColumn column) {
-  column.bit_offset += first_rows;
-  const Storage storage = type.is_dictionary ? RowOf(type.index).storage : RowOf(type.id).storage;
-  const auto further = [&](const void* from, uint64_t row_bytes) {
-    return static_cast<const uint8_t*>(from) + first_rows * row_bytes;
-  };
-  switch (storage) {
-    case kBit:
-    case kRowId:
-    case kNoStorage: break;
-    case kVar32: column.offsets = further(column.offsets, sizeof(int32_t)); break;
-    case kVar64: column.offsets = further(column.offsets, sizeof(int64_t)); break;
-    case kFixed: column.values = further(column.values, type.width_bytes); break;
-    case k8:
-    case k16:
-    case k32:
-    case k64:
-    case k128:
-    case kF32:
-    case kF64:
-    case kView: column.values = further(column.values, StorageFieldBytes(storage)); break;
-  }
-  return column;
-}
-
 }  // namespace
 
 absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) const {
@@ -125,7 +99,7 @@ absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) 
     if (first != 0 && batch.selection == nullptr) {
       columns.clear();
       for (size_t c = 0; c < batch.keys.size(); ++c)
-        columns.push_back(Without(first, descriptor_->columns()[c], batch.keys[c]));
+        columns.push_back(ColumnFrom(first, descriptor_->columns()[c], batch.keys[c]));
       args.columns = columns.data();
     }
     args.selection = batch.selection == nullptr ? nullptr : batch.selection + first;

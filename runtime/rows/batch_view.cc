@@ -13,6 +13,46 @@
 
 namespace quern {
 
+// Validity and bits of bool begin at bit_offset; everything else at an address.
+QuernColumn ColumnFrom(uint64_t first_row, const ColumnType& type, QuernColumn column) {
+  column.bit_offset += first_row;
+  const Storage storage = type.is_dictionary ? RowOf(type.index).storage : RowOf(type.id).storage;
+  const auto further = [&](const void* from, uint64_t row_bytes) {
+    return static_cast<const uint8_t*>(from) + first_row * row_bytes;
+  };
+  switch (storage) {
+    case kBit:
+    case kRowId:
+    case kNoStorage: break;
+    case kVar32: column.offsets = further(column.offsets, sizeof(int32_t)); break;
+    case kVar64: column.offsets = further(column.offsets, sizeof(int64_t)); break;
+    case kFixed: column.values = further(column.values, type.width_bytes); break;
+    case k8:
+    case k16:
+    case k32:
+    case k64:
+    case k128:
+    case kF32:
+    case kF64:
+    case kView: column.values = further(column.values, StorageFieldBytes(storage)); break;
+  }
+  return column;
+}
+
+BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
+                  uint64_t first_row, uint64_t num_rows) {
+  BatchView slice = batch;
+  slice.num_rows = num_rows;
+  if (batch.selection != nullptr) {
+    slice.selection = batch.selection + first_row;
+    return slice;
+  }
+  if (batch.first_row_id != kCountedRowIds) slice.first_row_id += first_row;
+  for (size_t i = 0; i < keys.size(); ++i) slice.keys[i] = ColumnFrom(first_row, keys[i], slice.keys[i]);
+  for (size_t i = 0; i < payload.size(); ++i) slice.payload[i] = ColumnFrom(first_row, payload[i], slice.payload[i]);
+  return slice;
+}
+
 absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload, const char* payload_name) {
   if (batch.num_rows >= kNullRow) {
     return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/spec/column_type.h"
 
 namespace quern {
 
@@ -30,6 +31,14 @@ struct BatchView {
   std::shared_ptr<const void>
       owner;  // kept until the last reader of the columns is gone; may be null if the caller keeps the memory
 };
+
+// The column without its first rows.
+QuernColumn ColumnFrom(uint64_t first_row, const ColumnType& type, QuernColumn column);
+
+// Rows first_row .. first_row+num_rows-1 of a batch (of its selection) as a batch, with the same owner; nothing is
+// copied. The keys and the payload have these types.
+BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
+                  uint64_t first_row, uint64_t num_rows);
 
 // Checks that row numbers of the batch fit their type, and that it has as many columns as a kernel reads, whatever the
 // batch holds. payload_name: what messages call the columns of `payload`. *Errors*: InvalidArgument.

@@ -52,6 +52,21 @@ class OutputOptions(ctypes.Structure):
                 ("num_partitions", ctypes.c_uint32), ("context", ctypes.c_void_p)]
 
 
+_NUMBERS = ctypes.POINTER(ctypes.c_uint32)
+
+
+class PipelineStep(ctypes.Structure):
+    _fields_ = [("job", ctypes.c_void_p), ("keys", _NUMBERS), ("num_keys", ctypes.c_size_t), ("payload", _NUMBERS),
+                ("num_payload", ctypes.c_size_t), ("context", ctypes.c_void_p)]
+
+
+class PipelineOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("columns", ctypes.c_char_p),
+                ("steps", ctypes.POINTER(PipelineStep)), ("num_steps", ctypes.c_size_t), ("keys", _NUMBERS),
+                ("num_keys", ctypes.c_size_t), ("payload", _NUMBERS), ("num_payload", ctypes.c_size_t),
+                ("copy_bytes", ctypes.c_bool), ("piece_rows", ctypes.c_uint64)]
+
+
 class RunInput(ctypes.Structure):
     _fields_ = [("port", ctypes.c_int), ("batches", ctypes.POINTER(Batch)), ("num_batches", ctypes.c_size_t)]
 
@@ -156,6 +171,10 @@ def int32s(numbers):
     return (ctypes.c_int32 * max(len(numbers), 1))(*numbers)
 
 
+def uint32s(numbers):
+    return (ctypes.c_uint32 * max(len(numbers), 1))(*numbers)
+
+
 def sized(kind, **members):
     """A struct that begins with its size."""
     return kind(struct_size=ctypes.sizeof(kind), **members)
@@ -179,6 +198,7 @@ _CALLS = {
     "quern_job_filter_arrow": [HANDLE, _ARRAY, ctypes.c_void_p, _ROWS, ctypes.c_void_p, _UINT64S],
     "quern_job_run": [HANDLE, ctypes.POINTER(RunInput), ctypes.c_size_t, ctypes.POINTER(RunOptions), _UINT64S],
     "quern_input_create": [HANDLE, ctypes.c_int, ctypes.POINTER(InputOptions), _HANDLES],
+    "quern_pipeline_input_create": [HANDLE, ctypes.c_int, ctypes.POINTER(PipelineOptions), _HANDLES],
     "quern_input_append": [HANDLE, _BATCH],
     "quern_input_append_arrow": [HANDLE, _ARRAY, ctypes.c_void_p],
     "quern_input_finish": [HANDLE],

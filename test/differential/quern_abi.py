@@ -29,8 +29,8 @@ import pyarrow as pa
 from abi_structs import (FINALISE_FUNCTION, HANDLE, MERGE_FUNCTION, ON_RESULT, RELEASE_ARRAY,  # noqa: F401
                          SIGNATURES, UPDATE_FUNCTION, AggregateFunction, ArrowArray, ArrowSchema, Batch, Column,
                          CompileOptions, Counters, Error, InputOptions, JobOptions, JobStats, KeyRange, OutputOptions,
-                         Result, RunInput, RunOptions, export_batch, export_schema, int32s, release_array,
-                         release_schema, sized)
+                         PipelineOptions, PipelineStep, Result, RunInput, RunOptions, export_batch, export_schema,
+                         int32s, release_array, release_schema, sized, uint32s)
 from library_environment import environment_for  # noqa: F401
 
 # Set before the library is loaded: tests compile their kernels, and the user's own cache stays as it is.
@@ -195,6 +195,18 @@ class Job(Handle):
     def input(self, port, run=0, copy_bytes=False):
         options = sized(InputOptions, run=run, copy_bytes=copy_bytes)
         return Input(self.library, self.library.made("quern_input_create", self.handle, port, ctypes.byref(options)))
+
+    def pipeline_input(self, port, columns, steps, keys, payload=(), piece_rows=0, copy_bytes=False):
+        """An input behind steps, each a tuple of a job, the numbers of its keys, and those of its payload. `columns`:
+        the types of the columns that come in."""
+        made = [
+            PipelineStep(job.handle, uint32s(at), len(at), uint32s(also), len(also), None) for job, at, also in steps
+        ]
+        options = sized(PipelineOptions, columns=columns.encode(), steps=(PipelineStep * max(len(made), 1))(*made),
+                        num_steps=len(made), keys=uint32s(keys), num_keys=len(keys), payload=uint32s(payload),
+                        num_payload=len(payload), copy_bytes=copy_bytes, piece_rows=piece_rows)
+        return Input(self.library,
+                     self.library.made("quern_pipeline_input_create", self.handle, port, ctypes.byref(options)))
 
     def output(self, port, batch_rows=0, partition=None):
         """`partition`: None, or (number, of how many)."""

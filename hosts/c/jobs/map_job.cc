@@ -97,6 +97,8 @@ class MapJob final : public Job {
 
   Kept kept(quern_port /*port*/) const override { return Kept::kNothing; }
   Counters counters() const override { return mapper_->counters(); }
+  const RowMapper* mapper() const override { return mapper_.get(); }
+  bool TakesBatches(quern_port port) const override { return port == QUERN_PORT_ROWS; }
 
   absl::Status CheckBindings() const override {
     if (!ports.front().binding.has_value()) return absl::OkStatus();

@@ -174,6 +174,29 @@ QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct Arrow
                                                 const quern_arrow_rows* rows, quern_error* error);
 QUERN_API quern_status quern_input_finish(quern_input* input, quern_error* error);
 QUERN_API uint64_t quern_input_num_groups(const quern_input* input);
+typedef struct quern_pipeline_step {
+  quern_job* job;
+  const uint32_t* keys;
+  size_t num_keys;
+  const uint32_t* payload;
+  size_t num_payload;
+  void* context;
+} quern_pipeline_step;
+typedef struct quern_pipeline_options {
+  size_t struct_size;
+  const char* columns;
+  const quern_pipeline_step* steps;
+  size_t num_steps;
+  const uint32_t* keys;
+  size_t num_keys;
+  const uint32_t* payload;
+  size_t num_payload;
+  bool copy_bytes;
+  uint64_t piece_rows;
+} quern_pipeline_options;
+QUERN_API quern_status quern_pipeline_input_create(quern_job* job, quern_port port,
+                                                   const quern_pipeline_options* options, quern_input** input,
+                                                   quern_error* error);
 typedef enum quern_work_state {
   QUERN_WORK_MORE = 0,
   QUERN_WORK_BUSY = 1,

@@ -89,7 +89,7 @@ __int128 IntegerAt(const QuernOutColumn& column, bool is_unsigned, uint64_t row)
 
 RowValue ValueAt(const QuernOutColumn& column, const ValueType& type, uint64_t row) {
   RowValue value{.valid = !type.nullable || BitOf(column.validity, row)};
-  const bool is_unsigned = test::rows::IsUnsigned(type.id);
+  const bool is_unsigned = test::rows::IsUnsignedInteger(type.id);
   const uint32_t bytes = RowOf(type.id).width_bytes;
   if (type.id == TypeId::kBool) value.number = BitOf(column.values, row);
   else if (type.id == TypeId::kF32) value.real = Get<float>(column, row);

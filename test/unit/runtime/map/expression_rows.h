@@ -26,15 +26,19 @@ using Row = std::vector<RowValue>;  // the columns of one row
 namespace rows {
 
 inline bool IsReal(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
-inline bool IsUnsigned(TypeId id) { return id >= TypeId::kU8 && id <= TypeId::kU64; }
+inline bool IsUnsignedInteger(TypeId id) { return id >= TypeId::kU8 && id <= TypeId::kU64; }
 inline int BitsOf(TypeId id) { return static_cast<int>(RowOf(id).width_bytes) * 8; }
 inline __int128 Power(int digits) {
   __int128 power = 1;
   for (; digits > 0; --digits) power *= 10;
   return power;
 }
-inline __int128 LeastOf(TypeId id) { return IsUnsigned(id) ? 0 : -(static_cast<__int128>(1) << (BitsOf(id) - 1)); }
-inline __int128 MostOf(TypeId id) { return (static_cast<__int128>(1) << (BitsOf(id) - (IsUnsigned(id) ? 0 : 1))) - 1; }
+inline __int128 LeastOf(TypeId id) {
+  return IsUnsignedInteger(id) ? 0 : -(static_cast<__int128>(1) << (BitsOf(id) - 1));
+}
+inline __int128 MostOf(TypeId id) {
+  return (static_cast<__int128>(1) << (BitsOf(id) - (IsUnsignedInteger(id) ? 0 : 1))) - 1;
+}
 
 inline __int128 Wrapped(__int128 number, TypeId id) {
   const __int128 range = static_cast<__int128>(1) << BitsOf(id);

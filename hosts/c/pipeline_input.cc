@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inputs of jobs behind a pipeline: batches of the host's pass through filters, maps and probes before they reach the
+// job (runtime/pipeline/pipeline.h). The input belongs to one thread, as every input, and so do its steps; the jobs of
+// the steps are shared.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "hosts/c/host_batch.h"
+#include "hosts/c/job.h"
+#include "runtime/base/messages.h"
+#include "runtime/base/status.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/spec/spec_text.h"
+
+namespace quern::c_abi {
+namespace {
+
+constexpr size_t kPipelineOptionsSize = sizeof(quern_pipeline_options);  // in version 2.0
+constexpr uint64_t kMaxPieceRows = 65536;
+
+// Appends what comes out of the steps to the job's own input.
+class EndOfPipeline final : public PipelineEnd {
+ public:
+  explicit EndOfPipeline(JobInput* input) : input_(input) {}
+  absl::Status Append(const BatchView& batch) override {
+    has_rows = true;
+    return input_->Append(batch);
+  }
+
+  bool has_rows = false;  // of the batch in progress
+
+ private:
+  JobInput* const input_;
+};
+
+class PipelineJobInput final : public JobInput {
+ public:
+  PipelineJobInput(std::unique_ptr<JobInput> input, std::shared_ptr<const Pipeline> pipeline,
+                   std::shared_ptr<MemoryBudget> budget, uint64_t piece_rows)
+      : columns{QUERN_PORT_ROWS, "pipeline", {pipeline->source(), {}}, true},
+        input_(std::move(input)),
+        end_(input_.get()),
+        way_(std::move(pipeline), std::move(budget), &end_, piece_rows) {}
+
+  absl::Status CheckOpen(const char* call) const override { return input_->CheckOpen(call); }
+  absl::Status Append(const BatchView& batch) override {
+    end_.has_rows = false;
+    const absl::Status status = way_.Append(batch);
+    if (!status.ok() && end_.has_rows) input_->LoseRows();
+    return status;
+  }
+  absl::Status Finish() override { return input_->Finish(); }
+  void LoseRows() override { input_->LoseRows(); }
+  uint64_t num_groups() const override { return input_->num_groups(); }
+
+  PortColumns columns;
+
+ private:
+  const std::unique_ptr<JobInput> input_;
+  EndOfPipeline end_;
+  PipelineInput way_;
+};
+
+absl::StatusOr<std::vector<ColumnType>> SourceTypes(const char* columns) {
+  std::vector<ColumnType> types;
+  if (columns == nullptr || *columns == 0) return types;
+  for (const std::string_view text : Split(columns, ',')) {
+    QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(text, Role::kPayload));
+    if (item.key.type.id == TypeId::kRowId) return Wrong("type of a pipeline's column", text, "types of columns");
+    types.push_back(item.key.type);
+  }
+  return types;
+}
+
+absl::StatusOr<std::vector<uint32_t>> Numbers(const uint32_t* numbers, size_t count, const char* name) {
+  if (count != 0 && numbers == nullptr) return MissingArgument(name);
+  return std::vector<uint32_t>(numbers, numbers + count);
+}
+
+absl::StatusOr<PipelineStep> StepOf(const quern_pipeline_step& given, size_t i) {
+  if (given.job == nullptr) return MissingArgument("steps[].job");
+  const std::shared_ptr<Job>& job = given.job->job;
+  PipelineStep step;
+  QUERN_ASSIGN_OR_RETURN(step.columns.keys, Numbers(given.keys, given.num_keys, "steps[].keys"));
+  QUERN_ASSIGN_OR_RETURN(step.columns.payload, Numbers(given.payload, given.num_payload, "steps[].payload"));
+  step.host_context = given.context;
+  if (job->filter() != nullptr) {
+    step.op = std::shared_ptr<const RowFilter>(job, job->filter());
+  } else if (job->mapper() != nullptr) {
+    step.op = std::shared_ptr<const RowMapper>(job, job->mapper());
+  } else if (job->hash_join() != nullptr) {
+    if (!job->hash_join()->is_finalised()) {
+      return absl::FailedPreconditionError("step " + std::to_string(i) +
+                                           ": the join still has work; accepted: a join whose work is done");
+    }
+    step.op = std::shared_ptr<const HashJoin>(job, job->hash_join());
+  } else {
+    return InvalidArgument("step " + std::to_string(i) + ": a job of " + job->name + "; accepted: filter, map, join");
+  }
+  return step;
+}
+
+absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_options& options,
+                                                           const PortColumns& port, bool keeps_strings) {
+  QUERN_ASSIGN_OR_RETURN(std::vector<ColumnType> source, SourceTypes(options.columns));
+  if (options.num_steps != 0 && options.steps == nullptr) return MissingArgument("steps");
+  std::vector<PipelineStep> steps;
+  for (size_t i = 0; i < options.num_steps; ++i) {
+    QUERN_ASSIGN_OR_RETURN(PipelineStep step, StepOf(options.steps[i], i));
+    steps.push_back(std::move(step));
+  }
+  PipelineSink sink;
+  sink.keys = port.types.keys;
+  sink.payload = port.types.payload;
+  sink.keeps_strings = keeps_strings;
+  QUERN_ASSIGN_OR_RETURN(sink.columns.keys, Numbers(options.keys, options.num_keys, "keys"));
+  QUERN_ASSIGN_OR_RETURN(sink.columns.payload, Numbers(options.payload, options.num_payload, "payload"));
+  return Pipeline::Make(std::move(source), std::move(steps), std::move(sink));
+}
+
+absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pipeline_options* given,
+                    quern_input** input) {
+  if (input == nullptr) return MissingArgument("input");
+  *input = nullptr;
+  if (job == nullptr) return MissingArgument("job");
+  if (given == nullptr) return MissingArgument("options");
+  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
+  QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
+  QUERN_ASSIGN_OR_RETURN(const quern_pipeline_options options, ReadOptions(given, kPipelineOptionsSize));
+  if (options.piece_rows > kMaxPieceRows)
+    return Wrong("piece_rows out of range", std::to_string(options.piece_rows), "0 to 65536");
+  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<JobInput> inner, job->job->NewInput(port, {}));
+  const PortColumns* const columns = job->job->FindPort(port);
+  if (columns == nullptr) return job->job->NoSuchPort(port, "a port that takes batches of rows");
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const Pipeline> pipeline,
+                         PipelineOf(options, *columns, job->job->kept(port) == Kept::kStrings));
+  auto made = std::make_unique<PipelineJobInput>(std::move(inner), std::move(pipeline), job->job->budget,
+                                                 options.piece_rows == 0 ? kPieceRowsDefault : options.piece_rows);
+  PortColumns* const source = &made->columns;
+  const Kept kept = job->job->kept(port);
+  *input = new quern_input{.job = job->job,
+                           .port = source,
+                           .kept = kept,
+                           .copies_strings = options.copy_bytes && kept == Kept::kStrings,
+                           .input = std::move(made)};
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace quern::c_abi
+
+using namespace quern;  // NOLINT: the function below is a C symbol
+
+extern "C" quern_status quern_pipeline_input_create(quern_job* job, quern_port port,
+                                                    const quern_pipeline_options* options, quern_input** input,
+                                                    quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::Create(job, port, options, input); });
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pipeline: rows of a source pass through steps into a sink, a few thousand at a time, so that what one step makes is
+// still in the cache when the next one reads it.
+//
+//     source columns ─> filter ─> map ─> probe a table ─> probe another ─> .. ─> sink: build, aggregate, sort
+//                       `────────── pieces of up to piece_rows rows ───────────'
+//
+// Each step is an operator with a kernel of its own, and so is the sink; the pipeline computes nothing itself. (This is
+// vectorised execution with compiled steps, which Kersten et al., VLDB 2018, compare with whole compiled pipelines;
+// staging rows between loops is the relaxed operator fusion of Menon, Mowry and Pavlo, VLDB 2017.)
+//
+// Rows in flight have columns, numbered from 0. A step says by number which of them are its keys and its payload:
+//
+//     filter   keeps columns and takes rows away
+//     map      adds its results behind the columns
+//     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload
+//
+// *Row ids*: those of the source, up to the first probe; behind it rows are counted.
+#ifndef QUERN_RUNTIME_PIPELINE_PIPELINE_H_
+#define QUERN_RUNTIME_PIPELINE_PIPELINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/memory.h"
+#include "runtime/filter/row_filter.h"
+#include "runtime/join/hash_join.h"
+#include "runtime/map/row_mapper.h"
+#include "runtime/sink/sink.h"
+#include "runtime/spec/column_type.h"
+
+namespace quern {
+
+// Numbers of columns: of those that are there before the step.
+struct StepColumns {
+  std::vector<uint32_t> keys;     // filters and maps: all that they read
+  std::vector<uint32_t> payload;  // probes, sinks
+};
+
+struct PipelineStep {
+  std::variant<std::shared_ptr<const RowFilter>, std::shared_ptr<const RowMapper>, std::shared_ptr<const HashJoin>> op;
+  StepColumns columns;
+  void* host_context = nullptr;  // probes: passed to the host's residual
+};
+
+struct PipelineSink {
+  std::vector<ColumnType> keys, payload;  // the columns that the sink reads
+  StepColumns columns;
+  bool keeps_strings = false;  // the sink points to the bytes of strings, and keeps BatchView::owner for that
+};
+
+// *Threads*: immutable, shared by all.
+class Pipeline {
+ public:
+  // *Errors*: InvalidArgument for a column that is not there or has another type, and for a join whose unmatched build
+  // rows come out at the end (right, full, right_semi, right_anti): steps, columns and types are named.
+  static absl::StatusOr<std::shared_ptr<const Pipeline>> Make(std::vector<ColumnType> source,
+                                                              std::vector<PipelineStep> steps, PipelineSink sink);
+
+  const std::vector<ColumnType>& source() const { return types_.front(); }
+  const std::vector<PipelineStep>& steps() const { return steps_; }
+  // The columns before step i; before the sink: i = steps().size().
+  const std::vector<ColumnType>& TypesBefore(size_t i) const { return types_[i]; }
+  const PipelineSink& sink() const { return sink_; }
+
+ private:
+  Pipeline() = default;
+  absl::Status Check();
+  absl::Status CheckStep(size_t i);
+
+  std::vector<PipelineStep> steps_;
+  std::vector<std::vector<ColumnType>> types_;  // one more than steps
+  PipelineSink sink_;
+};
+
+// What takes the rows that arrive at the end: usually an Appender's Append.
+class PipelineEnd {
+ public:
+  virtual ~PipelineEnd() = default;
+  virtual absl::Status Append(const BatchView& batch) = 0;
+};
+
+// Rows of one piece, unless a caller says otherwise: results of a probe of so many rows fit the L2 cache.
+constexpr uint64_t kPieceRowsDefault = 4096;
+
+// One thread's way through a pipeline. *Threads*: one.
+class PipelineInput {
+ public:
+  // end: not owned.
+  PipelineInput(std::shared_ptr<const Pipeline> pipeline, std::shared_ptr<MemoryBudget> budget, PipelineEnd* end,
+                uint64_t piece_rows = kPieceRowsDefault);
+  PipelineInput(const PipelineInput&) = delete;
+  PipelineInput& operator=(const PipelineInput&) = delete;
+  ~PipelineInput();
+
+  // Sends a batch's rows through. batch.keys are the source columns. *Errors*: those of the steps and of the sink,
+  // after which a part of the rows may have arrived.
+  absl::Status Append(const BatchView& batch);
+
+ private:
+  class Step;
+  class FilterStep;
+  class MapStep;
+  class ProbeStep;
+  class SinkStep;
+
+  std::shared_ptr<const Pipeline> pipeline_;
+  const uint64_t piece_rows_;
+  std::vector<std::unique_ptr<Step>> steps_;  // and the sink
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_PIPELINE_PIPELINE_H_
