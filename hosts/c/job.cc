@@ -6,7 +6,11 @@
 //     JobOutput::Fill ─> OutputBatch ─> quern_result, or ArrowArray
 //
 // A large batch is added in slices of 65536 rows, so that a job can be stopped within it. When one of them fails after
-// others were added, rows are missing, and the job says so at every later call.
+// others were added, rows are missing, and the job says so at every later call. A slice that is refused memory is no
+// such failure: the input remembers how many rows the job has, and takes the same batch again from there.
+//
+//     batch of 150000 rows    65536 | 10240, then refused              75776 rows are in the job
+//     the same batch again            rows 75776 .. 131071 | 18928
 #include "hosts/c/job.h"
 
 #include <algorithm>
@@ -41,13 +45,14 @@ class SinkJobInput final : public JobInput {
     return absl::FailedPreconditionError(std::string(call) +
                                          " after finish: the rows were handed over; accepted: a new input");
   }
-  absl::Status Append(const BatchView& batch) override {
+  absl::Status Append(const BatchView& batch, uint64_t* taken_rows) override {
     if (!appender_) {
       appender_.emplace(job_->sink);
       ++job_->num_open_inputs;
     }
-    return appender_->Append(batch, kind_);
+    return appender_->Append(batch, kind_, taken_rows);
   }
+  bool needs_rest() const override { return appender_ && appender_->needs_rest(); }
   absl::Status Finish() override {
     QUERN_RETURN_IF_ERROR(CheckOpen("finish"));
     if (appender_) QUERN_RETURN_IF_ERROR(appender_->Finish());
@@ -72,20 +77,44 @@ class SinkJobInput final : public JobInput {
 
 // ---- batches ----
 
-// Ends the rest of a batch whose beginning has been added.
-absl::Status AfterSlice(const absl::Status& status, uint64_t first_row, JobInput* input) {
-  if (!status.ok() && first_row != 0) input->LoseRows();
+// After a slice that has failed, of a batch of which `taken_rows` rows are in the job.
+absl::Status AfterSlice(const absl::Status& status, uint64_t num_rows, uint64_t taken_rows, quern_input* input) {
+  if (absl::IsResourceExhausted(status)) input->refused = {input->refused.is_held, num_rows, taken_rows};
+  else if (taken_rows != 0) input->input->LoseRows();
+  if (absl::IsResourceExhausted(status)) input->refused.is_held = taken_rows != 0 || input->input->needs_rest();
   return status;
 }
 
-absl::Status AppendSlice(quern_input* input, const quern_batch& batch) {
+// Adds a batch slice by slice, from the first row that an earlier call did not add; append(first_row, num_rows,
+// &taken_rows) adds a slice. Slices end at the same rows in each call.
+template <class AppendSlice>
+absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& append) {
+  if (input->refused.is_held && input->refused.num_rows != num_rows) {
+    return absl::FailedPreconditionError(
+        "batch of " + std::to_string(num_rows) + " rows after a refused append: a part of another batch is in the " +
+        input->job->name + "; accepted: the refused batch, of " + std::to_string(input->refused.num_rows) + " rows");
+  }
+  const uint64_t slice_rows = input->kept == Kept::kBatch ? std::max<uint64_t>(num_rows, 1) : thresholds::kMorselRows;
+  uint64_t row = input->refused.taken_rows;
+  do {
+    const uint64_t n = std::min(slice_rows - row % slice_rows, num_rows - row);
+    uint64_t taken_rows = 0;
+    const absl::Status status = WithoutBadAlloc([&] { return append(row, n, &taken_rows); });
+    if (!status.ok()) return AfterSlice(status, num_rows, row + taken_rows, input);
+    row += n;
+  } while (row < num_rows);
+  input->refused = {};
+  return absl::OkStatus();
+}
+
+absl::Status AppendSlice(quern_input* input, const quern_batch& batch, uint64_t* taken_rows) {
   const BatchTypes& types = input->port->types;
   const StringMemory strings = {input->job->budget, input->copies_strings};
   QUERN_ASSIGN_OR_RETURN(HostBatchView view,
                          ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   if (input->kept != Kept::kBatch) view.batch.owner = view.strings;
-  return input->input->Append(view.batch);
+  return input->input->Append(view.batch, taken_rows);
 }
 
 // ---- results ----
@@ -255,15 +284,27 @@ absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Jo
 }
 
 absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch) {
-  if (input->kept == Kept::kBatch || batch.num_rows <= thresholds::kMorselRows) return AppendSlice(input, batch);
   QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
-  const BatchTypes& types = input->port->types;
-  for (uint64_t row = 0; row < batch.num_rows; row += thresholds::kMorselRows) {
-    const uint64_t num_rows = std::min(thresholds::kMorselRows, batch.num_rows - row);
-    const BatchSlice slice(batch, types.keys, types.payload, row, num_rows);
-    QUERN_RETURN_IF_ERROR(AfterSlice(AppendSlice(input, slice.batch()), row, input->input.get()));
-  }
-  return absl::OkStatus();
+  return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t num_rows, uint64_t* taken_rows) {
+    if (num_rows == batch.num_rows) return AppendSlice(input, batch, taken_rows);
+    const BatchTypes& types = input->port->types;
+    const BatchSlice slice(batch, types.keys, types.payload, first_row, num_rows);
+    return AppendSlice(input, slice.batch(), taken_rows);
+  });
+}
+
+absl::Status AppendImported(quern_input* input, const BatchView& batch) {
+  return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t num_rows, uint64_t* taken_rows) {
+    if (num_rows == batch.num_rows) return input->input->Append(batch, taken_rows);
+    const BatchTypes& types = input->port->types;
+    return input->input->Append(SliceOf(batch, types.keys, types.payload, first_row, num_rows), taken_rows);
+  });
+}
+
+absl::Status CheckWhole(const quern_input& input, const char* call) {
+  if (!input.refused.is_held) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) + " after a refused append: a part of the batch is in the " +
+                                       input.job->name + "; accepted: the same batch again, or quern_input_destroy");
 }
 
 absl::Status PushHostBatch(quern_output* output, const quern_batch& batch) {

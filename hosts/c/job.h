@@ -84,13 +84,23 @@ struct OutputOptions {
   void* context = nullptr;  // of a join's residual
 };
 
+// A batch of which a part was added before memory was refused.
+struct RefusedBatch {
+  bool is_held = false;  // there is one
+  uint64_t num_rows = 0;
+  uint64_t taken_rows = 0;  // the first ones, which are in the job
+};
+
 // *Threads*: one at a time.
 class JobInput {
  public:
   virtual ~JobInput() = default;
   // *Errors*: FailedPrecondition where no row may be added; `call` is the name in the text.
   virtual absl::Status CheckOpen(const char* call) const = 0;
-  virtual absl::Status Append(const BatchView& batch) = 0;
+  // taken_rows: receives how many rows of the batch were added, its first ones; set also by a call that fails.
+  virtual absl::Status Append(const BatchView& batch, uint64_t* taken_rows) = 0;
+  // After ResourceExhausted: whether a part of the batch is in the job.
+  virtual bool needs_rest() const { return false; }
   virtual absl::Status Finish() = 0;
   // Marks the job as missing rows, after a part of a batch.
   virtual void LoseRows() {}
@@ -221,7 +231,12 @@ absl::StatusOr<std::unique_ptr<quern_input>> NewInput(const std::shared_ptr<Job>
                                                       const InputOptions& options);
 absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Job>& job, quern_port port,
                                                         const OutputOptions& options);
+// *Errors*: of ResourceExhausted the input remembers how many rows were added; it takes the same batch again, from the
+// first row that was not.
 absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch);
+absl::Status AppendImported(quern_input* input, const BatchView& batch);
+// *Errors*: FailedPrecondition while a batch that was refused in part has not been appended again.
+absl::Status CheckWhole(const quern_input& input, const char* call);
 absl::Status PushHostBatch(quern_output* output, const quern_batch& batch);
 // Fills the output's rows; the members num_rows, state, run and position of its result are set.
 absl::Status NextRows(quern_output* output);
@@ -240,6 +255,7 @@ struct quern_input {
   quern::c_abi::Kept kept;
   bool copies_strings;
   std::unique_ptr<quern::c_abi::JobInput> input;
+  quern::c_abi::RefusedBatch refused = {};
 };
 
 struct quern_output {

@@ -18,7 +18,6 @@
 #include "hosts/c/port_arrow.h"
 #include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
-#include "runtime/base/thresholds.h"
 
 namespace quern::c_abi {
 namespace {
@@ -105,16 +104,7 @@ absl::Status AppendArrow(quern_input* input, ArrowArray* batch, const quern_arro
   QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(*input->port, batch, rows));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
   if (input->kept == Kept::kNothing) view.owner = nullptr;
-  if (input->kept == Kept::kBatch || view.num_rows <= thresholds::kMorselRows) return input->input->Append(view);
-  const BatchTypes& types = input->port->types;
-  for (uint64_t row = 0; row < view.num_rows; row += thresholds::kMorselRows) {
-    const uint64_t num_rows = std::min(thresholds::kMorselRows, view.num_rows - row);
-    const absl::Status status = input->input->Append(SliceOf(view, types.keys, types.payload, row, num_rows));
-    if (status.ok()) continue;
-    if (row != 0) input->input->LoseRows();
-    return status;
-  }
-  return absl::OkStatus();
+  return AppendImported(input, view);
 }
 
 absl::Status PushArrow(quern_output* output, ArrowArray* batch, const quern_arrow_rows* rows) {
@@ -156,6 +146,7 @@ absl::Status Append(quern_input* input, const quern_batch* batch) {
 absl::Status Finish(quern_input* input) {
   if (input == nullptr) return MissingArgument("input");
   QUERN_RETURN_IF_ERROR(input->job->stop->Check());
+  QUERN_RETURN_IF_ERROR(CheckWhole(*input, "finish"));
   return input->input->Finish();
 }
 

@@ -316,6 +316,15 @@ void StatesOf(const QuernAccumulator& a, uint8_t* const* tuples, uint32_t n, Out
   for (uint32_t i = 0; i < n; ++i) states[i] = tuples[i] + a.state_offset;
 }
 
+// Makes the states of an aggregate what they are before the first value, unless adding them once more changes nothing.
+void ClearState(const QuernAccumulator& a, uint8_t* const* tuples, uint32_t n) {
+  if (a.step == kUpdateAny || a.step == kUpdateAnyWide) return;  // those that cannot be null have no bit for "no value"
+  for (uint32_t i = 0; i < n; ++i) {
+    std::memset(tuples[i] + a.state_offset, 0, a.state_bytes);
+    if (a.seen_mask != 0) tuples[i][a.seen_offset] = static_cast<uint8_t>(tuples[i][a.seen_offset] & ~a.seen_mask);
+  }
+}
+
 }  // namespace
 
 absl::Status SumOutOfRange(const AggregateSpec& aggregate) {
@@ -340,8 +349,12 @@ absl::Status MergeState(const AggregateDescriptor& descriptor, size_t aggregate,
 
 absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n,
                          AccumulatorMemory* memory) {
-  for (size_t a = 0; a < descriptor.spec().aggregates.size(); ++a)
-    QUERN_RETURN_IF_ERROR(MergeState(descriptor, a, into, from, n, memory));
+  for (size_t a = 0; a < descriptor.spec().aggregates.size(); ++a) {
+    const absl::Status status = WithoutBadAlloc([&] { return MergeState(descriptor, a, into, from, n, memory); });
+    if (status.ok()) continue;
+    for (size_t merged = 0; merged < a; ++merged) ClearState(AccumulatorOf(descriptor, merged), from, n);
+    return status;
+  }
   return absl::OkStatus();
 }
 

@@ -14,7 +14,8 @@
 namespace quern {
 
 // Adds all states of from[i] to into[i]; into[i] may occur more than once. *Errors*: OutOfRange for a checked sum that
-// does not fit, with its name; ResourceExhausted.
+// does not fit, with its name; ResourceExhausted, after which states that were added are zero in from[i], so that the
+// call may be repeated, unless memory->is_broken().
 absl::Status MergeStates(const AggregateDescriptor& descriptor, uint8_t* const* into, uint8_t* const* from, uint32_t n,
                          AccumulatorMemory* memory);
 

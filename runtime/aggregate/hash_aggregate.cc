@@ -129,7 +129,7 @@ void HashAggregate::EndFinalise() {
   for (const auto& local : *local_states()) {
     auto* const groups = static_cast<LocalGroups*>(local.get());
     stats_.input_rows += groups->num_rows();
-    groups->mutable_parts()->Clear();
+    groups->DropParts();
   }
 }
 

@@ -134,6 +134,20 @@ void LocalGroups::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting)
 
 absl::Status LocalGroups::Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
+  const RefusedCalls refused;
+  absl::Status status = WithoutBadAlloc([&] { return AppendRest(batch, kind, first_row_id); });
+  if (const absl::Status call = refused.status(); !call.ok()) {  // values without meaning are in states
+    is_broken_ = true;
+    return call;
+  }
+  if (!status.ok()) {
+    is_within_block_ = true;
+    is_broken_ = table_->is_broken() || memory_.is_broken();
+  }
+  return status;
+}
+
+absl::Status LocalGroups::AppendRest(const BatchView& batch, RowKind kind, uint64_t first_row_id) {
   return kind == RowKind::kStates ? AppendStates(batch) : AppendInput(batch, first_row_id);
 }
 
@@ -141,17 +155,17 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
   const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch)};
-  const RefusedCalls refused;
-  uint32_t n = 0;
-  for (uint64_t done = 0; done < batch.num_rows; done += n) {
-    n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
+  while (taken_rows_ < batch.num_rows) {
+    const uint64_t done = taken_rows_;
+    const uint32_t block = begun_.num_rows != 0 ? begun_.num_rows : BlockRows();
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     context_.entry_points.ForBatch(n, &counters_);
     QUERN_RETURN_IF_ERROR(AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n}));
     num_rows_ += n;
+    taken_rows_ += n;
   }
   CountTable();
-  QUERN_RETURN_IF_ERROR(refused.status());
   return CheckPays();
 }
 
@@ -166,10 +180,10 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
   const Batch rows = {batch, keys.data(), 0, false};
-  const RefusedCalls refused;
   const uint32_t block = context_.descriptor->get()->batch_rows;
   uint8_t* tuples[kMaxBatchRows];
-  for (uint64_t done = 0; done < batch.num_rows; done += block) {
+  while (taken_rows_ < batch.num_rows) {
+    const uint64_t done = taken_rows_;
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     const KeyRows key_rows = {keys.data(), selection == nullptr ? done : 0, selection, n};
@@ -177,15 +191,17 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
     QUERN_RETURN_IF_ERROR(table_->Find(key_rows, tuples));
     QUERN_RETURN_IF_ERROR(MergeSaved(rows, key_rows, tuples));
     num_rows_ += n;
+    taken_rows_ += n;
   }
   CountTable();
-  return refused.status();
+  return absl::OkStatus();
 }
 
 absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
-  for (size_t a = 0; a < context_.descriptor->spec().aggregates.size(); ++a) {
+  begun_.num_rows = rows.n;
+  for (size_t& a = begun_.aggregate; a < context_.descriptor->spec().aggregates.size(); ++a, begun_.num_added = 0) {
     const QuernColumn* column = &batch.view.payload[a];
-    for (uint32_t i = 0; i < rows.n; ++i) {
+    for (uint32_t& i = begun_.num_added; i < rows.n; ++i) {
       const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
       const blocks::Bytes bytes =
           blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, 0, 0) : blocks::Bytes{nullptr, 0};
@@ -193,6 +209,7 @@ absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, ui
       QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.descriptor, a, saved, tuples[i], &memory_));
     }
   }
+  begun_ = {};
   return absl::OkStatus();
 }
 
@@ -204,7 +221,13 @@ absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
   return Update(batch, rows, tuples);
 }
 
+// What an earlier call has added of a block that was refused is not added again.
 absl::Status LocalGroups::Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
+  if (begun_.num_rows == 0) QUERN_RETURN_IF_ERROR(UpdateFixed(batch, rows, tuples));
+  return context_.descriptor->has_out_of_line() ? UpdateOutOfLine(batch, rows, tuples) : absl::OkStatus();
+}
+
+absl::Status LocalGroups::UpdateFixed(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   QuernUpdateArgs args = {};
   args.descriptor = context_.descriptor->get();
   args.keys = batch.keys;
@@ -241,14 +264,15 @@ absl::Status LocalGroups::Update(const Batch& batch, const KeyRows& rows, uint8_
   }
   for (size_t a = 0; a < overflowed_.size(); ++a)
     if (overflowed_[a] != 0) return SumOutOfRange(context_.descriptor->spec().aggregates[a]);
-  return context_.descriptor->has_out_of_line() ? UpdateOutOfLine(batch, rows, tuples) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   const std::vector<AggregateSpec>& aggregates = context_.descriptor->spec().aggregates;
   uint32_t taking[kMaxBatchRows];
   uint8_t* states[kMaxBatchRows];
-  for (size_t a = 0; a < aggregates.size(); ++a) {
+  begun_.num_rows = rows.n;
+  for (size_t& a = begun_.aggregate; a < aggregates.size(); ++a, begun_.num_added = 0) {
     const OutOfLineAggregate* called = context_.descriptor->called(a);
     if (called == nullptr) continue;
     const QuernAccumulator& accumulator = context_.descriptor->get()->accumulators[a];
@@ -263,9 +287,12 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
       states[n] = tuples[i] + accumulator.state_offset;
       n += takes;
     }
-    QUERN_RETURN_IF_ERROR(called->Update(
-        {columns, taking, batch.first_row_id, states, n, context_.options.distances.state_rows}, &memory_));
+    const uint32_t added = begun_.num_added;
+    QUERN_RETURN_IF_ERROR(called->Update({columns, taking + added, batch.first_row_id, states + added, n - added,
+                                          context_.options.distances.state_rows, &begun_.num_added},
+                                         &memory_));
   }
+  begun_ = {};
   return absl::OkStatus();
 }
 
@@ -290,23 +317,51 @@ absl::Status LocalGroups::PartitionRows() {
   if (!deals_ && num_rows_ != 0) expected_groups_ = ExpectedGroups(num_rows_, table_->num_groups());
   if (!parts_.is_partitioned()) QUERN_RETURN_IF_ERROR(parts_.Partition(context_.options.partition_bits));
   CountTable();
+  ReserveOne(&emptied_);
+  std::unique_ptr<GroupTable> next = MakeGroupTable(context_, 0);
   uint8_t* tuples[kScanRows];
   uint64_t hashes[kScanRows];
   const uint64_t num_positions = table_->num_positions();
-  for (uint64_t begin = 0; begin < num_positions; begin += kScanRows) {
+  const auto scan = [&](uint64_t begin) {
     const uint32_t n = table_->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
-    if (n == 0) continue;
-    table_->HashesOf(begin, tuples, n, hashes);
-    QUERN_RETURN_IF_ERROR(parts_.Partition(tuples, hashes, n));
-    num_dealt_ += n;
+    if (n != 0) table_->HashesOf(begin, tuples, n, hashes);
+    return n;
+  };
+  uint64_t num_groups = 0;
+  for (uint64_t begin = 0; begin < num_positions; begin += kScanRows) {
+    const uint32_t n = scan(begin);
+    absl::Status status = parts_.Partition(tuples, hashes, n);
+    if (!status.ok()) {
+      for (uint64_t dealt = 0; dealt < begin; dealt += kScanRows) parts_.Forget(hashes, scan(dealt));
+      return status;
+    }
+    num_groups += n;
   }
+  num_dealt_ += num_groups;
   emptied_.push_back(std::move(table_));
   emptied_.back()->Release();
-  table_ = MakeGroupTable(context_, 0);
+  table_ = std::move(next);
   return absl::OkStatus();
 }
 
+// A block that was refused here when its tuples had been updated still has them.
 absl::Status LocalGroups::PartitionRows(const Batch& batch, const KeyRows& rows) {
+  uint8_t* tuples[kMaxBatchRows];
+  uint64_t hashes[kMaxBatchRows];
+  QUERN_RETURN_IF_ERROR(MakeDealt(batch, rows, tuples, hashes));
+  QUERN_RETURN_IF_ERROR(Update(batch, rows, tuples));
+  absl::Status status = parts_.Partition(dealt_tuples_.data(), hashes, rows.n);
+  if (!status.ok()) {
+    begun_ = {rows.n, context_.descriptor->spec().aggregates.size(), 0};
+    return status;
+  }
+  begun_ = {};
+  num_dealt_ += rows.n;
+  return absl::OkStatus();
+}
+
+// Makes a tuple with the keys of each row.
+absl::Status LocalGroups::MakeDealt(const Batch& batch, const KeyRows& rows, uint8_t** tuples, uint64_t* hashes) {
   const QuernRowLayout& group = *context_.descriptor->group();
   const uint64_t bytes = uint64_t{rows.n} * group.tuple_bytes;
   if (dealt_tuples_.bytes() < bytes) {
@@ -315,28 +370,33 @@ absl::Status LocalGroups::PartitionRows(const Batch& batch, const KeyRows& rows)
     QUERN_ASSIGN_OR_RETURN(dealt_tuples_, HugeBuffer::Allocate(context_.budget, most_rows * group.tuple_bytes, false));
   }
   uint8_t* const partitioned = dealt_tuples_.data();
-  std::memset(partitioned, 0, bytes);
-  uint8_t* tuples[kMaxBatchRows];
-  uint64_t hashes[kMaxBatchRows];
   for (uint32_t i = 0; i < rows.n; ++i) tuples[i] = partitioned + uint64_t{i} * group.tuple_bytes;
+  if (begun_.num_rows != 0) return HashDealt(rows, tuples, hashes);
+  std::memset(partitioned, 0, bytes);
+  QUERN_RETURN_IF_ERROR(HashDealt(rows, tuples, hashes));
+  if (group.packed_bytes != 0) return absl::OkStatus();
+  uint32_t batch_rows[kMaxBatchRows];
+  for (uint32_t i = 0; i < rows.n; ++i) batch_rows[i] = blocks::RowAt(rows.rows, rows.first, i);
+  StoreKeys(context_, batch.keys, batch_rows, rows.n, partitioned);
+  return key_bytes_.Keep(partitioned, rows.n);
+}
+
+// Hashes the rows' keys; writes them to the tuples where they are packed.
+absl::Status LocalGroups::HashDealt(const KeyRows& rows, uint8_t* const* tuples, uint64_t* hashes) const {
+  const QuernRowLayout& group = *context_.descriptor->group();
   if (group.packed_bytes != 0) {
     context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
     for (uint32_t i = 0; i < rows.n; ++i) std::memcpy(tuples[i], &hashes[i], group.packed_bytes);
     HashPackedKeys(hashes, rows.n, group.zero_hashes, hashes);
-  } else {
-    uint32_t batch_rows[kMaxBatchRows];
-    for (uint32_t i = 0; i < rows.n; ++i) batch_rows[i] = blocks::RowAt(rows.rows, rows.first, i);
-    context_.entry_points.Now().hash(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
-    StoreKeys(context_, rows.keys, batch_rows, rows.n, partitioned);
-    QUERN_RETURN_IF_ERROR(key_bytes_.Keep(partitioned, rows.n));
+    return absl::OkStatus();
   }
-  QUERN_RETURN_IF_ERROR(Update(batch, rows, tuples));
-  num_dealt_ += rows.n;
-  return parts_.Partition(partitioned, hashes, rows.n);
+  const RefusedCalls refused;
+  context_.entry_points.Now().hash(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
+  return refused.status();
 }
 
-absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table,
-                       AccumulatorMemory* memory) {
+absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory,
+                       uint64_t* num_merged) {
   const QuernRowLayout& group = *context.descriptor->group();
   const uint32_t batch_rows = std::min(context.descriptor->get()->batch_rows, kMergeRows);
   uint8_t *from[kMaxBatchRows], *into[kMaxBatchRows];
@@ -346,28 +406,59 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
       for (uint32_t i = 0; i < n; ++i) from[i] = span.tuples + (first + i) * group.tuple_bytes;
       QUERN_RETURN_IF_ERROR(table->FindTuples({from, span.hashes == nullptr ? nullptr : span.hashes + first, n}, into));
       QUERN_RETURN_IF_ERROR(MergeStates(*context.descriptor, into, from, n, memory));
+      if (num_merged != nullptr) *num_merged += n;
     }
   }
   return absl::OkStatus();
 }
 
 // Merges rows that were partitioned one by one, so that the number of groups bounds memory, not the number of rows.
-// Runs each time the number of tuples has doubled since the last time.
+// Runs each time the number of tuples has doubled since the last time. Where memory is refused, some partitions have
+// been merged and the others are as they were, and the next time merges all again.
 absl::Status LocalGroups::Compact() {
-  TupleStore compacted(FormatOf(context_), context_.budget, context_.options.huge_pages);
-  QUERN_RETURN_IF_ERROR(compacted.Partition(context_.options.partition_bits));
-  std::swap(parts_, compacted);
-  num_dealt_ = 0;
-  // Tables copy the strings of their groups, so the previous owners' memory is no longer needed.
-  const std::vector<std::unique_ptr<GroupTable>> emptied = std::move(emptied_);
-  const KeyBytes key_bytes = std::exchange(key_bytes_, KeyBytes(context_));
-  emptied_.clear();
-  for (const TupleList& part : compacted.parts()) {
-    QUERN_RETURN_IF_ERROR(MergePart(context_, part, table_.get(), &memory_));
-    QUERN_RETURN_IF_ERROR(PartitionRows());
+  TupleStore old(FormatOf(context_), context_.budget, context_.options.huge_pages);
+  QUERN_RETURN_IF_ERROR(old.Partition(context_.options.partition_bits));
+  ReserveOne(&old_parts_);
+  ReserveOne(&old_key_bytes_);
+  // Tables copy the strings of their groups, so that the previous owners' memory is no longer needed at the end.
+  const size_t num_emptied = emptied_.size(), num_old = old_parts_.size();
+  const uint64_t num_dealt = std::exchange(num_dealt_, 0);
+  std::swap(parts_, old);
+  old_key_bytes_.push_back(std::exchange(key_bytes_, KeyBytes(context_)));
+  for (uint64_t p = 0; p < old.parts().size(); ++p) {
+    const absl::Status status = WithoutBadAlloc([&] { return CompactPart(old.mutable_part(p)); });
+    if (status.ok()) continue;
+    parts_.SwapParts(p, &old);
+    old_parts_.push_back(std::move(old));
+    num_dealt_ = num_dealt;
+    return status;
   }
+  emptied_.erase(emptied_.begin(), emptied_.begin() + static_cast<ptrdiff_t>(num_emptied));
+  old_key_bytes_.clear();
+  old_parts_.erase(old_parts_.begin(), old_parts_.begin() + static_cast<ptrdiff_t>(num_old));
   compact_at_ = std::max(context_.options.compact_tuples, 2 * num_dealt_);
   return absl::OkStatus();
+}
+
+// Merges one partition and deals its groups. *Errors*: ResourceExhausted, after which `part` has the tuples that were
+// not merged, and the table the groups of the others.
+absl::Status LocalGroups::CompactPart(TupleList* part) {
+  uint64_t num_merged = 0;
+  const absl::Status status =
+      WithoutBadAlloc([&] { return MergePart(context_, *part, table_.get(), &memory_, &num_merged); });
+  if (status.ok()) {
+    part->clear();
+    return PartitionRows();
+  }
+  for (TupleSpan& span : *part) {
+    const uint64_t n = std::min(num_merged, span.num_tuples);
+    span.tuples += n * context_.descriptor->group()->tuple_bytes;
+    if (span.hashes != nullptr) span.hashes += n;
+    span.num_tuples -= n;
+    span.capacity -= n;
+    num_merged -= n;
+  }
+  return status;
 }
 
 }  // namespace quern

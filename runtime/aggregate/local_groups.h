@@ -25,13 +25,15 @@ class LocalGroups final : public LocalState {
   LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
               const std::atomic<uint32_t>* num_local_states);
 
-  // *Errors*: ResourceExhausted; OutOfRange for a checked sum that does not fit; InvalidArgument for damaged states.
+  // *Errors*: ResourceExhausted, after which the rows taken are whole blocks, and the next block may have been begun;
+  // OutOfRange for a checked sum that does not fit; InvalidArgument for damaged states.
   absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
   // From the next batch on.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
-  // Moves the table's groups into 2^partition_bits partitions. *Cost*: one pass.
+  // Moves the table's groups into 2^partition_bits partitions. *Cost*: one pass. *Errors*: ResourceExhausted, which
+  // leaves them in the table.
   absl::Status PartitionRows();
 
   uint64_t num_rows() const { return num_rows_; }
@@ -41,23 +43,37 @@ class LocalGroups final : public LocalState {
   GroupTable* table() { return table_.get(); }
   std::unique_ptr<GroupTable> TakeTable() { return std::move(table_); }
   const TupleStore& parts() const { return parts_; }
-  TupleStore* mutable_parts() { return &parts_; }
+  void DropParts() {
+    parts_.Clear();
+    old_parts_.clear();
+  }
   AccumulatorMemory* memory() { return &memory_; }
 
  private:
   struct Batch;
+  // A block of rows that was refused memory when its groups had been found: what has been added of it.
+  struct Begun {
+    uint32_t num_rows = 0;   // of the block; 0: there is none
+    size_t aggregate = 0;    // the aggregates before it, and those that the kernel updates, have all rows
+    uint32_t num_added = 0;  // of the rows that this one takes
+  };
+  absl::Status AppendRest(const BatchView& batch, RowKind kind, uint64_t first_row_id);
   absl::Status AppendInput(const BatchView& batch, uint64_t first_row_id);
   absl::Status AppendStates(const BatchView& batch);
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
   uint32_t BlockRows() const;
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
   absl::Status PartitionRows(const Batch& batch, const KeyRows& rows);
+  absl::Status MakeDealt(const Batch& batch, const KeyRows& rows, uint8_t** tuples, uint64_t* hashes);
+  absl::Status HashDealt(const KeyRows& rows, uint8_t* const* tuples, uint64_t* hashes) const;
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  absl::Status UpdateFixed(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status UpdateOutOfLine(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   void CountTable();
   absl::Status CheckPays();
   absl::Status Compact();
+  absl::Status CompactPart(TupleList* part);
 
   GroupContext context_;
   std::shared_ptr<KeyDictionaries> dictionaries_;
@@ -74,13 +90,18 @@ class LocalGroups final : public LocalState {
   std::vector<std::vector<uint32_t>> codes_;          // of dictionary keys, for one batch
   std::vector<uint8_t> overflowed_;                   // by aggregate
   std::vector<std::unique_ptr<GroupTable>> emptied_;  // tables whose strings the partitions still point to
+  std::vector<KeyBytes> old_key_bytes_;  // the same of rows, and memory of tuples, since Compact was refused
+  std::vector<TupleStore> old_parts_;
+  Begun begun_;
   HugeBuffer dealt_tuples_;
   uint64_t num_rows_ = 0;
 };
 
-// Adds all tuples of one partition to a table, states included. *Errors*: ResourceExhausted, OutOfRange.
-absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table,
-                       AccumulatorMemory* memory);
+// Adds all tuples of one partition to a table, states included. num_merged: may be null; receives how many, the first
+// ones, where memory is refused; of those behind them no state is added twice when the call is repeated. *Errors*:
+// ResourceExhausted, OutOfRange.
+absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory,
+                       uint64_t* num_merged = nullptr);
 
 }  // namespace quern
 

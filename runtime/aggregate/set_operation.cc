@@ -96,12 +96,10 @@ absl::Status SideColumns::Grow(uint64_t num_rows) {
   const uint64_t bytes = (rows * values.bits + 7) / 8 + 8;  // kernels read words of 8 bytes
   QUERN_ASSIGN_OR_RETURN(HugeBuffer buffer,
                          HugeBuffer::Allocate(budget_, 2 * bytes, /*huge_pages=*/false, Contents::kAnything));
-  for (size_t side = 0; side < 2; ++side) {
-    std::memset(buffer.data() + side * bytes, values.bytes[side], bytes);
-    values_[side] = buffer.data() + side * bytes;
-  }
-  num_rows_ = rows;
+  for (size_t side = 0; side < 2; ++side) std::memset(buffer.data() + side * bytes, values.bytes[side], bytes);
   buffers_.push_back(std::move(buffer));
+  for (size_t side = 0; side < 2; ++side) values_[side] = buffers_.back().data() + side * bytes;
+  num_rows_ = rows;
   return absl::OkStatus();
 }
 

@@ -4,6 +4,9 @@
 // batch, in cache, and then radix-partitioned by their hashes (tuple_store.h). Packed keys that look dense are not
 // partitioned: a table over a plain range needs no hash, and is built in one sequential pass.
 //
+// A batch that is refused memory has its first rows in the store: each step of up to 1024 rows is stored as a whole or,
+// where a span for its last rows is refused, not at all.
+//
 // "Looks dense" is decided after 128 Ki rows: keys 0 .. 10 M have a range of 10 M, or 76 a row, which 20 M further rows
 // may fill. Random keys of 64 bits have 1.4e14 a row. The limit is 8192.
 #include "runtime/join/build_side.h"
@@ -64,10 +67,10 @@ BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntry
 void BuildSide::GrowScratch(uint64_t num_rows) {
   const size_t n = std::min<uint64_t>(step_rows_, num_rows);
   if (n <= rows_.size()) return;
-  rows_.resize(n);
   dropped_.resize(n);
   words_.resize(n);
   hashes_.resize(n);
+  rows_.resize(n);  // last: it says how large all are
 }
 
 void BuildSide::DropTuples() {
@@ -79,39 +82,53 @@ void BuildSide::DropTuples() {
 
 absl::Status BuildSide::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
   if (batch.owner) owners_.push_back(batch.owner);
-  const RefusedCalls refused;
+  const absl::Status status = WithoutBadAlloc([&] { return AppendSteps(batch, first_row_id); });
+  if (!status.ok() && taken_rows_ == 0 && batch.owner) owners_.pop_back();
+  return status;
+}
+
+absl::Status BuildSide::AppendSteps(const BatchView& batch, uint64_t first_row_id) {
   GrowScratch(batch.num_rows);
-  for (uint64_t next = 0; next < batch.num_rows;) {
-    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, batch.num_rows - next));
-    QUERN_RETURN_IF_ERROR(AppendStep(batch, first_row_id, next, n));
-    next += n;
+  while (taken_rows_ < batch.num_rows) {
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, batch.num_rows - taken_rows_));
+    QUERN_RETURN_IF_ERROR(AppendStep(batch, first_row_id, taken_rows_, n));
   }
-  num_rows_ += batch.num_rows;
-  return refused.status();
+  return absl::OkStatus();
 }
 
 absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n) {
   const QuernRowLayout* layout = descriptor_->rows();
+  const RefusedCalls refused;
   const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
   const Step step = {kernel, batch, first_row_id,
                      SelectRows(kernel, layout, batch.keys.data(), batch.selection, next, n, rows_.data())};
-  if (step.rows.n < n) {
-    num_null_keys_ += n - step.rows.n;
-    if (RowOf(descriptor_->spec().kind).build_row == RowsOut::kUnmatched) {
-      const uint32_t num_dropped = DroppedRows(batch.selection, next, n, step.rows, dropped_.data());
-      QUERN_RETURN_IF_ERROR(StoreNullRows(step, dropped_.data(), num_dropped));
-    }
-  }
   if (layout->packed_bytes != 0) {
     kernel.pack(layout, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, words_.data());
-    range_.Add(words_.data(), step.rows.n, sign_bit_);
   } else {
     kernel.hash(layout, batch.keys.data(), step.rows.first, step.rows.rows, step.rows.n, hashes_.data());
+    QUERN_RETURN_IF_ERROR(refused.status());
   }
-  if (store_.is_partitioned()) return StoreParts(step);
-  QUERN_RETURN_IF_ERROR(StoreFlat(step));
-  if (num_flat_ < kFlatRows || options_.partition_bits == 0 || LooksDense()) return absl::OkStatus();
+  if (step.rows.n == n || RowOf(descriptor_->spec().kind).build_row != RowsOut::kUnmatched) {
+    QUERN_RETURN_IF_ERROR(StoreRows(step, n));
+  } else {
+    const uint32_t num_dropped = DroppedRows(batch.selection, next, n, step.rows, dropped_.data());
+    QUERN_RETURN_IF_ERROR(StoreNullRows(step, dropped_.data(), num_dropped));
+    const absl::Status status = StoreRows(step, n);
+    if (!status.ok()) return null_store_.ForgetFlat(num_dropped), status;
+  }
+  if (store_.is_partitioned() || num_flat_ < kFlatRows || options_.partition_bits == 0 || LooksDense())
+    return absl::OkStatus();
   return store_.Partition(options_.partition_bits);
+}
+
+// Stores those of n rows that can match, and counts all n.
+absl::Status BuildSide::StoreRows(const Step& step, uint32_t n) {
+  QUERN_RETURN_IF_ERROR(store_.is_partitioned() ? StoreParts(step) : StoreFlat(step));
+  if (descriptor_->get()->packed_bytes != 0) range_.Add(words_.data(), step.rows.n, sign_bit_);
+  num_null_keys_ += n - step.rows.n;
+  num_rows_ += n;
+  taken_rows_ += n;
+  return absl::OkStatus();
 }
 
 bool BuildSide::LooksDense() const {
@@ -134,22 +151,29 @@ void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* w
 
 absl::Status BuildSide::StoreFlat(const Step& step) {
   for (uint32_t done = 0; done < step.rows.n;) {
-    QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, store_.FlatSpan(step.batch.num_rows));
+    const absl::StatusOr<TupleSpan*> found = store_.FlatSpan(step.batch.num_rows);
+    if (!found.ok()) return store_.ForgetFlat(done), found.status();
+    TupleSpan* const span = *found;
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step.rows.n - done, span->capacity - span->num_tuples));
     const BatchRows rows = {step.rows.rows ? step.rows.rows + done : nullptr, step.rows.first + done, n};
     Write(step, rows, words_.data() + done, span->tuples + span->num_tuples * descriptor_->rows()->tuple_bytes);
     if (span->hashes != nullptr)
       std::memcpy(span->hashes + span->num_tuples, hashes_.data() + done, n * sizeof(uint64_t));
     span->num_tuples += n;
-    num_flat_ += n;
     done += n;
   }
+  num_flat_ += step.rows.n;
   return absl::OkStatus();
 }
 
 absl::Status BuildSide::StoreParts(const Step& step) {
   const QuernRowLayout& layout = *descriptor_->rows();
-  if (staged_.empty()) staged_.resize(size_t{step_rows_} * layout.tuple_bytes);
+  if (staged_.empty()) {
+    QUERN_RETURN_IF_ERROR(WithoutBadAlloc([&] {
+      staged_.resize(size_t{step_rows_} * layout.tuple_bytes);
+      return absl::OkStatus();
+    }));
+  }
   Write(step, step.rows, words_.data(), staged_.data());
   if (layout.packed_bytes != 0) HashPackedKeys(words_.data(), step.rows.n, layout.zero_hashes, hashes_.data());
   return store_.Partition(staged_.data(), hashes_.data(), step.rows.n);
@@ -157,7 +181,9 @@ absl::Status BuildSide::StoreParts(const Step& step) {
 
 absl::Status BuildSide::StoreNullRows(const Step& step, const uint32_t* rows, uint32_t n) {
   for (uint32_t done = 0; done < n;) {
-    QUERN_ASSIGN_OR_RETURN(TupleSpan* const span, null_store_.FlatSpan(n));
+    const absl::StatusOr<TupleSpan*> found = null_store_.FlatSpan(n);
+    if (!found.ok()) return null_store_.ForgetFlat(done), found.status();
+    TupleSpan* const span = *found;
     const uint32_t fit = static_cast<uint32_t>(std::min<uint64_t>(n - done, span->capacity - span->num_tuples));
     Write(step, {rows + done, 0, fit}, nullptr, span->tuples + span->num_tuples * descriptor_->rows()->tuple_bytes);
     span->num_tuples += fit;

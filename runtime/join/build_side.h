@@ -24,7 +24,7 @@ class BuildSide final : public LocalState {
             std::shared_ptr<CounterSet> counters, const JoinOptions& options,
             const std::shared_ptr<MemoryBudget>& budget);
 
-  // *Errors*: ResourceExhausted; a part of the batch may then be stored.
+  // *Errors*: ResourceExhausted, after which the rows taken are whole steps.
   absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
   TupleStore* store() { return &store_; }
@@ -39,7 +39,9 @@ class BuildSide final : public LocalState {
  private:
   struct Step;
   void GrowScratch(uint64_t num_rows);
+  absl::Status AppendSteps(const BatchView& batch, uint64_t first_row_id);
   absl::Status AppendStep(const BatchView& batch, uint64_t first_row_id, uint64_t next, uint32_t n);
+  absl::Status StoreRows(const Step& step, uint32_t n);
   absl::Status StoreFlat(const Step& step);
   absl::Status StoreParts(const Step& step);
   absl::Status StoreNullRows(const Step& step, const uint32_t* rows, uint32_t n);

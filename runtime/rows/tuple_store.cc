@@ -112,26 +112,51 @@ TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> 
       flat_arena_(budget, huge_pages),
       part_arena_(std::move(budget), huge_pages, Contents::kAnything) {}
 
+// Adds an empty span.
 absl::Status TupleStore::Extend(TupleList* list, Arena* arena, uint64_t rows) {
   const uint64_t tuple_bytes = (rows * format_.tuple_bytes + 7) / 8 * 8;
   const uint64_t hash_bytes = format_.packed_bytes == 0 ? rows * sizeof(uint64_t) : 0;
-  TupleSpan span;
-  span.capacity = rows;
-  QUERN_ASSIGN_OR_RETURN(span.tuples, arena->Allocate(tuple_bytes + hash_bytes));
-  if (hash_bytes != 0) span.hashes = reinterpret_cast<uint64_t*>(span.tuples + tuple_bytes);
-  list->push_back(span);
-  return absl::OkStatus();
+  return WithoutBadAlloc([&]() -> absl::Status {
+    ReserveOne(list);
+    TupleSpan span;
+    span.capacity = rows;
+    QUERN_ASSIGN_OR_RETURN(span.tuples, arena->Allocate(tuple_bytes + hash_bytes));
+    if (hash_bytes != 0) span.hashes = reinterpret_cast<uint64_t*>(span.tuples + tuple_bytes);
+    list->push_back(span);
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<TupleSpan*> TupleStore::FlatSpan(uint64_t rows) {
-  if (!flat_.empty() && flat_.back().num_tuples < flat_.back().capacity) return &flat_.back();
+  if (open_span_ < flat_.size() && flat_[open_span_].num_tuples < flat_[open_span_].capacity) return &flat_[open_span_];
+  if (open_span_ + 1 < flat_.size()) return &flat_[++open_span_];
   uint64_t wanted = flat_.empty() ? kFirstSpanRows : std::min(flat_.back().capacity * 2, kLastSpanRows);
   if (flat_.empty() && rows < kFirstSpanRows) {
     wanted = std::max(rows, std::min(kSmallSpanRows, kSmallSpanBytes / format_.tuple_bytes + 1));
   }
   wanted = std::min(wanted, std::max<uint64_t>(kLargestSpanBytes / format_.tuple_bytes, 1));
   QUERN_RETURN_IF_ERROR(Extend(&flat_, &flat_arena_, wanted));
+  open_span_ = flat_.size() - 1;
   return &flat_.back();
+}
+
+void TupleStore::ForgetFlat(uint64_t n) {
+  while (n > 0) {
+    TupleSpan& span = flat_[open_span_];
+    const uint64_t removed = std::min(n, span.num_tuples);
+    span.num_tuples -= removed;
+    n -= removed;
+    if (n > 0) --open_span_;
+  }
+}
+
+void TupleStore::Forget(const uint64_t* hashes, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) {
+    TupleList& part = parts_[hashes[i] >> part_shift_];
+    auto last = part.rbegin();
+    while (last->num_tuples == 0) ++last;
+    --last->num_tuples;
+  }
 }
 
 // Prefetches lines behind the end of each stream for writing, since hardware prefetchers do not follow 64 streams. With
@@ -145,7 +170,8 @@ absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, 
     for (uint32_t i = 0; i < n; ++i) {
       TupleList& part = parts_[hashes[i] >> part_shift_];
       if (part.empty() || part.back().num_tuples == part.back().capacity) {
-        QUERN_RETURN_IF_ERROR(Extend(&part, &part_arena_, std::max<uint64_t>(kPartSpanBytes / bytes, 16)));
+        absl::Status status = Extend(&part, &part_arena_, std::max<uint64_t>(kPartSpanBytes / bytes, 16));
+        if (!status.ok()) return Forget(hashes, i), status;
       }
       TupleSpan& span = part.back();
       uint8_t* const to = span.tuples + span.num_tuples * bytes;
@@ -177,12 +203,17 @@ absl::Status TupleStore::Partition(uint8_t* const* tuples, const uint64_t* hashe
   return PartitionAll([=](uint32_t i) { return tuples[i]; }, hashes, n);
 }
 
+void TupleStore::SwapParts(uint64_t first, TupleStore* other) {
+  for (uint64_t p = first; p < parts_.size(); ++p) parts_[p].swap(other->parts_[p]);
+}
+
 absl::Status TupleStore::Partition(uint32_t bits) {
   parts_.resize(size_t{1} << bits);
   part_shift_ = 64 - bits;
   const absl::Status status = PartitionFlat();
   if (status.ok()) {
     flat_.clear();
+    open_span_ = 0;
     flat_arena_.Clear();
   } else {
     parts_.clear();
@@ -205,6 +236,7 @@ absl::Status TupleStore::PartitionFlat() {
 
 void TupleStore::Clear() {
   flat_.clear();
+  open_span_ = 0;
   parts_.clear();
   flat_arena_.Clear();
   part_arena_.Clear();

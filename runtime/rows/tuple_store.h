@@ -24,6 +24,13 @@ struct TupleSpan {
 };
 using TupleList = std::vector<TupleSpan>;
 
+// Makes room for one element more, so that a push_back after other things that may fail cannot. *Errors*: throws
+// std::bad_alloc, and changes nothing.
+template <class T>
+void ReserveOne(std::vector<T>* elements) {
+  if (elements->size() == elements->capacity()) elements->reserve(2 * elements->size() + 1);
+}
+
 struct TupleFormat {
   uint32_t tuple_bytes = 0;
   uint32_t packed_bytes = 0;  // 0: hashes are stored in an array of their own
@@ -50,18 +57,28 @@ class TupleStore {
   // Returns the last span of the flat list, with room for at least one tuple; `rows` is the number still to come. The
   // caller writes the tuples and raises num_tuples.
   absl::StatusOr<TupleSpan*> FlatSpan(uint64_t rows);
+  // Removes the last n tuples of the flat list. Their memory stays for the next ones.
+  void ForgetFlat(uint64_t n);
 
   // Moves the flat tuples into 2^bits partitions. *Cost*: one pass. *Errors*: ResourceExhausted, which leaves them
   // flat.
   absl::Status Partition(uint32_t bits);
   bool is_partitioned() const { return !parts_.empty(); }
   // Adds tuples to their partitions. *Cost*: one copy per tuple, into as many streams as there are partitions.
+  // *Errors*: ResourceExhausted, which leaves the partitions as they were.
   absl::Status Partition(const uint8_t* tuples, const uint64_t* hashes, uint32_t n);
   // The same for tuples at arbitrary addresses.
   absl::Status Partition(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n);
+  // Removes n tuples with these hashes, which were the last to be added to their partitions.
+  void Forget(const uint64_t* hashes, uint32_t n);
+
+  // Exchanges the tuples of the partitions from number `first` on with another store of as many partitions. Their
+  // memory stays where it is: each store must live as long as the other one.
+  void SwapParts(uint64_t first, TupleStore* other);
 
   const TupleList& flat() const { return flat_; }
   const std::vector<TupleList>& parts() const { return parts_; }
+  TupleList* mutable_part(uint64_t part) { return &parts_[part]; }
   uint64_t num_tuples() const;
   void Clear();
 
@@ -75,6 +92,7 @@ class TupleStore {
   Arena flat_arena_;
   Arena part_arena_;
   TupleList flat_;
+  size_t open_span_ = 0;  // the span of flat_ that is being filled; those behind it are empty
   uint32_t part_shift_ = 0;
   std::vector<TupleList> parts_;
 };

@@ -5,10 +5,17 @@
 //       │                                   │
 //       └── an append fails within a batch  └── a task fails ─> lost: every call fails
 //
+// An append that is refused memory is no such failure: its local state has taken the first rows of the batch, whole,
+// and goes on where the rest is appended to it:
+//
+//     Append(1000 rows)    ResourceExhausted, 384 rows taken       the host frees memory
+//     Append(616 rows)     the rest; until then Finish fails
+//
 // Where the operator can undo its work (AbandonFinalise), the last thread that leaves failed work opens the sink again,
 // so that a host can free memory and try again.
 #include "runtime/sink/sink.h"
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -50,23 +57,50 @@ absl::Status Sink::FirstLoss(const absl::Status& status) {
 
 // ---- adding rows ----------------------------------------------------------------------------------------------------
 
-absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind kind) {
+absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind kind, uint64_t* taken_rows) {
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   if (stop_flag_ != nullptr) QUERN_RETURN_IF_ERROR(stop_flag_->Check());
   QUERN_RETURN_IF_ERROR(CheckInput(batch, kind));
-  if (observer_ != nullptr && kind == RowKind::kInput) ShowTo(observer_.get(), batch);
+  const bool is_rest = local->rest_.has_value() && local->rest_->num_rows == batch.num_rows;
+  if (observer_ != nullptr && kind == RowKind::kInput && !is_rest) ShowTo(observer_.get(), batch);
   begun_ = true;
   const CallTimer timer(local->counters());
-  const uint64_t counted = next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const uint64_t counted =
+      is_rest ? local->rest_->first_row_id : next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
+  local->taken_rows_ = 0;
+  absl::Status status;
   try {
-    const absl::Status status = local->Append(batch, kind, first_row_id);
-    if (!status.ok()) Lose(status);
-    return status;
-  } catch (...) {  // memory that was refused, or a host's function
+    status = local->Append(batch, kind, first_row_id);
+  } catch (const std::bad_alloc&) {
+    status = OutOfMemory();
+  } catch (...) {  // a host's function
     Lose(StatusOfException());
     throw;
   }
+  if (!status.ok()) status = EndRefused(local, batch, counted, std::move(status));
+  else if (local->rest_.has_value()) local->rest_.reset(), local->needs_rest_ = false;
+  if (taken_rows != nullptr) *taken_rows = status.ok() ? batch.num_rows : local->taken_rows_;
+  return status;
+}
+
+// After an append that has failed. counted: the row id of row 0 where ids are counted.
+absl::Status Sink::EndRefused(LocalState* local, const BatchView& batch, uint64_t counted, absl::Status status) {
+  if (!absl::IsResourceExhausted(status) || local->is_broken_) {
+    Lose(status);
+    return status;
+  }
+  const uint64_t taken = local->taken_rows_;
+  local->rest_ = {batch.selection == nullptr ? counted + taken : counted, batch.num_rows - taken};
+  local->needs_rest_ |= taken != 0 || local->is_within_block_;
+  return status;
+}
+
+// *Errors*: FailedPrecondition where the rest of a refused batch is missing; `call` is the name in the text.
+absl::Status Sink::CheckWhole(const LocalState& local, const char* call) const {
+  if (!local.needs_rest_) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) + " after a refused append: a part of its batch is in the " +
+                                       texts_.rows + "; accepted: the rest of the batch");
 }
 
 absl::Status Sink::Append(const BatchView& batch, RowKind kind) {
@@ -92,13 +126,17 @@ absl::Status Appender::CheckOpen(const char* call) const {
   return local_ == nullptr ? HandedOver(std::string(call) + " after finish", "a new appender") : absl::OkStatus();
 }
 
-absl::Status Appender::Append(const BatchView& batch, RowKind kind) {
+absl::Status Appender::Append(const BatchView& batch, RowKind kind, uint64_t* taken_rows) {
+  if (taken_rows != nullptr) *taken_rows = 0;
   if (local_ == nullptr) return HandedOver("append after finish", "a new appender");
-  return sink_->AppendTo(local_.get(), batch, kind);
+  return sink_->AppendTo(local_.get(), batch, kind, taken_rows);
 }
+
+bool Appender::needs_rest() const { return local_ != nullptr && local_->needs_rest_; }
 
 absl::Status Appender::Finish() {
   if (local_ == nullptr) return HandedOver("finish called twice", "once");
+  QUERN_RETURN_IF_ERROR(sink_->CheckWhole(*local_, "finish"));
   return sink_->Combine(std::move(local_));
 }
 
@@ -117,6 +155,7 @@ void Sink::OpenAgain() {
 absl::StatusOr<SharedWork*> Sink::Begin() {
   if (work_ == nullptr) {
     QUERN_RETURN_IF_ERROR(CheckOpen("finalise"));
+    if (own_local_state_ != nullptr) QUERN_RETURN_IF_ERROR(CheckWhole(*own_local_state_, "finalise"));
     const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
       begun_ = true;
       if (own_local_state_ != nullptr) local_states_.push_back(std::move(own_local_state_));

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -53,7 +54,8 @@ class LocalState : public OnOwnLines {
   LocalState& operator=(const LocalState&) = delete;
   virtual ~LocalState() = default;
 
-  // first_row_id: the row id of the batch's row 0. *Errors*: any; a part of the batch may then have been added.
+  // first_row_id: the row id of the batch's row 0. *Errors*: ResourceExhausted, or std::bad_alloc, after which the
+  // first taken_rows_ rows of the batch have been added; others, after which any part may have been.
   virtual absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) = 0;
 
   // Of an aggregation: the groups so far.
@@ -63,6 +65,20 @@ class LocalState : public OnOwnLines {
 
  protected:
   CounterBlock counters_;
+  uint64_t taken_rows_ = 0;       // of the batch; 0 when Append is called
+  bool is_within_block_ = false;  // after a refusal: the rows behind those have been begun
+  bool is_broken_ = false;        // after a refusal: it came where the state cannot go on
+
+ private:
+  friend class Sink;
+  friend class Appender;
+  // The rows that a refused Append has left over, whose row ids have been counted.
+  struct Rest {
+    uint64_t first_row_id;
+    uint64_t num_rows;
+  };
+  std::optional<Rest> rest_;
+  bool needs_rest_ = false;  // a part of the refused batch is here
 };
 
 class Sink {
@@ -73,8 +89,8 @@ class Sink {
 
   // Adds a batch to a local state of the sink's own. *Threads*: one at a time; an Appender each for more.
   // *Errors*: FailedPrecondition after finalise and InvalidArgument for a batch without the spec's columns, both of
-  // which change nothing; others, such as ResourceExhausted, after which a part of the batch may be missing and every
-  // further call fails.
+  // which change nothing; ResourceExhausted, as of an Appender; others, after which a part of the batch may be missing
+  // and every further call fails.
   absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput);
 
   // Does one piece of the work that combines the local states: a task, or the beginning of a phase. Most take some
@@ -154,7 +170,9 @@ class Sink {
 
  private:
   friend class Appender;
-  absl::Status AppendTo(LocalState* local, const BatchView& batch, RowKind kind);
+  absl::Status AppendTo(LocalState* local, const BatchView& batch, RowKind kind, uint64_t* taken_rows = nullptr);
+  absl::Status EndRefused(LocalState* local, const BatchView& batch, uint64_t counted, absl::Status status);
+  absl::Status CheckWhole(const LocalState& local, const char* call) const;
   absl::Status Combine(std::unique_ptr<LocalState> local);
   absl::StatusOr<SharedWork*> Begin();
   void Lose(const absl::Status& error);
@@ -187,11 +205,17 @@ class Appender {
   ~Appender();
 
   // As Sink::Append. Counted row ids continue from the batch that was appended last, by whichever appender.
-  absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput);
+  // taken_rows: may be null; receives how many rows of the batch were added, its first ones: all after success, any
+  // number after ResourceExhausted. The rest may then be appended as a batch of its own, with the same row ids as if
+  // the whole batch had been.
+  absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput, uint64_t* taken_rows = nullptr);
+  // After ResourceExhausted: whether a part of the batch is here, so that the rest must be appended before Finish.
+  // False where nothing is: any batch may be appended then.
+  bool needs_rest() const;
   // As Sink::CheckOpen; also FailedPrecondition after Finish.
   absl::Status CheckOpen(const char* call) const;
   // Hands the rows to the sink. An appender that is destroyed without Finish discards its rows. *Errors*:
-  // FailedPrecondition after finalise.
+  // FailedPrecondition after finalise, and while the rest of a refused batch is missing.
   absl::Status Finish();
   // As LocalState::num_groups; 0 after Finish.
   uint64_t num_groups() const { return local_ == nullptr ? 0 : local_->num_groups(); }

@@ -4,6 +4,9 @@
 // chunk has 131,072 rows. The first one begins with 32, or as many as the first batch, and is copied as it grows, so
 // that a sort of ten rows takes 256 bytes a word.
 //
+// A block becomes part of its chunk when nothing more can fail: until then its words, tuples and ids lie behind the
+// chunk's rows, and a block that is refused memory is encoded again when it comes again.
+//
 // local_rows_dictionary.cc describes what is stored of a row beside its words, and when nothing is; sort_top.cc, how
 // few rows are kept under a limit.
 #include "runtime/sort/local_rows.h"
@@ -56,35 +59,73 @@ absl::Status LocalRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_
   std::vector<QuernColumn> fields;
   for (const SortFieldSource& source : context_.descriptor->fields())
     fields.push_back(source.is_key ? batch.keys[source.index] : batch.payload[source.index]);
-  if (keeps_owners_ && batch.owner != nullptr) owners_.push_back(batch.owner);
-  const uint32_t batch_rows = context_.descriptor->get()->batch_rows;
-  const RefusedCalls refused;
-  for (uint64_t row = 0; row < batch.num_rows; row += batch_rows) {
-    const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, batch.num_rows - row));
-    const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
-    const Block block = {&batch, &fields, rows == nullptr ? row : 0, rows, n, first_row_id};
-    context_.entry_points.ForBatch(n, &counters_);
-    QUERN_RETURN_IF_ERROR(context_.keeps_top() ? AppendTop(block) : AppendRows(block));
-  }
-  num_input_rows_ += batch.num_rows;
-  return refused.status();
+  const bool keeps_owner = keeps_owners_ && batch.owner != nullptr;
+  if (keeps_owner) owners_.push_back(batch.owner);
+  const absl::Status status = WithoutBadAlloc([&] { return AppendBlocks(batch, fields, first_row_id); });
+  if (!status.ok() && taken_rows_ == 0 && keeps_owner) owners_.pop_back();
+  num_input_rows_ += taken_rows_;
+  return status;
 }
 
-absl::Status LocalRows::AppendRows(const Block& block) {
-  for (uint32_t done = 0; done < block.n;) {
-    QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.n - done));
-    Block piece = block;
-    piece.n = std::min(block.n - done, chunk->capacity - chunk->num_rows);
-    if (block.rows != nullptr) piece.rows = block.rows + done;
-    else piece.first = block.first + done;
-    QUERN_RETURN_IF_ERROR(AppendToChunk(piece));
-    done += piece.n;
+absl::Status LocalRows::AppendBlocks(const BatchView& batch, const std::vector<QuernColumn>& fields,
+                                     uint64_t first_row_id) {
+  if (keys_without_bytes_ != 0) RepairWords();
+  const uint32_t batch_rows = context_.descriptor->get()->batch_rows;
+  const RefusedCalls refused;
+  while (taken_rows_ < batch.num_rows) {
+    const uint64_t row = taken_rows_;
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, batch.num_rows - row));
+    const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
+    const Block block = {&batch, &fields, rows == nullptr ? row : 0, rows, n, first_row_id, &refused};
+    context_.entry_points.ForBatch(n, &counters_);
+    if (context_.keeps_top()) {
+      QUERN_RETURN_IF_ERROR(AppendTop(block));
+      continue;
+    }
+    uint32_t num_done = 0;
+    const absl::Status status = AppendRows(block, &num_done);
+    taken_rows_ += num_done;
+    QUERN_RETURN_IF_ERROR(status);
   }
   return absl::OkStatus();
 }
 
+// num_done: counts the rows that have become part of chunks.
+absl::Status LocalRows::AppendRows(const Block& block, uint32_t* num_done) {
+  return WithoutBadAlloc([&]() -> absl::Status {
+    for (uint32_t& done = *num_done; done < block.n;) {
+      QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.n - done));
+      Block piece = block;
+      piece.n = std::min(block.n - done, chunk->capacity - chunk->num_rows);
+      if (block.rows != nullptr) piece.rows = block.rows + done;
+      else piece.first = block.first + done;
+      QUERN_RETURN_IF_ERROR(AppendToChunk(piece));
+      done += piece.n;
+    }
+    return absl::OkStatus();
+  });
+}
+
 absl::Status LocalRows::AppendToChunk(const Block& block) {
   SortChunk& chunk = chunks_.back();
+  QUERN_RETURN_IF_ERROR(FillChunk(block, &chunk));
+  chunk.num_rows += block.n;
+  num_rows_ += block.n;
+  if (!key_codes_.empty()) {
+    const absl::Status status = WithoutBadAlloc([&] { return CodeRows(block, &chunk); });
+    if (!status.ok()) {
+      chunk.num_rows -= block.n;
+      num_rows_ -= block.n;
+      return status;
+    }
+  }
+  if (context_.uses_row_ids()) last_row_id_ = block.RowId(block.n - 1);
+  return absl::OkStatus();
+}
+
+// Writes the block behind the chunk's rows.
+absl::Status LocalRows::FillChunk(const Block& block, SortChunk* to) {
+  SortChunk& chunk = *to;
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();
   uint64_t* words[kMaxSortWords];
@@ -94,6 +135,7 @@ absl::Status LocalRows::AppendToChunk(const Block& block) {
   }
   uint32_t incomplete = skipped_keys_ << kSkipKeyShift;
   kernel.encode(&descriptor, block.batch->keys.data(), block.first, block.rows, block.n, words, &incomplete);
+  QUERN_RETURN_IF_ERROR(block.refused->status());
   incomplete_ |= incomplete & ((1u << kSkipKeyShift) - 1);
   for (uint32_t w = 0; w < descriptor.num_words; ++w) {
     if (!is_written_[w]) continue;
@@ -112,10 +154,7 @@ absl::Status LocalRows::AppendToChunk(const Block& block) {
       QUERN_RETURN_IF_ERROR(
           CopyStrings(chunk.tuples + uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes, block.n));
   }
-  if (context_.uses_row_ids()) QUERN_RETURN_IF_ERROR(AddRowIds(block, &chunk));
-  chunk.num_rows += block.n;
-  num_rows_ += block.n;
-  return CodeRows(block, &chunk);
+  return context_.uses_row_ids() ? AddRowIds(block, &chunk) : absl::OkStatus();
 }
 
 void LocalRows::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
@@ -136,11 +175,10 @@ bool LocalRows::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
 
 // Row ids are stored one by one only where they are not consecutive.
 absl::Status LocalRows::AddRowIds(const Block& block, SortChunk* chunk) {
-  const uint64_t first = block.RowId(0), last = block.RowId(block.n - 1);
+  const uint64_t first = block.RowId(0);
   if (num_rows_ == 0) first_row_id_ = first;
   else row_ids_grow_ &= first > last_row_id_;
   for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) row_ids_grow_ &= block.rows[i] > block.rows[i - 1];
-  last_row_id_ = last;
   if (chunk->row_ids == nullptr && FollowsInBlocks(*chunk, block)) {
     constexpr uint32_t kBlock = 1u << SortChunk::kIdShift;
     uint32_t at = (chunk->num_rows + kBlock - 1) / kBlock * kBlock;
@@ -200,9 +238,14 @@ absl::StatusOr<SortChunk*> LocalRows::ChunkFor(uint64_t n) {
     return chunk;
   }
   const bool has_tuples = NeedsTuples();
-  QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(kChunkRows * RowBytes(has_tuples)));
-  SetMemory(memory, kChunkRows, has_tuples, &chunks_.emplace_back());
-  return &chunks_.back();
+  chunk = &chunks_.emplace_back();
+  const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
+    QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(kChunkRows * RowBytes(has_tuples)));
+    SetMemory(memory, kChunkRows, has_tuples, chunk);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return chunks_.pop_back(), status;
+  return chunk;
 }
 
 uint64_t LocalRows::RowBytes(bool has_tuples) const {

@@ -4,6 +4,8 @@
 #ifndef QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 #define QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 
+#include <bitset>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -87,7 +89,8 @@ class LocalRows final : public LocalState {
   explicit LocalRows(SortContext context);
   ~LocalRows() override;
 
-  // *Errors*: ResourceExhausted.
+  // *Errors*: ResourceExhausted, after which the rows taken are whole blocks, or the pieces of a block that went to
+  // full chunks.
   absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
   // HasDictionary: whether the key's words hold dictionary codes. Uncode replaces the codes by the strings' first
@@ -116,9 +119,12 @@ class LocalRows final : public LocalState {
     std::unique_ptr<StringDictionary> codes;  // null: words hold the strings' bytes
     bool may_try = true;
   };
-  absl::Status AppendRows(const Block& block);
+  absl::Status AppendBlocks(const BatchView& batch, const std::vector<QuernColumn>& fields, uint64_t first_row_id);
+  absl::Status AppendRows(const Block& block, uint32_t* num_done);
   absl::Status AppendTop(const Block& block);
   uint32_t SelectTop(const Block& block, uint32_t* rows);
+  void TakeArrivals(const Block& block, uint32_t num_taken);
+  static uint32_t PositionOf(const Block& block, const Block& picked, uint32_t i);
   absl::Status AppendToChunk(const Block& block);
   void ReadStrings(const SortChunk& chunk, uint32_t key, uint32_t begin, uint32_t n, blocks::Bytes* strings) const;
   void ReadStrings(const Block& block, uint32_t key, blocks::Bytes* strings) const;
@@ -128,21 +134,26 @@ class LocalRows final : public LocalState {
   void RestoreField(uint32_t f, const uint64_t* const* words, uint32_t n, uint8_t* tuples) const;
   void WriteBytes(uint32_t key, uint32_t begin, uint32_t n, SortChunk* chunk);
   absl::Status TryDictionary(KeyDictionary* key);
+  absl::StatusOr<std::unique_ptr<StringDictionary>> CodesThatPay(uint32_t key, const SortChunk& chunk) const;
+  void EndCodes(KeyDictionary* key);
   absl::StatusOr<bool> CodeSome(KeyDictionary* key, const blocks::Bytes* strings, SortChunk* chunk, uint32_t begin,
                                 uint32_t n);
   void PointToCopies(const QuernSortKey& key, const blocks::Bytes* strings, const uint8_t* const* copies, uint32_t n,
                      uint8_t* tuples) const;
   bool IsSkipped(const QuernSortPart& part) const;
   void FindDictionaryWords();
+  void RepairWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);
   void SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const;
   uint64_t RowBytes(bool has_tuples) const;
   static bool FollowsInBlocks(const SortChunk& chunk, const Block& block);
   absl::Status AddRowIds(const Block& block, SortChunk* chunk);
+  absl::Status FillChunk(const Block& block, SortChunk* chunk);
   absl::Status MakeRowIds(SortChunk* chunk);
   absl::Status CopyStrings(uint8_t* tuples, uint32_t n);
   absl::Status KeepTop();
+  absl::Status KeepRows(const class SortedRows& sorted);
   absl::Status KeepRow(const class SortedRows& sorted, uint64_t row, uint64_t num_left);
   absl::Status LowerBound();
 
@@ -160,9 +171,10 @@ class LocalRows final : public LocalState {
   std::vector<std::shared_ptr<const void>> owners_;
   std::vector<KeyDictionary> key_codes_;
   std::vector<std::unique_ptr<StringDictionary>> old_codes_;
-  uint32_t skipped_keys_ = 0;     // keys with dictionary codes, whose bytes are not encoded
-  std::vector<bool> is_written_;  // by word: whether encode writes it
-  std::vector<bool>
+  uint32_t skipped_keys_ = 0;              // keys with dictionary codes, whose bytes are not encoded
+  uint32_t keys_without_bytes_ = 0;        // keys whose codes have gone and whose bytes not all words have yet
+  std::bitset<kMaxSortWords> is_written_;  // by word: whether encode writes it
+  std::bitset<kMaxSortWords>
       is_zeroed_;  // by word, with skipped keys: whether it must be zeroed first, since its leading part is not encoded
   bool may_drop_tuples_ = false;  // all fields are keys that words or codes may hold
   uint32_t float_fields_ = 0;     // float keys that are fields

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/sort/local_rows.h"
 
 namespace quern {
@@ -27,7 +28,8 @@ struct LocalRows::Block {
   uint64_t first;        // the block's rows are rows[i], or first + i
   const uint32_t* rows;  // the rows are consecutive
   uint32_t n;
-  uint64_t first_row_id;  // of the batch's row 0
+  uint64_t first_row_id;        // of the batch's row 0
+  const RefusedCalls* refused;  // of the batch
   uint64_t RowId(uint32_t i) const { return first_row_id + (rows != nullptr ? rows[i] : first + i); }
 };
 

@@ -107,49 +107,55 @@ void LocalRows::FindDictionaryWords() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   skipped_keys_ = 0;
   for (const KeyDictionary& key : key_codes_) skipped_keys_ |= key.codes == nullptr ? 0 : 1u << key.key;
-  is_written_.assign(descriptor.num_words, false);
+  is_written_.reset();
   for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
     const QuernSortPart& part = descriptor.parts[p];
     if (!IsSkipped(part)) is_written_[part.word] = true;
   }
   if (skipped_keys_ == 0) return;
-  std::vector<bool> has_codes(descriptor.num_words), begins_empty(descriptor.num_words);
+  std::bitset<kMaxSortWords> has_codes, begins_empty;
   for (uint32_t k = 0; k < descriptor.num_keys; ++k)
     if ((skipped_keys_ >> k & 1) != 0) has_codes[FirstBytesPart(&descriptor, &descriptor.keys[k])->word] = true;
   for (uint32_t p = 0; p < descriptor.num_parts; ++p) {
     const QuernSortPart& part = descriptor.parts[p];
     if (part.begins_word && IsSkipped(part)) begins_empty[part.word] = true;
   }
-  is_zeroed_.resize(descriptor.num_words);
   for (uint32_t w = 0; w < descriptor.num_words; ++w)
     is_zeroed_[w] = begins_empty[w] && (is_written_[w] || has_codes[w]);
 }
 
-// Starts to use codes if a sample of the rows so far has enough duplicates to expect few distinct strings, and there
-// are few.
-absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
-  key->may_try = false;
-  SortChunk& chunk = chunks_.front();
+// The codes of a chunk's strings if a sample has enough duplicates to expect few distinct ones, and there are few; else
+// null. Finding them again takes no memory.
+absl::StatusOr<std::unique_ptr<StringDictionary>> LocalRows::CodesThatPay(uint32_t key, const SortChunk& chunk) const {
   blocks::Bytes strings[kMaxBatchRows];
   uint32_t codes[kMaxBatchRows];
   const uint8_t* copies[kMaxBatchRows];
   StringDictionary sample(context_.budget, context_.options.distances);
   const uint32_t num_sampled = std::min(kSampleRows, chunk.num_rows), step = chunk.num_rows / num_sampled;
-  for (uint32_t i = 0; i < num_sampled; ++i) ReadStrings(chunk, key->key, i * step, 1, strings + i);
+  for (uint32_t i = 0; i < num_sampled; ++i) ReadStrings(chunk, key, i * step, 1, strings + i);
   QUERN_RETURN_IF_ERROR(sample.Add(strings, num_sampled, codes, copies).status());
-  if (sample.size() > num_sampled - num_sampled / thresholds::kDictionarySampleRepeats) return absl::OkStatus();
-  key->codes = std::make_unique<StringDictionary>(context_.budget, context_.options.distances);
+  if (sample.size() > num_sampled - num_sampled / thresholds::kDictionarySampleRepeats) return nullptr;
+  auto all = std::make_unique<StringDictionary>(context_.budget, context_.options.distances);
   // Nulls have code 0, the empty string's, whose rank is the same in all thread-local states.
   const blocks::Bytes empty = {nullptr, 0};
-  QUERN_RETURN_IF_ERROR(key->codes->Add(&empty, 1, codes, copies).status());
+  QUERN_RETURN_IF_ERROR(all->Add(&empty, 1, codes, copies).status());
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
     const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
-    ReadStrings(chunk, key->key, begin, n, strings);
-    QUERN_ASSIGN_OR_RETURN(const bool few, key->codes->Add(strings, n, codes, copies));
-    if (few && key->codes->size() <= chunk.num_rows / 2) continue;
-    key->codes.reset();
-    return absl::OkStatus();
+    ReadStrings(chunk, key, begin, n, strings);
+    QUERN_ASSIGN_OR_RETURN(const bool few, all->Add(strings, n, codes, copies));
+    if (!few || all->size() > chunk.num_rows / 2) return nullptr;
   }
+  QUERN_RETURN_IF_ERROR(all->MakeRoom());
+  return all;
+}
+
+// Starts to use codes if they pay. A refusal changes nothing.
+absl::Status LocalRows::TryDictionary(KeyDictionary* key) {
+  SortChunk& chunk = chunks_.front();
+  QUERN_ASSIGN_OR_RETURN(key->codes, CodesThatPay(key->key, chunk));
+  key->may_try = false;
+  if (key->codes == nullptr) return absl::OkStatus();
+  blocks::Bytes strings[kMaxBatchRows];
   for (uint32_t begin = 0; begin < chunk.num_rows; begin += kMaxBatchRows) {
     const uint32_t n = std::min(kMaxBatchRows, chunk.num_rows - begin);
     ForBytesParts(*context_.descriptor->get(), context_.descriptor->get()->keys[key->key],
@@ -207,19 +213,34 @@ bool LocalRows::HasDictionary(uint32_t key) const {
 absl::Status LocalRows::Uncode(uint32_t key) {
   QUERN_RETURN_IF_ERROR(RestoreTuples());
   for (KeyDictionary& codes : key_codes_)
-    if (codes.key == key && codes.codes != nullptr)
-      old_codes_.push_back(std::move(codes.codes));  // tuples point to its copies
-  const std::vector<bool> were_written = is_written_, were_zeroed = is_zeroed_;
+    if (codes.key == key && codes.codes != nullptr) EndCodes(&codes);
+  return WithoutBadAlloc([this] {
+    RepairWords();
+    return absl::OkStatus();
+  });
+}
+
+void LocalRows::EndCodes(KeyDictionary* key) {
+  old_codes_.push_back(std::move(key->codes));  // tuples point to its copies
+  keys_without_bytes_ |= 1u << key->key;
+  const std::bitset<kMaxSortWords> were_written = is_written_, were_zeroed = is_zeroed_;
   FindDictionaryWords();
   for (uint32_t w = 0; w < is_written_.size(); ++w) {
     if (!is_written_[w] || were_written[w] || were_zeroed[w]) continue;
     for (SortChunk& chunk : chunks_)
       std::fill_n(chunk.words + uint64_t{w} * chunk.capacity, chunk.num_rows, uint64_t{0});
   }
-  for (SortChunk& chunk : chunks_)
-    for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
-      WriteBytes(key, begin, std::min(blocks::kPrefixRows, chunk.num_rows - begin), &chunk);
-  return absl::OkStatus();
+}
+
+// Writes the bytes of keys whose codes have gone. A collation's weights may be refused memory, so that this may have to
+// begin again.
+void LocalRows::RepairWords() {
+  for (; keys_without_bytes_ != 0; keys_without_bytes_ &= keys_without_bytes_ - 1) {
+    const auto key = static_cast<uint32_t>(std::countr_zero(keys_without_bytes_));
+    for (SortChunk& chunk : chunks_)
+      for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
+        WriteBytes(key, begin, std::min(blocks::kPrefixRows, chunk.num_rows - begin), &chunk);
+  }
 }
 
 // Stores the first bytes of a key's strings, read from tuples, in the words of n rows, up to kPrefixRows.

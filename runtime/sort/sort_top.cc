@@ -130,7 +130,8 @@ uint32_t LocalRows::SelectTop(const Block& block, uint32_t* rows) {
   uint32_t incomplete = 0;
   kernel.encode(&descriptor, block.batch->keys.data(), 0, rows, num_leading, words, &incomplete);
   incomplete |= bound_->incomplete;
-  if (incomplete != bound_incomplete_) bound_steps_ = WordSteps(descriptor, bound_incomplete_ = incomplete);
+  if (incomplete != bound_incomplete_) bound_steps_ = WordSteps(descriptor, incomplete);
+  bound_incomplete_ = incomplete;
   const int most = drops_ties_ && incomplete == 0 ? -1 : 0;
   uint32_t num_picked = 0;
   for (uint32_t i = 0; i < num_leading; ++i) {
@@ -149,8 +150,6 @@ absl::Status LocalRows::AppendTop(const Block& block) {
   }
   arrivals_grow_ &= num_arrived_ == 0 || block.RowId(0) > last_arrival_;
   for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) arrivals_grow_ &= block.rows[i] > block.rows[i - 1];
-  last_arrival_ = block.RowId(block.n - 1);
-  num_arrived_ += block.n;
   if (!arrivals_grow_ && context_.descriptor->spec().stable) drops_ties_ = false;
   uint32_t rows[kMaxBatchRows];
   Block picked = block;
@@ -158,10 +157,30 @@ absl::Status LocalRows::AppendTop(const Block& block) {
     picked.first = 0;
     picked.rows = rows;
     picked.n = SelectTop(block, rows);
+    QUERN_RETURN_IF_ERROR(block.refused->status());
   }
-  if (picked.n == 0) return absl::OkStatus();
-  QUERN_RETURN_IF_ERROR(AppendRows(picked));
+  uint32_t num_done = 0;
+  const absl::Status status = AppendRows(picked, &num_done);
+  TakeArrivals(block, num_done == picked.n ? block.n : num_done == 0 ? 0 : PositionOf(block, picked, num_done - 1) + 1);
+  if (!status.ok() || picked.n == 0) return status;
   return num_rows_ > 2 * context_.descriptor->spec().limit + kRowsBesideLimit ? KeepTop() : absl::OkStatus();
+}
+
+// Where row i of those that SelectTop has picked stands in its block. A row that the block has more than once was
+// picked each time.
+uint32_t LocalRows::PositionOf(const Block& block, const Block& picked, uint32_t i) {
+  if (picked.rows == block.rows) return i;
+  if (block.rows == nullptr) return static_cast<uint32_t>(picked.rows[i] - block.first);
+  uint32_t position = 0;
+  for (uint32_t found = 0;; ++position)
+    if (block.rows[position] == picked.rows[found] && found++ == i) return position;
+}
+
+void LocalRows::TakeArrivals(const Block& block, uint32_t num_taken) {
+  if (num_taken == 0) return;
+  last_arrival_ = block.RowId(num_taken - 1);
+  num_arrived_ += num_taken;
+  taken_rows_ += num_taken;
 }
 
 // Copies the strings to which tuples point to this thread's memory: nothing of a batch is kept under a limit.
@@ -212,14 +231,28 @@ absl::Status LocalRows::KeepTop() {
   AddTo(&input);
   SortedRows sorted(context_, std::move(input), /*needs_rows=*/true);
   QUERN_RETURN_IF_ERROR(sorted.work()->RunTasks());
-  const auto old_memory =
-      std::exchange(memory_, std::make_shared<Memory>(context_.budget, context_.options.huge_pages));
-  const auto old_chunks = std::exchange(chunks_, {});
-  num_rows_ = 0;
-  row_ids_grow_ = false;
+  // The old rows until the new ones are complete, then the other way round.
+  std::deque<SortChunk> chunks;
+  auto memory = std::make_shared<Memory>(context_.budget, context_.options.huge_pages);
+  const auto exchange_rows = [&] {
+    chunks_.swap(chunks);
+    memory_.swap(memory);
+  };
+  exchange_rows();
+  const uint64_t num_rows = std::exchange(num_rows_, 0);
+  const bool row_ids_grow = std::exchange(row_ids_grow_, false);
+  const absl::Status status = WithoutBadAlloc([&] { return KeepRows(sorted); });
+  if (status.ok()) return LowerBound();
+  exchange_rows();
+  num_rows_ = num_rows;
+  row_ids_grow_ = row_ids_grow;
+  return status;
+}
+
+absl::Status LocalRows::KeepRows(const SortedRows& sorted) {
   const uint64_t limit = context_.descriptor->spec().limit;
   for (uint64_t i = 0; i < limit; ++i) QUERN_RETURN_IF_ERROR(KeepRow(sorted, sorted.RowAt(i), limit - i));
-  return LowerBound();
+  return absl::OkStatus();
 }
 
 // Makes the last row the bound, for this thread and all others.

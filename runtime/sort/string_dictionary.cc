@@ -123,6 +123,11 @@ absl::Status StringDictionary::Grow() {
   return absl::OkStatus();
 }
 
+absl::Status StringDictionary::MakeRoom() {
+  while (uint64_t{size()} + kBlock > num_buckets() * (kPlaces / 2)) QUERN_RETURN_IF_ERROR(Grow());
+  return absl::OkStatus();
+}
+
 // Returns kNone if there would be too many strings, or if so many meet in one place that they were made to.
 absl::StatusOr<uint32_t> StringDictionary::FindOrAdd(const Sought& sought, blocks::Bytes string) {
   uint32_t probes = 0;

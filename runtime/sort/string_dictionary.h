@@ -33,6 +33,9 @@ class StringDictionary {
   // *Errors*: ResourceExhausted.
   absl::StatusOr<bool> Add(const blocks::Bytes* strings, uint32_t n, uint32_t* codes, const uint8_t** copies);
 
+  // Makes room, so that finding strings that are there takes no memory. *Errors*: ResourceExhausted.
+  absl::Status MakeRoom();
+
   uint32_t size() const { return static_cast<uint32_t>(strings_.size()); }
   const std::vector<blocks::Bytes>& strings() const { return strings_; }
   const PrefetchDistances& distances() const { return distances_; }

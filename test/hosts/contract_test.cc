@@ -178,7 +178,9 @@ TEST_P(Sinks, FailAtEveryCallWhenRowsAreMissing) {
   // What says of rows which side they are on takes the first 2,064 bytes.
   quern::Job job = NewJob(op, LimitedTo(op.input == QUERN_PORT_LEFT ? 2'070 : 10));
   quern::Input input = Take(job.NewInput(op.input)), other = Take(job.NewInput(op.input));
-  const quern::Status failed = input.Append(rows.table.batch());
+  const quern_batch batch = rows.table.batch();
+  const quern_run_input inputs[] = {{op.input, &batch, 1}};
+  const quern::Status failed = job.Run(inputs).status();  // a run appends nothing twice
   EXPECT_EQ(failed.code(), QUERN_RESOURCE_EXHAUSTED);
   EXPECT_TRUE(std::regex_match(
       failed.text(), std::regex("memory limit exceeded: [0-9]+ bytes requested, [0-9]+ in use; limit [0-9]+")))

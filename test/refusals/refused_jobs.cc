@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "test/hosts/arrow_arrays.h"
 #include "test/hosts/host_tables.h"
@@ -113,6 +114,8 @@ using JobHandle = Owned<quern_job, quern_job_destroy>;
 using InputHandle = Owned<quern_input, quern_input_destroy>;
 using OutputHandle = Owned<quern_output, quern_output_destroy>;
 
+NumAppends num_appends;
+
 // The memory of which jobs have told.
 std::atomic<int64_t> reserved_bytes{0};
 
@@ -148,6 +151,15 @@ quern_status MakeInput(quern_job* job, quern_port port, uint32_t run, InputHandl
 
 // ---- the phases of a job ----
 
+// Appends a batch, again where memory was refused: the host has made room, or gives up after a second refusal.
+quern_status AppendBatch(quern_input* input, const quern_batch& batch, quern_error* error) {
+  const quern_status status = quern_input_append(input, &batch, error);
+  if (status != QUERN_RESOURCE_EXHAUSTED) return status;
+  const quern_status again = quern_input_append(input, &batch, error);
+  ++(again == QUERN_OK ? num_appends.repeated : num_appends.given_up);
+  return again;
+}
+
 quern_status Append(quern_job* job, quern_port port, Way way, quern_error* error) {
   InputHandle input;
   RETURN_IF_FAILED(MakeInput(job, port, 0, &input, error));
@@ -155,8 +167,7 @@ quern_status Append(quern_job* job, quern_port port, Way way, quern_error* error
     for (const TestArrayPtr& array : build_arrays)
       RETURN_IF_FAILED(quern_input_append_arrow(input.handle, &array->array, nullptr, error));
   } else {
-    for (const quern_batch& batch : build_input.batches)
-      RETURN_IF_FAILED(quern_input_append(input.handle, &batch, error));
+    for (const quern_batch& batch : build_input.batches) RETURN_IF_FAILED(AppendBatch(input.handle, batch, error));
   }
   return quern_input_finish(input.handle, error);
 }
@@ -392,6 +403,8 @@ Outcome RunJob(const Job& job) {
   std::strncpy(outcome.text, error.text, sizeof(outcome.text) - 1);
   return outcome;
 }
+
+NumAppends TakeNumAppends() { return std::exchange(num_appends, {}); }
 
 bool AllIsReleased() {
   if (reserved_bytes != 0) return false;

@@ -47,7 +47,14 @@ void MakeTables(uint64_t num_batches, uint64_t batch_rows);
 void FillKeptMemory();
 // What a job needs that is allocated; to be called before each.
 void PrepareJob(const Job& job);
+// Appends of vectors that are refused memory are repeated once, and so is the building of a join's table.
 Outcome RunJob(const Job& job);
+// The appends that were refused memory since the last call.
+struct NumAppends {
+  uint64_t repeated = 0;  // with success
+  uint64_t given_up = 0;  // after a second failure
+};
+NumAppends TakeNumAppends();
 // Whether no array that the job received has been released twice, and all memory of which it has told.
 bool AllIsReleased();
 

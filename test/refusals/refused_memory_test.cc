@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every request for memory that a job makes may be refused: the job then ends with an error or, where it can do
-// without, with its result. Nothing is lost, and the same job succeeds when there is memory again.
+// without, with its result. Nothing is lost, and the same job succeeds when there is memory again. An append that was
+// refused once succeeds when it is repeated, and the job's result is then the same.
 //
 // A job is first run without a refusal, which compiles its kernel and counts its requests: 210, for example. Then it
 // runs 210 times, and each time another request is refused, alone or with all that follow. Of a job with more than
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "test/refusals/refused_jobs.h"
 #include "test/refusals/refusing_allocator.h"
@@ -75,9 +77,13 @@ void RefusedMemory::RefuseEach(Refusing refusing) {
   ASSERT_EQ(expected.status, QUERN_OK) << expected.text;
   const std::vector<uint64_t> chosen = Chosen(count);
   const int64_t blocks = HeldBlocks();
-  uint64_t num_errors = 0;
+  uint64_t num_errors = 0, num_repeated = 0;
   for (const uint64_t n : chosen) {
+    TakeNumAppends();
     Run(n, refusing, &outcome);
+    const NumAppends appends = TakeNumAppends();
+    num_repeated += appends.repeated;
+    if (refusing == Refusing::kOnce) EXPECT_EQ(appends.given_up, 0u) << now << ": " << outcome.text;
     if (outcome.status == QUERN_OK) EXPECT_EQ(outcome.sum, expected.sum) << now;
     else EXPECT_EQ(outcome.status, QUERN_RESOURCE_EXHAUSTED) << now << ": " << outcome.text;
     num_errors += outcome.status == QUERN_OK ? 0 : 1;
@@ -88,6 +94,8 @@ void RefusedMemory::RefuseEach(Refusing refusing) {
     if (HasFailure()) return;
   }
   EXPECT_GT(num_errors, 0u);
+  const bool appends = GetParam().way == Way::kCalls && !std::string_view(GetParam().spec).starts_with("filter");
+  if (appends && refusing == Refusing::kOnce) EXPECT_GT(num_repeated, 0u);
 }
 
 TEST_P(RefusedMemory, Once) { RefuseEach(Refusing::kOnce); }

@@ -68,7 +68,7 @@ class RunInput final : public JobInput {
   RunInput(std::shared_ptr<Merge> merge, uint32_t run) : merge_(std::move(merge)), run_(run) {}
 
   absl::Status CheckOpen(const char* /*call*/) const override { return merge_->CheckNoFailure(); }
-  absl::Status Append(const BatchView& batch) override {
+  absl::Status Append(const BatchView& batch, uint64_t* /*taken_rows*/) override {
     QUERN_RETURN_IF_ERROR(CheckNotFinished());
     return merge_->merger->Input(run_, batch);
   }

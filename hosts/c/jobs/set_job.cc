@@ -38,10 +38,11 @@ class SideInput final : public JobInput {
       : rows_(std::move(rows)), columns_(std::move(columns)), side_(side) {}
 
   absl::Status CheckOpen(const char* call) const override { return rows_->CheckOpen(call); }
-  absl::Status Append(const BatchView& batch) override {
+  absl::Status Append(const BatchView& batch, uint64_t* taken_rows) override {
     QUERN_ASSIGN_OR_RETURN(const BatchView with, columns_->With(batch, side_));
-    return rows_->Append(with);
+    return rows_->Append(with, taken_rows);
   }
+  bool needs_rest() const override { return rows_->needs_rest(); }
   absl::Status Finish() override { return rows_->Finish(); }
   void LoseRows() override { rows_->LoseRows(); }
   uint64_t num_groups() const override { return rows_->num_groups(); }

@@ -63,7 +63,7 @@ class ThresholdInput final : public JobInput {
   explicit ThresholdInput(std::shared_ptr<RowSort> sort) : sort_(std::move(sort)) {}
 
   absl::Status CheckOpen(const char* /*call*/) const override { return sort_->CheckOpen("threshold"); }
-  absl::Status Append(const BatchView& batch) override { return sort_->SetThreshold(batch); }
+  absl::Status Append(const BatchView& batch, uint64_t* /*taken_rows*/) override { return sort_->SetThreshold(batch); }
   absl::Status Finish() override { return absl::OkStatus(); }
 
  private:

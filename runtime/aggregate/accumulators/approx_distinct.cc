@@ -24,6 +24,7 @@
 #include <string>
 
 #include "runtime/aggregate/accumulators/out_of_line_kinds.h"
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/thresholds.h"
 
 namespace quern {
@@ -132,6 +133,7 @@ template <Storage kStorage>
 absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   uint64_t hashes[kBlockRows];
   b::HashMemo cache(&b::kPublicHash);
+  const RefusedCalls refused;
   for (uint32_t i = 0; i < values.n; ++i) {
     // States leave the process, so the hash is the public one. Without the addition, the input hash 0 would stay 0 and
     // get the highest rank.
@@ -139,8 +141,10 @@ absl::Status RaiseBlock(const ValueRows& values, CollationRule rule, uint32_t wi
                            b::kPublicHash[b::kCombine],
                        b::kPublicHash);
   }
+  QUERN_RETURN_IF_ERROR(refused.status());
   const RowsToCome states(2 * values.prefetch_rows, values.n), registers(values.prefetch_rows, values.n);
-  for (uint32_t i = 0; i < values.n; ++i) {
+  AddedRows added(values.num_added);
+  for (uint32_t& i = added.n; i < values.n; ++i) {
     states.Before(i, [&](uint32_t row) { return values.states[row]; });
     registers.Before(i, [&](uint32_t row) {
       const auto* const sketch = StateAt<Sketch>(values.states[row]);

@@ -24,6 +24,7 @@
 
 #include "runtime/aggregate/accumulators/distinct_set.h"
 #include "runtime/aggregate/accumulators/out_of_line_kinds.h"
+#include "runtime/base/refused_calls.h"
 
 namespace quern {
 namespace {
@@ -62,11 +63,16 @@ absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t w
   using Set = DistinctSet<SlotOf<kStorage>>;
   decltype(ReadCandidate<kStorage>(values.column, 0, 0, 0, nullptr)) candidates[kBlockRows];
   b::HashMemo cache(&b::quern_hash_secret);
-  for (uint32_t i = 0; i < values.n; ++i)
-    candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &cache);
+  {
+    const RefusedCalls refused;
+    for (uint32_t i = 0; i < values.n; ++i)
+      candidates[i] = ReadCandidate<kStorage>(values.column, values.rows[i], rule, width, &cache);
+    if constexpr (b::IsVariableStorage(kStorage)) QUERN_RETURN_IF_ERROR(refused.status());
+  }
   const uint32_t distance = values.prefetch_rows;
   const RowsToCome states(2 * distance, values.n), slots(distance, values.n);
-  for (uint32_t i = 0; i < values.n; ++i) {
+  AddedRows added(values.num_added);
+  for (uint32_t& i = added.n; i < values.n; ++i) {
     states.Before(i, [&](uint32_t row) { return values.states[row]; });
     if (slots.Covers(i))
       StateAt<Set>(values.states[i + distance])->Prefetch(candidates[i + distance].Hash(b::quern_hash_secret));

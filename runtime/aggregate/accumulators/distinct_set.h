@@ -216,7 +216,10 @@ struct DistinctSet {
       const auto moved = Moved(slot, rule);
       status.Update(Insert(from->has_secret != 0 ? moved.WithSecret(blocks::quern_hash_secret) : moved, memory));
     });
-    QUERN_RETURN_IF_ERROR(status);
+    if (!status.ok()) {
+      memory->Break();  // both have what was moved until then
+      return status;
+    }
     from->GiveBackTable(memory);
     std::memset(static_cast<void*>(from), 0, sizeof(*from));
     return absl::OkStatus();

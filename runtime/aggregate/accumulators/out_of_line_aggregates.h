@@ -30,6 +30,10 @@ class AccumulatorMemory {
 
   void* host() const { return host_; }
 
+  // Set by a state that was refused memory where it cannot go on.
+  bool is_broken() const { return is_broken_; }
+  void Break() { is_broken_ = true; }
+
   // A piece of at least `bytes` bytes, not zeroed. *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> Take(uint64_t bytes);
   // `bytes` as at Take.
@@ -45,6 +49,7 @@ class AccumulatorMemory {
   void* const host_;
   uint8_t* end_of_small_ = nullptr;  // rest of a piece of the arena from which small pieces are cut
   uint64_t small_bytes_ = 0;
+  bool is_broken_ = false;
   uint64_t num_steps_ = 0;
   uint8_t* free_[64] = {};  // by log2 of their size: each piece holds the address of the next one
 };
@@ -57,6 +62,7 @@ struct AccumulatorRows {
   uint8_t* const* states;      // of each row's group; one state may occur many times
   uint32_t n;
   uint32_t prefetch_rows = 0;  // prefetch distance for states; 0: none
+  uint32_t* num_added;         // Update adds how many rows it has added, the first ones, also where it fails
 };
 
 class OutOfLineAggregate {
@@ -64,9 +70,12 @@ class OutOfLineAggregate {
   virtual ~OutOfLineAggregate() = default;
 
   virtual uint32_t state_bytes() const = 0;
-  // *Errors*: ResourceExhausted, or a host's failure; the states are then unusable.
+  // *Errors*: ResourceExhausted, after which rows.num_added are in the states; a host's failure, after which the states
+  // are unusable.
   virtual absl::Status Update(const AccumulatorRows& rows, AccumulatorMemory* memory) const = 0;
-  // Adds from[i] to into[i]; may take over what from[i] points to (its memory lives as long as all states).
+  // Adds from[i] to into[i]; may take over what from[i] points to (its memory lives as long as all states). *Errors*:
+  // ResourceExhausted, after which each from[i] is zero, or still has what into[i] lacks, unless memory->is_broken();
+  // a host's failure.
   virtual absl::Status Merge(uint8_t* const* into, uint8_t* const* from, uint32_t n,
                              AccumulatorMemory* memory) const = 0;
   // Writes n values of AggregateResultType to out, from out_row on (fixed width: in place; strings: appended, after
@@ -78,7 +87,8 @@ class OutOfLineAggregate {
   // Appends the state as bytes that mean the same in another process with the same format number
   // (format_number.h).
   virtual void Save(const uint8_t* state, std::string* bytes) const = 0;
-  // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted.
+  // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted, after which it
+  // may be added again.
   virtual absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const = 0;
 };
 

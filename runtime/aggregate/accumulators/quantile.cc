@@ -39,7 +39,8 @@ absl::Status Append(const double* values, uint64_t n, Values* to, AccumulatorMem
 template <class T>
 absl::Status AppendBlock(const ValueRows& values, AccumulatorMemory* memory) {
   const RowsToCome states(values.prefetch_rows, values.n);
-  for (uint32_t i = 0; i < values.n; ++i) {
+  AddedRows added(values.num_added);
+  for (uint32_t& i = added.n; i < values.n; ++i) {
     states.Before(i, [&](uint32_t row) { return values.states[row]; });
     const auto value = static_cast<double>(blocks::LoadAt<T>(values.column.values, values.rows[i]));
     QUERN_RETURN_IF_ERROR(Append(&value, 1, StateAt<Values>(values.states[i]), memory));
@@ -119,9 +120,12 @@ class Quantile final : public SpecAccumulator {
     auto left = reader.Read<uint64_t>();
     if (!reader.ok() || left > reader.num_bytes_left() || left * sizeof(double) != reader.num_bytes_left())
       return Damaged(bytes);
+    auto* const values = StateAt<Values>(state);
+    const uint64_t used_bytes = values->num_values * sizeof(double);
+    QUERN_RETURN_IF_ERROR(values->piece.Grow(used_bytes, used_bytes + left * sizeof(double), memory));
     for (; left > 0; --left) {
       const auto value = reader.Read<double>();
-      QUERN_RETURN_IF_ERROR(Append(&value, 1, StateAt<Values>(state), memory));
+      QUERN_RETURN_IF_ERROR(Append(&value, 1, values, memory));
     }
     return absl::OkStatus();
   }

@@ -66,7 +66,8 @@ absl::Status AppendAll(const StringList& from, StringList* list, AccumulatorMemo
 template <Storage kStorage>
 absl::Status AppendBlock(const ValueRows& values, AccumulatorMemory* memory) {
   const RowsToCome states(values.prefetch_rows, values.n);
-  for (uint32_t i = 0; i < values.n; ++i) {
+  AddedRows added(values.num_added);
+  for (uint32_t& i = added.n; i < values.n; ++i) {
     states.Before(i, [&](uint32_t row) { return values.states[row]; });
     const Bytes s = b::ReadBytes<kStorage>(&values.column, values.rows[i], 0, 0);
     QUERN_RETURN_IF_ERROR(Append(values.RowId(i), s, StateAt<StringList>(values.states[i]), memory));
@@ -201,10 +202,13 @@ class StringAgg final : public SpecAccumulator {
   absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const override {
     if (!IsIntact(bytes)) return Damaged(bytes);
     SavedReader reader(bytes);
-    for (auto left = reader.Read<uint64_t>(); left > 0; --left) {
+    auto* const list = StateAt<StringList>(state);
+    auto left = reader.Read<uint64_t>();
+    QUERN_RETURN_IF_ERROR(list->entries.Grow(list->used_bytes, list->used_bytes + reader.num_bytes_left(), memory));
+    for (; left > 0; --left) {
       const auto row_id = reader.Read<uint64_t>();
       const auto length = reader.Read<uint32_t>();
-      QUERN_RETURN_IF_ERROR(Append(row_id, {reader.ReadBytes(length), length}, StateAt<StringList>(state), memory));
+      QUERN_RETURN_IF_ERROR(Append(row_id, {reader.ReadBytes(length), length}, list, memory));
     }
     return absl::OkStatus();
   }

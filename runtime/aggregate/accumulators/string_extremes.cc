@@ -126,7 +126,8 @@ absl::Status Replace(const Candidate& candidate, StringState* state, Accumulator
 template <Storage kStorage, Function kFunction>
 absl::Status UpdateBlock(const ValueRows& values, CollationRule rule, uint32_t width, AccumulatorMemory* memory) {
   const RowsToCome states(values.prefetch_rows, values.n);
-  for (uint32_t i = 0; i < values.n; ++i) {
+  AddedRows added(values.num_added);
+  for (uint32_t& i = added.n; i < values.n; ++i) {
     states.Before(i, [&](uint32_t row) { return values.states[row]; });
     auto* const state = StateAt<StringState>(values.states[i]);
     const Bytes bytes = b::ReadBytes<kStorage>(&values.column, values.rows[i], 0, width);

@@ -16,6 +16,9 @@
 // made so. The directory then takes a secret of its own (Rehash), by which it hashes the keys of tuples. A new row's
 // keys are stored in a tuple beside the table first. The hashes beside tuples stay those of the process, which other
 // tables and partitions go by.
+//
+// A batch that is refused memory leaves no groups: those that it has made may point to its strings, or stand where they
+// would not be found again. The last tuples are dropped, and the directory is filled anew from the others.
 #include "runtime/aggregate/tables/directory_groups.h"
 
 #include <algorithm>
@@ -24,6 +27,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
@@ -173,11 +177,17 @@ struct TupleKeys {
   }
 };
 
+bool WeighsKeys(const QuernRowLayout& group) {
+  return std::any_of(group.keys, group.keys + group.num_keys,
+                     [](const QuernField& key) { return (key.rule & kWeighsEquality) != 0; });
+}
+
 }  // namespace
 
 DirectoryGroups::DirectoryGroups(const GroupContext& context, uint64_t expected_groups)
     : context_(context),
       expected_groups_(expected_groups),
+      weighs_keys_(WeighsKeys(*context_.descriptor->group())),
       arena_(context.budget, context.options.huge_pages),
       key_bytes_(context),
       short_keys_(*context_.descriptor->group(), context.options.adapts),
@@ -328,8 +338,43 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
   return absl::OkStatus();
 }
 
+// Calls find(), and drops the groups that it has made where it was refused memory.
+template <class Find>
+absl::Status DirectoryGroups::FindOrDrop(Find&& find) {
+  const uint64_t groups_before = num_groups_;
+  const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
+    if (!weighs_keys_) return find();
+    const RefusedCalls refused;
+    QUERN_RETURN_IF_ERROR(find());
+    return refused.status();
+  });
+  if (!status.ok()) DropGroups(groups_before);
+  return status;
+}
+
+void DirectoryGroups::DropGroups(uint64_t num_left) {
+  if (num_entries_ == 0) return;
+  while (num_groups_ > num_left && spans_.back().num_tuples < num_groups_ - num_left) {
+    num_groups_ -= spans_.back().num_tuples;
+    spans_.pop_back();
+    span_positions_.pop_back();
+  }
+  if (num_groups_ > num_left) spans_.back().num_tuples -= num_groups_ - num_left;
+  num_groups_ = num_positions_ = num_left;
+  std::memset(directory_.data(), 0, num_entries_ * sizeof(uint64_t));
+  InsertAll();
+}
+
 absl::Status DirectoryGroups::Find(const KeyRows& rows, uint8_t** tuples) {
   if (rows.n == 0) return absl::OkStatus();  // there may be no columns to read
+  return FindOrDrop([&] { return FindRows(rows, tuples); });
+}
+
+absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
+  return FindOrDrop([&] { return FindGroups(from, tuples); });
+}
+
+absl::Status DirectoryGroups::FindRows(const KeyRows& rows, uint8_t** tuples) {
   const QuernRowLayout& group = *context_.descriptor->group();
   if (group.packed_bytes == 0) {
     uint32_t others[kMaxBatchRows], num_others = 0;
@@ -354,7 +399,7 @@ absl::Status DirectoryGroups::FindOthers(const KeyRows& rows, const uint32_t* ot
   return absl::OkStatus();
 }
 
-absl::Status DirectoryGroups::FindTuples(const GroupTuples& from, uint8_t** tuples) {
+absl::Status DirectoryGroups::FindGroups(const GroupTuples& from, uint8_t** tuples) {
   const QuernRowLayout& group = *context_.descriptor->group();
   if (group.packed_bytes == 0) return FindAll(TupleKeys{context_, from}, from.n, tuples);
   uint64_t words[kMaxBatchRows];
@@ -373,6 +418,8 @@ absl::Status DirectoryGroups::MakeRoom(uint32_t n) {
   const uint64_t grown = std::clamp(num_groups_ * row_bytes, kFirstSpanBytes, kLastSpanBytes) / row_bytes;
   TupleSpan span;
   span.capacity = std::max<uint64_t>(n, grown);
+  ReserveOne(&spans_);
+  ReserveOne(&span_positions_);
   QUERN_ASSIGN_OR_RETURN(span.tuples, arena_.Allocate(span.capacity * row_bytes));
   span.hashes =
       reinterpret_cast<uint64_t*>(span.tuples + span.capacity * tuple_bytes);  // tuple_bytes is a multiple of 8

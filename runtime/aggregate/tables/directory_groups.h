@@ -36,6 +36,11 @@ class DirectoryGroups : public GroupTable {
   const char* layout() const override { return "directory"; }
 
  private:
+  template <class Find>
+  absl::Status FindOrDrop(Find&& find);
+  void DropGroups(uint64_t num_left);
+  absl::Status FindRows(const KeyRows& rows, uint8_t** tuples);
+  absl::Status FindGroups(const GroupTuples& from, uint8_t** tuples);
   template <class Keys>
   absl::Status FindAll(const Keys& keys, uint32_t n, uint8_t** tuples);
   template <class Keys>
@@ -60,6 +65,7 @@ class DirectoryGroups : public GroupTable {
 
   GroupContext context_;
   uint64_t expected_groups_;
+  bool weighs_keys_;      // by a collation's weights, which may need memory
   HugeBuffer directory_;  // 2^k entries: address << 16 | tag; 0: none
   uint64_t num_entries_ = 0;
   uint32_t shift_ = 64;

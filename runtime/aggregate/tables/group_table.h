@@ -61,7 +61,8 @@ class GroupTable {
   virtual ~GroupTable() = default;
 
   // Sets tuples[i] to the address of row i's group, valid until the next call. States of new groups are zero.
-  // *Errors*: ResourceExhausted, after which the table holds some of the batch's groups.
+  // *Errors*: ResourceExhausted, after which the table may hold some of the batch's groups, and finds them again; all
+  // earlier ones are as they were, unless the table is broken.
   virtual absl::Status Find(const KeyRows& rows, uint8_t** tuples) = 0;
   virtual absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) = 0;
 
@@ -82,6 +83,8 @@ class GroupTable {
   // From the next batch on, at any size. No effect where the plan does not prefetch.
   virtual void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) = 0;
   virtual const char* layout() const = 0;
+  // Whether memory was refused in the midst of moving groups.
+  virtual bool is_broken() const { return false; }
   // Whether the last Find prefetched the key columns, so that the caller need not.
   virtual bool has_prefetched_keys() const { return false; }
 

@@ -160,9 +160,10 @@ bool OpenGroups::PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_fre
 // its tuples put where their hashes now belong, which is behind all tuples not yet taken out. The few tuples for which
 // it is not, and the first ones, wait.
 template <class Word, uint32_t kBytes>
-void OpenGroups::SpreadOut(uint64_t old_num_slots) {
+void OpenGroups::SpreadOut(uint64_t old_num_slots, Moving* moving) {
   const uint64_t bytes = kBytes != 0 ? kBytes : slot_bytes_, num_first = std::min(old_num_slots, kFirstSlots);
-  std::vector<uint8_t> waiting(slots_, slots_ + num_first * bytes), block(kCopyRows * bytes);
+  std::vector<uint8_t>&waiting = moving->waiting, &block = moving->block;
+  waiting.assign(slots_, slots_ + num_first * bytes);
   std::memset(slots_, 0, num_first * bytes);
   uint64_t words[kCopyRows], hashes[kCopyRows];
   for (uint64_t end = old_num_slots; end > num_first;) {
@@ -197,14 +198,19 @@ void OpenGroups::SpreadOut(uint64_t old_num_slots) {
 absl::Status OpenGroups::Grow(uint32_t more_bits, bool huge_pages, const std::shared_ptr<MemoryBudget>& budget) {
   const uint64_t old_num_slots = num_slots_, num_slots = num_slots_ << more_bits, bytes = (num_slots + 1) * slot_bytes_;
   if (growing_.data() != nullptr && bytes <= growing_.most_bytes()) {
+    Moving moving;  // all that moving takes, so that nothing is refused when it has begun
+    moving.waiting.reserve((std::min(old_num_slots, kFirstSlots) + kCopyRows) * slot_bytes_);
+    moving.block.resize(kCopyRows * slot_bytes_);
     QUERN_RETURN_IF_ERROR(growing_.Grow(bytes));
+    is_broken_ = true;
     num_slots_ = num_slots;
     shift_ -= more_bits;
     SetPairs();
     uint8_t* const old_end = slots_ + old_num_slots * slot_bytes_;  // the slot of the word 0
     std::memcpy(slots_ + num_slots * slot_bytes_, old_end, slot_bytes_);
     std::memset(old_end, 0, slot_bytes_);
-    WithWordAndBytes([&]<class Word, uint32_t kBytes>() { SpreadOut<Word, kBytes>(old_num_slots); });
+    WithWordAndBytes([&]<class Word, uint32_t kBytes>() { SpreadOut<Word, kBytes>(old_num_slots, &moving); });
+    is_broken_ = false;
     return absl::OkStatus();
   }
   OpenGroups larger;

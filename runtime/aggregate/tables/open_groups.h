@@ -48,6 +48,9 @@ class OpenGroups {
   // ahead_bytes: prefetch distance, 0: none.
   uint32_t Scan(uint64_t begin, uint64_t end, uint64_t ahead_bytes, uint8_t** tuples) const;
   uint64_t bytes() const { return memory_.bytes() + growing_.bytes(); }
+  // Whether Grow was refused memory when it had begun to move groups, which takes tens of tuples that hash to the
+  // table's end.
+  bool is_broken() const { return is_broken_; }
   void Free() {
     memory_.Free();
     growing_.Free();
@@ -62,8 +65,12 @@ class OpenGroups {
   void WithWordAndBytes(F&& f) const;
   template <class Word, uint32_t kBytes>
   void CopyTo(OpenGroups* larger) const;
+  // Tuples that SpreadOut has taken out.
+  struct Moving {
+    std::vector<uint8_t> waiting, block;
+  };
   template <class Word, uint32_t kBytes>
-  void SpreadOut(uint64_t old_num_slots);
+  void SpreadOut(uint64_t old_num_slots, Moving* moving);
   template <class Word, uint32_t kBytes>
   bool PutFrom(const uint8_t* tuple, uint64_t hash, uint64_t first_free);
   void Hash(const uint64_t* words, uint32_t n, uint64_t* hashes) const;
@@ -86,6 +93,7 @@ class OpenGroups {
   TableSecret secret_;
   uint64_t num_groups_ = 0;  // without the word 0's
   bool has_zero_ = false;
+  bool is_broken_ = false;
 };
 
 }  // namespace quern

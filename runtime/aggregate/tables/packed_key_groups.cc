@@ -137,16 +137,19 @@ absl::Status PackedKeyGroups::Begin(const uint64_t* words, uint32_t n) {
   const GroupLayout layout = context_.options.layout;
   const uint64_t max_cells = all_known ? std::max(MaxCells(), kMostKnownCells) : MaxCells();
   if (layout != GroupLayout::kOpen && ranges.num_cells() <= max_cells) {
+    QUERN_RETURN_IF_ERROR(dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget));
     table_ = Table::kDense;
-    return dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget);
+    return absl::OkStatus();
   }
   if (layout == GroupLayout::kAuto && n >= kFewestInOrder && sorted_.IsInOrder(words, n)) {
     table_ = Table::kSorted;
     return absl::OkStatus();
   }
-  table_ = Table::kOpen;
   const uint64_t groups = std::max<uint64_t>(expected_groups_, n);
-  return open_.Begin(group, BitsFor(groups), context_.common_bits, context_.options.huge_pages, context_.budget);
+  QUERN_RETURN_IF_ERROR(
+      open_.Begin(group, BitsFor(groups), context_.common_bits, context_.options.huge_pages, context_.budget));
+  table_ = Table::kOpen;
+  return absl::OkStatus();
 }
 
 absl::Status PackedKeyGroups::BecomeOpen(uint64_t groups) {

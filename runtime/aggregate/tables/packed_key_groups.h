@@ -36,6 +36,7 @@ class PackedKeyGroups : public GroupTable {
     context_.options.prefetch.Set(loop, setting);
   }
   const char* layout() const override;
+  bool is_broken() const override { return open_.is_broken(); }
   bool has_prefetched_keys() const override { return has_prefetched_keys_; }
 
  private:

@@ -56,6 +56,8 @@ absl::Status SortedGroups::MakeRoom(uint32_t n) {
   if (!spans_.empty() && spans_.back().capacity - spans_.back().num_tuples >= n) return absl::OkStatus();
   TupleSpan span;
   span.capacity = std::max<uint64_t>(n, std::clamp(num_groups_ * bytes_, kFirstSpanBytes, kLastSpanBytes) / bytes_);
+  ReserveOne(&spans_);
+  ReserveOne(&span_positions_);
   QUERN_ASSIGN_OR_RETURN(span.tuples, arena_->Allocate(span.capacity * bytes_));
   spans_.push_back(span);
   span_positions_.push_back(num_groups_);

@@ -72,8 +72,9 @@ KeyBytes::KeyBytes(const GroupContext& context)
 
 absl::StatusOr<uint8_t*> KeyBytes::Take(uint32_t bytes) {
   if (bytes > left_bytes_) {
-    left_bytes_ = std::max<uint64_t>(bytes, std::clamp(arena_.bytes(), kSmallestPiece, kLargestPiece));
-    QUERN_ASSIGN_OR_RETURN(end_, arena_.Allocate(left_bytes_));
+    const uint64_t piece = std::max<uint64_t>(bytes, std::clamp(arena_.bytes(), kSmallestPiece, kLargestPiece));
+    QUERN_ASSIGN_OR_RETURN(end_, arena_.Allocate(piece));
+    left_bytes_ = piece;
   }
   left_bytes_ -= bytes;
   end_ += bytes;

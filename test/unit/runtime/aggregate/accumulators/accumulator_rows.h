@@ -153,7 +153,9 @@ class Groups {
     std::vector<uint8_t*> states;
     for (const uint32_t row : rows) states.push_back(states_[row % states_.size()]);
     const auto n = static_cast<uint32_t>(rows.size());
-    return accumulator_->Update({columns, rows.data(), first_row_id, states.data(), n, n % 3 * 8}, &memory_);
+    uint32_t num_added = 0;
+    return accumulator_->Update({columns, rows.data(), first_row_id, states.data(), n, n % 3 * 8, &num_added},
+                                &memory_);
   }
   absl::Status AddAll(const OwnedColumn& column, uint32_t n) {
     std::vector<uint32_t> rows(n);
