@@ -242,5 +242,62 @@ TEST(HashAggregateParallel, AnErrorOfOneThreadIsSeenByAll) {
     EXPECT_EQ(std::string(status.message()), "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
 }
 
+// ---- memory that is refused -----------------------------------------------------------------------------------------
+
+// An account that refuses one request.
+struct RefusesOne {
+  uint64_t num_requests = 0, refused = 0;
+
+  static bool Reserve(void* host, uint64_t /*bytes*/) {
+    auto* account = static_cast<RefusesOne*>(host);
+    return ++account->num_requests != account->refused;
+  }
+  static void Release(void* /*host*/, uint64_t /*bytes*/) {}
+  MemoryAccount account() { return {Reserve, Release, this}; }
+};
+
+// Two appenders take turns; what is refused is appended again, from the first row that was not taken. Returns how often
+// that happened.
+uint64_t AppendAgain(const Case& c, Appender* appenders) {
+  uint64_t num_refusals = 0;
+  for (uint64_t begin = 0; begin < c.num_rows; begin += kBatchRows) {
+    Appender& appender = appenders[begin / kBatchRows % 2];
+    uint64_t taken = 0;
+    absl::Status status = appender.Append(BatchOf(c, begin), RowKind::kInput, &taken);
+    if (absl::IsResourceExhausted(status)) {
+      ++num_refusals;
+      Case rest = c;
+      rest.num_rows = std::min(begin + kBatchRows, c.num_rows);
+      status = appender.Append(BatchOf(rest, begin + taken));
+    }
+    EXPECT_EQ(status, absl::OkStatus());
+  }
+  return num_refusals;
+}
+
+// Each request of appends that deal rows out and merge what they have dealt is refused.
+TEST(HashAggregateParallel, RowsThatAreDealtOutMayBeAppendedAgain) {
+  AggregateOptions options;
+  options.local_groups = 1;
+  options.partition_bits = 2;
+  options.compact_tuples = 1000;
+  for (const KeyKind keys : {KeyKind::kWord, KeyKind::kText}) {
+    const Case c = {keys, 9000, 700, "sum(i64),median(i64),count_distinct(i64)"};
+    const Lines expected = Alone(c);
+    uint64_t num_requests = 1, num_refusals = 0;
+    for (uint64_t n = 1; n <= num_requests; ++n) {
+      RefusesOne refuses{.refused = n};
+      auto aggregate = Aggregation(SpecOf(c), options, {}, std::make_shared<MemoryBudget>(0, refuses.account()));
+      Appender appenders[] = {Appender(aggregate), Appender(aggregate)};
+      num_refusals += AppendAgain(c, appenders);
+      num_requests = refuses.num_requests;
+      for (Appender& appender : appenders) ASSERT_EQ(appender.Finish(), absl::OkStatus());
+      ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
+      ASSERT_EQ(GroupsOf(aggregate), expected) << "request " << n << " of " << num_requests;
+    }
+    EXPECT_GT(num_refusals, 20u);
+  }
+}
+
 }  // namespace
 }  // namespace quern
