@@ -284,6 +284,11 @@ absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Jo
 }
 
 absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch) {
+  if (!input->refused.is_held && (input->kept == Kept::kBatch || batch.num_rows <= thresholds::kMorselRows)) {
+    uint64_t taken_rows = 0;
+    const absl::Status status = WithoutBadAlloc([&] { return AppendSlice(input, batch, &taken_rows); });
+    return status.ok() ? status : AfterSlice(status, batch.num_rows, taken_rows, input);
+  }
   QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
   return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t num_rows, uint64_t* taken_rows) {
     if (num_rows == batch.num_rows) return AppendSlice(input, batch, taken_rows);

@@ -87,7 +87,7 @@ absl::Status BuildSide::Append(const BatchView& batch, RowKind /*kind*/, uint64_
   return status;
 }
 
-absl::Status BuildSide::AppendSteps(const BatchView& batch, uint64_t first_row_id) {
+QUERN_INLINE absl::Status BuildSide::AppendSteps(const BatchView& batch, uint64_t first_row_id) {
   GrowScratch(batch.num_rows);
   while (taken_rows_ < batch.num_rows) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, batch.num_rows - taken_rows_));
@@ -122,7 +122,7 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
 }
 
 // Stores those of n rows that can match, and counts all n.
-absl::Status BuildSide::StoreRows(const Step& step, uint32_t n) {
+QUERN_INLINE absl::Status BuildSide::StoreRows(const Step& step, uint32_t n) {
   QUERN_RETURN_IF_ERROR(store_.is_partitioned() ? StoreParts(step) : StoreFlat(step));
   if (descriptor_->get()->packed_bytes != 0) range_.Add(words_.data(), step.rows.n, sign_bit_);
   num_null_keys_ += n - step.rows.n;

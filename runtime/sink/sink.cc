@@ -61,7 +61,8 @@ absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind k
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   if (stop_flag_ != nullptr) QUERN_RETURN_IF_ERROR(stop_flag_->Check());
   QUERN_RETURN_IF_ERROR(CheckInput(batch, kind));
-  const bool is_rest = local->rest_.has_value() && local->rest_->num_rows == batch.num_rows;
+  const bool is_rest =
+      __builtin_expect(static_cast<int>(local->rest_.has_value()), 0) != 0 && local->rest_->num_rows == batch.num_rows;
   if (observer_ != nullptr && kind == RowKind::kInput && !is_rest) ShowTo(observer_.get(), batch);
   begun_ = true;
   const CallTimer timer(local->counters());

@@ -67,8 +67,8 @@ absl::Status LocalRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_
   return status;
 }
 
-absl::Status LocalRows::AppendBlocks(const BatchView& batch, const std::vector<QuernColumn>& fields,
-                                     uint64_t first_row_id) {
+QUERN_INLINE absl::Status LocalRows::AppendBlocks(const BatchView& batch, const std::vector<QuernColumn>& fields,
+                                                  uint64_t first_row_id) {
   if (keys_without_bytes_ != 0) RepairWords();
   const uint32_t batch_rows = context_.descriptor->get()->batch_rows;
   const RefusedCalls refused;
@@ -78,32 +78,24 @@ absl::Status LocalRows::AppendBlocks(const BatchView& batch, const std::vector<Q
     const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
     const Block block = {&batch, &fields, rows == nullptr ? row : 0, rows, n, first_row_id, &refused};
     context_.entry_points.ForBatch(n, &counters_);
-    if (context_.keeps_top()) {
-      QUERN_RETURN_IF_ERROR(AppendTop(block));
-      continue;
-    }
-    uint32_t num_done = 0;
-    const absl::Status status = AppendRows(block, &num_done);
-    taken_rows_ += num_done;
-    QUERN_RETURN_IF_ERROR(status);
+    QUERN_RETURN_IF_ERROR(context_.keeps_top() ? AppendTop(block) : AppendRows(block, &taken_rows_));
   }
   return absl::OkStatus();
 }
 
 // num_done: counts the rows that have become part of chunks.
-absl::Status LocalRows::AppendRows(const Block& block, uint32_t* num_done) {
-  return WithoutBadAlloc([&]() -> absl::Status {
-    for (uint32_t& done = *num_done; done < block.n;) {
-      QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.n - done));
-      Block piece = block;
-      piece.n = std::min(block.n - done, chunk->capacity - chunk->num_rows);
-      if (block.rows != nullptr) piece.rows = block.rows + done;
-      else piece.first = block.first + done;
-      QUERN_RETURN_IF_ERROR(AppendToChunk(piece));
-      done += piece.n;
-    }
-    return absl::OkStatus();
-  });
+absl::Status LocalRows::AppendRows(const Block& block, uint64_t* num_done) {
+  for (uint32_t done = 0; done < block.n;) {
+    QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.n - done));
+    Block piece = block;
+    piece.n = std::min(block.n - done, chunk->capacity - chunk->num_rows);
+    if (block.rows != nullptr) piece.rows = block.rows + done;
+    else piece.first = block.first + done;
+    QUERN_RETURN_IF_ERROR(AppendToChunk(piece));
+    done += piece.n;
+    *num_done += piece.n;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status LocalRows::AppendToChunk(const Block& block) {
@@ -124,7 +116,7 @@ absl::Status LocalRows::AppendToChunk(const Block& block) {
 }
 
 // Writes the block behind the chunk's rows.
-absl::Status LocalRows::FillChunk(const Block& block, SortChunk* to) {
+QUERN_INLINE absl::Status LocalRows::FillChunk(const Block& block, SortChunk* to) {
   SortChunk& chunk = *to;
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
   const QuernSortEntryPoints& kernel = context_.entry_points.Now();

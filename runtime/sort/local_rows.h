@@ -120,7 +120,7 @@ class LocalRows final : public LocalState {
     bool may_try = true;
   };
   absl::Status AppendBlocks(const BatchView& batch, const std::vector<QuernColumn>& fields, uint64_t first_row_id);
-  absl::Status AppendRows(const Block& block, uint32_t* num_done);
+  absl::Status AppendRows(const Block& block, uint64_t* num_done);
   absl::Status AppendTop(const Block& block);
   uint32_t SelectTop(const Block& block, uint32_t* rows);
   void TakeArrivals(const Block& block, uint32_t num_taken);

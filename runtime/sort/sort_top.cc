@@ -159,9 +159,10 @@ absl::Status LocalRows::AppendTop(const Block& block) {
     picked.n = SelectTop(block, rows);
     QUERN_RETURN_IF_ERROR(block.refused->status());
   }
-  uint32_t num_done = 0;
-  const absl::Status status = AppendRows(picked, &num_done);
-  TakeArrivals(block, num_done == picked.n ? block.n : num_done == 0 ? 0 : PositionOf(block, picked, num_done - 1) + 1);
+  uint64_t num_done = 0;
+  const absl::Status status = WithoutBadAlloc([&] { return AppendRows(picked, &num_done); });
+  const auto last = static_cast<uint32_t>(num_done) - 1;
+  TakeArrivals(block, num_done == picked.n ? block.n : num_done == 0 ? 0 : PositionOf(block, picked, last) + 1);
   if (!status.ok() || picked.n == 0) return status;
   return num_rows_ > 2 * context_.descriptor->spec().limit + kRowsBesideLimit ? KeepTop() : absl::OkStatus();
 }
