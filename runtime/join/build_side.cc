@@ -124,7 +124,7 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
 // Stores those of n rows that can match, and counts all n.
 QUERN_INLINE absl::Status BuildSide::StoreRows(const Step& step, uint32_t n) {
   QUERN_RETURN_IF_ERROR(store_.is_partitioned() ? StoreParts(step) : StoreFlat(step));
-  if (descriptor_->get()->packed_bytes != 0) range_.Add(words_.data(), step.rows.n, sign_bit_);
+  if (descriptor_->rows()->packed_bytes != 0) range_.Add(words_.data(), step.rows.n, sign_bit_);
   num_null_keys_ += n - step.rows.n;
   num_rows_ += n;
   taken_rows_ += n;

@@ -5,7 +5,6 @@
 #define QUERN_RUNTIME_SORT_LOCAL_ROWS_H_
 
 #include <bitset>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>

@@ -233,7 +233,7 @@ absl::Status LocalRows::KeepTop() {
   SortedRows sorted(context_, std::move(input), /*needs_rows=*/true);
   QUERN_RETURN_IF_ERROR(sorted.work()->RunTasks());
   // The old rows until the new ones are complete, then the other way round.
-  std::deque<SortChunk> chunks;
+  std::vector<SortChunk> chunks;
   auto memory = std::make_shared<Memory>(context_.budget, context_.options.huge_pages);
   const auto exchange_rows = [&] {
     chunks_.swap(chunks);
