@@ -173,8 +173,8 @@ uint32_t LocalRows::PositionOf(const Block& block, const Block& picked, uint32_t
   if (picked.rows == block.rows) return i;
   if (block.rows == nullptr) return static_cast<uint32_t>(picked.rows[i] - block.first);
   uint32_t position = 0;
-  for (uint32_t found = 0;; ++position)
-    if (block.rows[position] == picked.rows[found] && found++ == i) return position;
+  for (uint32_t found = 0; found <= i; ++position) found += block.rows[position] == picked.rows[found] ? 1 : 0;
+  return position - 1;
 }
 
 void LocalRows::TakeArrivals(const Block& block, uint32_t num_taken) {
