@@ -20,19 +20,40 @@ namespace {
 constexpr size_t kPipelineOptionsSize = sizeof(quern_pipeline_options);  // in version 2.0
 constexpr uint64_t kMaxPieceRows = 65536;
 
-// Appends what comes out of the steps to the job's own input.
+// Appends what comes out of the steps to the job's own input. A piece of rows that was refused memory comes once more,
+// and so do the batches that it becomes; those that are in the job already are left out.
 class EndOfPipeline final : public PipelineEnd {
  public:
-  explicit EndOfPipeline(JobInput* input) : input_(input) {}
-  absl::Status Append(const BatchView& batch) override {
-    has_rows = true;
-    return input_->Append(batch);
-  }
+  EndOfPipeline(JobInput* input, BatchTypes types) : input_(input), types_(std::move(types)) {}
 
-  bool has_rows = false;  // of the batch in progress
+  absl::Status Append(const BatchView& batch) override {
+    if (next_++ < num_done_) return absl::OkStatus();
+    const bool is_rest = taken_rows_ != 0;
+    uint64_t taken_rows = 0;
+    const absl::Status status =
+        is_rest ? input_->Append(SliceOf(batch, types_.keys, types_.payload, taken_rows_, batch.num_rows - taken_rows_),
+                                 &taken_rows)
+                : input_->Append(batch, &taken_rows);
+    if (status.ok()) {
+      ++num_done_;
+      taken_rows_ = 0;
+    } else {
+      taken_rows_ += taken_rows;
+    }
+    return status;
+  }
+  void BeginPiece() override { next_ = 0; }
+  void EndPiece() override { num_done_ = 0; }
+
+  // Whether a part of the piece is in the job.
+  bool has_part() const { return num_done_ != 0 || taken_rows_ != 0; }
 
  private:
   JobInput* const input_;
+  const BatchTypes types_;
+  uint64_t next_ = 0;        // number of the next batch of the piece
+  uint64_t num_done_ = 0;    // batches of the piece that are in the job
+  uint64_t taken_rows_ = 0;  // rows of the batch behind them that are, too
 };
 
 class PipelineJobInput final : public JobInput {
@@ -41,16 +62,16 @@ class PipelineJobInput final : public JobInput {
                    std::shared_ptr<MemoryBudget> budget, uint64_t piece_rows)
       : columns{QUERN_PORT_ROWS, "pipeline", {pipeline->source(), {}}, true},
         input_(std::move(input)),
-        end_(input_.get()),
+        end_(input_.get(), {pipeline->sink().keys, pipeline->sink().payload}),
         way_(std::move(pipeline), std::move(budget), &end_, piece_rows) {}
 
   absl::Status CheckOpen(const char* call) const override { return input_->CheckOpen(call); }
-  absl::Status Append(const BatchView& batch) override {
-    end_.has_rows = false;
-    const absl::Status status = way_.Append(batch);
-    if (!status.ok() && end_.has_rows) input_->LoseRows();
+  absl::Status Append(const BatchView& batch, uint64_t* taken_rows) override {
+    const absl::Status status = way_.Append(batch, taken_rows);
+    if (!status.ok() && !absl::IsResourceExhausted(status) && end_.has_part()) input_->LoseRows();
     return status;
   }
+  bool needs_rest() const override { return end_.has_part() || input_->needs_rest(); }
   absl::Status Finish() override { return input_->Finish(); }
   void LoseRows() override { input_->LoseRows(); }
   uint64_t num_groups() const override { return input_->num_groups(); }

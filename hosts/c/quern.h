@@ -457,8 +457,8 @@ typedef struct quern_pipeline_options {
 
 /* Makes an input of the job behind a pipeline. The types of columns are checked here. Batches have the columns as keys,
  * and no payload; Arrow arrays have them in order, without a binding. options and what it points to are read during the
- * call; the jobs of steps may be destroyed afterwards. After an error that may have added a part of a batch every call
- * on the job fails. Cost: 0.2 to 0.5 us a step and piece. Threads: as quern_input_create; steps are shared. */
+ * call; the jobs of steps may be destroyed afterwards. Errors: those of the steps, and of quern_input_append. Cost: 0.2
+ * to 0.5 us a step and piece. Threads: as quern_input_create; steps are shared. */
 QUERN_API quern_status quern_pipeline_input_create(quern_job* job, quern_port port,
                                                    const quern_pipeline_options* options, quern_input** input,
                                                    quern_error* error);

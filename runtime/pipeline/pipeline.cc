@@ -339,7 +339,7 @@ class PipelineInput::SinkStep final : public Step {
 
 PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, std::shared_ptr<MemoryBudget> budget,
                              PipelineEnd* end, uint64_t piece_rows)
-    : pipeline_(std::move(pipeline)), piece_rows_(piece_rows) {
+    : pipeline_(std::move(pipeline)), end_(end), piece_rows_(piece_rows) {
   for (const PipelineStep& step : pipeline_->steps()) {
     if (const auto* filter = std::get_if<std::shared_ptr<const RowFilter>>(&step.op))
       steps_.push_back(std::make_unique<FilterStep>(step.columns, *filter));
@@ -355,7 +355,8 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, std::shar
 
 PipelineInput::~PipelineInput() = default;
 
-absl::Status PipelineInput::Append(const BatchView& batch) {
+absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows) {
+  *taken_rows = 0;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, pipeline_->source().size(), 0));
   for (uint64_t at = 0; at < batch.num_rows; at += piece_rows_) {
     const uint64_t num_rows = std::min(piece_rows_, batch.num_rows - at);
@@ -367,7 +368,10 @@ absl::Status PipelineInput::Append(const BatchView& batch) {
     rows.num_present = piece.selection == nullptr ? num_rows : 0;
     rows.first_row_id = piece.first_row_id;
     rows.owner = batch.owner;
+    end_->BeginPiece();
     QUERN_RETURN_IF_ERROR(steps_.front()->Run(&rows));
+    end_->EndPiece();
+    *taken_rows += num_rows;
   }
   return absl::OkStatus();
 }

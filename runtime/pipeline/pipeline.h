@@ -82,6 +82,10 @@ class PipelineEnd {
  public:
   virtual ~PipelineEnd() = default;
   virtual absl::Status Append(const BatchView& batch) = 0;
+  // Before and after the batches of one piece. A piece that fails does not end; where it is sent again, the same batches
+  // come in the same order.
+  virtual void BeginPiece() {}
+  virtual void EndPiece() {}
 };
 
 // Rows of one piece, unless a caller says otherwise: results of a probe of so many rows fit the L2 cache.
@@ -97,9 +101,11 @@ class PipelineInput {
   PipelineInput& operator=(const PipelineInput&) = delete;
   ~PipelineInput();
 
-  // Sends a batch's rows through. batch.keys are the source columns. *Errors*: those of the steps and of the sink,
-  // after which a part of the rows may have arrived.
-  absl::Status Append(const BatchView& batch);
+  // Sends a batch's rows through. batch.keys are the source columns. taken_rows: receives how many rows went through
+  // in whole pieces, the first ones; set also by a call that fails. *Errors*: those of the steps and of the end, after
+  // which a part of the next piece may have arrived there. After ResourceExhausted the batch may be sent again from row
+  // taken_rows on.
+  absl::Status Append(const BatchView& batch, uint64_t* taken_rows);
 
  private:
   class Step;
@@ -109,6 +115,7 @@ class PipelineInput {
   class SinkStep;
 
   std::shared_ptr<const Pipeline> pipeline_;
+  PipelineEnd* const end_;
   const uint64_t piece_rows_;
   std::vector<std::unique_ptr<Step>> steps_;  // and the sink
 };

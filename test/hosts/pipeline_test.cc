@@ -230,6 +230,57 @@ TEST(Pipeline, Threads) {
   EXPECT_EQ(RowsOf(sums.Groups(), "ll"), Lines{std::to_string(1000 * (40 + 39 * 40 / 2)) + "|40000"});
 }
 
+// ---- refused memory ----
+
+// Refuses one request.
+struct OneRefusal {
+  int64_t left = 0;  // requests before it
+  static bool Reserve(void* host, uint64_t /*bytes*/) { return static_cast<OneRefusal*>(host)->left-- != 0; }
+  static void Release(void* /*host*/, uint64_t /*bytes*/) {}
+};
+
+// Whichever request of a step or of the sort is refused: the batch is appended again, and no row is missing or double.
+TEST(Pipeline, BatchesThatWereRefusedAreAppendedAgain) {
+  std::mt19937_64 random(quern::test::SeedOfTest());
+  const Source source(&random, 5000, false);
+  Numbers keys, values;
+  for (int64_t i = 0; i < 40; ++i) {
+    keys.push_back(i % 20);
+    values.push_back(i);
+  }
+  const quern::Join join = Built("join.inner keys=i64:nullable build=i64 probe=i64,i64",
+                                 {{{ColumnOf(keys)}, {ColumnOf(values)}, keys.size()}});
+  const auto map = New<quern::Job>("map in=i64,i64 out=add_checked($0,$1)");
+  Lines expected;
+  int64_t num_refused = 0;
+  for (int64_t n = -1; n < 400; ++n) {
+    OneRefusal memory{n};
+    quern_job_options options = {};
+    options.reserve = OneRefusal::Reserve;
+    options.release = OneRefusal::Release;
+    options.host = &memory;
+    auto sort = New<quern::Sort>("sort keys=i64:out payload=i64,i64", Engine::kJit, options);
+    quern::Input input = Take(Pipeline(kColumns).Through(map, {0, 1}).Through(join, {2}, {1, 3}).Into(
+        sort, QUERN_PORT_ROWS, {0}, {1, 2}, 700));
+    quern::Status status = input.Append(source.table().batch());
+    const bool refused = !status.ok();
+    num_refused += refused;
+    if (refused) {
+      ASSERT_EQ(status.code(), QUERN_RESOURCE_EXHAUSTED) << n << ": " << status.text();
+      status = input.Append(source.table().batch());
+    }
+    ASSERT_TRUE(status.ok()) << n << ": " << status.text();
+    Done(input.Finish());
+    memory.left = -1;
+    Done(sort.Finalise());
+    const Lines lines = RowsOf(sort.Sorted(), "lll");
+    if (n == -1) expected = lines;
+    ASSERT_EQ(lines, expected) << n;
+    if (!refused && n >= 0) break;
+  }
+  EXPECT_GT(num_refused, 5);
+}
+
 // ---- errors ----
 
 std::string ErrorOf(const Pipeline& pipeline, const quern::Job& job, const std::vector<uint32_t>& keys,
