@@ -158,6 +158,18 @@ QUERN_INLINE bool InWideRange(uint128_t v, uint64_t low, uint64_t high_of_low, u
   return v - (uint128_t{high_of_low} << 64 | low) <= (uint128_t{high_of_span} << 64 | span);
 }
 
+// The same for eight values, whose lower and upper halves are taken apart.
+QUERN_INLINE uint64_t WideRangeBits(const uint8_t* values, uint64_t low, uint64_t high_of_low, uint64_t span,
+                                    uint64_t high_of_span) {
+  const U64x8 a = Load<U64x8>(values), b = Load<U64x8>(values + sizeof(U64x8));
+  const U64x8 lower = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+  const U64x8 upper = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+  const U64x8 difference = lower - low, borrows = (U64x8)(lower < low);  // -1 where it borrows
+  const U64x8 rest = upper - high_of_low + borrows;
+  const U64x8 is_below = (U64x8)(rest < high_of_span), is_even = (U64x8)(rest == high_of_span);
+  return MaskBits((U64x8)(is_below | (is_even & (U64x8)(difference <= span))));
+}
+
 QUERN_INLINE uint32_t TestWideRange(const QuernColumn* column, uint64_t first, const uint32_t* rows, uint32_t n,
                                     uint64_t* mask, uint64_t low, uint64_t high_of_low, uint64_t span,
                                     uint64_t high_of_span, bool negated) {
@@ -166,9 +178,8 @@ QUERN_INLINE uint32_t TestWideRange(const QuernColumn* column, uint64_t first, c
   for (uint32_t w = 0; w < num_words; ++w, values += 1024) {
     if (mask[w] == 0) continue;
     uint64_t bits = 0;
-    for (uint32_t i = 0; i < 64; ++i) {
-      bits |= uint64_t{InWideRange(LoadAt<uint128_t>(values, i), low, high_of_low, span, high_of_span)} << i;
-    }
+    QUERN_UNROLLED for (uint32_t b = 0; b < 8; ++b) bits |=
+        WideRangeBits(values + b * 128, low, high_of_low, span, high_of_span) << (b * 8);
     mask[w] &= negated ? ~bits : bits;
   }
   return num_words * 64;

@@ -82,8 +82,8 @@ class PipelineEnd {
  public:
   virtual ~PipelineEnd() = default;
   virtual absl::Status Append(const BatchView& batch) = 0;
-  // Before and after the batches of one piece. A piece that fails does not end; where it is sent again, the same batches
-  // come in the same order.
+  // Before and after the batches of one piece. A piece that fails does not end; where it is sent again, the same
+  // batches come in the same order.
   virtual void BeginPiece() {}
   virtual void EndPiece() {}
 };

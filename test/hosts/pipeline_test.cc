@@ -260,8 +260,10 @@ TEST(Pipeline, BatchesThatWereRefusedAreAppendedAgain) {
     options.release = OneRefusal::Release;
     options.host = &memory;
     auto sort = New<quern::Sort>("sort keys=i64:out payload=i64,i64", Engine::kJit, options);
-    quern::Input input = Take(Pipeline(kColumns).Through(map, {0, 1}).Through(join, {2}, {1, 3}).Into(
-        sort, QUERN_PORT_ROWS, {0}, {1, 2}, 700));
+    quern::Input input = Take(Pipeline(kColumns)
+                                  .Through(map, {0, 1})
+                                  .Through(join, {2}, {1, 3})
+                                  .Into(sort, QUERN_PORT_ROWS, {0}, {1, 2}, 700));
     quern::Status status = input.Append(source.table().batch());
     const bool refused = !status.ok();
     num_refused += refused;
