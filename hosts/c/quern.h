@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quern's C ABI: kernels for joins, aggregations, set operations, sorts and filters, compiled for one spec on this
- * machine, called from any engine. Plain C11; nothing but this header and libquern.so is needed.
+ * Quern's C ABI: kernels for joins, aggregations, set operations, sorts, filters and maps (computed columns), compiled
+ * for one spec on this machine, called from any engine. Plain C11; this header and libquern.so are all that is needed.
  *
  * A *kernel* is made from a spec, one line of text with types, keys and results. A *job* is one run of a kernel. Rows
  * enter and leave it by *ports*, through *inputs* and *outputs*, of which each thread makes its own:
@@ -18,6 +18,7 @@
  *     set operation   LEFT, RIGHT, STATES                ROWS or STATES
  *     sort            ROWS, THRESHOLD                    ROWS, THRESHOLD
  *     merge           ROWS, one input for each run       ROWS
+ *     map             none                               ROWS (takes batches, too)
  *     filter          none: quern_job_filter answers batch by batch
  *
  * The columns of a result are those that a batch takes, so that the output of one job is the input of another. A host
@@ -499,13 +500,14 @@ QUERN_API quern_status quern_output_create(quern_job* job, quern_port port, cons
                                            quern_output** output, quern_error* error);
 QUERN_API void quern_output_destroy(quern_output* output);
 
-/* Starts a batch of the probe side (QUERN_PORT_PROBE). The host's vectors must stay in place until the result's state
- * is QUERN_RESULT_NEEDS_INPUT; an array is moved in. What is left of an earlier batch is dropped. */
+/* Starts a batch of the probe side (PROBE) or of a map (ROWS). The host's vectors must stay in place until the result's
+ * state is QUERN_RESULT_NEEDS_INPUT; an array is moved in. What is left of an earlier batch is dropped. */
 QUERN_API quern_status quern_output_push(quern_output* output, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_output_push_arrow(quern_output* output, struct ArrowArray* batch,
                                                const quern_arrow_rows* rows, quern_error* error);
 
-/* Returns the next rows. On failure *result is NULL, and rows are lost: only a probe can go on, with another batch. */
+/* Returns the next rows. On failure *result is NULL, and rows are lost: only probes and maps go on, with a new batch.
+ */
 QUERN_API quern_status quern_output_next(quern_output* output, const quern_result** result, quern_error* error);
 /* The same as an Arrow struct array, which the caller releases; it may outlive all handles. The result has no columns,
  * and its num_rows is that of the array. */

@@ -31,6 +31,8 @@
 //     std::vector<uint32_t> rows(batch.num_rows);
 //     quern::Result<uint64_t> passed = filter->Select(batch, rows.data());     // rows[0] .. rows[*passed - 1]
 //
+// A map, with a kernel for "map in=i64 out=add($0,1:i64)", has one port: map->Rows(), for Push and Next as Probe.
+//
 // Batches, results, options and statistics are the C structs; those of options that a function takes may be left out.
 // Threads, ownership and costs are those that quern.h states, unless this header says otherwise.
 //
@@ -568,6 +570,23 @@ class Filter : public Job {
   Result<uint64_t> AnswerArrow(const ArrowArray& batch, const quern_arrow_rows* of, uint32_t* rows,
                                uint8_t* bitmap) const {
     return internal::Answer<uint64_t>(quern_job_filter_arrow, handle(), &batch, of, rows, bitmap);
+  }
+};
+
+// Computes columns. A batch is pushed to an output, which then gives its rows in their order. *Threads*: any number of
+// outputs at once.
+class Map : public Job {
+ public:
+  static Result<Map> Create(const Kernel& kernel, const quern_job_options& options = {}) {
+    return CreateNamed<Map>(kernel, options);
+  }
+  explicit Map(Job job) : Job(std::move(job)) {}
+
+  // batch_rows: the most rows of a result; 0: 65536.
+  Result<Output> Rows(uint64_t batch_rows = 0) {
+    quern_output_options options = {};
+    options.batch_rows = batch_rows;
+    return NewOutput(QUERN_PORT_ROWS, options);
   }
 };
 

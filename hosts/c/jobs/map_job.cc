@@ -3,11 +3,13 @@
 // They keep nothing from one batch to the next. Any number of outputs may run at the same time.
 //
 // An Arrow array of a result has the formats of expressions: d:15,2 of a decimal; units and zones of times are those of
-// the first column of the type that the expression reads, or microseconds where it reads none.
+// the first column that the expression passes on, or microseconds where it passes on none.
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "hosts/c/arrow_fields.h"
 #include "hosts/c/job.h"
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
@@ -65,22 +67,42 @@ std::string DecimalFormat(const ValueType& type) {
   return "d:" + std::to_string(type.digits) + "," + std::to_string(type.scale);
 }
 
-// The first column of this type that an expression reads; null if it reads none.
-const Expression* FirstColumn(const Expression& e, TypeId id) {
-  if (e.kind == ExpressionKind::kColumn && e.type.id == id) return &e;
-  for (const Expression& argument : e.arguments)
-    if (const Expression* column = FirstColumn(argument, id); column != nullptr) return column;
-  return nullptr;
+// The columns whose unit, and zone, an expression of the same type has: those that it passes on, not those that it only
+// compares. Example: $2 and $3 of case_when(less($0,$1),$2,$3), none of cast($0,timestamp) where $0 is an i64.
+void AddSources(const Expression& e, TypeId id, std::vector<const Expression*>* sources) {
+  if (e.type.id != id) return;
+  if (e.kind == ExpressionKind::kColumn) sources->push_back(&e);
+  for (const Expression& argument : e.arguments) AddSources(argument, id, sources);
 }
 
 std::string FormatOf(const Expression& e, const PortBinding& binding) {
   if (e.type.id == TypeId::kDecimal128) return DecimalFormat(e.type);
-  if (const Expression* column = FirstColumn(e, e.type.id); column != nullptr)
-    return binding.keys[column->column].format;
+  std::vector<const Expression*> sources;
+  AddSources(e, e.type.id, &sources);
+  if (!sources.empty()) return binding.keys[sources.front()->column].format;
   const std::string accepted(RowOf(e.type.id).arrow);
   if (e.type.id == TypeId::kTimestamp) return "tsu:";
   if (e.type.id == TypeId::kDuration) return "tDu";
   return accepted.substr(0, accepted.find('|'));
+}
+
+// Seconds beside milliseconds would be compared, or come out, as if they were of one unit.
+absl::Status CheckUnits(const Expression& e, const PortBinding& binding) {
+  for (const TypeId id : {TypeId::kTime32, TypeId::kTime64, TypeId::kTimestamp, TypeId::kDuration}) {
+    std::vector<const Expression*> sources;
+    for (const Expression& argument : e.arguments) AddSources(argument, id, &sources);
+    for (const Expression* source : sources) {
+      const std::string &first = binding.keys[sources.front()->column].format,
+                        &other = binding.keys[source->column].format;
+      if (UnitOf(first) == UnitOf(other)) continue;
+      return Wrong("units in " + PrintExpression(e),
+                   "$" + std::to_string(sources.front()->column) + " is " + first + ", $" +
+                       std::to_string(source->column) + " is " + other,
+                   "columns of one unit");
+    }
+  }
+  for (const Expression& argument : e.arguments) QUERN_RETURN_IF_ERROR(CheckUnits(argument, binding));
+  return absl::OkStatus();
 }
 
 class MapJob final : public Job {
@@ -105,9 +127,12 @@ class MapJob final : public Job {
     const PortBinding& binding = *ports.front().binding;
     for (size_t i = 0; i < spec_.columns.size(); ++i) {
       const ValueType& type = spec_.columns[i];
-      if (type.id != TypeId::kDecimal128 || binding.keys[i].format == DecimalFormat(type)) continue;
-      return Wrong("format of map input column " + std::to_string(i), binding.keys[i].format, DecimalFormat(type));
+      if (type.id != TypeId::kDecimal128) continue;
+      const std::string &format = binding.keys[i].format, wanted = DecimalFormat(type);
+      if (format == wanted || format == wanted + ",128") continue;
+      return Wrong("format of map input column " + std::to_string(i), format, wanted);
     }
+    for (const Expression& result : spec_.results) QUERN_RETURN_IF_ERROR(CheckUnits(result, binding));
     return absl::OkStatus();
   }
 
