@@ -167,6 +167,15 @@ TEST(Swap, Filters) {
   }
 }
 
+TEST(Swap, Maps) {
+  for (const char* columns_and_results :
+       {"in=i64,i32 out=add($0,1:i64),multiply(cast($1,i64),$0)",
+        "in=f64:nullable,i64:nullable out=case_when(less($1,20:i64),$0,sqrt($0)),coalesce($1,0:i64),is_null($0)",
+        "in=decimal128(38,2),decimal128(38,0):nullable out=add($0,$1),least($1,7:decimal128(1,0)),less($1,$1)"}) {
+    ExpectSameWhereverItSwaps(std::string("map ") + columns_and_results, {}, 60);
+  }
+}
+
 // ---- meters ---------------------------------------------------------------------------------------------------
 
 class CountingMeter : public RowMeter {
