@@ -8,6 +8,7 @@ Half of the texts are valid and must be accepted; their canonical form must be a
 others are valid texts with a few changes (a byte, a word, a piece twice, two specs spliced), or words in any order.
 """
 import dataclasses
+import random
 import sys
 
 import watched
@@ -230,6 +231,69 @@ def _wrong_set(rng):
     return text.replace("\0", "\1")
 
 
+# Functions of expressions that take two values of any one type of these, and those of one value.
+_OF_TWO = {
+    **{name: tuple(INTEGER_CODES) for name in
+       ("add_checked", "subtract_or_null", "modulo_checked", "divide_or_null", "bit_xor")},
+    **{name: tuple(FLOAT_CODES) for name in ("add", "multiply", "divide", "divide_checked")},
+    **{name: (*_PLAIN_NUMBERS, "bool", "date32", "timestamp", "duration") for name in
+       ("less", "not_equal", "is_distinct", "coalesce", "null_if", "greatest")}
+}
+_OF_ONE = {"negate": _PLAIN_NUMBERS, "abs_checked": tuple(INTEGER_CODES), "floor": tuple(FLOAT_CODES), "not": ("bool",),
+           "year": ("date32",), "is_null": (*_PLAIN_NUMBERS, "bool", "time64")}
+_MAP_TYPES = (*_PLAIN_NUMBERS, "bool", "date32", "date64", "time32", "time64", "timestamp", "duration")
+
+
+def _right_value(rng, name, columns, depth):
+    """An expression of the type."""
+    kind, found = rng.randrange(5), [number for number, column in enumerate(columns) if column == name]
+    if found and kind < 2:
+        return f"${rng.choice(found)}"
+    if depth and kind == 2:
+        return f"case_when({_right_value(rng, 'bool', columns, 0)}, {_right_value(rng, name, columns, depth - 1)}," \
+               f"{_right_value(rng, name, columns, depth - 1)})"
+    if name == "bool":
+        return rng.choice(("true:bool", "false:bool", "null:bool"))
+    if name in FLOAT_CODES:
+        return rng.choice(("0", "-1.5", "nan", "inf", "2e3", "null")) + ":" + name
+    return rng.choice(("0", "1", "127", "null")) + ":" + name
+
+
+def _right_expression(rng, columns):
+    kind = rng.randrange(5)
+    if kind == 0:
+        return rng.choice(("1.00:decimal128(3,2)", "-7:decimal128(38,0)", "null:decimal128(5,5)",
+                           "multiply(0.5:decimal128(2,1),12345.67:decimal128(15,2))"))
+    if kind == 1:
+        source, target = rng.choice(_PLAIN_NUMBERS), rng.choice(_PLAIN_NUMBERS)
+        return f"{rng.choice(('cast', 'cast_or_null'))}({_right_value(rng, source, columns, 1)},{target})"
+    table = _OF_TWO if kind < 4 else _OF_ONE
+    function, names = rng.choice(tuple(table.items()))
+    name = rng.choice(names)
+    return f"{function}({','.join(_right_value(rng, name, columns, 2) for _ in range(2 if kind < 4 else 1))})"
+
+
+# Apart, as sets are.
+def _right_map(rng):
+    columns = [rng.choice(_MAP_TYPES) for _ in range(rng.choice((0, 1, 3, 10)))]
+    given = ",".join(name + rng.choice(("", ":nullable")) for name in columns)
+    results = [_right_expression(rng, columns) for _ in range(rng.choice((1, 1, 3, 10)))]
+    return f"map{' in=' + given if given else ''} out={','.join(results)}"
+
+
+def _wrong_map(rng):
+    if rng.random() < 0.1:
+        return rng.choice(("map", "map in=i64", "map out=", "map out=$0", "map in=utf8 out=$0", "map out=1:decimal128",
+                           "map out=" + "not(" * rng.choice((63, 64, 100_000)) + "true:bool",
+                           "map out=" + ",".join(["1:i8"] * rng.choice((1024, 1025, 20_000))),
+                           "map in=" + ",".join(["i8"] * rng.choice((1024, 1025, 20_000))) + " out=$0",
+                           "map out=1" + "0" * rng.choice((37, 38, 5000)) + ":decimal128(38,0)"))
+    text = _right_map(rng)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        text = _mutated(rng, text)
+    return text.replace("\0", "\1")
+
+
 def _mutated(rng, text):
     at, end = sorted(rng.randint(0, len(text)) for _ in range(2))
     kind = rng.randrange(8)
@@ -321,6 +385,10 @@ def one_case(library, rng):
     if rng.random() < 0.2:
         right = rng.random() < 0.5
         yield from _try(library, (_right_set if right else _wrong_set)(rng).encode(), params, right)
+    maps = random.Random(rng.getrandbits(64))  # whose draws shift no others
+    if maps.random() < 0.4:
+        right = maps.random() < 0.5
+        yield from _try(library, (_right_map if right else _wrong_map)(maps).encode(), None, right)
     if clears_cache:
         library.clear_cache()
 

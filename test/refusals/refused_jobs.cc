@@ -314,6 +314,19 @@ quern_status RunFilter(quern_job* filter, const Job& job, Sum* sum, quern_error*
   return QUERN_OK;
 }
 
+quern_status RunMap(quern_job* map, const Job& job, Sum* sum, quern_error* error) {
+  if (job.way == Way::kArrow) RETURN_IF_FAILED(BindArrow(map, QUERN_PORT_ROWS, *build_schema, error));
+  OutputHandle output;
+  RETURN_IF_FAILED(quern_output_create(map, QUERN_PORT_ROWS, nullptr, &output.handle, error));
+  for (size_t i = 0; i < build_input.batches.size(); ++i) {
+    if (job.way == Way::kArrow)
+      RETURN_IF_FAILED(quern_output_push_arrow(output.handle, &build_arrays[i]->array, nullptr, error));
+    else RETURN_IF_FAILED(quern_output_push(output.handle, &build_input.batches[i], error));
+    RETURN_IF_FAILED(Read(output.handle, job.way, sum, error));
+  }
+  return QUERN_OK;
+}
+
 quern_status RunOperator(quern_kernel* kernel, const Job& job, Sum* sum, quern_error* error) {
   const std::string_view spec = job.spec;
   if (spec.starts_with("sort") && job.way == Way::kArrow) return RunMerge(kernel, sum, error);
@@ -323,6 +336,7 @@ quern_status RunOperator(quern_kernel* kernel, const Job& job, Sum* sum, quern_e
   JobHandle made;
   RETURN_IF_FAILED(MakeJob(kernel, 0, &made, error));
   if (spec.starts_with("filter")) return RunFilter(made.handle, job, sum, error);
+  if (spec.starts_with("map")) return RunMap(made.handle, job, sum, error);
   if (job.way == Way::kRun) return RunWhole(made.handle, port, job.threads, sum, error);
   if (is_set) return RunSet(made.handle, job, sum, error);
   return port == QUERN_PORT_BUILD ? RunJoin(made.handle, job, sum, error) : RunRows(made.handle, job, sum, error);

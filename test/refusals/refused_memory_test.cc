@@ -46,6 +46,12 @@ std::vector<uint64_t> Chosen(uint64_t count) {
   return chosen;
 }
 
+// Whether a job has inputs, and work after them.
+bool HasWork(const Job& job) {
+  const std::string_view spec = job.spec;
+  return !spec.starts_with("filter") && !spec.starts_with("map");
+}
+
 class RefusedMemory : public testing::TestWithParam<Job> {
  protected:
   static void SetUpTestSuite() {
@@ -94,7 +100,7 @@ void RefusedMemory::RefuseEach(Refusing refusing) {
     if (HasFailure()) return;
   }
   EXPECT_GT(num_errors, 0u);
-  const bool appends = GetParam().way == Way::kCalls && !std::string_view(GetParam().spec).starts_with("filter");
+  const bool appends = GetParam().way == Way::kCalls && HasWork(GetParam());
   if (appends && refusing == Refusing::kOnce) EXPECT_GT(num_repeated, 0u);
 }
 
@@ -114,6 +120,7 @@ constexpr Job kSmallJobs[] = {
     {"first rows", "sort keys=utf8:desc:out payload=i64 limit=20 stable", "t", "n", "", "tn"},
     {"filter", "filter i64 >= 50 and utf8 like '%1_ %' or dictionary(i32,utf8) in ('word 7', 'word 9')", "ntd", "", "",
      ""},
+    {"map", "map in=i64,f64 out=case_when(less($0,50:i64),add_checked($0,1:i64),$0),sqrt($1)", "nf", "", "", "nf"},
     {"intersection", "set.intersect_all keys=utf8:nullable,i64", "tn", "", "", "tn"},
     {"union", "set.union keys=i64", "n", "", "", "n"},
     {"sort of collated texts", "sort keys=utf8(utf8mb4_unicode_ci):out payload=i64 stable", "t", "n", "", "tn"},
@@ -123,7 +130,6 @@ constexpr Job kSmallJobs[] = {
 std::vector<Job> SmallJobs() {
   std::vector<Job> jobs;
   for (Job job : kSmallJobs) {
-    const bool is_filter = std::string_view(job.spec).starts_with("filter");
     for (const quern_engine engine : {QUERN_ENGINE_GENERIC, QUERN_ENGINE_JIT}) {
       job.engine = engine;
       job.way = Way::kCalls;
@@ -131,17 +137,17 @@ std::vector<Job> SmallJobs() {
       jobs.push_back(job);
       job.way = Way::kRun;
       job.threads = 2;
-      if (!is_filter) jobs.push_back(job);
+      if (HasWork(job)) jobs.push_back(job);
     }
   }
-  for (const size_t i : {size_t{0}, size_t{1}, size_t{3}, size_t{5}, size_t{6}, size_t{9}}) {
+  for (const size_t i : {size_t{0}, size_t{1}, size_t{3}, size_t{5}, size_t{6}, size_t{9}, size_t{10}}) {
     Job job = kSmallJobs[i];
     job.way = Way::kArrow;  // of a sort: a merge
     jobs.push_back(job);
   }
   for (Job job : kSmallJobs) {
     job.way = Way::kPieces;
-    if (!std::string_view(job.spec).starts_with("filter")) jobs.push_back(job);
+    if (HasWork(job)) jobs.push_back(job);
   }
   return jobs;
 }
