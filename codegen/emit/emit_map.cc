@@ -97,7 +97,7 @@ class MapEmitter {
   }
 
   struct Result {
-    Value *column, *values, *validity, *nulls;
+    Value *column, *values, *validity, *nulls, *nulls_before;
   };
 
   void CopyResults() {
@@ -105,9 +105,10 @@ class MapEmitter {
     for (uint32_t r = 0; r < d_.num_results; ++r) {
       Value* column = e_.Element(results, r, sizeof(QuernOutColumn), "result" + llvm::Twine(r));
       Value* nulls = e_.ir().CreateAlloca(e_.ir().getInt64Ty(), nullptr, "nulls" + llvm::Twine(r));
-      e_.ir().CreateStore(e_.LoadI64(column, offsetof(QuernOutColumn, null_count), "null_count"), nulls);
+      Value* before = e_.LoadI64(column, offsetof(QuernOutColumn, null_count), "null_count");
+      e_.ir().CreateStore(before, nulls);
       results_.push_back({column, e_.LoadPointer(column, offsetof(QuernOutColumn, values), "values"),
-                          e_.LoadPointer(column, offsetof(QuernOutColumn, validity), "validity"), nulls});
+                          e_.LoadPointer(column, offsetof(QuernOutColumn, validity), "validity"), nulls, before});
     }
   }
 
@@ -151,14 +152,17 @@ class MapEmitter {
     return e_.ir().CreateICmpNE(e_.ir().CreateLoad(e_.ir().getInt8Ty(), escaped_), e_.I8(0), "is_too_wide");
   }
 
+  // Where decimals are too wide the generic kernel counts the nulls, once more from the first row.
   void EmitDone(BasicBlock* done) {
     e_.ir().SetInsertPoint(done);
+    Value* escaped = Escaped();
     for (const Result& result : results_) {
-      e_.ir().CreateStore(e_.ir().CreateLoad(e_.ir().getInt64Ty(), result.nulls, "null_count"),
+      Value* nulls = e_.ir().CreateLoad(e_.ir().getInt64Ty(), result.nulls, "null_count");
+      e_.ir().CreateStore(e_.ir().CreateSelect(escaped, result.nulls_before, nulls),
                           e_.Element(result.column, offsetof(QuernOutColumn, null_count), 1, "null_count_at"));
     }
     e_.ir().CreateRet(
-        e_.ir().CreateSelect(Escaped(), e_.ir().getInt32(static_cast<uint32_t>(kQuernTooWide)), e_.I32(kQuernDone)));
+        e_.ir().CreateSelect(escaped, e_.ir().getInt32(static_cast<uint32_t>(kQuernTooWide)), e_.I32(kQuernDone)));
   }
 
   // A row may seem to have failed only because its decimals are too wide.

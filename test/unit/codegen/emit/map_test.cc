@@ -275,6 +275,15 @@ BatchView ViewOf(const Batch& batch) {
   return view;
 }
 
+void ExpectNullsCounted(const MapSpec& spec, const OutputBatch& out) {
+  for (size_t r = 0; r < spec.results.size(); ++r) {
+    uint64_t num_nulls = 0;
+    for (uint64_t row = 0; row < out.num_rows(); ++row)
+      num_nulls += ValueAt(out.column(r), spec.results[r].type, row).valid ? 0 : 1;
+    EXPECT_EQ(out.column(r).null_count, num_nulls) << "result " << r;
+  }
+}
+
 // The first row without a result, and the values of the rows before it.
 void ExpectResults(const MapSpec& spec, const Batch& batch, const RowMapper& mapper, uint64_t capacity) {
   MapReader reader(std::shared_ptr<const RowMapper>(std::shared_ptr<void>(), &mapper), nullptr);
@@ -302,6 +311,7 @@ void ExpectResults(const MapSpec& spec, const Batch& batch, const RowMapper& map
     }
     ASSERT_TRUE(next.ok()) << next.status();
     ASSERT_EQ(out.num_rows(), end - done);
+    ExpectNullsCounted(spec, out);
     done = end;
     more = *next;
   }
