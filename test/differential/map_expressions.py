@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random expressions of maps: their text in a spec, the type that runtime/spec/expression.h gives them, and their SQL
+where DuckDB has the function with the same meaning.
+
+    Expression("add_checked", (column, constant), i64).text()      "add_checked($0,1:i64)"
+    Expression("add_checked", (column, constant), i64).sql()       "(c0 + CAST('1' AS BIGINT))"
+
+What DuckDB does otherwise has no SQL: integers that wrap around, floats that are cast to integers (DuckDB rounds), the
+rest of a division by -1 (DuckDB refuses that of the lowest integer), errors behind `and` and `or` (DuckDB computes all
+their arguments) and below TRY (which catches them), and decimals whose product has more than 18 digits (DuckDB keeps to
+18 where its arguments do).
+"""
+import dataclasses
+
+from random_data import FLOAT_CODES, INTEGER_CODES, ColumnType, float_bits, integer_bounds
+
+INTEGERS, FLOATS = tuple(INTEGER_CODES), tuple(FLOAT_CODES)
+TEMPORALS = {"date32": "", "date64": "", "time32": "s", "time64": "us", "timestamp": "us", "duration": "us"}
+TYPES = ("bool", *INTEGERS, *FLOATS, "decimal128", *TEMPORALS)
+SQL_TYPES = {
+    "bool": "BOOLEAN", "i8": "TINYINT", "i16": "SMALLINT", "i32": "INTEGER", "i64": "BIGINT", "u8": "UTINYINT",
+    "u16": "USMALLINT", "u32": "UINTEGER", "u64": "UBIGINT", "f32": "FLOAT", "f64": "DOUBLE", "date32": "INTEGER",
+    "date64": "BIGINT", "time32": "INTEGER", "time64": "BIGINT", "timestamp": "BIGINT", "duration": "BIGINT"
+}
+
+# Function: (the SQL of its arguments or None, what it accepts, the type of its result, the number of arguments)
+_NUMBERS, _ALIKE = (*INTEGERS, *FLOATS, "decimal128"), TYPES
+_INFIX = {"add": "+", "subtract": "-", "multiply": "*"}
+_COMPARISONS = {"equal": "=", "not_equal": "<>", "less": "<", "less_equal": "<=", "greater": ">",
+                "greater_equal": ">=", "is_distinct": "IS DISTINCT FROM", "is_not_distinct": "IS NOT DISTINCT FROM"}
+FUNCTIONS = {
+    **{name: (f"({{}} {sign} {{}})", (*INTEGERS, *FLOATS, "decimal128"), "wider", 2)
+       for name, sign in _INFIX.items()},
+    **{f"{name}_checked": (f"({{}} {sign} {{}})", INTEGERS, "same", 2) for name, sign in _INFIX.items()},
+    **{f"{name}_or_null": (f"TRY({{}} {sign} {{}})", INTEGERS, "same", 2) for name, sign in _INFIX.items()},
+    "negate": ("(-{})", _NUMBERS, "same", 1), "abs": ("abs({})", _NUMBERS, "same", 1),
+    "negate_checked": ("(-{})", INTEGERS, "same", 1), "abs_checked": ("abs({})", INTEGERS, "same", 1),
+    "divide": ("({} / {})", FLOATS, "same", 2), "divide_checked": ("({} // {})", (*INTEGERS, *FLOATS), "same", 2),
+    "divide_or_null": ("TRY({} // {})", (*INTEGERS, *FLOATS), "same", 2),
+    "modulo_checked": (None, INTEGERS, "same", 2), "modulo_or_null": (None, INTEGERS, "same", 2),
+    "bit_and": ("({} & {})", INTEGERS, "same", 2), "bit_or": ("({} | {})", INTEGERS, "same", 2),
+    "bit_xor": ("xor({}, {})", INTEGERS, "same", 2), "bit_not": ("(~{})", INTEGERS, "same", 1),
+    "floor": ("floor({})", FLOATS, "same", 1), "ceil": ("ceil({})", FLOATS, "same", 1),
+    "trunc": ("trunc({})", FLOATS, "same", 1), "round_half_to_even": ("round_even({}, 0)", FLOATS, "same", 1),
+    "sqrt": ("sqrt({})", FLOATS, "same", 1),
+    **{name: (f"({{}} {sign} {{}})", _ALIKE, "bool", 2) for name, sign in _COMPARISONS.items()},
+    "is_null": ("({} IS NULL)", _ALIKE, "bool", 1), "is_valid": ("({} IS NOT NULL)", _ALIKE, "bool", 1),
+    "and": (" AND ", ("bool",), "bool", 3), "or": (" OR ", ("bool",), "bool", 3),
+    "not": ("(NOT {})", ("bool",), "bool", 1),
+    "case_when": ("CASE WHEN {} THEN {} WHEN {} THEN {} ELSE {} END", _ALIKE, "cases", 5),
+    "coalesce": ("coalesce({}, {})", _ALIKE, "same", 2), "null_if": ("nullif({}, {})", _ALIKE, "same", 2),
+    "least": ("least({}, {}, {})", _ALIKE, "same", 3), "greatest": ("greatest({}, {}, {})", _ALIKE, "same", 3),
+    **{name: (f"CAST({name}(DATE '1970-01-01' + {{}}) AS INTEGER)", ("date32",), "i32", 1)
+       for name in ("year", "quarter", "month", "day")},
+    "cast": ("CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
+    "cast_or_null": ("TRY_CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
+}
+
+
+def type_text(column_type):
+    if column_type.name == "decimal128":
+        return f"decimal128({column_type.precision},{column_type.scale})"
+    return column_type.name
+
+
+def sql_type(column_type):
+    if column_type.name == "decimal128":
+        return f"DECIMAL({column_type.precision},{column_type.scale})"
+    return SQL_TYPES[column_type.name]
+
+
+def value_type(name, nullable=False, precision=0, scale=0):
+    return ColumnType(name, nullable=nullable, unit=TEMPORALS.get(name, ""), precision=precision, scale=scale)
+
+
+@dataclasses.dataclass(frozen=True)
+class Expression:
+    """A call, a column ("$", its number) or a constant (":", its text)."""
+    function: str
+    arguments: tuple
+    type: ColumnType
+
+    def text(self):
+        if self.function == "$":
+            return f"${self.arguments[0]}"
+        if self.function == ":":
+            return f"{self.arguments[0]}:{type_text(self.type)}"
+        target = f",{type_text(self.type)}" if self.function.startswith("cast") else ""
+        return f"{self.function}({','.join(argument.text() for argument in self.arguments)}{target})"
+
+    def calls(self):
+        """All calls, this one first."""
+        if self.function in ("$", ":"):
+            return []
+        return [self] + [call for argument in self.arguments for call in argument.calls()]
+
+    def has_columns(self):
+        return self.function == "$" or self.function != ":" and any(one.has_columns() for one in self.arguments)
+
+    def has_constant_null(self):
+        """Whether a part may be null whatever the columns are."""
+        if self.function == "$":
+            return False
+        if self.type.nullable and not self.has_columns():
+            return True
+        return self.function != ":" and any(one.has_constant_null() for one in self.arguments)
+
+    def may_fail(self):
+        return any(call.function.endswith("_checked") or call.function == "cast" or call.type.name == "decimal128"
+                   for call in self.calls())
+
+    def sql(self):
+        """None where DuckDB has no such function."""
+        if self.function == "$":
+            return f"c{self.arguments[0]}"
+        if self.function == ":":
+            return "NULL::" + sql_type(self.type) if self.arguments[0] == "null" else (
+                f"CAST('{self.arguments[0]}' AS {sql_type(self.type)})")
+        arguments = [argument.sql() for argument in self.arguments]
+        if None in arguments or not self._is_same_in_sql():
+            return None
+        pattern = FUNCTIONS[self.function][0]
+        if self.function in ("and", "or"):
+            return "(" + pattern.join(arguments) + ")"
+        text = pattern.format(*arguments, *[sql_type(self.type)] * self.function.startswith("cast"))
+        return f"CAST({text} AS {sql_type(self.type)})" if self.type.name != "bool" else text
+
+    def _is_same_in_sql(self):
+        name, of = self.function, self.arguments[0].type.name
+        if FUNCTIONS[name][0] is None:
+            return False
+        if name in ("and", "or") or "TRY(" in FUNCTIONS[name][0]:
+            return not any(argument.may_fail() for argument in self.arguments)
+        if self.type.name == "decimal128" and name in ("add", "subtract", "multiply", "negate", "abs"):
+            return self.type.precision <= 18
+        if name in ("add", "subtract", "multiply", "negate", "abs"):
+            return of in FLOATS
+        if name.startswith("negate") or name.startswith("abs"):
+            return of[0] == "i"
+        if name.startswith("divide_") and of in FLOATS:
+            return False  # DuckDB's // is of integers
+        if name in ("least", "greatest", "divide", "sqrt"):  # which of 0 and -0 comes out; their inverses
+            return of not in FLOATS or name == "sqrt"
+        return not name.startswith("cast") or self._casts_alike(of, self.type.name)
+
+    @staticmethod
+    def _casts_alike(of, to):
+        if of in FLOATS:
+            return (of, to) == ("f32", "f64") or of == to
+        return of != "decimal128" or to not in FLOATS
+
+
+# ---- random ----------------------------------------------------------------------------------------------------------
+
+
+def random_value_type(rng, nullable=True):
+    name = rng.choice(TYPES)
+    precision = rng.choice((rng.randint(1, 18), rng.randint(1, 38))) if name == "decimal128" else 0
+    return value_type(name, nullable and rng.random() < 0.5, precision, rng.randint(0, precision))
+
+
+def _constant(rng, wanted):
+    if rng.random() < 0.1:
+        return Expression(":", ("null",), dataclasses.replace(wanted, nullable=True))
+    if wanted.name == "bool":
+        text = rng.choice(("true", "false"))
+    elif wanted.name in FLOATS:
+        text = rng.choice(("0", "1", "-2.5", "0.5", "nan", "inf", "-inf", "1e+30", "0.125"))
+    elif wanted.name == "decimal128":
+        number = rng.randint(0, 10**rng.randint(0, wanted.precision) - 1)
+        digits = str(number).rjust(wanted.scale + 1, "0")
+        text = digits[:len(digits) - wanted.scale] + ("." + digits[len(digits) - wanted.scale:]) * (wanted.scale > 0)
+        text = rng.choice(("", "-")) * (number != 0) + text
+    else:
+        low, high = (-700_000, 2_900_000) if wanted.name == "date32" else integer_bounds(wanted)
+        text = str(rng.choice((0, 1, 2, 7, low, high, max(low, -1), rng.randint(low, high))))
+    return Expression(":", (text,), dataclasses.replace(wanted, nullable=False))
+
+
+def _widened(types, more):
+    """Of decimals: the most digits before and behind the point."""
+    whole, scale = max(one.precision - one.scale for one in types), max(one.scale for one in types)
+    return {"precision": min(whole + scale + more, 38), "scale": scale}
+
+
+def _result_type(function, arguments, target):
+    """The type of a call; None where the spec would refuse it."""
+    types = [argument.type for argument in arguments]
+    result, nullable = FUNCTIONS[function][2], any(one.nullable for one in types)
+    if result == "target":
+        return dataclasses.replace(target, nullable=nullable or function.endswith("or_null"))
+    if result == "bool":
+        return value_type("bool", nullable and "is_" not in function)
+    if result == "i32":
+        return value_type("i32", nullable)
+    of = types[1::2] + types[-1:] if result == "cases" else types
+    changes = {"nullable": any(one.nullable for one in of) or function.endswith("or_null") or function == "null_if"}
+    if function in ("coalesce", "least", "greatest"):
+        changes["nullable"] = all(one.nullable for one in of)
+    if of[0].name == "decimal128" and function == "multiply":
+        if of[0].scale + of[1].scale > 38:
+            return None
+        changes.update(precision=min(of[0].precision + of[1].precision, 38), scale=of[0].scale + of[1].scale)
+    elif of[0].name == "decimal128" and function != "null_if":
+        changes.update(_widened(of, 1 if result == "wider" else 0))
+    return dataclasses.replace(of[0], **changes)
+
+
+class Maker:
+    """Expressions over columns of these types."""
+
+    def __init__(self, rng, types):
+        self.rng, self.types = rng, types
+
+    def any(self, depth):
+        return self.of(random_value_type(self.rng) if not self.types or self.rng.random() < 0.3
+                       else self.rng.choice(self.types), depth)
+
+    def of(self, wanted, depth):
+        """An expression of the type; decimals of its scale."""
+        rng = self.rng
+        found = [number for number, one in enumerate(self.types)
+                 if (one.name, one.scale) == (wanted.name, wanted.scale)]
+        if found and rng.random() < (0.25 if depth else 0.8):
+            number = rng.choice(found)
+            return Expression("$", (number,), self.types[number])
+        for _ in range(20 if depth else 0):
+            made = self._call(wanted, depth - 1)
+            if made and (made.type.name, made.type.scale) == (wanted.name, wanted.scale):
+                return made
+        return _constant(rng, wanted)
+
+    def _call(self, wanted, depth):
+        rng = self.rng
+        function = rng.choice(tuple(FUNCTIONS))
+        _, accepts, result, num_arguments = FUNCTIONS[function]
+        if wanted.name != result if result in ("bool", "i32") else result != "target" and wanted.name not in accepts:
+            return None
+        if result == "target":
+            source = value_type(rng.choice(accepts))
+            if source.name == "bool" and wanted.name not in INTEGERS or wanted.name not in _NUMBERS:
+                return None
+            if wanted.name == "decimal128" and source.name not in (*INTEGERS, "decimal128"):
+                return None
+        else:
+            source = wanted
+        if source.name not in accepts:
+            source = next((one for one in rng.sample(self.types, len(self.types)) if one.name in accepts),
+                          value_type(rng.choice([name for name in accepts if name != "decimal128"])))
+        if source.name == "decimal128" and not source.precision:
+            source = value_type("decimal128", False, 15, 2)
+        elif function == "multiply" and source.name == "decimal128":
+            source = dataclasses.replace(source, scale=source.scale // 2)
+        if result == "bool" and accepts == _ALIKE and self.types:
+            source = rng.choice(self.types)
+        arguments = tuple(self.of(value_type("bool", True), depth)
+                          if result == "cases" and number % 2 == 0 and number < num_arguments - 1 else
+                          self.of(source, depth) for number in range(num_arguments))
+        made = _result_type(function, arguments, dataclasses.replace(wanted, nullable=False))
+        return made and Expression(function, arguments, made)
+
+
+def physical_values(rng, column_type, values):
+    """Values that DuckDB has, too: dates of years that have four digits, floats without -0."""
+    if column_type.name == "date32":
+        return [rng.choice((0, -1, 59, 60, 10957, rng.randint(-700_000, 2_900_000))) for _ in values]
+    if column_type.is_float:
+        return [0 if value == float_bits(column_type, -0.0) else value for value in values]
+    return values
