@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Which function of expressions is which engine's behaviour: asks Quern, DuckDB, DataFusion and ClickHouse the same,
+and compares the answers with the table of docs/expressions.md.
+
+    expression_engines.py --lib build/lib/libquern.so --page docs/expressions.md      exit status 1 where a row differs
+    expression_engines.py --lib build/lib/libquern.so                                 prints the rows
+
+A cell has the names of the functions that answer as the engine does, or else the engine's own answer.
+"""
+import argparse
+import ctypes
+import sys
+
+sys.dont_write_bytecode = True
+
+import chdb
+import datafusion
+import duckdb
+import pyarrow as pa
+
+import quern_abi
+from quern_abi import ROWS
+
+_I8, _F64, _D = "CAST({} AS TINYINT)", "CAST('{}' AS DOUBLE)", "CAST('{}' AS DECIMAL({}))"
+
+
+def _integers(sign, left, right):
+    return f"{_I8.format(left)} {sign} {_I8.format(right)}", f"toInt8({left}) {sign} toInt8({right})"
+
+
+# (question, name of a function -> its expression, SQL of DuckDB and DataFusion, SQL of ClickHouse)
+QUESTIONS = (
+    ("127 + 1 of i8", {name: f"{name}(127:i8,1:i8)" for name in ("add", "add_checked", "add_or_null")},
+     *_integers("+", 127, 1)),
+    ("-128 - 1 of i8", {name: f"{name}(-128:i8,1:i8)"
+                        for name in ("subtract", "subtract_checked", "subtract_or_null")}, *_integers("-", -128, 1)),
+    ("100 * 3 of i8", {name: f"{name}(100:i8,3:i8)" for name in ("multiply", "multiply_checked", "multiply_or_null")},
+     *_integers("*", 100, 3)),
+    ("i64: most + 1", {name: f"{name}(9223372036854775807:i64,1:i64)"
+                            for name in ("add", "add_checked", "add_or_null")},
+     "CAST(9223372036854775807 AS BIGINT) + CAST(1 AS BIGINT)", "toInt64(9223372036854775807) + toInt64(1)"),
+    ("1 / 0 of integers", {name: f"{name}(1:i32,0:i32)" for name in ("divide_checked", "divide_or_null")},
+     {"DuckDB": "CAST(1 AS INT) // CAST(0 AS INT)", "DataFusion": "CAST(1 AS INT) / CAST(0 AS INT)"},
+     "intDiv(toInt32(1), toInt32(0))"),
+    ("-7 / 2 of integers", {"divide_checked": "divide_checked(-7:i32,2:i32)"},
+     {"DuckDB": "CAST(-7 AS INT) // CAST(2 AS INT)", "DataFusion": "CAST(-7 AS INT) / CAST(2 AS INT)"},
+     "intDiv(toInt32(-7), toInt32(2))"),
+    ("1 / 0 of f64", {name: f"{name}(1:f64,0:f64)" for name in ("divide", "divide_checked", "divide_or_null")},
+     f"{_F64.format(1)} / {_F64.format(0)}", "toFloat64(1) / toFloat64(0)"),
+    ("-7 modulo 3", {"modulo_checked": "modulo_checked(-7:i32,3:i32)"},
+     "CAST(-7 AS INT) % CAST(3 AS INT)", "toInt32(-7) % toInt32(3)"),
+    ("7 modulo 0", {name: f"{name}(7:i32,0:i32)" for name in ("modulo_checked", "modulo_or_null")},
+     "CAST(7 AS INT) % CAST(0 AS INT)", "toInt32(7) % toInt32(0)"),
+    ("-128 modulo -1 of i8", {"modulo_checked": "modulo_checked(-128:i8,-1:i8)"}, *_integers("%", -128, -1)),
+    ("f64 2.7 to i32", {"cast": "cast(2.7:f64,i32)",
+                        "cast(round_half_to_even())": "cast(round_half_to_even(2.7:f64),i32)"},
+     f"CAST({_F64.format(2.7)} AS INT)", "CAST(toFloat64(2.7) AS Int32)"),
+    ("decimal 2.5 to i32", {"cast": "cast(2.5:decimal128(5,1),i32)"},
+     f"CAST({_D.format(2.5, '5,1')} AS INT)", "CAST(toDecimal32('2.5', 1) AS Int32)"),
+    ("decimal 2.45 to scale 1", {"cast": "cast(2.45:decimal128(5,2),decimal128(5,1))"},
+     f"CAST({_D.format(2.45, '5,2')} AS DECIMAL(5,1))", "CAST(toDecimal32('2.45', 2) AS Decimal(5, 1))"),
+    ("300 to i8", {"cast": "cast(300:i32,i8)", "cast_or_null": "cast_or_null(300:i32,i8)"},
+     "CAST(CAST(300 AS INT) AS TINYINT)", "CAST(toInt32(300) AS Int8)"),
+    ("NaN = NaN", {"equal": "equal(nan:f64,nan:f64)"}, f"{_F64.format('nan')} = {_F64.format('nan')}",
+     "toFloat64(nan) = toFloat64(nan)"),
+    ("NaN > 1", {"greater": "greater(nan:f64,1:f64)"}, f"{_F64.format('nan')} > {_F64.format(1)}",
+     "toFloat64(nan) > toFloat64(1)"),
+    ("least of 1, null, 3", {"least": "least(1:i32,null:i32,3:i32)"}, "least(1, NULL, 3)", "least(1, NULL, 3)"),
+    ("square root of -1", {"sqrt": "sqrt(-1:f64)"}, f"sqrt({_F64.format(-1)})", "sqrt(toFloat64(-1))"),
+    ("type of (15,2) + (10,4)", {"add": "add(1.00:decimal128(15,2),1.0000:decimal128(10,4))"},
+     f"{_D.format(1, '15,2')} + {_D.format(1, '10,4')}",
+     "toTypeName(CAST(1 AS Decimal(15,2)) + CAST(1 AS Decimal(10,4)))"),
+    ("type of (15,2) * (15,2)", {"multiply": "multiply(1.00:decimal128(15,2),1.00:decimal128(15,2))"},
+     f"{_D.format(1, '15,2')} * {_D.format(1, '15,2')}",
+     "toTypeName(CAST(1 AS Decimal(15,2)) * CAST(1 AS Decimal(15,2)))"),
+)
+
+
+def text_of(value, arrow_type, asks_type):
+    """An answer as the page has it."""
+    if asks_type:
+        return f"({arrow_type.precision},{arrow_type.scale})"
+    if value is None:
+        return "null"
+    return str(value).lower().removesuffix(".0")
+
+
+def ask_quern(library, expression, asks_type):
+    with library.compile(f"map out={expression}") as kernel, kernel.job() as job:
+        job.bind_arrow(ROWS, pa.schema([]), [], [])
+        schema, keep = job.result_schema(ROWS), []
+        with job.output(ROWS) as output:
+            output.push(quern_abi.raw_batch([], [], None, 1, 0, keep))
+            try:
+                _, array = output.next_arrow()
+            except quern_abi.QuernError as error:
+                if error.status != quern_abi.OUT_OF_RANGE:
+                    raise
+                return "error"
+            column = pa.RecordBatch._import_from_c(ctypes.addressof(array), schema).column(0)
+    return text_of(column[0].as_py(), column.type, asks_type)
+
+
+def _of_table(table, asks_type):
+    column = table.column(0)
+    return text_of(column[0].as_py(), column.type, asks_type)
+
+
+def ask_duckdb(sql, asks_type):
+    try:
+        return _of_table(duckdb.sql(f"SELECT {sql} AS v").to_arrow_table(), asks_type)
+    except duckdb.Error:
+        return "error"
+
+
+def ask_datafusion(sql, asks_type):
+    try:
+        return _of_table(datafusion.SessionContext().sql(f"SELECT {sql} AS v").to_arrow_table(), asks_type)
+    except Exception as error:  # which class it has differs from version to version
+        if "DataFusion error" not in str(error) and "Arrow error" not in str(error):
+            raise
+        return "error"
+
+
+def ask_clickhouse(sql, asks_type):
+    try:
+        answer = str(chdb.query(f"SELECT {sql}", "TSV")).strip()
+    except RuntimeError:
+        return "error"
+    if asks_type:
+        return answer.removeprefix("Decimal").replace(" ", "")
+    is_truth = any(f" {sign} toFloat64" in sql for sign in ("=", ">"))
+    return {"0": "false", "1": "true"}[answer] if is_truth else answer
+
+
+def _shortened(name):
+    for ending in ("_checked", "_or_null"):
+        if name.endswith(ending):
+            return ".." + ending
+    return name
+
+
+def row_of(library, question, functions, sql, clickhouse):
+    asks_type = question.startswith("type of")
+    ours = {name: ask_quern(library, expression, asks_type) for name, expression in functions.items()}
+    of_engine = sql if isinstance(sql, dict) else {"DuckDB": sql, "DataFusion": sql}
+    theirs = [ask_duckdb(of_engine["DuckDB"], asks_type), ask_datafusion(of_engine["DataFusion"], asks_type),
+              ask_clickhouse(clickhouse, asks_type)]
+    cells = [", ".join(f"`{name}`" for name, answer in ours.items() if answer == one) or one for one in theirs]
+    answers = ", ".join(f"`{_shortened(name)}` {answer}" for name, answer in ours.items())
+    return f"| {question} | {answers} | {' | '.join(cells)} |"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lib", help="libquern.so; default: $QUERN_LIB")
+    parser.add_argument("--page")
+    options = parser.parse_args()
+    library = quern_abi.Library(options.lib)
+    rows = [row_of(library, *question) for question in QUESTIONS]
+    if options.page is None:
+        print("\n".join(rows))
+        return 0
+    with open(options.page, encoding="utf-8") as page:
+        on_page = set(page.read().splitlines())
+    for row in rows:
+        if row not in on_page:
+            print(f"not on the page: {row}")
+    print(f"{len(rows)} questions")
+    return 0 if on_page.issuperset(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
