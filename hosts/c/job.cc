@@ -231,7 +231,7 @@ absl::StatusOr<std::vector<ResultField>> Job::ResultFields(quern_port port) cons
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): outputs that take batches keep them
 absl::Status JobOutput::Push(BatchView /*batch*/, const BatchTypes& /*rows_of*/) {
-  return InvalidArgument("batch for an output that takes none; accepted: an output of QUERN_PORT_PROBE");
+  return InvalidArgument("batch for an output that takes none; accepted: an output of QUERN_PORT_PROBE, or of a map");
 }
 
 // ---- jobs with a sink -----------------------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ TEST_P(Jobs, TakeNoBatchesByTheirOutput) {
   quern::Job job = NewJob(op);
   Done(job.Finalise());
   EXPECT_EQ(Take(job.NewOutput(op.output)).Push(rows.table.batch()).text(),
-            "batch for an output that takes none; accepted: an output of QUERN_PORT_PROBE");
+            "batch for an output that takes none; accepted: an output of QUERN_PORT_PROBE, or of a map");
 }
 
 // ---- refused batches ----
