@@ -33,29 +33,6 @@ constexpr const char* kAggregatesForm =
     "FUNCTION(COLUMN) [filter (where CONDITION)] [as NAME][,...], as count(*) or min(s collate NAME), odd names in "
     "double quotes";
 
-// ---- names of result columns ----
-
-bool EndsWith(const std::string& text, std::string_view characters) {
-  return !text.empty() && characters.find(text.back()) != std::string_view::npos;
-}
-
-std::string WithNormalisedBlanks(std::string_view text) {
-  std::string normalised;
-  char quote = '\0';  // the one that is open
-  for (const char c : text) {
-    const bool is_open = quote != '\0';
-    if (!is_open && IsBlank(c)) {
-      if (!EndsWith(normalised, " (")) normalised += ' ';
-      continue;
-    }
-    if (!is_open && (c == ')' || c == ',') && EndsWith(normalised, " ")) normalised.pop_back();
-    if (c == '"' || c == '\'') quote = is_open ? (c == quote ? '\0' : quote) : c;
-    normalised += c;
-  }
-  while (EndsWith(normalised, " ")) normalised.pop_back();
-  return normalised;
-}
-
 // ---- functions ----
 
 bool IsSpeltOtherwise(AggregateFunction function) {

@@ -49,6 +49,10 @@ NameText BareName(const std::string& bare) {
   return {bare, "", bare};
 }
 
+bool EndsWith(const std::string& text, std::string_view characters) {
+  return !text.empty() && characters.find(text.back()) != std::string_view::npos;
+}
+
 }  // namespace
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
@@ -56,6 +60,23 @@ bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 std::string LowerCase(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), LowerLetter);
   return text;
+}
+
+std::string WithNormalisedBlanks(std::string_view text) {
+  std::string normalised;
+  char quote = '\0';  // the one that is open
+  for (const char c : text) {
+    const bool is_open = quote != '\0';
+    if (!is_open && IsBlank(c)) {
+      if (!EndsWith(normalised, " (")) normalised += ' ';
+      continue;
+    }
+    if (!is_open && (c == ')' || c == ',') && EndsWith(normalised, " ")) normalised.pop_back();
+    if (c == '"' || c == '\'') quote = is_open ? (c == quote ? '\0' : quote) : c;
+    normalised += c;
+  }
+  while (EndsWith(normalised, " ")) normalised.pop_back();
+  return normalised;
 }
 
 bool ListParser::AtEnd() {

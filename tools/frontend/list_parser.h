@@ -24,6 +24,10 @@ bool IsBlank(char c);
 
 std::string LowerCase(std::string text);  // of ASCII letters
 
+// The text with one blank for a run of blanks, and none after '(', before ')' and ',', and at the ends. Blanks between
+// quotes stay.
+std::string WithNormalisedBlanks(std::string_view text);
+
 // Each Take skips blanks, returns whether the text begins with its argument, and if so moves past it. *Ownership*:
 // `text` must outlive the parser.
 class ListParser {

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of an expression, from its leaves up. A spec has no implicit casts, so they are added here. Values that
+// meet in an operator, a function or the branches of a case get one type:
+//
+//     integers of one sign             the wider one                i32 + i64 -> i64
+//     signed and unsigned integers     the signed type of both      i16 + u16 -> i32      u64 with signed: refused
+//     integer or decimal, and float    the float                    i32 * f64 -> f64
+//     integer and decimal              the decimal                  i32 * decimal128(15,2): i32 is decimal128(10,0)
+//     two decimals                     as they are; where they are compared, the larger scale
+//     f32 and f64                      f64
+//     anything else                    the same type only
+//
+// A number without a cast takes the type beside it where that type holds it: in `i8column + 1` it is an i8. `1.5`
+// beside decimals and integers is a decimal128(2,1), beside floats a float. Numbers among themselves are i64, decimals
+// or f64: `1`, `1.5`, `1e3`. So it is with null and with dates and times, which take the unit of the columns.
+//
+// The signs: + - * of integers are the checked functions, / is divide_checked and % modulo_checked; + - * of decimals
+// and floats are add, subtract and multiply, / of floats is divide. There is no quotient of decimals: a user casts them
+// to floats.
+//
+// Kernels see a time as a number of units. All columns of one type of time that an expression reads must have one unit.
+#include "tools/frontend/expression_types.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "tools/frontend/column_names.h"
+#include "tools/frontend/errors.h"
+#include "tools/frontend/value_types.h"
+
+namespace quern::cli {
+namespace {
+
+using Form = ExpressionText::Form;
+using Function = ExpressionFunction;
+
+constexpr const char* kValueTypes = "bool, integers, floats, decimals of 128 bits, dates, times, durations";
+constexpr const char* kNumberForm = "up to 38 digits; with an exponent, a number that f64 holds";
+
+// ---- expressions ----
+
+// An expression, or a constant that takes the type beside it.
+struct Value {
+  const ExpressionText* text;
+  bool is_constant = false;
+  Expression expression = {};
+};
+
+class Typing {
+ public:
+  Typing(std::string_view what, std::span<const ExpressionColumn> columns) : what_(what), columns_(columns) {
+    for (const ExpressionColumn& column : columns) types_.push_back(column.type.value_or(ValueType()));
+  }
+  absl::StatusOr<Expression> Whole(const ExpressionText& text);
+
+ private:
+  using Values = std::vector<Value>;
+
+  absl::Status CheckUnits(const ExpressionText& text);
+  absl::StatusOr<Value> Typed(const ExpressionText& text);
+  absl::StatusOr<Value> Column(const ExpressionText& text);
+  absl::StatusOr<Value> Sign(const ExpressionText& text);
+  absl::StatusOr<Value> Call(const ExpressionText& text);
+  absl::StatusOr<Value> Case(const ExpressionText& text);
+  absl::StatusOr<Value> Cast(const ExpressionText& text);
+  absl::StatusOr<Values> TypedParts(const ExpressionText& text);
+
+  absl::StatusOr<std::optional<ValueType>> CommonOf(const ExpressionText& text, const Values& values,
+                                                    std::optional<ValueType> common);
+  // The values as expressions of one type. same_scale: decimals, too. otherwise: the type of nulls alone.
+  absl::StatusOr<std::vector<Expression>> Unified(const ExpressionText& text, Values values, bool same_scale,
+                                                  std::optional<ValueType> otherwise);
+  absl::StatusOr<Expression> Settled(const Value& value, const ValueType& type, bool same_scale);
+  absl::StatusOr<Expression> Constant(const ExpressionText& text, const ValueType& type);
+  absl::StatusOr<Literal> Time(const ExpressionText& text, TypeId id);
+  absl::StatusOr<Value> Made(const ExpressionText& text, Function function, std::vector<Expression> arguments,
+                             const ValueType& target = {});
+  absl::Status Wrong(const ExpressionText& text, const std::string& why, const std::string& accepted) const {
+    return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + why + "; accepted: " + accepted);
+  }
+
+  std::string what_;
+  std::span<const ExpressionColumn> columns_;
+  std::vector<ValueType> types_;
+};
+
+// ---- columns ----
+
+absl::StatusOr<Value> Typing::Column(const ExpressionText& text) {
+  const auto column = std::find_if(columns_.begin(), columns_.end(),
+                                   [&](const ExpressionColumn& known) { return known.name == text.text; });
+  if (column == columns_.end()) {
+    std::vector<std::string> names;
+    for (const ExpressionColumn& known : columns_) names.push_back(QuoteName(known.name));
+    return CommandError(UnknownWord("column in " + what_, QuoteName(text.text), names));
+  }
+  if (!column->has_values) return Value{.text = &text, .is_constant = true};
+  if (!column->type.has_value())
+    return Wrong(text, column->text + " is " + column->type_text + ", which expressions do not have", kValueTypes);
+  Value value{.text = &text};
+  QUERN_ASSIGN_OR_RETURN(value.expression, MakeColumn(static_cast<uint32_t>(column - columns_.begin()), types_));
+  return value;
+}
+
+absl::Status Typing::CheckUnits(const ExpressionText& text) {
+  std::vector<std::string> names;
+  AddNames(text, &names);
+  std::vector<const ExpressionColumn*> first(AllTypes().size());
+  for (const std::string& name : names) {
+    for (const ExpressionColumn& column : columns_) {
+      if (column.name != name || !column.type.has_value() || !HasUnit(column.type->id)) continue;
+      const ExpressionColumn*& known = first[static_cast<size_t>(column.type->id)];
+      if (known == nullptr) known = &column;
+      if (UnitOf(known->format) == UnitOf(column.format)) continue;
+      return Wrong(text, known->text + " is " + known->type_text + ", " + column.text + " is " + column.type_text,
+                   "times of one unit");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ---- constants ----
+
+absl::StatusOr<Literal> Typing::Time(const ExpressionText& text, TypeId id) {
+  const auto column = std::find_if(columns_.begin(), columns_.end(), [id](const ExpressionColumn& known) {
+    return known.type.has_value() && known.type->id == id;
+  });
+  const std::optional<Literal> literal =
+      TimeIn(text.text, id, column == columns_.end() ? std::string_view() : column->format);
+  if (literal.has_value()) return *literal;
+  const char* form = "a date, YYYY-MM-DD";
+  if (id == TypeId::kTimestamp) form = "a time, YYYY-MM-DD HH:MM:SS, of its unit";
+  if (id == TypeId::kTime32 || id == TypeId::kTime64) form = "a time, HH:MM:SS, of its unit";
+  return CommandError("bad constant in " + what_ + ": " + text.shown + "; accepted: " + form);
+}
+
+// A constant of a type that holds it.
+absl::StatusOr<Expression> Typing::Constant(const ExpressionText& text, const ValueType& type) {
+  if (text.form == Form::kNull || text.form == Form::kColumn) return MakeConstant(std::nullopt, type);
+  if (text.form == Form::kTime) {
+    QUERN_ASSIGN_OR_RETURN(Literal literal, Time(text, type.id));
+    return MakeConstant(std::move(literal), type);
+  }
+  const std::optional<Number> number = NumberOfText(text.text);
+  const std::optional<Literal> literal = number.has_value() ? NumberIn(*number, text.text, type) : std::nullopt;
+  if (!literal.has_value()) return Wrong(text, "number that " + PrintValueType(type) + " does not hold", kNumberForm);
+  return MakeConstant(*literal, type);
+}
+
+// ---- common types ----
+
+// Of the values and `common`; nullopt if all are null.
+absl::StatusOr<std::optional<ValueType>> Typing::CommonOf(const ExpressionText& text, const Values& values,
+                                                          std::optional<ValueType> common) {
+  const auto fold = [&](const ValueType& type) {
+    if (!common.has_value()) {
+      common = type;
+      return absl::OkStatus();
+    }
+    const std::optional<ValueType> both = CommonType(*common, type);
+    if (!both.has_value())
+      return Wrong(text,
+                   PrintValueType({common->id, common->digits, common->scale}) + " and " +
+                       PrintValueType({type.id, type.digits, type.scale}) + " have no common type",
+                   IsInteger(common->id) && IsInteger(type.id) ? "a cast of one of them, as x::i64"
+                                                               : "numbers, or values of one type; a cast, as x::f64");
+    common = both;
+    return absl::OkStatus();
+  };
+  for (const Value& value : values)
+    if (!value.is_constant) QUERN_RETURN_IF_ERROR(fold(value.expression.type));
+  for (const bool wholes : {false, true}) {  // what has a type of its own decides on those that have none
+    for (const Value& value : values) {
+      if (!value.is_constant) continue;
+      if (value.text->form == Form::kTime && !wholes &&
+          !(common.has_value() && IsTimeOf(value.text->type.id, common->id)))
+        QUERN_RETURN_IF_ERROR(fold(value.text->type));
+      if (value.text->form != Form::kNumber) continue;
+      const std::optional<Number> number = NumberOfText(value.text->text);
+      if (!number.has_value()) return Wrong(*value.text, "number of too many digits", kNumberForm);
+      if (number->is_whole() != wholes) continue;
+      const bool takes_it = common.has_value() && (IsFloat(common->id) || IsInteger(common->id)) &&
+                            NumberIn(*number, value.text->text, *common).has_value();
+      if (takes_it) continue;
+      const bool is_integer = wholes && (!common.has_value() || !IsDecimal(common->id));
+      QUERN_RETURN_IF_ERROR(fold(is_integer ? TypeOfWhole(*number, common) : number->type()));
+    }
+  }
+  return common;
+}
+
+absl::StatusOr<Expression> Typing::Settled(const Value& value, const ValueType& type, bool same_scale) {
+  ValueType target = type;
+  target.nullable = false;
+  if (value.is_constant) {
+    if (IsDecimal(type.id) && value.text->form == Form::kNumber) {
+      const ValueType own = NumberOfText(value.text->text)->type();
+      target = same_scale ? DecimalType(own.digits - own.scale + type.scale, type.scale) : own;
+    }
+    return Constant(*value.text, target);
+  }
+  const ValueType& own = value.expression.type;
+  if (IsDecimal(type.id)) {
+    target = AsDecimal(own);
+    if (same_scale) target = DecimalType(target.digits - target.scale + type.scale, type.scale);
+  }
+  target.nullable = false;
+  if (own.id == target.id && own.scale == target.scale) return value.expression;
+  return MakeCall(Function::kCast, {value.expression}, target);
+}
+
+absl::StatusOr<std::vector<Expression>> Typing::Unified(const ExpressionText& text, Values values, bool same_scale,
+                                                        std::optional<ValueType> otherwise) {
+  QUERN_ASSIGN_OR_RETURN(std::optional<ValueType> common, CommonOf(text, values, std::nullopt));
+  if (!common.has_value()) common = otherwise;
+  if (!common.has_value()) return Wrong(text, "null without a type", "a cast, as null::i64");
+  std::vector<Expression> expressions;
+  for (const Value& value : values) {
+    QUERN_ASSIGN_OR_RETURN(Expression expression, Settled(value, *common, same_scale));
+    expressions.push_back(std::move(expression));
+  }
+  return expressions;
+}
+
+// ---- calls ----
+
+absl::StatusOr<Value> Typing::Made(const ExpressionText& text, Function function, std::vector<Expression> arguments,
+                                   const ValueType& target) {
+  absl::StatusOr<Expression> call = MakeCall(function, std::move(arguments), target);
+  if (!call.ok())
+    return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + std::string(call.status().message()));
+  return Value{.text = &text, .expression = *std::move(call)};
+}
+
+absl::StatusOr<std::vector<Value>> Typing::TypedParts(const ExpressionText& text) {
+  Values values;
+  for (const ExpressionText& part : text.parts) {
+    QUERN_ASSIGN_OR_RETURN(Value value, Typed(part));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+absl::StatusOr<Value> Typing::Sign(const ExpressionText& text) {
+  QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
+  QUERN_ASSIGN_OR_RETURN(std::vector<Expression> parts,
+                         Unified(text, std::move(values), false, ValueType{.id = TypeId::kI64}));
+  const bool is_integer = IsInteger(parts[0].type.id);
+  const auto of = [is_integer](Function checked, Function other) { return is_integer ? checked : other; };
+  Function function = Function::kModuloChecked;
+  if (text.text == "+") function = of(Function::kAddChecked, Function::kAdd);
+  else if (text.text == "-" && parts.size() == 1) function = of(Function::kNegateChecked, Function::kNegate);
+  else if (text.text == "-") function = of(Function::kSubtractChecked, Function::kSubtract);
+  else if (text.text == "*") function = of(Function::kMultiplyChecked, Function::kMultiply);
+  else if (text.text == "/") function = of(Function::kDivideChecked, Function::kDivide);
+  if (text.text == "/" && IsDecimal(parts[0].type.id))
+    return Wrong(text, "quotient of decimals", "integers or floats, as x::f64 / y");
+  return Made(text, function, std::move(parts));
+}
+
+// The conditions are bool, the values have one type.
+absl::StatusOr<Value> Typing::Case(const ExpressionText& text) {
+  QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
+  Values results;
+  std::vector<Expression> conditions;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i % 2 == 1 || i + 1 == values.size()) {
+      results.push_back(std::move(values[i]));
+      continue;
+    }
+    const ExpressionText& part = *values[i].text;
+    QUERN_ASSIGN_OR_RETURN(auto condition,
+                           Unified(part, {std::move(values[i])}, false, ValueType{.id = TypeId::kBool}));
+    conditions.push_back(std::move(condition[0]));
+  }
+  QUERN_ASSIGN_OR_RETURN(auto unified, Unified(text, std::move(results), true, std::nullopt));
+  std::vector<Expression> arguments;
+  for (size_t i = 0; i < unified.size(); ++i) {
+    if (i < conditions.size()) arguments.push_back(std::move(conditions[i]));
+    arguments.push_back(std::move(unified[i]));
+  }
+  return Made(text, text.function, std::move(arguments));
+}
+
+absl::StatusOr<Value> Typing::Cast(const ExpressionText& text) {
+  QUERN_ASSIGN_OR_RETURN(Value inside, Typed(text.parts[0]));
+  const ExpressionText& source = *inside.text;
+  if (inside.is_constant) {
+    const std::optional<Number> number = source.form == Form::kNumber ? NumberOfText(source.text) : std::nullopt;
+    const bool holds = number.has_value() ? NumberIn(*number, source.text, text.type).has_value()
+                                          : source.form != Form::kNumber &&
+                                                (source.form != Form::kTime || IsTimeOf(source.type.id, text.type.id));
+    if (holds) {
+      QUERN_ASSIGN_OR_RETURN(Expression constant, Constant(source, text.type));
+      return Value{.text = &text, .expression = std::move(constant)};
+    }
+  }
+  QUERN_ASSIGN_OR_RETURN(auto argument, Unified(text, {std::move(inside)}, false, std::nullopt));
+  return Made(text, text.function, std::move(argument), text.type);
+}
+
+absl::StatusOr<Value> Typing::Call(const ExpressionText& text) {
+  const ExpressionFunctionRow& row = RowOf(text.function);
+  if (row.result == ResultOf::kTarget) return Cast(text);
+  if (row.accepts == Operands::kCases) return Case(text);
+  QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
+  std::optional<ValueType> otherwise;
+  if (row.accepts == Operands::kTruths || row.accepts == Operands::kAnyValue) otherwise = {.id = TypeId::kBool};
+  if (row.accepts == Operands::kDates) otherwise = {.id = TypeId::kDate32};
+  const bool all_constant = std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_constant; });
+  if (row.accepts == Operands::kFloats && all_constant) {
+    std::vector<Expression> reals;
+    for (const Value& value : values) {
+      QUERN_ASSIGN_OR_RETURN(Expression real, Settled(value, {.id = TypeId::kF64}, false));
+      reals.push_back(std::move(real));
+    }
+    return Made(text, text.function, std::move(reals));
+  }
+  if (values.size() < row.min_arguments || values.size() > row.max_arguments)
+    return Made(text, text.function, std::vector<Expression>(values.size()));
+  const bool same_scale = row.accepts == Operands::kAlike;
+  QUERN_ASSIGN_OR_RETURN(auto arguments, Unified(text, std::move(values), same_scale, otherwise));
+  return Made(text, text.function, std::move(arguments));
+}
+
+absl::StatusOr<Value> Typing::Typed(const ExpressionText& text) {
+  switch (text.form) {
+    case Form::kColumn: return Column(text);
+    case Form::kSign: return Sign(text);
+    case Form::kCall: return Call(text);
+    case Form::kTruth: {
+      Value value{.text = &text};
+      QUERN_ASSIGN_OR_RETURN(value.expression,
+                             MakeConstant(Literal{.number = text.text == "true" ? 1 : 0}, {.id = TypeId::kBool}));
+      return value;
+    }
+    case Form::kNumber:
+    case Form::kTime:
+    case Form::kNull: break;
+  }
+  return Value{.text = &text, .is_constant = true};
+}
+
+absl::StatusOr<Expression> Typing::Whole(const ExpressionText& text) {
+  QUERN_RETURN_IF_ERROR(CheckUnits(text));
+  QUERN_ASSIGN_OR_RETURN(Value value, Typed(text));
+  QUERN_ASSIGN_OR_RETURN(auto whole, Unified(text, {std::move(value)}, false, std::nullopt));
+  const absl::Status valid = ValidateExpression(whole[0], types_);
+  if (!valid.ok())
+    return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + std::string(valid.message()));
+  return std::move(whole[0]);
+}
+
+// The first column of this type that an expression reads; null if it reads none.
+const Expression* FirstColumn(const Expression& e, TypeId id) {
+  if (e.kind == ExpressionKind::kColumn && e.type.id == id) return &e;
+  for (const Expression& argument : e.arguments)
+    if (const Expression* column = FirstColumn(argument, id); column != nullptr) return column;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string FormatOf(const Expression& expression, std::span<const ExpressionColumn> columns) {
+  const ValueType& type = expression.type;
+  if (IsDecimal(type.id)) return "d:" + std::to_string(type.digits) + "," + std::to_string(type.scale);
+  const Expression* column = FirstColumn(expression, type.id);
+  if (column != nullptr) return columns[column->column].format;
+  if (type.id == TypeId::kTimestamp) return "tsu:";
+  if (type.id == TypeId::kDuration) return "tDu";
+  const std::string accepted(RowOf(type.id).arrow);
+  return accepted.substr(0, accepted.find('|'));
+}
+
+absl::StatusOr<Expression> TypedExpression(std::string_view what, const ExpressionText& text,
+                                           std::span<const ExpressionColumn> columns) {
+  return Typing(what, columns).Whole(text);
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an expression over names to one that kernels take: functions for signs, types for constants, implicit casts.
+#ifndef QUERN_TOOLS_FRONTEND_EXPRESSION_TYPES_H_
+#define QUERN_TOOLS_FRONTEND_EXPRESSION_TYPES_H_
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "runtime/spec/expression.h"
+#include "tools/frontend/expression_text.h"
+
+namespace quern::cli {
+
+// A column that an expression may name.
+struct ExpressionColumn {
+  std::string name;
+  std::string text;                    // "column k of INPUT", for errors
+  std::string type_text;               // "decimal128(10, 2)", likewise
+  std::string format;                  // of its values, in the Arrow C data interface: has a time's unit
+  bool has_values = true;              // false: type null; the column is the constant null
+  std::optional<ValueType> type = {};  // nullopt: expressions do not have it
+};
+
+// The Arrow format of what an expression computes: decimals have its digits and scale; times have the unit and zone of
+// the first column of their type that it reads, or microseconds.
+std::string FormatOf(const Expression& expression, std::span<const ExpressionColumn> columns);
+
+// The expression, whose $0, $1, .. are `columns`. *Errors*: InvalidArgument with `what` (the option), the part that is
+// wrong, and what is accepted: unknown columns, types without a common one, constants that no type holds.
+absl::StatusOr<Expression> TypedExpression(std::string_view what, const ExpressionText& text,
+                                           std::span<const ExpressionColumn> columns);
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FRONTEND_EXPRESSION_TYPES_H_
