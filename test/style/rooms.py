@@ -51,7 +51,7 @@ ROWS = [
     [("tools/quern/run", "running a kernel over files: options, progress, statistics")],
     [("tools/quern/join", "`quern join`"), ("tools/quern/aggregate", "`quern aggregate`"),
      ("tools/quern/sort", "`quern sort`"), ("tools/quern/filter", "`quern filter`"),
-     ("tools/quern/set", "`quern set`"),
+     ("tools/quern/set", "`quern set`"), ("tools/quern/map", "`quern map`"),
      ("bench/collation", "bench of collations"), ("bench/compile", "benches of compiling"),
      ("bench/prefetch", "bench of prefetching")],
     [("tools/quern/commands", "the commands of the command line")],

@@ -26,6 +26,7 @@
 #include "tools/frontend/where_leaf.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/key_types.h"
+#include "tools/quern/files/select_rows.h"
 
 namespace quern::cli {
 namespace {
@@ -189,6 +190,12 @@ absl::StatusOr<BatchView> RowTest::View(const arrow::RecordBatch& batch) const {
 absl::StatusOr<uint64_t> RowTest::Select(const arrow::RecordBatch& batch, uint32_t* rows) const {
   QUERN_ASSIGN_OR_RETURN(const BatchView view, View(batch));
   return filter_->Select(view, rows);
+}
+
+absl::StatusOr<RecordBatchPointer> RowTest::Rows(const RecordBatchPointer& batch) const {
+  QUERN_ASSIGN_OR_RETURN(const auto bits, Bits(*batch));
+  const bool all_pass = static_cast<const arrow::BooleanArray&>(*bits).true_count() == batch->num_rows();
+  return all_pass ? batch : SelectRows(batch, bits);
 }
 
 absl::StatusOr<std::shared_ptr<arrow::Array>> RowTest::Bits(const arrow::RecordBatch& batch) const {

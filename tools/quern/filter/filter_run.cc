@@ -6,14 +6,10 @@
 //     batch 0   1 0 0 1 ..    12,000 rows         result   rows of 0, rows of 2
 //     batch 1   0 0 0 0 ..    none
 //     batch 2   0 1 1 0 ..    31,000 rows
-//
-// Arrow cannot select rows of views. Their 16 bytes are selected as fixed-width values instead; the buffers that they
-// point to are the input's.
 #include "tools/quern/filter/filter_run.h"
 
 #include <arrow/api.h>
 #include <arrow/compute/api.h>
-#include <arrow/util/byte_size.h>
 
 #include <algorithm>
 #include <string>
@@ -25,41 +21,13 @@
 #include "runtime/filter/row_filter.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/batches.h"
+#include "tools/quern/files/select_rows.h"
 #include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
 namespace {
 
 using ArrayPointer = std::shared_ptr<arrow::Array>;
-
-constexpr int32_t kViewBytes = 16;
-
-bool IsView(const arrow::DataType& type) {
-  return type.id() == arrow::Type::STRING_VIEW || type.id() == arrow::Type::BINARY_VIEW;
-}
-
-arrow::Result<ArrayPointer> TakeViews(const arrow::Array& column, const ArrayPointer& passes) {
-  const arrow::ArrayData& views = *column.data();
-  const auto plain = arrow::ArrayData::Make(arrow::fixed_size_binary(kViewBytes), views.length,
-                                            {views.buffers[0], views.buffers[1]}, views.null_count, views.offset);
-  ARROW_ASSIGN_OR_RAISE(const arrow::Datum taken, arrow::compute::Filter(plain, passes));
-  arrow::BufferVector buffers = views.buffers;
-  std::copy_n(taken.array()->buffers.begin(), 2, buffers.begin());
-  return arrow::MakeArray(
-      arrow::ArrayData::Make(column.type(), taken.length(), std::move(buffers), taken.null_count()));
-}
-
-arrow::Result<ArrayPointer> TakeRows(const ArrayPointer& column, const ArrayPointer& passes) {
-  if (IsView(*column->type())) return TakeViews(*column, passes);
-  ARROW_ASSIGN_OR_RAISE(const arrow::Datum taken, arrow::compute::Filter(column, passes));
-  return taken.make_array();
-}
-
-// What a copy of the column takes, without the bytes that views share with the input.
-uint64_t BytesOf(const arrow::Array& column) {
-  if (IsView(*column.type())) return static_cast<uint64_t>(column.length()) * kViewBytes;
-  return static_cast<uint64_t>(arrow::util::TotalBufferSize(column));
-}
 
 // What all threads share.
 struct Filtering {
@@ -83,7 +51,7 @@ absl::StatusOr<RecordBatchPointer> RowsOf(const Filtering& filtering, const arro
     const std::string what = "cannot take rows of column " + schema->field(i)->name();
     ArrayPointer column = batch.column(filtering.prepared.result[static_cast<size_t>(i)]);
     if (!all_pass) {
-      QUERN_ASSIGN_OR_RETURN_ARROW(column, TakeRows(column, passes), what);
+      QUERN_ASSIGN_OR_RETURN_ARROW(column, SelectRows(column, passes), what);
     }
     if (column->type()->id() == arrow::Type::DICTIONARY) {
       QUERN_ASSIGN_OR_RETURN_ARROW(column, arrow::compute::Cast(*column, schema->field(i)->type()), what);

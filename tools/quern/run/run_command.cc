@@ -91,11 +91,13 @@ absl::Status CreateOutput(const RunOptions& options, std::optional<OutputFile>* 
   return absl::OkStatus();
 }
 
-// --explain: spec and plan, to stdout.
-absl::Status ExplainSpec(const KernelSpec& spec, const RunOptions& options) {
+// --explain: specs, and the plan of the operator's own, to stdout.
+absl::Status ExplainSpecs(const FileOperator& file_operator, const RunOptions& options) {
+  const KernelSpec spec = file_operator.spec();
   QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
   QUERN_ASSIGN_OR_RETURN(const KernelPlan plan,
                          MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
+  for (const KernelSpec& before : file_operator.input_specs()) std::printf("%s\n", PrintSpec(before).c_str());
   std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
   return absl::OkStatus();
 }
@@ -180,7 +182,7 @@ absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::s
   stats.read_ms = watch.Lap();
   if (options.explain) {
     progress.reset();
-    QUERN_RETURN_IF_ERROR(ExplainSpec(file_operator->spec(), options));
+    QUERN_RETURN_IF_ERROR(ExplainSpecs(*file_operator, options));
     return kExitOk;
   }
   QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(options, file_operator, &stats));

@@ -46,6 +46,8 @@ class FileOperator {
   // Reads the files and finds the spec.
   virtual absl::Status Read() = 0;
   virtual KernelSpec spec() const = 0;
+  // Those of the kernels that prepare its input and that --explain shows, in the order in which they run.
+  virtual std::vector<KernelSpec> input_specs() const { return {}; }
   virtual uint64_t rows_in() const = 0;
   // Compiles the conditions that choose rows of its input, beside its kernel.
   virtual absl::Status CompileConditions(const CompileOptions&) { return absl::OkStatus(); }

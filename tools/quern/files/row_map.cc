@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of an input determine the types of an expression. For
+//
+//     quern map --select "price * (1 - discount) as revenue" sales.parquet
+//
+// with price and discount decimals of 15 digits, 2 of them behind the point, and no nulls read, the spec is
+//
+//     map in=decimal128(15,2),decimal128(15,2) out=multiply($0,subtract(1:decimal128(1,0),$1))
+//
+// A batch of up to 64 Ki rows is computed at once, into buffers of just that many rows.
+#include "tools/quern/files/row_map.h"
+
+#include <arrow/api.h>
+#include <arrow/c/bridge.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "codegen/compiler.h"
+#include "codegen/operators.h"
+#include "runtime/base/status.h"
+#include "runtime/rows/output_batch.h"
+#include "tools/frontend/value_types.h"
+#include "tools/quern/files/key_types.h"
+#include "tools/quern/files/row_condition.h"
+
+namespace quern::cli {
+namespace {
+
+// The type's format in the Arrow C data interface; "" for one that has none.
+std::string FormatOfType(const arrow::DataType& type) {
+  ArrowSchema schema;
+  if (!arrow::ExportType(type, &schema).ok()) return "";
+  std::string format = schema.format;
+  schema.release(&schema);
+  return format;
+}
+
+absl::StatusOr<std::shared_ptr<arrow::DataType>> TypeOfFormat(const std::string& format) {
+  ArrowSchema schema = {};
+  schema.format = format.c_str();
+  schema.release = [](ArrowSchema* released) { released->release = nullptr; };
+  QUERN_ASSIGN_OR_RETURN_ARROW(auto type, arrow::ImportType(&schema), "cannot make a type: " + format);
+  return type;
+}
+
+}  // namespace
+
+absl::Status ResolveNames(const TableInput& input, ExpressionText* text) {
+  return VisitNames(text, [&input](std::string* name) { return ResolveName(input, name); });
+}
+
+absl::Status ExpressionPreparation::AddColumn(const std::string& name) {
+  const auto is_name = [&name](const ExpressionColumn& column) { return column.name == name; };
+  if (std::any_of(names_.begin(), names_.end(), is_name)) return absl::OkStatus();
+  const auto values = columns_->Find(name);
+  const auto type = DecodedType(values->type());
+  ExpressionColumn column{name, columns_->Text(name), type->ToString(), FormatOfType(*type)};
+  column.has_values = type->id() != arrow::Type::NA;
+  const absl::StatusOr<ColumnType> read = KernelType(column.text, *type);
+  if (column.has_values && read.ok()) column.type = ValueTypeOf(read->id, column.format, HasNulls(*values));
+  ValueType in_spec{.id = TypeId::kBool, .nullable = true};
+  int place = 0;
+  if (column.type.has_value()) {
+    in_spec = *column.type;
+    QUERN_ASSIGN_OR_RETURN(place, columns_->Add(name, type));
+  } else {
+    // Nothing reads it: it is null, or an error. It has a number all the same.
+    QUERN_ASSIGN_OR_RETURN(place, columns_->Add(name, column.has_values ? type : arrow::boolean()));
+  }
+  expressions_.spec.columns.push_back(in_spec);
+  expressions_.binding.keys.push_back(place);
+  expressions_.keys.push_back(ColumnTypeOf(in_spec));
+  names_.push_back(std::move(column));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> ExpressionPreparation::Add(const ExpressionText& text, const std::string& name) {
+  std::vector<std::string> mentioned;
+  AddNames(text, &mentioned);
+  for (const std::string& column : mentioned) QUERN_RETURN_IF_ERROR(AddColumn(column));
+  QUERN_ASSIGN_OR_RETURN(Expression expression, TypedExpression(option_, text, names_));
+  std::vector<Expression>& results = expressions_.spec.results;
+  const auto same = std::find(results.begin(), results.end(), expression);
+  if (same != results.end()) return static_cast<size_t>(same - results.begin());
+  QUERN_ASSIGN_OR_RETURN(auto type, TypeOfFormat(FormatOf(expression, names_)));
+  expressions_.fields.push_back(arrow::field(name, std::move(type), expression.type.nullable));
+  results.push_back(std::move(expression));
+  return results.size() - 1;
+}
+
+absl::StatusOr<RowExpressions> ExpressionPreparation::Finish() {
+  if (expressions_.spec.results.empty()) {  // a map has at least one
+    QUERN_ASSIGN_OR_RETURN(Expression nothing, MakeConstant(Literal{.number = 1}, {.id = TypeId::kBool}));
+    expressions_.spec.results.push_back(std::move(nothing));
+    expressions_.fields.push_back(arrow::field("", arrow::boolean(), false));
+  }
+  QUERN_RETURN_IF_ERROR(ValidateSpec(expressions_.spec));
+  return std::move(expressions_);
+}
+
+RowMap::RowMap(RowExpressions expressions)
+    : expressions_(std::move(expressions)), schema_(arrow::schema(expressions_.fields)) {}
+
+absl::Status RowMap::Compile(CompileOptions options) {
+  options.overrides = {};
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, quern::Compile(expressions_.spec, options));
+  Use(compiled.kernel);
+  return absl::OkStatus();
+}
+
+void RowMap::Use(const std::shared_ptr<const Kernel>& kernel) { mapper_ = MakeRowMapper(kernel); }
+
+absl::StatusOr<RecordBatchPointer> RowMap::Compute(const arrow::RecordBatch& batch,
+                                                   const std::shared_ptr<MemoryBudget>& budget) const {
+  QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(batch, expressions_.binding, expressions_.keys, {}));
+  OutputBatch out(MapOutputTypes(expressions_.spec), std::max<uint64_t>(view.num_rows, 1), budget);
+  MapReader reader(mapper_, budget);
+  QUERN_RETURN_IF_ERROR(reader.SetInput(std::move(view)));
+  QUERN_RETURN_IF_ERROR(reader.Next(&out).status());
+  return TakeRows(schema_, &out);
+}
+
+}  // namespace quern::cli

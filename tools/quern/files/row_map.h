@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns that are computed of the rows of one input: names resolved, types found, kernel compiled and run on batches.
+// Every option that holds an expression goes this way.
+#ifndef QUERN_TOOLS_FILES_ROW_MAP_H_
+#define QUERN_TOOLS_FILES_ROW_MAP_H_
+
+#include <arrow/type_fwd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/kernel/kernel.h"
+#include "runtime/base/memory.h"
+#include "runtime/map/row_mapper.h"
+#include "runtime/rows/arrow_import.h"
+#include "runtime/spec/spec.h"
+#include "tools/frontend/expression_text.h"
+#include "tools/frontend/expression_types.h"
+#include "tools/quern/files/batches.h"
+#include "tools/quern/files/input_columns.h"
+#include "tools/quern/files/table_io.h"
+
+namespace quern::cli {
+
+// The same for the names of an expression as ResolveName of row_condition.h.
+absl::Status ResolveNames(const TableInput& input, ExpressionText* text);
+
+// Expressions with types instead of names.
+struct RowExpressions {
+  MapSpec spec;
+  ColumnBinding binding;                              // the places of $0, $1, .. in the kernel's table
+  std::vector<ColumnType> keys;                       // their types
+  std::vector<std::shared_ptr<arrow::Field>> fields;  // of the results
+};
+
+// Finds the types of expressions, one after the other.
+class ExpressionPreparation {
+ public:
+  // option: holds the expressions, for errors. *Ownership*: `columns` must outlive it.
+  ExpressionPreparation(std::string option, InputColumns* columns) : option_(std::move(option)), columns_(columns) {}
+
+  // Returns the number of the result; an expression that is there already keeps its own. *Cost*: a pass over the
+  // bitmaps, and a cast of columns that are dictionaries. *Errors*: those of TypedExpression.
+  absl::StatusOr<size_t> Add(const ExpressionText& text, const std::string& name);
+  size_t size() const { return expressions_.spec.results.size(); }
+  // The field of a result.
+  const std::shared_ptr<arrow::Field>& field(size_t result) const { return expressions_.fields[result]; }
+  // *Errors*: too many columns, or parts of expressions.
+  absl::StatusOr<RowExpressions> Finish();
+
+ private:
+  absl::Status AddColumn(const std::string& name);
+
+  std::string option_;
+  InputColumns* columns_;
+  std::vector<ExpressionColumn> names_;
+  RowExpressions expressions_;
+};
+
+// Expressions with their kernel. *Threads*: any.
+class RowMap {
+ public:
+  explicit RowMap(RowExpressions expressions);
+
+  const RowExpressions& expressions() const { return expressions_; }
+  // One of both must be called once before Compute. The parameters of `options` are those of another kernel and left
+  // out.
+  absl::Status Compile(CompileOptions options);
+  void Use(const std::shared_ptr<const Kernel>& kernel);
+
+  // The results for all rows of a batch. *Errors*: over the budget; OutOfRange for a row without a result, by its
+  // number in the batch.
+  absl::StatusOr<RecordBatchPointer> Compute(const arrow::RecordBatch& batch,
+                                             const std::shared_ptr<MemoryBudget>& budget) const;
+
+ private:
+  RowExpressions expressions_;
+  std::shared_ptr<arrow::Schema> schema_;
+  std::shared_ptr<const RowMapper> mapper_;
+};
+
+}  // namespace quern::cli
+
+#endif  // QUERN_TOOLS_FILES_ROW_MAP_H_
