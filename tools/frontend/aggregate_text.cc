@@ -4,7 +4,9 @@
 //     list      := aggregate (',' aggregate)*
 //     aggregate := word '(' inside ')' ['filter' '(' 'where' condition ')'] ['as' name]
 //     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]
-//     key       := name ['collate' word]                                              condition: where_text.cc
+//     key       := name ['collate' word] | expression
+//
+// Conditions are those of where_text.cc, expressions those of expression_text.cc.
 //
 // aggregate_functions.def lists the functions. Here are only the three that SQL spells differently: count(*) for
 // count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is recognised
@@ -23,6 +25,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/list_parser.h"
 
@@ -30,8 +33,8 @@ namespace quern::cli {
 namespace {
 
 constexpr const char* kAggregatesForm =
-    "FUNCTION(COLUMN) [filter (where CONDITION)] [as NAME][,...], as count(*) or min(s collate NAME), odd names in "
-    "double quotes";
+    "FUNCTION(COLUMN) [filter (where CONDITION)] [as NAME][,...], as count(*), sum(x * y) or min(s collate NAME), odd "
+    "names in double quotes";
 
 // ---- functions ----
 
@@ -119,7 +122,7 @@ absl::Status CallParser::ParseArguments() {
         has_constant = true;
         continue;
       }
-      QUERN_ASSIGN_OR_RETURN(KeyText column, ParseKey(&parser_));
+      QUERN_ASSIGN_OR_RETURN(KeyText column, ParseComputedKey(what_, &parser_));
       call_.arguments.push_back(std::move(column));
     } while (parser_.Take(','));
     if (!parser_.Take(')')) return parser_.Bad();

@@ -3,6 +3,7 @@
 #ifndef QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
 #define QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 namespace quern::cli {
 
 class ListParser;
+struct ExpressionText;
 
 // One name. `whole` is the text as a name ("probe.x"). If the text has a side before its first point, `side` and `name`
 // are its two parts. For probe."a.b" only the parts are set, and `whole` is nullopt; for "a.b" only `whole` is, and
@@ -26,8 +28,11 @@ struct NameText {
 
 // A column, with the collation named after it.
 struct KeyText {
-  std::string name;
-  std::string collation;  // "": none was named
+  std::string name = {};
+  std::string collation = {};  // "": none was named
+  // Where expressions are accepted (computed_key.h): the text as an expression, and whether it may be a name as well.
+  std::shared_ptr<const ExpressionText> computed = nullptr;
+  bool may_be_column = true;
 };
 
 // L=R, or one name for both sides, with the collation named after either.

@@ -16,6 +16,9 @@
 // 128-bit numbers; precision and scale, and the units and zones of times, are restored here, since sums, averages,
 // minima and maxima keep them.
 //
+// Arguments and keys that are expressions are computed of each batch by a map, whose columns stand between those of the
+// table and those of the conditions.
+//
 // A CSV column without values has type null. It counts as the first type that its function accepts: its sum is null,
 // not an error.
 #include "tools/quern/aggregate/aggregate_columns.h"
@@ -28,9 +31,11 @@
 
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
+#include "tools/frontend/expression_text.h"
 #include "tools/quern/files/input_columns.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"
+#include "tools/quern/files/row_map.h"
 
 namespace quern::cli {
 namespace {
@@ -41,13 +46,28 @@ constexpr int kMaxDecimalDigits = 38;  // of decimal128
 
 // ---- names ----
 
-// All columns that a request mentions outside of conditions.
-std::vector<KeyText> AllColumns(const AggregateRequest& request) {
-  std::vector<KeyText> columns = request.keys;
-  for (const AggregateText& aggregate : request.aggregates) {
-    columns.insert(columns.end(), aggregate.arguments.begin(), aggregate.arguments.end());
-  }
+// All columns and expressions that a request mentions outside of conditions.
+std::vector<KeyText*> AllColumns(AggregateRequest* request) {
+  std::vector<KeyText*> columns;
+  for (KeyText& key : request->keys) columns.push_back(&key);
+  for (AggregateText& aggregate : request->aggregates)
+    for (KeyText& argument : aggregate.arguments) columns.push_back(&argument);
   return columns;
+}
+
+// A text that is the name of a column is that column, and no expression.
+absl::Status ResolveColumn(const TableInput& input, KeyText* column) {
+  const std::vector<std::string>& names = input.column_names();
+  if (column->may_be_column && std::find(names.begin(), names.end(), column->name) != names.end())
+    column->computed = nullptr;
+  if (column->computed == nullptr) {
+    QUERN_RETURN_IF_ERROR(CheckColumn(names, input.what(), column->name));
+    return CollationByName(column->collation).status();
+  }
+  ExpressionText expression = *column->computed;
+  QUERN_RETURN_IF_ERROR(ResolveNames(input, &expression));
+  column->computed = std::make_shared<const ExpressionText>(std::move(expression));
+  return absl::OkStatus();
 }
 
 absl::Status CheckResultNames(const AggregateRequest& request) {
@@ -103,7 +123,8 @@ TypePointer ResultType(const AggregateSpec& aggregate, const ColumnType& result,
 // Builds a PreparedAggregate column by column.
 class Preparation {
  public:
-  Preparation(const TableInput& input, const std::shared_ptr<arrow::Table>& table) : columns_(input.what(), table) {}
+  Preparation(const TableInput& input, const std::shared_ptr<arrow::Table>& table)
+      : columns_(input.what(), table), expressions_(&columns_) {}
 
   absl::Status AddKey(const KeyText& key);
   absl::Status AddAggregate(const AggregateText& text);
@@ -111,9 +132,12 @@ class Preparation {
   absl::StatusOr<PreparedAggregate> Finish();
 
  private:
+  absl::StatusOr<ReadColumn> Read(const std::string& option, const KeyText& column, const TypePointer& without_values);
   absl::Status AddFilter(const WhereText& filter);
+  absl::Status FinishPlaces();
 
   InputColumns columns_;
+  ExpressionPreparation expressions_;
   PreparedAggregate prepared_;
   arrow::FieldVector fields_;           // of the keys' results
   std::vector<TypePointer> arguments_;  // the first of each aggregate, decoded; null: it has none
@@ -121,8 +145,17 @@ class Preparation {
   std::vector<size_t> made_payload_;    // places of the binding's payload that count from the first made column
 };
 
+// The place of a computed column is below 0 until the number of the table's columns is known: -1, -2, ..
+absl::StatusOr<ReadColumn> Preparation::Read(const std::string& option, const KeyText& column,
+                                             const TypePointer& without_values) {
+  if (column.computed == nullptr) return columns_.Add(column, without_values);
+  QUERN_ASSIGN_OR_RETURN(const size_t result, expressions_.Add(option, *column.computed, column.name));
+  return ReadColumn{-1 - static_cast<int>(result), ColumnTypeOf(expressions_.type(result)),
+                    expressions_.field(result)->type()};
+}
+
 absl::Status Preparation::AddKey(const KeyText& key) {
-  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(key, arrow::utf8()));
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, Read("--by", key, arrow::utf8()));
   prepared_.spec.keys.push_back({.type = column.type, .null_equal = column.type.nullable});
   prepared_.input.keys.push_back(column.type);
   prepared_.input.binding.keys.push_back(column.place);
@@ -138,7 +171,7 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
   TypePointer first;
   for (const KeyText& argument : text.arguments) {
     QUERN_ASSIGN_OR_RETURN(const ReadColumn column,
-                           columns_.Add(argument, TypeWithoutValues(RowOf(text.function).accepts)));
+                           Read("--agg", argument, TypeWithoutValues(RowOf(text.function).accepts)));
     aggregate.arguments.push_back(column.type);
     prepared_.input.binding.payload.push_back(column.place);
     if (first == nullptr) first = DecodedType(column.arrow);
@@ -176,6 +209,21 @@ absl::Status Preparation::AddFilter(const WhereText& filter) {
   return absl::OkStatus();
 }
 
+// The kernel's table, behind it the computed columns, behind these the filters' bools.
+absl::Status Preparation::FinishPlaces() {
+  KernelInput& input = prepared_.input;
+  const int num_columns = columns_.size(), num_computed = static_cast<int>(expressions_.size());
+  for (const size_t i : made_payload_) input.binding.payload[i] += num_columns + num_computed;
+  for (std::vector<int>* places : {&input.binding.keys, &input.binding.payload})
+    for (int& place : *places)
+      if (place < 0) place = num_columns - 1 - place;
+  input.table = columns_.Finish();
+  if (num_computed == 0) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(RowExpressions expressions, expressions_.Finish());
+  input.map = std::make_shared<RowMap>(std::move(expressions));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PreparedAggregate> Preparation::Finish() {
   const AggregationSpec& spec = prepared_.spec;
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
@@ -187,18 +235,14 @@ absl::StatusOr<PreparedAggregate> Preparation::Finish() {
   for (size_t i = 0; i < fields_.size(); ++i) fields_[i] = fields_[i]->WithNullable(types[i].nullable);
   prepared_.schema = arrow::schema(std::move(fields_));
   prepared_.input.payload = AggregateInputTypes(spec.aggregates);
-  for (const size_t i : made_payload_) prepared_.input.binding.payload[i] += columns_.size();
-  prepared_.input.table = columns_.Finish();
+  QUERN_RETURN_IF_ERROR(FinishPlaces());
   return std::move(prepared_);
 }
 
 }  // namespace
 
 absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request) {
-  for (const KeyText& column : AllColumns(*request)) {
-    QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), column.name));
-    QUERN_RETURN_IF_ERROR(CollationByName(column.collation).status());
-  }
+  for (KeyText* column : AllColumns(request)) QUERN_RETURN_IF_ERROR(ResolveColumn(input, column));
   for (AggregateText& aggregate : request->aggregates)
     if (aggregate.filter.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*aggregate.filter));
   if (request->where.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*request->where));
@@ -207,7 +251,13 @@ absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request) 
 
 std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const TableInput& input) {
   std::vector<std::string> wanted, names;
-  for (const KeyText& column : AllColumns(request)) wanted.push_back(column.name);
+  const auto add = [&wanted](const KeyText& column) {
+    if (column.computed != nullptr) AddNames(*column.computed, &wanted);
+    else wanted.push_back(column.name);
+  };
+  for (const KeyText& key : request.keys) add(key);
+  for (const AggregateText& aggregate : request.aggregates)
+    for (const KeyText& argument : aggregate.arguments) add(argument);
   for (const AggregateText& aggregate : request.aggregates)
     if (aggregate.filter.has_value()) AddNames(*aggregate.filter, &wanted);
   if (request.where.has_value()) AddNames(*request.where, &wanted);

@@ -27,8 +27,8 @@ struct AggregateRequest {
   std::optional<WhereText> where;  // the rows that take part; nullopt: all
 };
 
-// Checks the names, and replaces those in conditions by the file's (ResolveNames). *Errors*: unknown columns and
-// collations, result columns of one name.
+// Checks the names, and replaces those in conditions and expressions by the file's (ResolveNames). *Errors*: unknown
+// columns and collations, result columns of one name.
 absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request);
 
 // The columns that must be read, each once. At least one, since a file is counted by its rows.

@@ -16,10 +16,12 @@
 
 #include "runtime/base/status.h"
 #include "tools/frontend/aggregate_text.h"
+#include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/aggregate/aggregate_columns.h"
 #include "tools/quern/aggregate/aggregate_run.h"
 #include "tools/quern/commands/command.h"
+#include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 
@@ -42,7 +44,7 @@ struct GivenOptions {
 absl::Status ParseRequest(const GivenOptions& given, AggregateRequest* request) {
   if (given.by.empty() && given.agg.empty())
     return CommandError("missing option: --agg; accepted: --agg LIST, as 'count(*), sum(x)'");
-  QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseKeys, &request->keys));
+  QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseComputedKeys, &request->keys));
   QUERN_RETURN_IF_ERROR(ParseLists("--agg", given.agg, ParseAggregates, &request->aggregates));
   QUERN_ASSIGN_OR_RETURN(request->where, ParseAllWheres("--filter", given.filter));
   return absl::OkStatus();
@@ -58,10 +60,10 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, Aggrega
       "quern aggregate --by l_returnflag,l_linestatus --agg 'count(*), sum(l_quantity), avg(l_discount) as discount'"
       " --filter 'l_shipdate<=1998-09-02' lineitem.parquet");
   arguments.Values("--by", &given.by, "KEYS",
-                   "columns that make a group; with 'collate NAME' (default: all rows are one group)");
-  arguments.Values(
-      "--agg", &given.agg, "LIST",
-      "as 'count(*), min(s collate NAME), quantile(x, 0.9) filter (where b) as q' (default: none, the different keys)");
+                   "columns or expressions that make a group; with 'collate NAME' (default: all rows are one group)");
+  arguments.Values("--agg", &given.agg, "LIST",
+                   "as 'count(*), sum(x * (1 - y)), min(s collate NAME), quantile(x, 0.9) filter (where b) as q' "
+                   "(default: none, the different keys)");
   arguments.Values("--filter", &given.filter, "CONDITION",
                    "only rows that a condition holds for, as --where of quern filter has it; several: where all hold");
   return ParseOneInput(words, &arguments, &command->options, &command->input_path,
@@ -74,6 +76,10 @@ class AggregateOperator final : public FileOperator {
 
   absl::Status Read() override;
   KernelSpec spec() const override { return prepared_.spec; }
+  std::vector<KernelSpec> input_specs() const override {
+    if (prepared_.input.map == nullptr) return {};
+    return {prepared_.input.map->expressions().spec};
+  }
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }

@@ -8,7 +8,8 @@
 // rows gives batches of 65,536 and 57,344 rows in turns. A BatchView shares the ownership of its slice, an exported
 // OutputBatch owns its buffers.
 // A condition leaves rows out by a selection, which keeps their numbers. Where all rows of a batch meet it there is
-// none, and the kernel reads the columns from end to end.
+// none, and the kernel reads the columns from end to end. Where columns are computed of the batch, the rows are copied
+// before: an expression may have no result for a row that is left out.
 #include "tools/quern/files/batches.h"
 
 #include <arrow/api.h>
@@ -19,6 +20,7 @@
 
 #include "runtime/base/status.h"
 #include "tools/quern/files/row_condition.h"
+#include "tools/quern/files/row_map.h"
 #include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
@@ -33,13 +35,25 @@ arrow::Result<RecordBatchPointer> Compacted(const RecordBatchPointer& batch) {
   return arrow::RecordBatch::Make(batch->schema(), batch->num_rows(), std::move(columns));
 }
 
-// The batch with the bool columns that its operator's filters are.
+absl::StatusOr<RecordBatchPointer> WithColumn(const RecordBatchPointer& batch, std::shared_ptr<arrow::Field> field,
+                                              const std::shared_ptr<arrow::Array>& column) {
+  QUERN_ASSIGN_OR_RETURN_ARROW(RecordBatchPointer added,
+                               batch->AddColumn(batch->num_columns(), std::move(field), column),
+                               "cannot add a column to a batch: " + std::to_string(batch->num_rows()) + " rows");
+  return added;
+}
+
+// The batch with the columns that its operator's expressions and filters are.
 absl::StatusOr<RecordBatchPointer> WithMadeColumns(RecordBatchPointer batch, const KernelInput& input) {
+  if (input.map != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer computed, input.map->Compute(*batch, nullptr));
+    for (int i = 0; i < computed->num_columns(); ++i) {
+      QUERN_ASSIGN_OR_RETURN(batch, WithColumn(batch, computed->schema()->field(i), computed->column(i)));
+    }
+  }
   for (const std::shared_ptr<RowTest>& test : input.made_columns) {
-    QUERN_ASSIGN_OR_RETURN(auto bits, test->Bits(*batch));
-    QUERN_ASSIGN_OR_RETURN_ARROW(
-        batch, batch->AddColumn(batch->num_columns(), arrow::field("", arrow::boolean(), false), bits),
-        "cannot add a column to a batch: " + std::to_string(batch->num_rows()) + " rows");
+    QUERN_ASSIGN_OR_RETURN(const auto bits, test->Bits(*batch));
+    QUERN_ASSIGN_OR_RETURN(batch, WithColumn(batch, arrow::field("", arrow::boolean(), false), bits));
   }
   return batch;
 }
@@ -56,6 +70,7 @@ absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared
 
 absl::Status CompileConditions(const CompileOptions& options, const KernelInput& input) {
   for (const std::shared_ptr<RowTest>& test : input.made_columns) QUERN_RETURN_IF_ERROR(test->Compile(options));
+  if (input.map != nullptr) QUERN_RETURN_IF_ERROR(input.map->Compile(options));
   return input.where == nullptr ? absl::OkStatus() : input.where->Compile(options);
 }
 
@@ -84,10 +99,15 @@ absl::StatusOr<InputBatches> InputBatches::Cut(const KernelInput& input) {
 uint64_t InputBatches::num_rows(size_t i) const { return static_cast<uint64_t>(batches_[i]->num_rows()); }
 
 absl::StatusOr<BatchView> InputBatches::View(size_t i, std::vector<uint32_t>* selection) const {
-  QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer batch, WithMadeColumns(batches_[i], *input_));
+  RecordBatchPointer batch = batches_[i];
+  const bool is_cut = input_->map != nullptr && input_->where != nullptr;
+  if (is_cut) {
+    QUERN_ASSIGN_OR_RETURN(batch, input_->where->Rows(batch));
+  }
+  QUERN_ASSIGN_OR_RETURN(batch, WithMadeColumns(std::move(batch), *input_));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*batch, *input_));
   view.first_row_id = first_rows_[i];
-  if (input_->where == nullptr) return view;
+  if (input_->where == nullptr || is_cut) return view;
   if (selection->size() < view.num_rows) selection->resize(view.num_rows);
   QUERN_ASSIGN_OR_RETURN(const uint64_t selected, input_->where->Select(*batches_[i], selection->data()));
   if (selected == view.num_rows) return view;

@@ -25,6 +25,7 @@ constexpr uint64_t kOutputRows = 1 << 16;
 
 using RecordBatchPointer = std::shared_ptr<arrow::RecordBatch>;
 
+class RowMap;
 class RowTest;
 
 // One input as its kernel needs it: the columns it reads, with exactly the spec's types.
@@ -34,11 +35,14 @@ struct KernelInput {
   std::vector<ColumnType> keys;
   std::vector<ColumnType> payload;  // as in the binding
   std::shared_ptr<RowTest> where;   // the rows that take part; nullptr: all
-  // Bool columns that are made of each batch, at the places behind the table's columns.
+  // Columns that are computed of each batch, at the places behind the table's columns, of the rows alone that take
+  // part. Their memory is not counted: a batch of each thread has it. nullptr: none.
+  std::shared_ptr<RowMap> map = nullptr;
+  // Bool columns that are made of each batch, at the places behind these.
   std::vector<std::shared_ptr<RowTest>> made_columns = {};
 };
 
-// Compiles the conditions of an input, before its batches are read.
+// Compiles the conditions and expressions of an input, before its batches are read.
 absl::Status CompileConditions(const CompileOptions& options, const KernelInput& input);
 
 // Up to kBatchRows rows each, in the table's order. *Cost*: no row is copied.

@@ -75,11 +75,12 @@ absl::Status ExpressionPreparation::AddColumn(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> ExpressionPreparation::Add(const ExpressionText& text, const std::string& name) {
+absl::StatusOr<size_t> ExpressionPreparation::Add(const std::string& option, const ExpressionText& text,
+                                                  const std::string& name) {
   std::vector<std::string> mentioned;
   AddNames(text, &mentioned);
   for (const std::string& column : mentioned) QUERN_RETURN_IF_ERROR(AddColumn(column));
-  QUERN_ASSIGN_OR_RETURN(Expression expression, TypedExpression(option_, text, names_));
+  QUERN_ASSIGN_OR_RETURN(Expression expression, TypedExpression(option, text, names_));
   std::vector<Expression>& results = expressions_.spec.results;
   const auto same = std::find(results.begin(), results.end(), expression);
   if (same != results.end()) return static_cast<size_t>(same - results.begin());

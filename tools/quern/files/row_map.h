@@ -39,14 +39,15 @@ struct RowExpressions {
 // Finds the types of expressions, one after the other.
 class ExpressionPreparation {
  public:
-  // option: holds the expressions, for errors. *Ownership*: `columns` must outlive it.
-  ExpressionPreparation(std::string option, InputColumns* columns) : option_(std::move(option)), columns_(columns) {}
+  // *Ownership*: `columns` must outlive it.
+  explicit ExpressionPreparation(InputColumns* columns) : columns_(columns) {}
 
-  // Returns the number of the result; an expression that is there already keeps its own. *Cost*: a pass over the
-  // bitmaps, and a cast of columns that are dictionaries. *Errors*: those of TypedExpression.
-  absl::StatusOr<size_t> Add(const ExpressionText& text, const std::string& name);
+  // option: holds the expression, for errors. Returns the number of the result; an expression that is there already
+  // keeps its own. *Cost*: a pass over the bitmaps, and a cast of columns that are dictionaries. *Errors*: those of
+  // TypedExpression.
+  absl::StatusOr<size_t> Add(const std::string& option, const ExpressionText& text, const std::string& name);
   size_t size() const { return expressions_.spec.results.size(); }
-  // The field of a result.
+  const ValueType& type(size_t result) const { return expressions_.spec.results[result].type; }
   const std::shared_ptr<arrow::Field>& field(size_t result) const { return expressions_.fields[result]; }
   // *Errors*: too many columns, or parts of expressions.
   absl::StatusOr<RowExpressions> Finish();
@@ -54,7 +55,6 @@ class ExpressionPreparation {
  private:
   absl::Status AddColumn(const std::string& name);
 
-  std::string option_;
   InputColumns* columns_;
   std::vector<ExpressionColumn> names_;
   RowExpressions expressions_;

@@ -65,12 +65,12 @@ std::vector<std::string> ColumnsToRead(const MapRequest& request, const TableInp
 absl::StatusOr<PreparedMap> PrepareMap(const MapRequest& request, const TableInput& input,
                                        const std::shared_ptr<arrow::Table>& table) {
   InputColumns columns(input.what(), table);
-  ExpressionPreparation expressions("--select", &columns);
+  ExpressionPreparation expressions(&columns);
   PreparedMap prepared;
   arrow::FieldVector fields;
   for (const SelectText& selected : request.select) {
     if (!selected.is_column()) {
-      QUERN_ASSIGN_OR_RETURN(const size_t number, expressions.Add(selected.expression, selected.name));
+      QUERN_ASSIGN_OR_RETURN(const size_t number, expressions.Add("--select", selected.expression, selected.name));
       prepared.results.push_back({.is_computed = true, .number = number});
       fields.push_back(expressions.field(number)->WithName(selected.name));
       continue;

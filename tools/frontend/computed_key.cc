@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A text is read twice, as a name and as an expression, and only the columns of the file decide between the readings:
+//
+//     unit-price     the column of that name; where there is none, unit minus price
+//     year(day)      likewise in --by, where a bare name may have parentheses; in --agg it is an expression
+//     price * qty    an expression: a bare name has no blanks
+//     name           a name: an expression that is a column alone is no other reading
+#include "tools/frontend/computed_key.h"
+
+#include <memory>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "tools/frontend/errors.h"
+#include "tools/frontend/expression_text.h"
+#include "tools/frontend/list_parser.h"
+
+namespace quern::cli {
+namespace {
+
+constexpr const char* kKeysForm =
+    "KEY[,KEY...], each a column name [collate NAME] or an expression [as NAME], odd names in double quotes";
+
+bool AtEndOfKey(ListParser* parser) { return parser->AtEnd() || parser->At(',') || parser->At(')'); }
+
+}  // namespace
+
+absl::StatusOr<KeyText> ParseComputedKey(std::string_view what, ListParser* parser) {
+  ListParser behind_name = *parser, behind_expression = *parser;
+  absl::StatusOr<KeyText> key = ParseKey(&behind_name);
+  absl::StatusOr<ExpressionText> expression = ParseExpressionText(what, &behind_expression);
+  const bool is_name = key.ok() && AtEndOfKey(&behind_name);
+  const size_t name_end = behind_name.position(), expression_end = behind_expression.position();
+  const bool names_expression = expression.ok() && behind_expression.ReadWord("as");
+  const bool is_expression = expression.ok() && (names_expression || AtEndOfKey(&behind_expression)) &&
+                             expression->form != ExpressionText::Form::kColumn;
+  if (is_expression && (!is_name || expression_end >= name_end)) {
+    KeyText computed{.name = expression->shown, .may_be_column = is_name && expression_end == name_end};
+    if (computed.may_be_column) computed = *std::move(key);
+    *parser = behind_expression;
+    if (names_expression) {
+      QUERN_ASSIGN_OR_RETURN(computed.name, parser->PlainName());
+    }
+    computed.computed = std::make_shared<const ExpressionText>(*std::move(expression));
+    return computed;
+  }
+  if (is_name || (!key.ok() && expression_end <= name_end)) {
+    *parser = behind_name;
+    return key;
+  }
+  return expression.ok() ? parser->Bad() : expression.status();
+}
+
+absl::StatusOr<std::vector<KeyText>> ParseComputedKeys(std::string_view what, std::string_view text) {
+  ListParser parser(what, kKeysForm, text);
+  std::vector<KeyText> keys;
+  do {
+    QUERN_ASSIGN_OR_RETURN(KeyText key, ParseComputedKey(what, &parser));
+    keys.push_back(std::move(key));
+  } while (parser.Take(','));
+  if (!parser.AtEnd()) return parser.Bad();
+  return keys;
+}
+
+}  // namespace quern::cli
