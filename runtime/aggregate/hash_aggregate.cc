@@ -171,7 +171,7 @@ GroupReader::~GroupReader() = default;
 
 void GroupReader::SetCopies(CopiesOf copies_of) {
   state_->copies_of = copies_of;
-  state_->copies = std::make_unique_for_overwrite<State::Copies>();
+  state_->copies = copies_of == nullptr ? nullptr : std::make_unique_for_overwrite<State::Copies>();
 }
 
 // Keeps those of n groups that come out at all; returns their number.
