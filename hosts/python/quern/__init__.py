@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins, aggregations, sorts, filters and set operations over Arrow data, by kernels compiled for the query and for the
+"""Joins, aggregations, sorts, filters, maps and set operations over Arrow data, by kernels compiled for the query and for the
 machine.
 
     import quern
@@ -22,6 +22,7 @@ from quern._filter import (
 from quern._join import join
 from quern._kernel import Kernel, compile
 from quern._machine import Machine, MemoryFact, machine
+from quern._map import map  # shadows the built-in one, as filter does
 from quern._plot import plot_profile
 from quern._profile import Entry, Profile, profile, use_profile
 from quern._results import Reader, Result
@@ -32,7 +33,7 @@ from quern._tuning import tune
 __all__ = [
     "Entry", "Kernel", "Machine", "MemoryFact", "Profile", "Reader", "Result", "abi_version", "aggregate", "compile",
     "except_", "filter", "intersect", "join",
-    "machine", "plot_profile", "profile", "sort", "tune", "union", "use_profile", "version",
+    "machine", "map", "plot_profile", "profile", "sort", "tune", "union", "use_profile", "version",
 ]  # fmt: skip
 
 version: str = _quern.version()

@@ -119,6 +119,12 @@ void DefineInputs(nb::module_* module) {
           },
           nb::arg("kernel"), nb::arg("columns"))
       .def(
+          "set_computation",
+          [](PyView& self, const KernelHandle& kernel, std::vector<uint32_t> columns) {
+            return self.view->SetComputation(kernel, std::move(columns));
+          },
+          nb::arg("kernel"), nb::arg("columns"))
+      .def(
           "set_output", [](PyView& self, std::vector<uint32_t> columns) { self.view->SetOutput(std::move(columns)); },
           nb::arg("columns"));
 }
@@ -209,6 +215,15 @@ void DefineOperators(nb::module_* module) {
       nb::sig("def with_ticks(tick: collections.abc.Callable[[], None], call: collections.abc.Callable[[], "
               "typing.Any]) -> typing.Any"),
       "What call() returns; tick() is called now and then while it computes, and ends it by raising.");
+  module->def(
+      "run_map",
+      [](const PyView& view, const ResultShape& descriptor, uint32_t threads) {
+        return PyTable{RunMap(view.view, descriptor, {threads, 0})};
+      },
+      nb::arg("view"), nb::arg("descriptor"), nb::arg("threads"));
+  module->def(
+      "read_map", [](const PyView& view, const ResultShape& descriptor) { return ReadMap(view.view, descriptor); },
+      nb::arg("view"), nb::arg("descriptor"));
   module->def("read_filter", [](const PyView& view) { return ReadFilter(view.view); }, nb::arg("view"));
 }
 

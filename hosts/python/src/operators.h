@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins, aggregations, sorts, filters and set operations over views, on several threads.
+// Joins, aggregations, sorts, filters, maps and set operations over views, on several threads.
 #ifndef QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
 #define QUERN_HOSTS_PYTHON_SRC_OPERATORS_H_
 
@@ -44,6 +44,9 @@ Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape&
 // The view's own rows, in order.
 Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options);
 std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view);
+// The same with other names, and in an order of its own.
+Table RunMap(const std::shared_ptr<const View>& view, const ResultShape& descriptor, const RunOptions& options);
+std::unique_ptr<Reader> ReadMap(const std::shared_ptr<const View>& view, const ResultShape& descriptor);
 
 }  // namespace quern::python
 

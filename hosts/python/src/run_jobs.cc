@@ -13,8 +13,8 @@
 //
 // A set operation appends its left side, then its right one, and reads its rows as groups.
 //
-// A filter is a view and nothing else: its rows are gathered morsel by morsel and put back into the order of the
-// source.
+// A filter and a map are a view and nothing else: rows are gathered morsel by morsel, with the columns that are
+// computed of them, and put back into the order of the source.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -85,6 +85,26 @@ struct JoinReading {
   }
 };
 
+// ---- rows of a view ----
+
+ResultShape WholeShape(const View& view) {
+  ResultShape shape;
+  for (const Field& field : view.output_fields()) {
+    shape.order.push_back(static_cast<uint32_t>(shape.order.size()));
+    shape.names.push_back(field.name);
+  }
+  return shape;
+}
+
+std::vector<Field> FieldsOf(const View& view, const ResultShape& shape) {
+  std::vector<Field> fields;
+  for (size_t i = 0; i < shape.order.size(); ++i) {
+    fields.push_back(view.output_fields().at(shape.order[i]));
+    fields.back().name = shape.names[i];
+  }
+  return fields;
+}
+
 }  // namespace
 
 Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe, const ResultShape& descriptor,
@@ -148,6 +168,12 @@ Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape&
 }
 
 Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options) {
+  return RunMap(view, WholeShape(*view), options);
+}
+
+std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view) { return ReadMap(view, WholeShape(*view)); }
+
+Table RunMap(const std::shared_ptr<const View>& view, const ResultShape& descriptor, const RunOptions& options) {
   OrderedBatches out;
   Feed feed(view->source());
   RunWorkers(ThreadsFor(*view, options.threads), [&](uint32_t, const GoOn& go_on) {
@@ -155,21 +181,22 @@ Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& optio
     while (go_on()) {
       std::optional<Feed::Morsel> morsel = feed.Next();
       if (!morsel) return;
-      out.Add(morsel->number, view->Gather(std::move(morsel->batch), &room));
+      const Batch rows = view->Gather(std::move(morsel->batch), &room);
+      if (rows.num_rows > 0) out.Add(morsel->number, descriptor.Arranged(rows));
     }
   });
-  return MakeTable(view->output_fields(), out.Take());
+  return MakeTable(FieldsOf(*view, descriptor), out.Take());
 }
 
-std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view) {
+std::unique_ptr<Reader> ReadMap(const std::shared_ptr<const View>& view, const ResultShape& descriptor) {
   const auto feed = std::make_shared<Feed>(view->source());
   return std::make_unique<Reader>(
-      view->output_fields(),
-      [view, feed, room = RowRoom()](const Reader::Pause& pause) mutable -> std::optional<Batch> {
+      FieldsOf(*view, descriptor),
+      [view, descriptor, feed, room = RowRoom()](const Reader::Pause& pause) mutable -> std::optional<Batch> {
         while (std::optional<Feed::Morsel> morsel = feed->Next()) {
           pause();
-          Batch batch = view->Gather(std::move(morsel->batch), &room);
-          if (batch.num_rows > 0) return batch;
+          const Batch batch = view->Gather(std::move(morsel->batch), &room);
+          if (batch.num_rows > 0) return descriptor.Arranged(batch);
         }
         return std::nullopt;
       });

@@ -14,10 +14,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,11 +29,16 @@
 #include "runtime/rows/arrow_import.h"
 #include "runtime/spec/aggregate_spec.h"
 #include "runtime/spec/condition.h"
+#include "runtime/spec/map_spec.h"
 #include "runtime/spec/spec_text.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
 #include "tools/frontend/errors.h"
+#include "tools/frontend/expression_text.h"
+#include "tools/frontend/expression_types.h"
+#include "tools/frontend/select_text.h"
 #include "tools/frontend/sort_text.h"
+#include "tools/frontend/value_types.h"
 #include "tools/frontend/where_leaf.h"
 #include "tools/frontend/where_text.h"
 
@@ -175,6 +182,72 @@ void DefineWhere(nb::module_* module) {
            "A leaf on a column of this type as a spec has it.");
 }
 
+// ---- expressions ----
+
+// [(name, expression), ..]; None in place of an expression: all columns.
+nb::list ParseSelect(const std::string& what, const std::string& text) {
+  nb::list list;
+  for (const cli::SelectText& selected : Value(cli::ParseSelect(what, text)))
+    list.append(nb::make_tuple(selected.name, selected.is_all ? nb::none() : nb::cast(selected.expression)));
+  return list;
+}
+
+cli::ExpressionText ParseExpression(const std::string& what, const std::string& text) {
+  return Value(cli::ParseExpressionText(what, text));
+}
+
+std::vector<std::string> NamesIn(const cli::ExpressionText& text) {
+  std::vector<std::string> names;
+  cli::AddNames(text, &names);
+  return names;
+}
+
+// The expression with other names, one for each of NamesIn.
+cli::ExpressionText Renamed(cli::ExpressionText text, const std::vector<std::string>& names) {
+  size_t next = 0;
+  Check(cli::VisitNames(&text, [&](std::string* name) {
+    *name = names.at(next++);
+    return absl::OkStatus();
+  }));
+  return text;
+}
+
+// name, text for errors, name of the type, format, nullable.
+using ColumnTuple = std::tuple<std::string, std::string, std::string, std::string, bool>;
+
+// The spec of a map over these columns, in this order.
+std::string MapText(const std::string& what, const std::vector<cli::ExpressionText>& expressions,
+                    const std::vector<ColumnTuple>& columns) {
+  std::vector<cli::ExpressionColumn> named;
+  MapSpec spec;
+  for (const auto& [name, text, type_name, format, nullable] : columns) {
+    cli::ExpressionColumn column{name, text, type_name, format};
+    column.has_values = format != "n";
+    const absl::StatusOr<ColumnType> type = TypeOf(format, "", "", nullable);
+    if (column.has_values && type.ok()) column.type = cli::ValueTypeOf(type->id, format, nullable);
+    spec.columns.push_back(column.type.value_or(ValueType{.id = TypeId::kBool, .nullable = true}));
+    named.push_back(std::move(column));
+  }
+  for (const cli::ExpressionText& expression : expressions)
+    spec.results.push_back(Value(cli::TypedExpression(what, expression, named)));
+  Check(spec.Validate());
+  return spec.Print();
+}
+
+void DefineExpressions(nb::module_* module) {
+  nb::class_<cli::ExpressionText>(*module, "Expression", "An expression over names: the tree of a text.")
+      .def_prop_ro("is_column",
+                   [](const cli::ExpressionText& text) { return text.form == cli::ExpressionText::Form::kColumn; })
+      .def_prop_ro("names", NamesIn, "The columns that are mentioned, in order.")
+      .def("renamed", Renamed, nb::arg("names"), "The same expression with these names in place of `names`.");
+  module->def("parse_expression", ParseExpression, nb::arg("what"), nb::arg("text"), "The tree of an expression.");
+  module->def("parse_select", ParseSelect, nb::arg("what"), nb::arg("text"),
+              nb::sig("def parse_select(what: str, text: str) -> list[tuple[str, Expression | None]]"),
+              "[(name, expression), ..] of a list; None: all columns.");
+  module->def("map_text", MapText, nb::arg("what"), nb::arg("expressions"), nb::arg("columns"),
+              "The spec of a map over columns (name, text, type_name, format, nullable).");
+}
+
 // ---- aggregates ----
 
 nb::list ParseAggregates(const std::string& what, const std::string& text) {
@@ -220,6 +293,7 @@ void DefineTexts(nb::module_* module) {
   module->def("parse_windows", ParseWindows, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_windows(what: str, text: str) -> list[tuple[str, str]]"), "[(function, name), ..].");
   DefineWhere(module);
+  DefineExpressions(module);
   module->def("parse_where", ParseWhere, nb::arg("what"), nb::arg("text"), "The tree of a condition.");
   module->def("parse_aggregates", ParseAggregates, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_aggregates(what: str, text: str) -> list[dict[str, typing.Any]]"),

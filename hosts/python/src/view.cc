@@ -5,8 +5,8 @@
 //
 // the view makes column 3 from column 1 (the test x > 5), selects rows by a test of column 2, and passes columns 0 and
 // 3 on. A thread processes a whole morsel of 65,536 rows at once: casts and tests first, then the condition. The rows
-// that satisfy it stay in place: their numbers go to the kernel with the columns. Only a filter, whose rows are the
-// result, gathers them.
+// that satisfy it stay in place: their numbers go to the kernel with the columns. Only a filter and a map, whose rows
+// are the result, gather them.
 #include "view.h"
 
 #include <algorithm>
@@ -76,6 +76,13 @@ uint32_t View::AddTest(const KernelHandle& kernel, const std::vector<uint32_t>& 
   return static_cast<uint32_t>(fields_.size() - 1);
 }
 
+uint32_t View::SetComputation(const KernelHandle& kernel, std::vector<uint32_t> columns) {
+  computation_ = std::make_unique<Computation>(kernel, fields_, std::move(columns));
+  const auto first = static_cast<uint32_t>(fields_.size());
+  fields_.insert(fields_.end(), computation_->fields().begin(), computation_->fields().end());
+  return first;
+}
+
 void View::SetWhere(const KernelHandle& kernel, const std::vector<uint32_t>& columns) {
   where_ = std::make_unique<Test>(kernel, fields_, columns);
 }
@@ -99,13 +106,31 @@ Taken View::Take(Batch batch, RowRoom* room) const {
     taken.num_rows = where_->Select(batch, room->For(batch.num_rows));
     if (taken.num_rows == static_cast<uint64_t>(batch.num_rows)) taken.rows = nullptr;
   }
+  if (computation_ != nullptr) return WithResults(std::move(batch), std::move(taken));
   for (const uint32_t column : output_) taken.batch.columns.push_back(batch.columns[column]);
+  return taken;
+}
+
+// Results have the rows alone that come out, and so have the other columns beside them.
+Taken View::WithResults(Batch batch, Taken taken) const {
+  taken.batch.num_rows = static_cast<int64_t>(taken.num_rows);
+  if (taken.num_rows == 0) return taken;
+  const size_t first = batch.columns.size();
+  for (Column& column : computation_->Results(batch, taken.rows, taken.num_rows))
+    batch.columns.push_back(std::move(column));
+  for (const uint32_t column : output_) {
+    const bool is_whole = column >= first || taken.rows == nullptr;
+    taken.batch.columns.push_back(
+        is_whole ? batch.columns[column]
+                 : GatherColumn(batch.columns[column], fields_[column], taken.rows, taken.num_rows));
+  }
+  taken.rows = nullptr;
   return taken;
 }
 
 Batch View::Gather(Batch batch, RowRoom* room) const {
   Taken taken = Take(std::move(batch), room);
-  if (taken.rows == nullptr) return std::move(taken.batch);
+  if (taken.rows == nullptr || taken.batch.columns.empty()) return std::move(taken.batch);
   Batch gathered{static_cast<int64_t>(taken.num_rows), {}};
   for (size_t i = 0; i < output_.size(); ++i) {
     gathered.columns.push_back(GatherColumn(taken.batch.columns[i], output_fields_[i], taken.rows, taken.num_rows));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "arrow_columns.h"
+#include "computation.h"
 #include "hosts/c/quern.h"
 #include "kernel.h"
 #include "source.h"
@@ -62,6 +63,9 @@ class View {
   // Further columns, behind those of the source and made so far; each answers its number. They are made of all rows.
   uint32_t AddCast(uint32_t column, const std::string& format);
   uint32_t AddTest(const KernelHandle& kernel, const std::vector<uint32_t>& columns);
+  // The results of a map, which are made of the rows alone that come out; the number of the first. No column is added
+  // after them.
+  uint32_t SetComputation(const KernelHandle& kernel, std::vector<uint32_t> columns);
   // Only rows where it holds.
   void SetWhere(const KernelHandle& kernel, const std::vector<uint32_t>& columns);
   // The columns that come out, in order.
@@ -75,6 +79,8 @@ class View {
   Batch Gather(Batch batch, RowRoom* room) const;
 
  private:
+  Taken WithResults(Batch batch, Taken taken) const;
+
   struct Cast {
     uint32_t column;
     std::string format;
@@ -84,6 +90,7 @@ class View {
   std::vector<Field> fields_;  // the source's, then the made columns'
   std::vector<std::variant<Cast, Test>> steps_;
   std::unique_ptr<Test> where_;
+  std::unique_ptr<Computation> computation_;
   std::vector<uint32_t> output_;
   std::vector<Field> output_fields_;
 };

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quern.map: forms of its argument, what is copied and what is computed, conditions, streams, threads, errors."""
+
+import datetime
+import decimal
+import unittest
+
+import pyarrow as pa
+import quern
+from tables import rows
+
+
+def sales():
+    return pa.table({
+        "id": [1, 2, 3],
+        "name": ["ada", "bob", None],
+        "price": pa.array([decimal.Decimal("2.25"), decimal.Decimal("1.50"), None], pa.decimal128(15, 2)),
+        "kind": pa.array(["x", "y", "x"]).dictionary_encode(),
+        "day": [datetime.date(1998, 12, 1), None, datetime.date(2000, 1, 1)],
+        "nothing": pa.nulls(3),
+    })  # fmt: skip
+
+
+class Map(unittest.TestCase):
+    def test_forms_of_select(self):
+        for engine in ("jit", "generic"):
+            result = quern.map(sales(), {"NAME": "name", "total": "PRICE * (1 - 0.5)", "y": "year(day)"}, engine=engine)
+            self.assertEqual(result.column_names, ["NAME", "total", "y"])
+            half = decimal.Decimal("1.125"), decimal.Decimal("0.75"), None
+            self.assertEqual(rows(result), [("ada", half[0], 1998), ("bob", half[1], None), (None, half[2], 2000)])
+        result = quern.map(sales(), "Id, id + 1, name as n, nothing + id as none")
+        self.assertEqual(result.column_names, ["id", "id + 1", "n", "none"])
+        self.assertEqual(rows(result), [(1, 2, "ada", None), (2, 3, "bob", None), (3, 4, None, None)])
+        self.assertEqual(quern.map(sales(), "*, id % 2 as odd").column_names, sales().column_names + ["odd"])
+
+    def test_types(self):
+        t = pa.table({"at": pa.array([0, 86400], pa.timestamp("s", "Europe/Berlin")), "n": pa.array([1, 2], pa.int16())})
+        table = pa.table(quern.map(t, {"a": "coalesce(at, timestamp '1970-01-02 00:00:00Z')", "b": "n + 1", "c": "at"}))
+        self.assertEqual(table.schema.types, [t.schema.field("at").type, pa.int16(), t.schema.field("at").type])
+        self.assertEqual(table["a"], t["at"])
+
+    def test_columns_are_copied_as_they_are(self):
+        result = pa.table(quern.map(sales(), {"a": "kind", "b": "kind", "c": "id * 2"}, where="id <> 2"))
+        self.assertEqual(result["a"].type, sales()["kind"].type)
+        self.assertEqual(result.to_pylist(), [{"a": "x", "b": "x", "c": 2}, {"a": "x", "b": "x", "c": 6}])
+
+    def test_rows_that_the_condition_leaves_out_are_not_computed(self):
+        self.assertEqual(rows(quern.map(sales(), "6 / (id - 1) as x", where="id <> 1")), [(6,), (3,)])
+        self.assertEqual(rows(quern.map(sales(), "6 / (id - 1) as x", where="id > 5")), [])
+        with self.assertRaisesRegex(RuntimeError, "division by 0"):
+            quern.map(sales(), "6 / (id - 1) as x")
+
+    def test_large_and_streams(self):
+        n = 300000
+        t = pa.table({"a": range(n), "s": [str(i) for i in range(n)]})
+        expected = [(str(i), 2 * i) for i in range(100000, n)]
+        for threads in (1, 3):
+            self.assertEqual(rows(quern.map(t, "s, a * 2 as b", where="a >= 100000", threads=threads)), expected)
+        reader = quern.map(t, "s, a * 2 as b", where="a >= 100000", stream=True)
+        self.assertEqual([row for batch in reader for row in rows(batch)], expected)
+
+    def test_errors(self):
+        wrong = {
+            "id +": "bad expression in select: end of the expression",
+            "nme": "unknown column of t: nme; did you mean name",
+            "name + 1": "column name of t is utf8, which expressions do not have",
+            "id, id": "two result columns of one name: id",
+            "price / 2": "quotient of decimals",
+        }
+        for select, text in wrong.items():
+            with self.assertRaisesRegex(ValueError, text):
+                quern.map(sales(), select)
+        with self.assertRaisesRegex(ValueError, "map to nothing"):
+            quern.map(sales(), {})
+        with self.assertRaisesRegex(TypeError, "bad type of select: int"):
+            quern.map(sales(), 5)
+
+
+if __name__ == "__main__":
+    unittest.main()
