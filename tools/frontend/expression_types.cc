@@ -184,8 +184,9 @@ absl::StatusOr<std::optional<ValueType>> Typing::CommonOf(const ExpressionText& 
       const bool takes_it = common.has_value() && (IsFloat(common->id) || IsInteger(common->id)) &&
                             NumberIn(*number, value.text->text, *common).has_value();
       if (takes_it) continue;
+      const auto beside = common.has_value() && IsInteger(common->id) ? common : std::nullopt;
       const bool is_integer = wholes && (!common.has_value() || !IsDecimal(common->id));
-      QUERN_RETURN_IF_ERROR(fold(is_integer ? TypeOfWhole(*number, common) : number->type()));
+      QUERN_RETURN_IF_ERROR(fold(is_integer ? TypeOfWhole(*number, beside) : number->type()));
     }
   }
   return common;

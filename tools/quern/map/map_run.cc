@@ -50,8 +50,8 @@ absl::StatusOr<RecordBatchPointer> ResultOf(const Mapping& mapping, const arrow:
       QUERN_ASSIGN_OR_RETURN_ARROW(column, arrow::compute::Cast(*column, field->type()),
                                    "cannot decode column " + field->name());
     }
-    const bool is_new = is_copy || column != batch.column(number);
-    if (!result.is_computed && is_new) QUERN_RETURN_IF_ERROR(mapping.budget->Reserve(BytesOf(*column)));
+    const bool is_new = !result.is_computed && (is_copy || column != batch.column(number));
+    if (is_new) QUERN_RETURN_IF_ERROR(mapping.budget->Reserve(BytesOf(*column)));
     columns.push_back(std::move(column));
   }
   return arrow::RecordBatch::Make(prepared.schema, batch.num_rows(), std::move(columns));
