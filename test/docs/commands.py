@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 NO_DATA = ("dump", "doctor", "env", "cache ls", "cache stat", "profile path")
-ON_TPCH = ("join", "aggregate", "sort", "filter", "set")
+ON_TPCH = ("join", "aggregate", "sort", "filter", "map", "set")
 
 
 def commands(text):

@@ -34,7 +34,8 @@ class Map(unittest.TestCase):
         self.assertEqual(quern.map(sales(), "*, id % 2 as odd").column_names, sales().column_names + ["odd"])
 
     def test_types(self):
-        t = pa.table({"at": pa.array([0, 86400], pa.timestamp("s", "Europe/Berlin")), "n": pa.array([1, 2], pa.int16())})
+        at, n = pa.array([0, 86400], pa.timestamp("s", "Europe/Berlin")), pa.array([1, 2], pa.int16())
+        t = pa.table({"at": at, "n": n})
         table = pa.table(quern.map(t, {"a": "coalesce(at, timestamp '1970-01-02 00:00:00Z')", "b": "n + 1", "c": "at"}))
         self.assertEqual(table.schema.types, [t.schema.field("at").type, pa.int16(), t.schema.field("at").type])
         self.assertEqual(table["a"], t["at"])

@@ -129,7 +129,7 @@ class ExpressionParser {
   Parsed Comparison();
   Parsed Nullness(ExpressionText left, size_t begin);
   Parsed Bounded(ExpressionText left, size_t begin);
-  Parsed Listed(ExpressionText left, size_t begin);
+  Parsed Listed(const ExpressionText& left, size_t begin);
   Parsed Sum();
   Parsed Product();
   Parsed Negative();
@@ -252,7 +252,7 @@ ExpressionParser::Parsed ExpressionParser::Comparison() {
     if (parser_.ReadWord("between")) {
       left = Negated(negated, Bounded(*std::move(left), begin), begin);
     } else if (parser_.ReadWord("in")) {
-      left = Negated(negated, Listed(*std::move(left), begin), begin);
+      left = Negated(negated, Listed(*left, begin), begin);
     } else if (negated) {
       return Bad("between, in");
     } else {
@@ -283,7 +283,7 @@ ExpressionParser::Parsed ExpressionParser::Bounded(ExpressionText left, size_t b
   return MadeCall(Function::kAnd, {std::move(above), std::move(below)}, begin);
 }
 
-ExpressionParser::Parsed ExpressionParser::Listed(ExpressionText left, size_t begin) {
+ExpressionParser::Parsed ExpressionParser::Listed(const ExpressionText& left, size_t begin) {
   if (!parser_.Take('(')) return Bad("(EXPRESSION[,EXPRESSION..])");
   Parts parts;
   do {
@@ -403,7 +403,8 @@ ExpressionParser::Parsed ExpressionParser::ValueOfWord(const std::string& word, 
   }
   const Form form = word == "true" || word == "false" ? Form::kTruth : Form::kColumn;
   QUERN_ASSIGN_OR_RETURN(std::string name, parser_.PlainName());
-  return Made({.form = form, .text = form == Form::kTruth ? word : std::move(name)}, begin);
+  if (form == Form::kTruth) name = word;
+  return Made({.form = form, .text = std::move(name)}, begin);
 }
 
 // After `case`.

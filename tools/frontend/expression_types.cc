@@ -70,7 +70,7 @@ class Typing {
   absl::StatusOr<std::optional<ValueType>> CommonOf(const ExpressionText& text, const Values& values,
                                                     std::optional<ValueType> common);
   // The values as expressions of one type. same_scale: decimals, too. otherwise: the type of nulls alone.
-  absl::StatusOr<std::vector<Expression>> Unified(const ExpressionText& text, Values values, bool same_scale,
+  absl::StatusOr<std::vector<Expression>> Unified(const ExpressionText& text, const Values& values, bool same_scale,
                                                   std::optional<ValueType> otherwise);
   absl::StatusOr<Expression> Settled(const Value& value, const ValueType& type, bool same_scale);
   absl::StatusOr<Expression> Constant(const ExpressionText& text, const ValueType& type);
@@ -146,7 +146,7 @@ absl::StatusOr<Expression> Typing::Constant(const ExpressionText& text, const Va
   const std::optional<Number> number = NumberOfText(text.text);
   const std::optional<Literal> literal = number.has_value() ? NumberIn(*number, text.text, type) : std::nullopt;
   if (!literal.has_value()) return Wrong(text, "number that " + PrintValueType(type) + " does not hold", kNumberForm);
-  return MakeConstant(*literal, type);
+  return MakeConstant(literal, type);
 }
 
 // ---- common types ----
@@ -212,8 +212,8 @@ absl::StatusOr<Expression> Typing::Settled(const Value& value, const ValueType& 
   return MakeCall(Function::kCast, {value.expression}, target);
 }
 
-absl::StatusOr<std::vector<Expression>> Typing::Unified(const ExpressionText& text, Values values, bool same_scale,
-                                                        std::optional<ValueType> otherwise) {
+absl::StatusOr<std::vector<Expression>> Typing::Unified(const ExpressionText& text, const Values& values,
+                                                        bool same_scale, std::optional<ValueType> otherwise) {
   QUERN_ASSIGN_OR_RETURN(std::optional<ValueType> common, CommonOf(text, values, std::nullopt));
   if (!common.has_value()) common = otherwise;
   if (!common.has_value()) return Wrong(text, "null without a type", "a cast, as null::i64");
@@ -246,8 +246,7 @@ absl::StatusOr<std::vector<Value>> Typing::TypedParts(const ExpressionText& text
 
 absl::StatusOr<Value> Typing::Sign(const ExpressionText& text) {
   QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
-  QUERN_ASSIGN_OR_RETURN(std::vector<Expression> parts,
-                         Unified(text, std::move(values), false, ValueType{.id = TypeId::kI64}));
+  QUERN_ASSIGN_OR_RETURN(std::vector<Expression> parts, Unified(text, values, false, ValueType{.id = TypeId::kI64}));
   const bool is_integer = IsInteger(parts[0].type.id);
   const auto of = [is_integer](Function checked, Function other) { return is_integer ? checked : other; };
   Function function = Function::kModuloChecked;
@@ -276,7 +275,7 @@ absl::StatusOr<Value> Typing::Case(const ExpressionText& text) {
                            Unified(part, {std::move(values[i])}, false, ValueType{.id = TypeId::kBool}));
     conditions.push_back(std::move(condition[0]));
   }
-  QUERN_ASSIGN_OR_RETURN(auto unified, Unified(text, std::move(results), true, std::nullopt));
+  QUERN_ASSIGN_OR_RETURN(auto unified, Unified(text, results, true, std::nullopt));
   std::vector<Expression> arguments;
   for (size_t i = 0; i < unified.size(); ++i) {
     if (i < conditions.size()) arguments.push_back(std::move(conditions[i]));
@@ -322,7 +321,7 @@ absl::StatusOr<Value> Typing::Call(const ExpressionText& text) {
   if (values.size() < row.min_arguments || values.size() > row.max_arguments)
     return Made(text, text.function, std::vector<Expression>(values.size()));
   const bool same_scale = row.accepts == Operands::kAlike;
-  QUERN_ASSIGN_OR_RETURN(auto arguments, Unified(text, std::move(values), same_scale, otherwise));
+  QUERN_ASSIGN_OR_RETURN(auto arguments, Unified(text, values, same_scale, otherwise));
   return Made(text, text.function, std::move(arguments));
 }
 

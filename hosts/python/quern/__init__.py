@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins, aggregations, sorts, filters, maps and set operations over Arrow data, by kernels compiled for the query and for the
-machine.
+"""Joins, aggregations, sorts, filters, maps and set operations over Arrow data, by kernels compiled for the query and
+for the machine.
 
     import quern
     result = quern.join(orders, customers, on="o_custkey=c_custkey").to_polars()

@@ -35,10 +35,10 @@ arrow::Result<RecordBatchPointer> Compacted(const RecordBatchPointer& batch) {
   return arrow::RecordBatch::Make(batch->schema(), batch->num_rows(), std::move(columns));
 }
 
-absl::StatusOr<RecordBatchPointer> WithColumn(const RecordBatchPointer& batch, std::shared_ptr<arrow::Field> field,
+absl::StatusOr<RecordBatchPointer> WithColumn(const RecordBatchPointer& batch,
+                                              const std::shared_ptr<arrow::Field>& field,
                                               const std::shared_ptr<arrow::Array>& column) {
-  QUERN_ASSIGN_OR_RETURN_ARROW(RecordBatchPointer added,
-                               batch->AddColumn(batch->num_columns(), std::move(field), column),
+  QUERN_ASSIGN_OR_RETURN_ARROW(RecordBatchPointer added, batch->AddColumn(batch->num_columns(), field, column),
                                "cannot add a column to a batch: " + std::to_string(batch->num_rows()) + " rows");
   return added;
 }
