@@ -15,6 +15,7 @@
 #include <arrow/api.h>
 #include <arrow/c/bridge.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -44,9 +45,10 @@ absl::StatusOr<RecordBatchPointer> WithColumn(const RecordBatchPointer& batch,
 }
 
 // The batch with the columns that its operator's expressions and filters are.
-absl::StatusOr<RecordBatchPointer> WithMadeColumns(RecordBatchPointer batch, const KernelInput& input) {
+absl::StatusOr<RecordBatchPointer> WithMadeColumns(RecordBatchPointer batch, const KernelInput& input,
+                                                   std::optional<uint64_t> first_row) {
   if (input.map != nullptr) {
-    QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer computed, input.map->Compute(*batch, nullptr));
+    QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer computed, input.map->Compute(*batch, nullptr, first_row));
     for (int i = 0; i < computed->num_columns(); ++i) {
       QUERN_ASSIGN_OR_RETURN(batch, WithColumn(batch, computed->schema()->field(i), computed->column(i)));
     }
@@ -101,10 +103,11 @@ uint64_t InputBatches::num_rows(size_t i) const { return static_cast<uint64_t>(b
 absl::StatusOr<BatchView> InputBatches::View(size_t i, std::vector<uint32_t>* selection) const {
   RecordBatchPointer batch = batches_[i];
   const bool is_cut = input_->map != nullptr && input_->where != nullptr;
+  const auto first_row = is_cut ? std::nullopt : std::optional<uint64_t>(first_rows_[i]);
   if (is_cut) {
     QUERN_ASSIGN_OR_RETURN(batch, input_->where->Rows(batch));
   }
-  QUERN_ASSIGN_OR_RETURN(batch, WithMadeColumns(std::move(batch), *input_));
+  QUERN_ASSIGN_OR_RETURN(batch, WithMadeColumns(std::move(batch), *input_, first_row));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*batch, *input_));
   view.first_row_id = first_rows_[i];
   if (input_->where == nullptr || is_cut) return view;

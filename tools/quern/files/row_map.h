@@ -6,7 +6,9 @@
 
 #include <arrow/type_fwd.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,10 +73,11 @@ class RowMap {
   absl::Status Compile(CompileOptions options);
   void Use(const std::shared_ptr<const Kernel>& kernel);
 
-  // The results for all rows of a batch. *Errors*: over the budget; OutOfRange for a row without a result, by its
-  // number in the batch.
+  // The results for all rows of a batch. first_row: the number of its first row in the input, for errors; nullopt:
+  // rows were left out before. *Errors*: over the budget; OutOfRange for a row without a result.
   absl::StatusOr<RecordBatchPointer> Compute(const arrow::RecordBatch& batch,
-                                             const std::shared_ptr<MemoryBudget>& budget) const;
+                                             const std::shared_ptr<MemoryBudget>& budget,
+                                             std::optional<uint64_t> first_row) const;
 
  private:
   RowExpressions expressions_;

@@ -11,6 +11,7 @@
 #include <arrow/compute/api.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,21 +33,24 @@ struct Mapping {
   bool count;
   Progress* progress;
   std::vector<RecordBatchPointer> batches;
+  std::vector<uint64_t> first_rows;         // of the batches
   std::vector<RecordBatchPointer> results;  // by batch; null where there is no row
   std::vector<uint64_t> num_rows;           // likewise
 };
 
-// The columns of the result for the rows of a batch. is_copy: the batch is not the input's.
-absl::StatusOr<RecordBatchPointer> ResultOf(const Mapping& mapping, const arrow::RecordBatch& batch, bool is_copy) {
+// The columns of the result for the rows of batch i. is_copy: `batch` has only those that meet the condition.
+absl::StatusOr<RecordBatchPointer> ResultOf(const Mapping& mapping, size_t i, const arrow::RecordBatch& batch,
+                                            bool is_copy) {
   const PreparedMap& prepared = mapping.prepared;
-  QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer computed, prepared.map->Compute(batch, mapping.budget));
+  const auto first_row = is_copy ? std::nullopt : std::optional<uint64_t>(mapping.first_rows[i]);
+  QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer computed, prepared.map->Compute(batch, mapping.budget, first_row));
   arrow::ArrayVector columns;
-  for (size_t i = 0; i < prepared.results.size(); ++i) {
-    const MapResult& result = prepared.results[i];
+  for (size_t c = 0; c < prepared.results.size(); ++c) {
+    const MapResult& result = prepared.results[c];
     const int number = static_cast<int>(result.number);
     std::shared_ptr<arrow::Array> column = result.is_computed ? computed->column(number) : batch.column(number);
     if (column->type()->id() == arrow::Type::DICTIONARY) {
-      const auto& field = prepared.schema->field(static_cast<int>(i));
+      const auto& field = prepared.schema->field(static_cast<int>(c));
       QUERN_ASSIGN_OR_RETURN_ARROW(column, arrow::compute::Cast(*column, field->type()),
                                    "cannot decode column " + field->name());
     }
@@ -65,7 +69,7 @@ absl::Status MapBatch(size_t i, Mapping* mapping) {
   }
   mapping->num_rows[i] = static_cast<uint64_t>(batch->num_rows());
   if (mapping->num_rows[i] == 0 || mapping->count) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(mapping->results[i], ResultOf(*mapping, *batch, batch != mapping->batches[i]));
+  QUERN_ASSIGN_OR_RETURN(mapping->results[i], ResultOf(*mapping, i, *batch, batch != mapping->batches[i]));
   return absl::OkStatus();
 }
 
@@ -75,9 +79,13 @@ absl::StatusOr<OperatorResult> RunPreparedMap(const PreparedMap& prepared, bool 
                                               const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
                                               Progress* progress) {
   Stopwatch watch;
-  Mapping mapping{prepared, budget, count, progress, {}, {}, {}};
+  Mapping mapping{prepared, budget, count, progress, {}, {}, {}, {}};
   QUERN_ASSIGN_OR_RETURN(mapping.batches, CutIntoBatches(prepared.table));
   const size_t num_batches = mapping.batches.size();
+  for (uint64_t row = 0; const RecordBatchPointer& batch : mapping.batches) {
+    mapping.first_rows.push_back(row);
+    row += static_cast<uint64_t>(batch->num_rows());
+  }
   mapping.results.resize(num_batches);
   mapping.num_rows.resize(num_batches);
   OperatorResult result;
