@@ -26,7 +26,8 @@ COLUMNS = ["l_shipdate", "l_returnflag", "l_linestatus", "l_quantity", "l_extend
 TYPES = "date32,utf8,utf8,decimal128,decimal128,decimal128,decimal128"
 SQL = {
     1: """SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice),
-                 sum(l_extendedprice * (1 - l_discount)), sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)), count(*)
+                 sum(l_extendedprice * (1 - l_discount)), sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)),
+                 count(*)
           FROM lineitem WHERE l_shipdate <= DATE '1998-09-02' GROUP BY l_returnflag, l_linestatus""",
     6: """SELECT sum(l_extendedprice * l_discount) FROM lineitem
           WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1995-01-01'
@@ -50,9 +51,9 @@ class Quern:
             "multiply(multiply($0,subtract(1.00:decimal128(3,2),$1)),add(1.00:decimal128(3,2),$2))", [4, 5, 6],
             "aggregate keys=utf8,utf8 aggs=sum(decimal128),sum(decimal128),sum(decimal128),sum(decimal128),count_star",
             [1, 2], [3, 4, 7, 8], (2, 2, 4, 6, 0)),
-        6: ("filter date32 >= 8766 and date32 < 9131 and decimal128 between 5 and 7 and decimal128 < 2400", [0, 0, 5, 3],
-            "map in=decimal128(15,2),decimal128(15,2) out=multiply($0,$1)", [4, 5], "aggregate aggs=sum(decimal128)", [],
-            [7], (4,)),
+        6: ("filter date32 >= 8766 and date32 < 9131 and decimal128 between 5 and 7 and decimal128 < 2400",
+            [0, 0, 5, 3], "map in=decimal128(15,2),decimal128(15,2) out=multiply($0,$1)", [4, 5],
+            "aggregate aggs=sum(decimal128)", [], [7], (4,)),
     }
 
     def __init__(self, table, threads, engine):
