@@ -63,7 +63,7 @@ std::string ReasonText(const Expression& e, const QuernMapInstruction& instructi
 
 }  // namespace
 
-absl::Status RowMapper::FailedRow(const QuernMapArgs& args) const {
+absl::Status RowMapper::FailedRow(const QuernMapArgs& args, uint64_t first_row) const {
   QuernMapDescriptor descriptor = *descriptor_->get();
   std::vector<QuernMapInstruction> instructions(descriptor.instructions,
                                                 descriptor.instructions + descriptor.num_instructions);
@@ -81,7 +81,7 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args) const {
 
   std::vector<QuernLanes> lanes;  // of each instruction
   for (uint32_t i = 0; i < descriptor.num_instructions; ++i) lanes.push_back(values[size_t{i} * kPieceLanes]);
-  const std::string begin = "row " + std::to_string(row) + ": ";
+  const std::string begin = "row " + std::to_string(first_row + row) + ": ";
   for (const QuernMapInstruction& store : instructions) {
     if (store.function != kStoreLanes || !HasFailed(lanes[store.arguments[0]])) continue;
     uint32_t failed = store.arguments[0];
@@ -100,17 +100,17 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args) const {
   return Internal(begin + "a compiled kernel failed where the generic one does not; accepted: none");
 }
 
-absl::Status RowMapper::Run(QuernMapArgs* args, bool* is_wide) const {
+absl::Status RowMapper::Run(QuernMapArgs* args, uint64_t first_row, bool* is_wide) const {
   CounterBlock* const counters = counters_.OfThread();
   const QuernMapEntryPoints& now = entry_points_.ForBatch(args->num_rows, counters);
   const bool tries = !*is_wide || args->out_first / kCallRows % 16 == 0;
   int32_t code = tries ? now.rows(args) : kQuernTooWide;
   *is_wide = code == kQuernTooWide;
   if (*is_wide) code = generic_.rows(args);
-  return code == kQuernRowFailed ? FailedRow(*args) : absl::OkStatus();
+  return code == kQuernRowFailed ? FailedRow(*args, first_row) : absl::OkStatus();
 }
 
-absl::Status MapReader::SetInput(BatchView batch) {
+absl::Status MapReader::SetInput(BatchView batch, uint64_t first_row) {
   const MapDescriptor& descriptor = *mapper_->descriptor_;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.columns().size(), 0));
   if (places_.data() == nullptr) {
@@ -118,6 +118,7 @@ absl::Status MapReader::SetInput(BatchView batch) {
     QUERN_ASSIGN_OR_RETURN(places_, HugeBuffer::Allocate(budget_, bytes, /*huge_pages=*/false, Contents::kAnything));
   }
   input_ = std::move(batch);
+  first_row_ = first_row;
   next_row_ = 0;
   return absl::OkStatus();
 }
@@ -138,7 +139,7 @@ absl::StatusOr<bool> MapReader::Next(OutputBatch* out) {
     args.results = out->columns();
     args.out_first = done;
     args.places = reinterpret_cast<QuernLanes*>(places_.data());
-    QUERN_RETURN_IF_ERROR(mapper_->Run(&args, &is_wide_));
+    QUERN_RETURN_IF_ERROR(mapper_->Run(&args, first_row_, &is_wide_));
   }
   out->set_num_rows(num_rows);
   next_row_ += num_rows;

@@ -77,6 +77,7 @@ struct Rows {
   const uint32_t* selection = nullptr;  // null: rows 0 .. num_rows-1
   uint64_t num_rows = 0;
   uint64_t first_row_id = kCountedRowIds;
+  uint64_t first_row = 0;             // what errors call row 0: its id or, behind a probe, its number in the results
   std::shared_ptr<const void> owner;  // of the columns, where a sink keeps them
   uint64_t num_present = 0;           // rows 0 .. num_present-1 of the columns may be read, selected or not
 
@@ -200,6 +201,7 @@ class PipelineInput::MapStep final : public Step {
 
   absl::Status Run(Rows* rows) override {
     BindRows(columns_, *rows, &batch_);
+    first_row_ = rows->first_row;
     const OutputBatch* results = nullptr;
     // Most rows are selected: computing all of them costs less than gathering these. Where a row fails that is not
     // selected, or one that is, the selected ones tell.
@@ -224,7 +226,7 @@ class PipelineInput::MapStep final : public Step {
     QUERN_RETURN_IF_ERROR(Fit(num_rows, &results_));
     batch_.selection = selection;
     batch_.num_rows = num_rows;
-    QUERN_RETURN_IF_ERROR(reader_.SetInput(batch_));
+    QUERN_RETURN_IF_ERROR(reader_.SetInput(batch_, first_row_));
     return reader_.Next(results_.get()).status();
   }
 
@@ -269,6 +271,7 @@ class PipelineInput::MapStep final : public Step {
   const std::vector<ColumnType> types_;
   const std::shared_ptr<MemoryBudget> budget_;
   MapReader reader_;
+  uint64_t first_row_ = 0;
   std::unique_ptr<OutputBatch> results_, spread_;
 };
 
@@ -367,6 +370,8 @@ absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows)
     rows.num_rows = num_rows;
     rows.num_present = piece.selection == nullptr ? num_rows : 0;
     rows.first_row_id = piece.first_row_id;
+    if (piece.first_row_id != kCountedRowIds) rows.first_row = piece.first_row_id;
+    else if (piece.selection == nullptr) rows.first_row = at;  // a selection has the numbers of the batch
     rows.owner = batch.owner;
     end_->BeginPiece();
     QUERN_RETURN_IF_ERROR(steps_.front()->Run(&rows));

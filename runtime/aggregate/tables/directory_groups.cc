@@ -339,8 +339,8 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
 }
 
 // Calls find(), and drops the groups that it has made where it was refused memory.
-template <class Find>
-absl::Status DirectoryGroups::FindOrDrop(Find&& find) {
+template <class F>
+absl::Status DirectoryGroups::FindOrDrop(F&& find) {
   const uint64_t groups_before = num_groups_;
   const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
     if (!weighs_keys_) return find();

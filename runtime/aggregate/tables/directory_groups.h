@@ -36,8 +36,8 @@ class DirectoryGroups : public GroupTable {
   const char* layout() const override { return "directory"; }
 
  private:
-  template <class Find>
-  absl::Status FindOrDrop(Find&& find);
+  template <class F>
+  absl::Status FindOrDrop(F&& find);
   void DropGroups(uint64_t num_left);
   absl::Status FindRows(const KeyRows& rows, uint8_t** tuples);
   absl::Status FindGroups(const GroupTuples& from, uint8_t** tuples);

@@ -145,12 +145,12 @@ class Maker {
     return type;
   }
 
-  // Near 0, near an end, or anything.
+  // Near 0, near an end, or anything; of more than 20 numbers.
   __int128 Whole(__int128 least, __int128 most) {
     const uint64_t kind = Below(8);
     const auto near = static_cast<__int128>(Below(20));
-    if (kind == 0) return least + near % (most - least + 1);
-    if (kind == 1) return most - near % (most - least + 1);
+    if (kind == 0) return least + near;
+    if (kind == 1) return most - near;
     if (kind < 5) return std::max(least, std::min(most, near - (least < 0 ? 10 : 0)));
     const auto bits = static_cast<int>(Below(127));
     const auto any = static_cast<__int128>(static_cast<unsigned __int128>(random_()) << 64 | random_()) >> bits;
