@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -165,6 +166,7 @@ struct TestField {
 // A struct schema. Nothing is released: a test keeps it.
 class TestSchema {
  public:
+  TestSchema(std::initializer_list<TestField> fields) : TestSchema(std::vector<TestField>(fields)) {}
   explicit TestSchema(const std::vector<TestField>& fields) : fields_(fields.size()), dictionaries_(fields.size()) {
     for (size_t i = 0; i < fields.size(); ++i) {
       fields_[i].format = fields[i].format;

@@ -240,7 +240,9 @@ class Case {
     account_.granted = INT64_MAX;
     const Status status = job_->Finalise();
     const bool rows_are_missing = !AllFinished();
-    if (!rows_are_missing) EXPECT_EQ(status.text(), "");
+    if (!rows_are_missing) {
+      EXPECT_EQ(status.text(), "");
+    }
     failed_ = rows_are_missing || !status.ok();
     return !failed_;
   }

@@ -89,9 +89,14 @@ void RefusedMemory::RefuseEach(Refusing refusing) {
     Run(n, refusing, &outcome);
     const NumAppends appends = TakeNumAppends();
     num_repeated += appends.repeated;
-    if (refusing == Refusing::kOnce) EXPECT_EQ(appends.given_up, 0u) << now << ": " << outcome.text;
-    if (outcome.status == QUERN_OK) EXPECT_EQ(outcome.sum, expected.sum) << now;
-    else EXPECT_EQ(outcome.status, QUERN_RESOURCE_EXHAUSTED) << now << ": " << outcome.text;
+    if (refusing == Refusing::kOnce) {
+      EXPECT_EQ(appends.given_up, 0u) << now << ": " << outcome.text;
+    }
+    if (outcome.status == QUERN_OK) {
+      EXPECT_EQ(outcome.sum, expected.sum) << now;
+    } else {
+      EXPECT_EQ(outcome.status, QUERN_RESOURCE_EXHAUSTED) << now << ": " << outcome.text;
+    }
     num_errors += outcome.status == QUERN_OK ? 0 : 1;
     Run(0, refusing, &outcome);
     EXPECT_EQ(outcome.status, QUERN_OK) << "after " << now << ": " << outcome.text;
@@ -101,7 +106,9 @@ void RefusedMemory::RefuseEach(Refusing refusing) {
   }
   EXPECT_GT(num_errors, 0u);
   const bool appends = GetParam().way == Way::kCalls && HasWork(GetParam());
-  if (appends && refusing == Refusing::kOnce) EXPECT_GT(num_repeated, 0u);
+  if (appends && refusing == Refusing::kOnce) {
+    EXPECT_GT(num_repeated, 0u);
+  }
 }
 
 TEST_P(RefusedMemory, Once) { RefuseEach(Refusing::kOnce); }
