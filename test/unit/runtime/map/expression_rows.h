@@ -144,7 +144,9 @@ inline RowValue Arithmetic(const Expression& e, const RowValue& a, const RowValu
     if (b.number == 0) return Refused({.valid = true}, RowOf(e.function).errors);
     return Integer(op == '/' ? a.number / b.number : a.number % b.number, e);
   }
-  return Integer(op == '+' ? a.number + b.number : op == '-' ? a.number - b.number : a.number * b.number, e);
+  // Products of u64 may wrap around; then they are negative, which no u64 is.
+  const auto product = static_cast<unsigned __int128>(a.number) * static_cast<unsigned __int128>(b.number);
+  return Integer(op == '+' ? a.number + b.number : op == '-' ? a.number - b.number : static_cast<__int128>(product), e);
 }
 
 inline RowValue Cast(const Expression& e, const RowValue& v) {
