@@ -59,11 +59,11 @@ class EndOfPipeline final : public PipelineEnd {
 class PipelineJobInput final : public JobInput {
  public:
   PipelineJobInput(std::unique_ptr<JobInput> input, std::shared_ptr<const Pipeline> pipeline,
-                   std::shared_ptr<MemoryBudget> budget, uint64_t piece_rows)
+                   const std::shared_ptr<MemoryBudget>& budget, uint64_t piece_rows)
       : columns{QUERN_PORT_ROWS, "pipeline", {pipeline->source(), {}}, true},
         input_(std::move(input)),
         end_(input_.get(), {pipeline->sink().keys, pipeline->sink().payload}),
-        way_(std::move(pipeline), std::move(budget), &end_, piece_rows) {}
+        way_(std::move(pipeline), budget, &end_, piece_rows) {}
 
   absl::Status CheckOpen(const char* call) const override { return input_->CheckOpen(call); }
   absl::Status Append(const BatchView& batch, uint64_t* taken_rows) override {

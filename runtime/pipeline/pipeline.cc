@@ -340,7 +340,7 @@ class PipelineInput::SinkStep final : public Step {
   PipelineEnd* const end_;
 };
 
-PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, std::shared_ptr<MemoryBudget> budget,
+PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
                              PipelineEnd* end, uint64_t piece_rows)
     : pipeline_(std::move(pipeline)), end_(end), piece_rows_(piece_rows) {
   for (const PipelineStep& step : pipeline_->steps()) {

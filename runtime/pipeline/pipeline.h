@@ -95,7 +95,7 @@ constexpr uint64_t kPieceRowsDefault = 4096;
 class PipelineInput {
  public:
   // end: not owned.
-  PipelineInput(std::shared_ptr<const Pipeline> pipeline, std::shared_ptr<MemoryBudget> budget, PipelineEnd* end,
+  PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget, PipelineEnd* end,
                 uint64_t piece_rows = kPieceRowsDefault);
   PipelineInput(const PipelineInput&) = delete;
   PipelineInput& operator=(const PipelineInput&) = delete;
