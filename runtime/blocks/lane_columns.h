@@ -5,6 +5,17 @@
 
 #include "runtime/blocks/decimal_lanes.h"
 
+extern "C" {
+// The last rows of a batch, fewer than eight: behind the last one comes the last one again.
+QUERN_OUTLINED void quern_outlined_last_rows(const uint32_t* selection, uint64_t first, uint32_t i, uint32_t n,
+                                             uint32_t* rows) {
+  for (uint32_t k = 0; k < quern::blocks::kLanes; ++k) {
+    const uint32_t row = i + k < n ? i + k : n - 1;
+    rows[k] = selection != nullptr ? selection[row] : static_cast<uint32_t>(first + row);
+  }
+}
+}
+
 namespace quern::blocks {
 
 // Eight rows of a batch: those at `first` and behind it, or the eight that `rows` names.
@@ -13,14 +24,10 @@ struct EightRows {
   const uint32_t* rows;
 };
 
-// The rows at i, i + 1, .. of the n that begin at `first`, or that `selection` names. Behind the last row comes the
-// last row again, written to `buffer`.
+// The rows at i, i + 1, .. of the n that begin at `first`, or that `selection` names. `buffer` holds the last ones.
 QUERN_INLINE EightRows RowsFrom(const uint32_t* selection, uint64_t first, uint32_t i, uint32_t n, uint32_t* buffer) {
   if (n - i >= kLanes) return {first + i, selection != nullptr ? selection + i : nullptr};
-  for (uint32_t k = 0; k < kLanes; ++k) {
-    const uint32_t row = i + k < n ? i + k : n - 1;
-    buffer[k] = selection != nullptr ? selection[row] : static_cast<uint32_t>(first + row);
-  }
+  quern_outlined_last_rows(selection, first, i, n, buffer);
   return {0, buffer};
 }
 
