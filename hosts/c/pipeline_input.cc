@@ -11,6 +11,7 @@
 #include "hosts/c/job.h"
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/spec/spec_text.h"
 
@@ -157,8 +158,9 @@ absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pi
   if (columns == nullptr) return job->job->NoSuchPort(port, "a port that takes batches of rows");
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const Pipeline> pipeline,
                          PipelineOf(options, *columns, job->job->kept(port) == Kept::kStrings));
-  auto made = std::make_unique<PipelineJobInput>(std::move(inner), std::move(pipeline), job->job->budget,
-                                                 options.piece_rows == 0 ? kPieceRowsDefault : options.piece_rows);
+  auto made =
+      std::make_unique<PipelineJobInput>(std::move(inner), std::move(pipeline), job->job->budget,
+                                         options.piece_rows == 0 ? thresholds::kPipelineRows : options.piece_rows);
   PortColumns* const source = &made->columns;
   const Kept kept = job->job->kept(port);
   *input = new quern_input{.job = job->job,

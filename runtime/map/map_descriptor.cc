@@ -33,20 +33,13 @@ constexpr LaneFunctionRow kLaneFunctions[] = {
 };
 static_assert(std::size(kLaneFunctions) == kStoreLanes + 1);
 
-bool IsSigned(TypeId id) { return id < TypeId::kU8 || id > TypeId::kU64; }
-bool IsFloat(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
-bool IsDecimal(TypeId id) { return id == TypeId::kDecimal128; }
+// Of all that have values as integers: dates and times, too.
+bool HasSign(TypeId id) { return !IsInteger(id) || IsSigned(id); }
 
 // The width that functions of lanes take for the type: of integers and floats, 128 for decimals, 1 for bool.
 uint8_t BitsOf(TypeId id) {
   if (id == TypeId::kBool) return 1;
   return static_cast<uint8_t>(RowOf(id).width_bytes * 8);
-}
-
-__int128 PowerOfTen(int digits) {
-  __int128 power = 1;
-  for (int i = 0; i < digits; ++i) power *= 10;
-  return power;
 }
 
 }  // namespace
@@ -103,7 +96,7 @@ class MapBuilder {
                uint8_t errors = kErrorsIgnored, __int128 number = 0) {
     QuernMapInstruction instruction = New(function, arguments);
     instruction.parameters.bits = BitsOf(type.id);
-    instruction.parameters.is_signed = IsSigned(type.id);
+    instruction.parameters.is_signed = HasSign(type.id);
     instruction.parameters.errors = errors;
     SetNumber(number, &instruction.parameters);
     return Add(instruction);
@@ -123,7 +116,7 @@ class MapBuilder {
     load.storage = RowOf(e.type.id).key_storage;
     load.nullable = e.type.nullable;
     load.column = e.column;
-    load.parameters.is_signed = IsSigned(e.type.id);
+    load.parameters.is_signed = HasSign(e.type.id);
     return Add(load);
   }
 
@@ -250,7 +243,7 @@ class MapBuilder {
     if (type.id == TypeId::kBool) return Run(kTruthLessLanes, {a, b}, kTruth);
     if (IsDecimal(type.id)) return Run(kDecimalLessLanes, {a, b}, kTruth);
     QuernMapInstruction less = New(kLessLanes, {Ordered(type, a), Ordered(type, b)});
-    less.parameters.is_signed = IsSigned(type.id);
+    less.parameters.is_signed = HasSign(type.id);
     return Add(less);
   }
 
@@ -313,8 +306,8 @@ class MapBuilder {
                                               : (to_float ? kIntegerToFloatLanes : kCastIntegerLanes),
                                    {value});
     cast.parameters.bits = BitsOf(to.id);
-    cast.parameters.is_signed = IsSigned(to.id);
-    cast.parameters.from_signed = IsSigned(from.id);
+    cast.parameters.is_signed = HasSign(to.id);
+    cast.parameters.from_signed = HasSign(from.id);
     cast.parameters.errors = errors;
     return Add(cast);
   }
@@ -322,7 +315,7 @@ class MapBuilder {
   uint32_t CastToDecimal(uint32_t value, ValueType from, const ValueType& to, uint8_t errors) {
     if (!IsDecimal(from.id)) {
       QuernMapInstruction cast = New(kIntegerToDecimalLanes, {value});
-      cast.parameters.from_signed = IsSigned(from.id);
+      cast.parameters.from_signed = HasSign(from.id);
       value = Add(cast);
       constexpr uint8_t kDigits[] = {3, 5, 10, 20};  // of 8, 16, 32, 64 bits
       const auto log2_bytes = static_cast<size_t>(std::countr_zero(RowOf(from.id).width_bytes));

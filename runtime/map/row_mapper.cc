@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/decimal_lanes.h"
 
 namespace quern {
@@ -63,7 +64,7 @@ std::string ReasonText(const Expression& e, const QuernMapInstruction& instructi
 
 }  // namespace
 
-absl::Status RowMapper::FailedRow(const QuernMapArgs& args, uint64_t first_row) const {
+absl::Status RowMapper::FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row) const {
   QuernMapDescriptor descriptor = *descriptor_->get();
   std::vector<QuernMapInstruction> instructions(descriptor.instructions,
                                                 descriptor.instructions + descriptor.num_instructions);
@@ -81,7 +82,7 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args, uint64_t first_row) 
 
   std::vector<QuernLanes> lanes;  // of each instruction
   for (uint32_t i = 0; i < descriptor.num_instructions; ++i) lanes.push_back(values[size_t{i} * kPieceLanes]);
-  const std::string begin = "row " + std::to_string(first_row + row) + ": ";
+  const std::string begin = first_row.has_value() ? "row " + std::to_string(*first_row + row) + ": " : "";
   for (const QuernMapInstruction& store : instructions) {
     if (store.function != kStoreLanes || !HasFailed(lanes[store.arguments[0]])) continue;
     uint32_t failed = store.arguments[0];
@@ -100,17 +101,17 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args, uint64_t first_row) 
   return Internal(begin + "a compiled kernel failed where the generic one does not; accepted: none");
 }
 
-absl::Status RowMapper::Run(QuernMapArgs* args, uint64_t first_row, bool* is_wide) const {
+absl::Status RowMapper::Run(QuernMapArgs* args, std::optional<uint64_t> first_row, bool* is_wide) const {
   CounterBlock* const counters = counters_.OfThread();
   const QuernMapEntryPoints& now = entry_points_.ForBatch(args->num_rows, counters);
-  const bool tries = !*is_wide || args->out_first / kCallRows % 16 == 0;
+  const bool tries = !*is_wide || args->out_first / kCallRows % thresholds::kWideRetryCalls == 0;
   int32_t code = tries ? now.rows(args) : kQuernTooWide;
   *is_wide = code == kQuernTooWide;
   if (*is_wide) code = generic_.rows(args);
   return code == kQuernRowFailed ? FailedRow(*args, first_row) : absl::OkStatus();
 }
 
-absl::Status MapReader::SetInput(BatchView batch, uint64_t first_row) {
+absl::Status MapReader::SetInput(BatchView batch, std::optional<uint64_t> first_row) {
   const MapDescriptor& descriptor = *mapper_->descriptor_;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor.columns().size(), 0));
   if (places_.data() == nullptr) {

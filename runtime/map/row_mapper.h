@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -46,8 +47,8 @@ class RowMapper {
 
   // Computes the rows that args describes. places: of the generic kernel. *Errors*: OutOfRange for a row without a
   // result, which names it.
-  absl::Status Run(QuernMapArgs* args, uint64_t first_row, bool* is_wide) const;
-  absl::Status FailedRow(const QuernMapArgs& args, uint64_t first_row) const;
+  absl::Status Run(QuernMapArgs* args, std::optional<uint64_t> first_row, bool* is_wide) const;
+  absl::Status FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row) const;
 
   std::shared_ptr<const MapDescriptor> descriptor_;
   MapEntrySource entry_points_;
@@ -66,8 +67,8 @@ class MapReader {
   // Starts on a batch. batch.keys are the spec's columns; batch.payload is ignored. With a selection its rows alone are
   // computed. The columns must stay valid until Next has returned false. *Errors*: InvalidArgument for a batch without
   // the spec's columns; ResourceExhausted.
-  // first_row: what errors call the batch's row 0.
-  absl::Status SetInput(BatchView batch, uint64_t first_row = 0);
+  // first_row: what errors call the batch's row 0; nullopt: they name no row.
+  absl::Status SetInput(BatchView batch, std::optional<uint64_t> first_row = 0);
 
   // Empties `out` and fills it with up to out->capacity() rows. Returns whether this input has more. *Errors*:
   // InvalidArgument for an output batch of other columns; OutOfRange for a row without a result, as spec'd by the
@@ -79,7 +80,7 @@ class MapReader {
   std::shared_ptr<MemoryBudget> budget_;
   HugeBuffer places_;
   BatchView input_;
-  uint64_t first_row_ = 0;
+  std::optional<uint64_t> first_row_ = 0;
   uint64_t next_row_ = 0;
   bool is_wide_ = false;  // the last rows had decimals beyond 64 bits
 };

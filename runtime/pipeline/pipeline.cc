@@ -18,6 +18,7 @@
 
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/rows/output_batch.h"
 
 namespace quern {
@@ -205,8 +206,8 @@ class PipelineInput::MapStep final : public Step {
     const OutputBatch* results = nullptr;
     // Most rows are selected: computing all of them costs less than gathering these. Where a row fails that is not
     // selected, or one that is, the selected ones tell.
-    const bool computes_all =
-        rows->selection != nullptr && rows->num_present != 0 && 2 * rows->num_rows >= rows->num_present;
+    const bool computes_all = rows->selection != nullptr && rows->num_present != 0 &&
+                              thresholds::kComputedShare * rows->num_rows >= rows->num_present;
     if (rows->selection == nullptr || (computes_all && Compute(nullptr, rows->num_present).ok())) {
       if (rows->selection == nullptr) QUERN_RETURN_IF_ERROR(Compute(nullptr, rows->num_rows));
       results = results_.get();

@@ -88,15 +88,12 @@ class PipelineEnd {
   virtual void EndPiece() {}
 };
 
-// Rows of one piece, unless a caller says otherwise: results of a probe of so many rows fit the L2 cache.
-constexpr uint64_t kPieceRowsDefault = 4096;
-
 // One thread's way through a pipeline. *Threads*: one.
 class PipelineInput {
  public:
   // end: not owned.
   PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget, PipelineEnd* end,
-                uint64_t piece_rows = kPieceRowsDefault);
+                uint64_t piece_rows);
   PipelineInput(const PipelineInput&) = delete;
   PipelineInput& operator=(const PipelineInput&) = delete;
   ~PipelineInput();

@@ -67,10 +67,6 @@ bool TakesCollation(AggregateFunction function) {
   return std::find(std::begin(kComparing), std::end(kComparing), function) != std::end(kComparing);
 }
 
-bool IsInteger(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kU64; }
-bool IsSigned(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kI64; }
-bool IsFloat(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
-
 bool IsAccepted(TypeId id, Accepts accepts) {
   switch (accepts) {
     case Accepts::kAnything: return id != TypeId::kRowId;

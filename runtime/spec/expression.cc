@@ -31,9 +31,6 @@ static_assert(IsInOrder());
 
 // ---- types ----
 
-bool IsInteger(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kU64; }
-bool IsFloat(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
-bool IsDecimal(TypeId id) { return id == TypeId::kDecimal128; }
 bool IsTime(TypeId id) { return id >= TypeId::kDate32 && id <= TypeId::kDuration; }
 bool IsOfExpressions(TypeId id) {
   return id == TypeId::kBool || IsInteger(id) || IsFloat(id) || IsDecimal(id) || IsTime(id);
@@ -247,12 +244,6 @@ absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arg
 }
 
 // ---- constants ----
-
-constexpr __int128 PowerOfTen(int digits) {
-  __int128 power = 1;
-  for (int i = 0; i < digits; ++i) power *= 10;
-  return power;
-}
 
 absl::Status WrongDecimal(const ValueType& type, std::string_view shown) {
   return Wrong("constant of " + TypeText(type), shown,

@@ -192,6 +192,12 @@ absl::Status CheckLiteral(const Literal& literal, const ColumnType& type) {
   return WrongLiteral(type, form == LiteralForm::kBytes ? StringText(literal.bytes) : IntegerText(literal.number));
 }
 
+__int128 PowerOfTen(int digits) {
+  __int128 power = 1;
+  for (int i = 0; i < digits; ++i) power *= 10;
+  return power;
+}
+
 // ---- UTF-8 ----
 
 size_t CharacterBytes(std::string_view text, char32_t* character) {

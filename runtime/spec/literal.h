@@ -48,6 +48,8 @@ std::string LiteralText(const Literal& literal, const ColumnType& type);
 // The decimal digits of an integer; and its value. ReadInteger returns false if the text is not an integer of 128 bits.
 std::string IntegerText(__int128 number);
 bool ReadInteger(std::string_view text, __int128* number);
+// 10^digits; digits: 0 to 38.
+__int128 PowerOfTen(int digits);
 // A string between quotes, or bytes in hex.
 std::string StringText(std::string_view bytes);
 

@@ -11,10 +11,6 @@
 
 namespace quern::cli {
 
-inline bool IsSigned(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kI64; }
-inline bool IsInteger(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kU64; }
-inline bool IsFloat(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
-inline bool IsDecimal(TypeId id) { return id == TypeId::kDecimal128; }
 inline bool HasUnit(TypeId id) {
   return id == TypeId::kTime32 || id == TypeId::kTime64 || id == TypeId::kTimestamp || id == TypeId::kDuration;
 }

@@ -14,7 +14,6 @@
 #include <arrow/c/bridge.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -44,19 +43,6 @@ absl::StatusOr<std::shared_ptr<arrow::DataType>> TypeOfFormat(const std::string&
   schema.release = [](ArrowSchema* released) { released->release = nullptr; };
   QUERN_ASSIGN_OR_RETURN_ARROW(auto type, arrow::ImportType(&schema), "cannot make a type: " + format);
   return type;
-}
-
-// "row 5: overflow .." of a batch, with the row's number in the input, or without a number where that is unknown.
-absl::Status ErrorOfInput(const absl::Status& status, std::optional<uint64_t> first_row) {
-  const std::string text(status.message());
-  const size_t end = text.find(": ");
-  uint64_t row = 0;
-  const std::string_view kBegin = "row ";
-  if (!absl::IsOutOfRange(status) || !text.starts_with(kBegin) || end == std::string::npos) return status;
-  if (!first_row.has_value()) return absl::OutOfRangeError(text.substr(end + 2));
-  const char* const last = text.data() + end;
-  if (std::from_chars(text.data() + kBegin.size(), last, row).ptr != last) return status;
-  return absl::OutOfRangeError("row " + std::to_string(*first_row + row) + text.substr(end));
 }
 
 }  // namespace
@@ -133,8 +119,8 @@ absl::StatusOr<RecordBatchPointer> RowMap::Compute(const arrow::RecordBatch& bat
   QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(batch, expressions_.binding, expressions_.keys, {}));
   OutputBatch out(MapOutputTypes(expressions_.spec), std::max<uint64_t>(view.num_rows, 1), budget);
   MapReader reader(mapper_, budget);
-  QUERN_RETURN_IF_ERROR(reader.SetInput(std::move(view)));
-  QUERN_RETURN_IF_ERROR(ErrorOfInput(reader.Next(&out).status(), first_row));
+  QUERN_RETURN_IF_ERROR(reader.SetInput(std::move(view), first_row));
+  QUERN_RETURN_IF_ERROR(reader.Next(&out).status());
   return TakeRows(schema_, &out);
 }
 
