@@ -106,16 +106,6 @@ absl::Status CheckSameUnit(const SideField& a, const SideField& b, const char* p
                          " side; accepted: the same unit or scale");
 }
 
-std::string UnitOf(const std::string& format) {
-  if (format.rfind("d:", 0) == 0) {
-    const size_t scale = format.find(',') + 1;
-    return format.substr(scale, format.find(',', scale) - scale);
-  }
-  for (const char* type : {"ts", "tt", "tD"})
-    if (format.rfind(type, 0) == 0) return format.substr(0, 3);
-  return "";
-}
-
 ResultField FieldOf(const BoundField& bound, const ColumnType& type, const char* rowid, bool nullable) {
   if (type.id == TypeId::kRowId) return {rowid, "L", nullable, true};
   return {bound.name, bound.format, nullable};

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "hosts/c/quern.h"
 #include "runtime/abi/arrow_abi.h"
+#include "runtime/rows/arrow_format.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/spec/column_type.h"
 
@@ -60,9 +61,6 @@ absl::Status SelectArrowRows(const quern_arrow_rows* rows, BatchView* view);
 std::string TextOf(const char* text);
 // The format of the values: of a dictionary's values if the field has a dictionary.
 std::string ValueFormat(const ArrowSchema& field);
-// What a format specifies beyond the type that a spec names: a decimal's scale, a time's unit. Time zones and
-// precisions change no value.
-std::string UnitOf(const std::string& format);
 
 // A field and the side that it belongs to, for errors.
 struct SideField {

@@ -146,7 +146,9 @@ absl::Status CallParser::ParseConstant() {
 absl::Status CallParser::ParseFilter() {
   if (!parser_.ReadWord("filter")) return absl::OkStatus();
   if (!parser_.Take('(') || !parser_.ReadWord("where")) return parser_.Bad();
+  const size_t begin = parser_.position();
   QUERN_ASSIGN_OR_RETURN(call_.filter, ParseWhere(what_, &parser_));
+  call_.filter_text = parser_.TextFrom(begin);
   return parser_.Take(')') ? absl::OkStatus() : parser_.Bad();
 }
 

@@ -22,7 +22,8 @@ struct AggregateText {
   double quantile = 0.5;
   std::string separator;
   std::optional<WhereText> filter;
-  std::string name;  // of the result column: the user's, or the text of the call with normalised blanks
+  std::string filter_text;  // as it was written
+  std::string name;         // of the result column: the user's, or the text of the call with normalised blanks
 };
 
 // "count(*), count(x), sum(x), ..": the calls of all functions.

@@ -319,4 +319,11 @@ absl::StatusOr<std::optional<WhereText>> ParseAllWheres(std::string_view what, c
   return all.children.size() == 1 ? std::move(all.children[0]) : std::move(all);
 }
 
+void AddNames(const WhereText& where, std::vector<std::string>* names) {
+  for (const WhereText& child : where.children) AddNames(child, names);
+  if (!where.children.empty()) return;
+  names->push_back(where.column.name);
+  if (where.kind == PredicateKind::kCompareColumns) names->push_back(where.other.name);
+}
+
 }  // namespace quern::cli

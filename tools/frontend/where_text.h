@@ -48,6 +48,9 @@ absl::StatusOr<WhereText> ParseWhere(std::string_view what, ListParser* parser);
 // The conditions of an option that may be given several times, as one that holds where all do; nullopt: there are none.
 absl::StatusOr<std::optional<WhereText>> ParseAllWheres(std::string_view what, const std::vector<std::string>& texts);
 
+// Appends the names of the columns that a condition mentions, in order.
+void AddNames(const WhereText& where, std::vector<std::string>* names);
+
 }  // namespace quern::cli
 
 #endif  // QUERN_TOOLS_FRONTEND_WHERE_TEXT_H_

@@ -16,9 +16,6 @@
 //
 //     results   {region: u, sum(decimal128): d:38,2, count(i64):filter: l}
 //     states    {region: u, sum(decimal128): z, count(i64):filter: z}
-//
-// A minimum of timestamps has the unit and zone of its column; a sum of decimals has their scale, and as many digits as
-// 128 bits hold.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -31,33 +28,6 @@
 
 namespace quern::c_abi {
 namespace {
-
-// ---- formats of results ----
-
-std::string DecimalFormat(const std::string& scale) { return "d:38," + (scale.empty() ? "0" : scale); }
-
-// The format of a type whose unit, scale and zone are unknown: the first of those that column_types.def lists.
-std::string FirstFormat(const ColumnType& type) {
-  if (type.id == TypeId::kDecimal128) return DecimalFormat("");
-  if (type.id == TypeId::kTimestamp) return "tss:";
-  const std::string_view formats = RowOf(type.id).arrow;
-  return std::string(formats.substr(0, formats.find('|')));
-}
-
-// argument: the format of the aggregate's first column; empty if it has none.
-std::string FormatOfResult(const AggregateSpec& aggregate, const ColumnType& result, const std::string& argument) {
-  switch (RowOf(aggregate.function).result) {
-    case ResultRule::kSame: return argument;
-    case ResultRule::kSumOf:
-    case ResultRule::kAverageOf:
-    case ResultRule::kDecimal:
-      return result.id == TypeId::kDecimal128 ? DecimalFormat(UnitOf(argument)) : FirstFormat(result);
-    case ResultRule::kCount:
-    case ResultRule::kDouble:
-    case ResultRule::kOfHost: return FirstFormat(result);
-  }
-  return "";
-}
 
 // ---- the job ----
 

@@ -164,13 +164,6 @@ absl::Status ResolveNames(const TableInput& input, WhereText* where) {
   return where->kind == PredicateKind::kCompareColumns ? ResolveName(input, &where->other.name) : absl::OkStatus();
 }
 
-void AddNames(const WhereText& where, std::vector<std::string>* names) {
-  for (const WhereText& child : where.children) AddNames(child, names);
-  if (!where.children.empty()) return;
-  names->push_back(where.column.name);
-  if (where.kind == PredicateKind::kCompareColumns) names->push_back(where.other.name);
-}
-
 absl::StatusOr<RowCondition> PrepareCondition(const std::string& option, const WhereText& where,
                                               InputColumns* columns) {
   return Conversion(option, columns).Convert(where);

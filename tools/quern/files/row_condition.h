@@ -28,9 +28,6 @@ absl::Status ResolveName(const TableInput& input, std::string* name);
 // The same for all names of a condition.
 absl::Status ResolveNames(const TableInput& input, WhereText* where);
 
-// Appends the columns that a condition mentions, in the order of mention.
-void AddNames(const WhereText& where, std::vector<std::string>* names);
-
 // A condition with types instead of names.
 struct RowCondition {
   FilterSpec spec;

@@ -48,31 +48,6 @@ double NowMs() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Compiles under the options, with what --stats says of it.
-absl::StatusOr<CompiledKernel> CompileForRun(const RunOptions& options, FileOperator* file_operator, RunStats* stats) {
-  CompileOptions compile = options.compile;
-  compile.expected_rows = file_operator->rows_in() / options.threads;
-  Stopwatch watch;
-  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, Compile(file_operator->spec(), compile));
-  QUERN_RETURN_IF_ERROR(file_operator->CompileConditions(compile));
-  stats->compile_ms = watch.Lap();
-  stats->spec = PrintSpec(file_operator->spec());
-  stats->plan_json = PlanJson(compiled.kernel->plan);
-  stats->engine = compiled.kernel->engine == Engine::kGeneric ? "generic" : "jit";
-  stats->cache = CacheText(compiled.cache);
-  return compiled;
-}
-
-// The final state of a kernel that started as the generic one: --stats reports what ran at the end, and the compile
-// time on its thread.
-void NoteSwap(const Kernel& kernel, RunStats* stats) {
-  const auto compiled = kernel.tier == nullptr ? nullptr : kernel.tier->Compiled();
-  if (compiled == nullptr) return;
-  stats->engine = "jit";
-  stats->cache = CacheText(kernel.tier->cache());
-  stats->compile_ms = compiled->times.total_ms;
-}
-
 // The library's messages go to stderr, on lines of their own even under a progress bar; its warnings not with --quiet.
 void ListenToLibrary(bool quiet) {
   SetLogCallback([quiet](LogLevel level, std::string_view line) {
@@ -91,27 +66,15 @@ absl::Status CreateOutput(const RunOptions& options, std::optional<OutputFile>* 
   return absl::OkStatus();
 }
 
-// --explain: specs, and the plan of the operator's own, to stdout.
-absl::Status ExplainSpecs(const FileOperator& file_operator, const RunOptions& options) {
-  const KernelSpec spec = file_operator.spec();
-  QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
-  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan,
-                         MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
-  for (const KernelSpec& before : file_operator.input_specs()) std::printf("%s\n", PrintSpec(before).c_str());
-  std::printf("%s\n%s", PrintSpec(spec).c_str(), PrintPlan(plan).c_str());
-  return absl::OkStatus();
-}
-
 // Runs the job as often as --repeat says. The result is that of the last run, and run_ms is the median: the first run
 // of a process also pays for fresh pages.
-absl::StatusOr<OperatorResult> RunRepeatedly(const CompiledKernel& compiled, const RunOptions& options,
-                                             const std::shared_ptr<MemoryBudget>& budget, Progress* progress,
-                                             FileOperator* file_operator) {
+absl::StatusOr<OperatorResult> RunRepeatedly(const RunOptions& options, const std::shared_ptr<MemoryBudget>& budget,
+                                             Progress* progress, FileJob* job) {
   std::vector<double> times_ms;
   OperatorResult result;
   while (times_ms.size() < options.repeat) {
     result = {};  // before the next one takes memory
-    QUERN_ASSIGN_OR_RETURN(result, file_operator->Run(compiled, budget, progress));
+    QUERN_ASSIGN_OR_RETURN(result, job->Run(budget, progress));
     times_ms.push_back(result.run_ms);
   }
   const auto middle = times_ms.begin() + static_cast<std::ptrdiff_t>(times_ms.size() / 2);
@@ -134,18 +97,6 @@ absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_ro
   return absl::OkStatus();
 }
 
-// What the operator counted, in all runs of --repeat together: the kernel's numbers, since the process runs no other
-// job.
-std::string CountersJson(const Counters& counters, const FileOperator& file_operator, const RunStats& stats) {
-  JsonObject json;
-#define QUERN_COUNTER(id, name, meaning) json.Count(#name, counters.name);
-#include "runtime/base/counters.def"
-  json.Text("prefetch_class", file_operator.prefetch_class())
-      .Text("tier", TierText(counters))
-      .Text("cache", stats.cache);
-  return json.Finish();
-}
-
 // Prints what --stats and QUERN_VERBOSE ask for.
 void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObject& json,
                const std::vector<std::string>& words) {
@@ -155,6 +106,74 @@ void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObjec
                stats.engine.c_str(), static_cast<unsigned long long>(stats.rows_in),
                static_cast<unsigned long long>(stats.rows_out), stats.threads, stats.run_ms,
                CommandLine(words).c_str());
+}
+
+// An operator with one kernel, and what prepares its input.
+class OperatorJob final : public FileJob {
+ public:
+  explicit OperatorJob(FileOperator* file_operator) : operator_(*file_operator) {}
+
+  absl::Status Read() override { return operator_.Read(); }
+  uint64_t rows_in() const override { return operator_.rows_in(); }
+  absl::StatusOr<std::string> Explain(const RunOptions& options) const override;
+  absl::Status Compile(const RunOptions& options, RunStats* stats) override;
+  absl::StatusOr<OperatorResult> Run(const std::shared_ptr<MemoryBudget>& budget, Progress* progress) override {
+    return operator_.Run(compiled_, budget, progress);
+  }
+  void AddStats(RunStats* stats) override;
+  void AddFields(const RunStats& stats, JsonObject* json) const override;
+
+ private:
+  FileOperator& operator_;
+  CompiledKernel compiled_;
+};
+
+// Specs, and the plan of the operator's own.
+absl::StatusOr<std::string> OperatorJob::Explain(const RunOptions& options) const {
+  const KernelSpec spec = operator_.spec();
+  QUERN_ASSIGN_OR_RETURN(const Machine machine, HostMachine());
+  QUERN_ASSIGN_OR_RETURN(const KernelPlan plan,
+                         MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
+  std::string text;
+  for (const KernelSpec& before : operator_.input_specs()) text += PrintSpec(before) + "\n";
+  return text + PrintSpec(spec) + "\n" + PrintPlan(plan);
+}
+
+absl::Status OperatorJob::Compile(const RunOptions& options, RunStats* stats) {
+  CompileOptions compile = options.compile;
+  compile.expected_rows = operator_.rows_in() / options.threads;
+  Stopwatch watch;
+  QUERN_ASSIGN_OR_RETURN(compiled_, quern::Compile(operator_.spec(), compile));
+  QUERN_RETURN_IF_ERROR(operator_.CompileConditions(compile));
+  stats->compile_ms = watch.Lap();
+  stats->spec = PrintSpec(operator_.spec());
+  stats->plan_json = PlanJson(compiled_.kernel->plan);
+  stats->engine = compiled_.kernel->engine == Engine::kGeneric ? "generic" : "jit";
+  stats->cache = CacheText(compiled_.cache);
+  return absl::OkStatus();
+}
+
+// The final state of a kernel that started as the generic one: what ran at the end, and the compile time on its thread.
+void OperatorJob::AddStats(RunStats* stats) {
+  const auto compiled = compiled_.kernel->tier == nullptr ? nullptr : compiled_.kernel->tier->Compiled();
+  if (compiled == nullptr) return;
+  stats->engine = "jit";
+  stats->cache = CacheText(compiled_.kernel->tier->cache());
+  stats->compile_ms = compiled->times.total_ms;
+}
+
+// What the operator counted, in all runs of --repeat together: the kernel's numbers, since the process runs no other
+// job.
+void OperatorJob::AddFields(const RunStats& stats, JsonObject* json) const {
+  operator_.AddStats(json);
+  const Counters counters = compiled_.kernel->counters->Sum();
+  JsonObject counted;
+#define QUERN_COUNTER(id, name, meaning) counted.Count(#name, counters.name);
+#include "runtime/base/counters.def"
+  counted.Text("prefetch_class", operator_.prefetch_class())
+      .Text("tier", TierText(counters))
+      .Text("cache", stats.cache);
+  json->Json("counters", counted.Finish());
 }
 
 }  // namespace
@@ -168,6 +187,12 @@ double Stopwatch::Lap() {
 
 absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words,
                                const RunOptions& options, FileOperator* file_operator) {
+  OperatorJob job(file_operator);
+  return RunJob(name, words, options, &job);
+}
+
+absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::string>& words, const RunOptions& options,
+                           FileJob* job) {
   ListenToLibrary(options.quiet);
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
   const auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
@@ -178,29 +203,28 @@ absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::s
   RunStats stats;
   Stopwatch watch;
   progress->Begin("read", 0);
-  QUERN_RETURN_IF_ERROR(file_operator->Read());
+  QUERN_RETURN_IF_ERROR(job->Read());
   stats.read_ms = watch.Lap();
   if (options.explain) {
     progress.reset();
-    QUERN_RETURN_IF_ERROR(ExplainSpecs(*file_operator, options));
+    QUERN_ASSIGN_OR_RETURN(const std::string text, job->Explain(options));
+    std::fputs(text.c_str(), stdout);
     return kExitOk;
   }
-  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, CompileForRun(options, file_operator, &stats));
-  QUERN_ASSIGN_OR_RETURN(const OperatorResult result,
-                         RunRepeatedly(compiled, options, budget, &*progress, file_operator));
-  NoteSwap(*compiled.kernel, &stats);
+  QUERN_RETURN_IF_ERROR(job->Compile(options, &stats));
+  QUERN_ASSIGN_OR_RETURN(const OperatorResult result, RunRepeatedly(options, budget, &*progress, job));
+  job->AddStats(&stats);
   progress->Begin("write", 0);
   watch.Lap();
   QUERN_RETURN_IF_ERROR(Deliver(result.table, result.num_rows, options, &file, &progress));
   stats.write_ms = watch.Lap();
   stats.run_ms = result.run_ms;
-  stats.rows_in = file_operator->rows_in();
+  stats.rows_in = job->rows_in();
   stats.rows_out = result.num_rows;
   stats.peak_bytes = budget->peak_bytes();
   stats.threads = result.threads;
   JsonObject json = StatsJson(stats);
-  file_operator->AddStats(&json);
-  json.Json("counters", CountersJson(compiled.kernel->counters->Sum(), *file_operator, stats));
+  job->AddFields(stats, &json);
   std::vector<std::string> command_line = {name};
   command_line.insert(command_line.end(), words.begin(), words.end());
   ReportRun(options, stats, json, command_line);

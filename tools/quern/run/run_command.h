@@ -60,8 +60,28 @@ class FileOperator {
   virtual const char* prefetch_class() const { return "off"; }
 };
 
-// Runs the operator and delivers its result according to the options. `name` and `words`: the command line. Returns the
-// exit status.
+// What a command runs, whatever its kernels; the steps in the order of the calls, --explain ends after Explain.
+class FileJob {
+ public:
+  virtual ~FileJob() = default;
+
+  // Reads the files and finds what is to be done.
+  virtual absl::Status Read() = 0;
+  virtual uint64_t rows_in() const = 0;
+  virtual absl::StatusOr<std::string> Explain(const RunOptions& options) const = 0;
+  // Also sets what --stats says of kernels.
+  virtual absl::Status Compile(const RunOptions& options, RunStats* stats) = 0;
+  // May be called again, for the same result.
+  virtual absl::StatusOr<OperatorResult> Run(const std::shared_ptr<MemoryBudget>& budget, Progress* progress) = 0;
+  // After Run. The fields of --stats that only this job has; what has changed of those that Compile has set.
+  virtual void AddStats(RunStats* stats) = 0;
+  virtual void AddFields(const RunStats& stats, JsonObject* json) const = 0;
+};
+
+// Runs a job, or an operator, and delivers its result according to the options. `name` and `words`: the command line.
+// Returns the exit status.
+absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::string>& words, const RunOptions& options,
+                           FileJob* job);
 absl::StatusOr<int> RunOnFiles(const std::string& name, const std::vector<std::string>& words,
                                const RunOptions& options, FileOperator* file_operator);
 

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipelines run one after the other, each on several threads that take the source's morsels in turns:
+//
+//     thread 0   morsel 0, 2, ..  ─ steps ─ appender ─┐
+//     thread 1   morsel 1, 3, ..  ─ steps ─ appender ─┴─ finalise ─> source of the next pipeline
+//
+// Where a step is a join whose build rows come out on their own, these go through the steps behind it when all rows
+// have probed; the sink is finalised after them. A pipeline of the result copies its rows out; where the result is what
+// a sink has collected, its reader's batches are the result.
+#include "tools/query/query_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include "codegen/operators.h"
+#include "runtime/base/shared_work.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
+#include "runtime/pipeline/pipeline.h"
+#include "runtime/rows/copy_rows.h"
+#include "runtime/sink/sink_driver.h"
+#include "tools/query/row_sources.h"
+
+namespace quern::query {
+namespace {
+
+constexpr uint64_t kResultRows = 65536;
+constexpr uint64_t kFirstResultRows = 1024;
+
+// Puts the rows of each morsel into batches of their own.
+class ResultTaker final : public PipelineEnd {
+ public:
+  ResultTaker(std::vector<ColumnType> types, std::shared_ptr<MemoryBudget> budget)
+      : types_(std::move(types)), budget_(std::move(budget)) {}
+  ~ResultTaker() override {
+    for (ArrowArray& batch : batches_) batch.release(&batch);
+  }
+
+  absl::Status Append(const BatchView& batch) override {
+    num_rows_ += batch.num_rows;
+    for (uint64_t row = 0; row < batch.num_rows;) {
+      if (out_ == nullptr) {
+        const uint64_t capacity = std::max(next_rows_, std::bit_ceil(batch.num_rows - row));
+        out_ = std::make_unique<OutputBatch>(types_, std::min(capacity, kResultRows), budget_);
+        QUERN_RETURN_IF_ERROR(out_->Reset());
+        next_rows_ = std::min(4 * next_rows_, kResultRows);
+      }
+      QUERN_ASSIGN_OR_RETURN(const uint64_t copied, CopyRows(batch, types_, row, out_.get()));
+      row += copied;
+      if (row < batch.num_rows) Flush();
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<ArrowArray> TakeBatches() {
+    Flush();
+    next_rows_ = kFirstResultRows;
+    return std::move(batches_);
+  }
+  uint64_t num_rows() const { return num_rows_; }
+
+ private:
+  void Flush() {
+    if (out_ == nullptr || out_->num_rows() == 0) return;
+    ArrowArray batch;
+    out_->ExportArrow(&batch);
+    batches_.push_back(batch);
+    out_ = nullptr;
+  }
+
+  const std::vector<ColumnType> types_;
+  const std::shared_ptr<MemoryBudget> budget_;
+  std::unique_ptr<OutputBatch> out_;
+  uint64_t next_rows_ = kFirstResultRows;
+  std::vector<ArrowArray> batches_;
+  uint64_t num_rows_ = 0;
+};
+
+class SinkTaker final : public PipelineEnd {
+ public:
+  explicit SinkTaker(const SinkInput& input) : input_(input) {}
+  absl::Status Append(const BatchView& batch) override {
+    num_rows_ += batch.num_rows;
+    return input_.Append(batch);
+  }
+  uint64_t num_rows() const { return num_rows_; }
+
+ private:
+  const SinkInput input_;
+  uint64_t num_rows_ = 0;
+};
+
+// One thread's way through a pipeline.
+class PipelineTaker final : public RowTaker {
+ public:
+  PipelineTaker(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget, PipelineEnd* end,
+                const std::function<absl::Status()>& check)
+      : input_(std::move(pipeline), budget, end, thresholds::kPipelineRows), check_(check) {}
+
+  absl::Status Take(const BatchView& batch) override {
+    if (check_) QUERN_RETURN_IF_ERROR(check_());
+    num_rows_ += batch.num_rows;
+    uint64_t taken_rows;
+    return input_.Append(batch, &taken_rows);
+  }
+  uint64_t num_rows() const { return num_rows_; }
+
+ private:
+  PipelineInput input_;
+  const std::function<absl::Status()>& check_;
+  uint64_t num_rows_ = 0;
+};
+
+std::vector<ColumnType> TypesOf(const std::vector<QueryColumn>& columns) {
+  std::vector<ColumnType> types;
+  for (const QueryColumn& column : columns) types.push_back(*column.type);
+  return types;
+}
+
+// The columns that a sink reads.
+PipelineSink SinkColumns(const PlannedPipeline& planned) {
+  PipelineSink sink{.keys = {}, .payload = {}, .columns = planned.sink_columns};
+  const auto type = [&planned](uint32_t number) { return *planned.last_columns[number].type; };
+  if (!planned.spec.has_value()) {
+    for (const uint32_t number : planned.sink_columns.keys) sink.keys.push_back(type(number));
+    return sink;
+  }
+  for (const KeySpec& key : KeysOf(*planned.spec)) sink.keys.push_back(key.type);
+  if (const auto* join = std::get_if<JoinSpec>(&*planned.spec)) {
+    sink.payload = join->build;
+    for (const ResidualSpec& residual : join->residual) sink.payload.push_back(residual.type);
+  } else if (const auto* aggregation = std::get_if<AggregationSpec>(&*planned.spec)) {
+    sink.payload = AggregateInputTypes(aggregation->aggregates);
+  } else {
+    sink.payload = std::get<SortSpec>(*planned.spec).payload;
+  }
+  sink.keeps_strings = planned.sink != SinkKind::kAggregate;
+  return sink;
+}
+
+// One run of a query.
+class QueryRun {
+ public:
+  QueryRun(const PreparedQuery& query, const std::vector<TableRows>& tables, const RunQueryOptions& options)
+      : query_(query), plan_(query.plan()), tables_(tables), options_(options), sinks_(plan_.pipelines.size()) {}
+
+  absl::StatusOr<QueryRows> Run(std::vector<PipelineStats>* stats);
+
+ private:
+  // A pipeline's sink, by its kind.
+  struct SinkOf {
+    std::shared_ptr<HashJoin> join;
+    std::shared_ptr<HashAggregate> groups;
+    std::shared_ptr<RowSort> sort;
+    std::shared_ptr<Sink> any;
+  };
+
+  absl::Status RunPipeline(size_t number, PipelineStats* stats);
+  void MakeSink(size_t number);
+  std::unique_ptr<RowSource> SourceOf(const PlannedPipeline& planned, bool keeps_strings) const;
+  SourceContext ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const;
+  absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(size_t number, size_t first_step) const;
+  absl::Status Send(RowSource* source, size_t number, size_t first_step, PipelineStats* stats);
+  absl::Status SendToResult(RowSource* source, const std::shared_ptr<const Pipeline>& pipeline, uint32_t threads,
+                            PipelineStats* stats);
+  absl::Status SendToSink(RowSource* source, size_t number, const std::shared_ptr<const Pipeline>& pipeline,
+                          uint32_t threads, PipelineStats* stats);
+  absl::Status ReadCollected(const PlannedPipeline& last);
+  absl::StatusOr<QueryRows> Result();
+
+  const PreparedQuery& query_;
+  const QueryPlan& plan_;
+  const std::vector<TableRows>& tables_;
+  const RunQueryOptions& options_;
+  std::vector<SinkOf> sinks_;                               // by pipeline
+  std::vector<std::vector<std::vector<ArrowArray>>> rows_;  // of the result: by source, then by morsel
+};
+
+void QueryRun::MakeSink(size_t number) {
+  const PlannedPipeline& planned = plan_.pipelines[number];
+  SinkOf& sink = sinks_[number];
+  if (planned.sink == SinkKind::kResult) return;
+  const std::shared_ptr<const Kernel>& kernel = query_.kernels(number).back().kernel;
+  switch (planned.sink) {
+    case SinkKind::kBuild: sink.any = sink.join = MakeHashJoin(kernel, options_.budget); break;
+    case SinkKind::kAggregate: sink.any = sink.groups = MakeHashAggregate(kernel, options_.budget); break;
+    case SinkKind::kSort: sink.any = sink.sort = MakeRowSort(kernel, options_.budget); break;
+    case SinkKind::kResult: break;
+  }
+}
+
+SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const {
+  SourceContext context{types, options_.budget, options_.threads, false};
+  for (const ColumnType& type : types) context.keeps_strings |= keeps_strings && IsVariable(RowOf(type.id).storage);
+  return context;
+}
+
+std::unique_ptr<RowSource> QueryRun::SourceOf(const PlannedPipeline& planned, bool keeps_strings) const {
+  const std::vector<ColumnType> types = TypesOf(planned.columns);
+  if (planned.reads_table)
+    return MakeTableSource(tables_[planned.source], planned.children, ContextOf(types, keeps_strings));
+  const SinkOf& from = sinks_[planned.source];
+  if (from.sort != nullptr) return MakeSortSource(from.sort, planned.offset, ContextOf(types, keeps_strings));
+  return MakeGroupSource(from.groups, ContextOf(types, keeps_strings));
+}
+
+// The steps of a pipeline from one of them on.
+absl::StatusOr<std::shared_ptr<const Pipeline>> QueryRun::PipelineOf(size_t number, size_t first_step) const {
+  const PlannedPipeline& planned = plan_.pipelines[number];
+  std::vector<PipelineStep> steps;
+  std::vector<ColumnType> source = TypesOf(planned.columns);
+  for (size_t s = 0; s < planned.steps.size(); ++s) {
+    const PlannedStep& step = planned.steps[s];
+    const std::shared_ptr<const Kernel>& kernel = query_.kernels(number)[s].kernel;
+    const auto* join = std::get_if<JoinSpec>(&step.spec);
+    if (s + 1 == first_step) source = JoinOutputTypes(*join);
+    if (s < first_step) continue;
+    PipelineStep made{.op = {}, .columns = step.columns};
+    if (join != nullptr) made.op = std::shared_ptr<const HashJoin>(sinks_[step.table].join);
+    else if (std::holds_alternative<FilterSpec>(step.spec))
+      made.op = std::shared_ptr<const RowFilter>(MakeRowFilter(kernel));
+    else made.op = MakeRowMapper(kernel);
+    steps.push_back(std::move(made));
+  }
+  return Pipeline::Make(std::move(source), std::move(steps), SinkColumns(planned));
+}
+
+absl::Status QueryRun::SendToResult(RowSource* source, const std::shared_ptr<const Pipeline>& pipeline,
+                                    uint32_t threads, PipelineStats* stats) {
+  struct Thread {
+    std::unique_ptr<ResultTaker> end;
+    std::unique_ptr<PipelineTaker> taker;
+  };
+  std::vector<Thread> all(threads);
+  std::vector<std::vector<ArrowArray>> rows(source->num_morsels());
+  std::vector<ColumnType> types = TypesOf(plan_.pipelines.back().results);
+  std::vector<ColumnType> read = pipeline->sink().keys;
+  const absl::Status status = RunMorsels(threads, rows.size(), [&](uint32_t thread, uint64_t morsel) -> absl::Status {
+    Thread& own = all[thread];
+    if (own.end == nullptr) {
+      own.end = std::make_unique<ResultTaker>(read, options_.budget);
+      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.check);
+    }
+    QUERN_RETURN_IF_ERROR(source->Send(morsel, own.taker.get()));
+    rows[morsel] = own.end->TakeBatches();
+    return absl::OkStatus();
+  });
+  rows_.push_back(std::move(rows));
+  for (const Thread& thread : all) {
+    if (thread.end == nullptr) continue;
+    stats->rows_in += thread.taker->num_rows();
+    stats->rows_out += thread.end->num_rows();
+  }
+  return status;
+}
+
+absl::Status QueryRun::SendToSink(RowSource* source, size_t number, const std::shared_ptr<const Pipeline>& pipeline,
+                                  uint32_t threads, PipelineStats* stats) {
+  struct Thread {
+    std::unique_ptr<SinkTaker> end;
+    std::unique_ptr<PipelineTaker> taker;
+  };
+  std::vector<Thread> all(threads);
+  const auto append = [&](const SinkInput& input, uint32_t thread, uint64_t morsel) -> absl::Status {
+    Thread& own = all[thread];
+    if (own.end == nullptr) {
+      own.end = std::make_unique<SinkTaker>(input);
+      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.check);
+    }
+    return source->Send(morsel, own.taker.get());
+  };
+  QUERN_RETURN_IF_ERROR(AppendMorsels(sinks_[number].any, source->num_morsels(), threads, append));
+  for (const Thread& thread : all) {
+    if (thread.end == nullptr) continue;
+    stats->rows_in += thread.taker->num_rows();
+    stats->rows_out += thread.end->num_rows();
+  }
+  return absl::OkStatus();
+}
+
+// Sends the rows of a source through the steps from one of them on.
+absl::Status QueryRun::Send(RowSource* source, size_t number, size_t first_step, PipelineStats* stats) {
+  QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<const Pipeline> pipeline, PipelineOf(number, first_step));
+  const auto threads =
+      static_cast<uint32_t>(std::clamp<uint64_t>(source->num_morsels(), 1, std::max<uint32_t>(options_.threads, 1)));
+  return plan_.pipelines[number].sink == SinkKind::kResult ? SendToResult(source, pipeline, threads, stats)
+                                                           : SendToSink(source, number, pipeline, threads, stats);
+}
+
+absl::Status QueryRun::RunPipeline(size_t number, PipelineStats* stats) {
+  const PlannedPipeline& planned = plan_.pipelines[number];
+  MakeSink(number);
+  const bool keeps_strings = SinkColumns(planned).keeps_strings;
+  QUERN_RETURN_IF_ERROR(Send(SourceOf(planned, keeps_strings).get(), number, 0, stats));
+  for (size_t s = 0; s < planned.steps.size(); ++s) {
+    const auto* join = std::get_if<JoinSpec>(&planned.steps[s].spec);
+    if (join == nullptr || !RowOf(join->kind).flags_matched_rows()) continue;
+    const auto unmatched =
+        MakeUnmatchedSource(sinks_[planned.steps[s].table].join, ContextOf(JoinOutputTypes(*join), keeps_strings));
+    PipelineStats of_rest;
+    QUERN_RETURN_IF_ERROR(Send(unmatched.get(), number, s + 1, &of_rest));
+    stats->rows_out += of_rest.rows_out;
+  }
+  if (planned.sink == SinkKind::kResult) return absl::OkStatus();
+  return FinaliseOnThreads(sinks_[number].any.get(), options_.threads);
+}
+
+// The result is what the last sink has collected.
+absl::Status QueryRun::ReadCollected(const PlannedPipeline& last) {
+  const std::vector<ColumnType> types = TypesOf(last.results);
+  const SinkOf& sink = sinks_.back();
+  const uint64_t num_rows = sink.sort != nullptr ? sink.sort->stats().num_rows : sink.groups->stats().num_groups;
+  const uint64_t readers = std::min<uint64_t>(options_.threads, num_rows / kResultRows + 1);
+  struct Placed {
+    uint64_t position;
+    ArrowArray batch;
+  };
+  std::vector<Placed> placed;
+  std::mutex mutex;
+  const absl::Status status = RunMorsels(options_.threads, readers, [&](uint32_t, uint64_t) -> absl::Status {
+    OutputBatch out(types, std::clamp<uint64_t>(num_rows, 1, kResultRows), options_.budget);
+    const auto read = [&](auto& reader, const auto& position) -> absl::Status {
+      for (bool more = true; more;) {
+        if (options_.check) QUERN_RETURN_IF_ERROR(options_.check());
+        QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
+        if (out.num_rows() == 0) continue;
+        const uint64_t at = position();
+        const std::lock_guard lock(mutex);
+        placed.push_back({at, {}});
+        out.ExportArrow(&placed.back().batch);
+      }
+      return absl::OkStatus();
+    };
+    if (sink.sort != nullptr) {
+      SortReader reader(sink.sort);
+      return read(reader, [&] { return reader.position(); });
+    }
+    GroupReader reader(sink.groups);
+    return read(reader, [] { return uint64_t{0}; });
+  });
+  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.position < b.position; });
+  rows_.emplace_back(1);
+  for (const Placed& one : placed) rows_.back().front().push_back(one.batch);
+  return status;
+}
+
+// Rows of a struct array from number `first` on.
+void Cut(uint64_t first, uint64_t num_rows, ArrowArray* batch) {
+  for (int64_t c = 0; c < batch->n_children; ++c) {
+    ArrowArray& child = *batch->children[c];
+    child.offset += static_cast<int64_t>(first);
+    child.length = static_cast<int64_t>(num_rows);
+    if (child.null_count != 0) child.null_count = -1;
+  }
+  batch->length = static_cast<int64_t>(num_rows);
+}
+
+absl::StatusOr<QueryRows> QueryRun::Result() {
+  QueryRows result;
+  for (size_t i = 0; i < plan_.columns.size(); ++i) {
+    result.columns.push_back(plan_.pipelines.back().results[plan_.columns[i]]);
+    result.columns.back().name = plan_.names[i];
+  }
+  uint64_t left_out = plan_.offset, wanted = plan_.limit == 0 ? UINT64_MAX : plan_.limit;
+  for (auto& of_source : rows_) {
+    for (auto& of_morsel : of_source) {
+      for (ArrowArray& batch : of_morsel) {
+        const auto num_rows = static_cast<uint64_t>(batch.length);
+        const uint64_t first = std::min(left_out, num_rows), taken = std::min(num_rows - first, wanted);
+        left_out -= first;
+        wanted -= taken;
+        if (taken == 0) {
+          batch.release(&batch);
+          continue;
+        }
+        // The array's own list of children frees them, whatever the order of the pointers.
+        std::vector<ArrowArray*> children;
+        for (const uint32_t column : plan_.columns) children.push_back(batch.children[column]);
+        std::copy(children.begin(), children.end(), batch.children);
+        batch.n_children = static_cast<int64_t>(children.size());
+        if (taken != num_rows) Cut(first, taken, &batch);
+        result.num_rows += taken;
+        result.batches.push_back(batch);
+      }
+    }
+  }
+  rows_.clear();
+  return result;
+}
+
+absl::StatusOr<QueryRows> QueryRun::Run(std::vector<PipelineStats>* stats) {
+  std::vector<PipelineStats> of_pipelines(plan_.pipelines.size());
+  absl::Status status;
+  for (size_t i = 0; i < plan_.pipelines.size() && status.ok(); ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    status = RunPipeline(i, &of_pipelines[i]);
+    of_pipelines[i].milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+  const PlannedPipeline& last = plan_.pipelines.back();
+  if (status.ok() && last.sink != SinkKind::kResult) status = ReadCollected(last);
+  if (stats != nullptr) *stats = std::move(of_pipelines);
+  if (status.ok()) return Result();
+  for (auto& of_source : rows_)
+    for (auto& of_morsel : of_source)
+      for (ArrowArray& batch : of_morsel) batch.release(&batch);
+  return status;
+}
+
+}  // namespace
+
+QueryRows& QueryRows::operator=(QueryRows&& other) noexcept {
+  std::swap(columns, other.columns);
+  std::swap(batches, other.batches);
+  std::swap(num_rows, other.num_rows);
+  return *this;
+}
+
+QueryRows::~QueryRows() {
+  for (ArrowArray& batch : batches)
+    if (batch.release != nullptr) batch.release(&batch);
+}
+
+absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const CompileOptions& compile, uint32_t threads) {
+  PreparedQuery query;
+  query.plan_ = std::move(plan);
+  CompileOptions options = compile;
+  options.overrides = {};
+  // A join's kernel is that of its build side, where it comes first.
+  struct Request {
+    const KernelSpec* spec;
+    CompiledKernel* kernel;
+  };
+  std::vector<Request> requests;
+  query.kernels_.resize(query.plan_.pipelines.size());
+  for (size_t p = 0; p < query.plan_.pipelines.size(); ++p) {
+    const PlannedPipeline& planned = query.plan_.pipelines[p];
+    query.kernels_[p].resize(planned.steps.size() + 1);
+    for (size_t s = 0; s < planned.steps.size(); ++s)
+      if (!std::holds_alternative<JoinSpec>(planned.steps[s].spec))
+        requests.push_back({&planned.steps[s].spec, &query.kernels_[p][s]});
+    if (planned.spec.has_value()) requests.push_back({&*planned.spec, &query.kernels_[p].back()});
+  }
+  QUERN_RETURN_IF_ERROR(RunMorsels(threads, requests.size(), [&](uint32_t, uint64_t i) -> absl::Status {
+    QUERN_ASSIGN_OR_RETURN(*requests[i].kernel, Compile(*requests[i].spec, options));
+    return absl::OkStatus();
+  }));
+  for (size_t p = 0; p < query.plan_.pipelines.size(); ++p) {
+    const PlannedPipeline& planned = query.plan_.pipelines[p];
+    for (size_t s = 0; s < planned.steps.size(); ++s)
+      if (std::holds_alternative<JoinSpec>(planned.steps[s].spec))
+        query.kernels_[p][s] = query.kernels_[planned.steps[s].table].back();
+  }
+  return query;
+}
+
+absl::StatusOr<QueryRows> PreparedQuery::Run(const std::vector<TableRows>& tables, const RunQueryOptions& options,
+                                             std::vector<PipelineStats>* stats) const {
+  return QueryRun(*this, tables, options).Run(stats);
+}
+
+}  // namespace quern::query

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a planned query: its kernels are made once, and run any number of times.
+//
+//     PreparedQuery::Make(plan, compile options)  ->  Run(tables, ..)  ->  rows, as Arrow arrays
+#ifndef QUERN_TOOLS_QUERY_QUERY_RUN_H_
+#define QUERN_TOOLS_QUERY_QUERY_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/compiler.h"
+#include "runtime/abi/arrow_abi.h"
+#include "runtime/base/memory.h"
+#include "tools/query/query_plan.h"
+
+namespace quern::query {
+
+// The rows of a table: struct arrays of its schema. Not owned; they stay as they are while the query runs.
+struct TableRows {
+  std::vector<const ArrowArray*> batches;
+  uint64_t num_rows = 0;
+};
+
+// Rows that came out, in struct arrays with the columns of the plan.
+class QueryRows {
+ public:
+  QueryRows() = default;
+  QueryRows(QueryRows&& other) noexcept { *this = std::move(other); }
+  QueryRows& operator=(QueryRows&& other) noexcept;
+  ~QueryRows();
+
+  std::vector<QueryColumn> columns;
+  std::vector<ArrowArray> batches;  // none is empty; whoever moves one out clears its release
+  uint64_t num_rows = 0;
+};
+
+struct RunQueryOptions {
+  uint32_t threads = 1;                  // most of them; a pipeline has one for 65,536 rows
+  std::shared_ptr<MemoryBudget> budget;  // of tables, groups, sorted rows and results
+  // Called by each thread before each piece of work; an error ends the query with it. May be empty.
+  std::function<absl::Status()> check;
+};
+
+// What a pipeline did in a run.
+struct PipelineStats {
+  uint64_t rows_in = 0;   // of the source
+  uint64_t rows_out = 0;  // that reached the sink
+  double milliseconds = 0;
+};
+
+// A query with its kernels. *Threads*: any may run it, also at the same time.
+class PreparedQuery {
+ public:
+  // Requests all kernels. `compile.overrides` are not used. *Cost*: as Compile, for each kernel, on up to `threads`
+  // threads. *Errors*: those of Compile.
+  static absl::StatusOr<PreparedQuery> Make(QueryPlan plan, const CompileOptions& compile, uint32_t threads);
+
+  const QueryPlan& plan() const { return plan_; }
+  // Of a pipeline's steps, then of its sink; null for the result's.
+  const std::vector<CompiledKernel>& kernels(size_t pipeline) const { return kernels_[pipeline]; }
+
+  // tables: those that the plan was made for. stats: null, or receives one for each pipeline. The rows of a sort come
+  // in its order, those of pipelines without a sort in that of the source, with one thread or several; groups in any.
+  // *Ownership*: the rows do not refer to the tables. *Errors*: ResourceExhausted, OutOfRange for rows without a
+  // result, InvalidArgument for arrays that are not what the schema says.
+  absl::StatusOr<QueryRows> Run(const std::vector<TableRows>& tables, const RunQueryOptions& options,
+                                std::vector<PipelineStats>* stats = nullptr) const;
+
+ private:
+  QueryPlan plan_;
+  std::vector<std::vector<CompiledKernel>> kernels_;
+};
+
+}  // namespace quern::query
+
+#endif  // QUERN_TOOLS_QUERY_QUERY_RUN_H_
