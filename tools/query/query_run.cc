@@ -97,11 +97,11 @@ class SinkTaker final : public PipelineEnd {
 class PipelineTaker final : public RowTaker {
  public:
   PipelineTaker(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget, PipelineEnd* end,
-                const std::function<absl::Status()>& check)
-      : input_(std::move(pipeline), budget, end, thresholds::kPipelineRows), check_(check) {}
+                const StopFlag* stop)
+      : input_(std::move(pipeline), budget, end, thresholds::kPipelineRows), stop_(stop) {}
 
   absl::Status Take(const BatchView& batch) override {
-    if (check_) QUERN_RETURN_IF_ERROR(check_());
+    if (stop_ != nullptr) QUERN_RETURN_IF_ERROR(stop_->Check());
     num_rows_ += batch.num_rows;
     uint64_t taken_rows;
     return input_.Append(batch, &taken_rows);
@@ -110,7 +110,7 @@ class PipelineTaker final : public RowTaker {
 
  private:
   PipelineInput input_;
-  const std::function<absl::Status()>& check_;
+  const StopFlag* const stop_;
   uint64_t num_rows_ = 0;
 };
 
@@ -190,6 +190,7 @@ void QueryRun::MakeSink(size_t number) {
     case SinkKind::kSort: sink.any = sink.sort = MakeRowSort(kernel, options_.budget); break;
     case SinkKind::kResult: break;
   }
+  sink.any->SetStopFlag(options_.stop);
 }
 
 SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const {
@@ -242,7 +243,7 @@ absl::Status QueryRun::SendToResult(RowSource* source, const std::shared_ptr<con
     Thread& own = all[thread];
     if (own.end == nullptr) {
       own.end = std::make_unique<ResultTaker>(read, options_.budget);
-      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.check);
+      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.stop.get());
     }
     QUERN_RETURN_IF_ERROR(source->Send(morsel, own.taker.get()));
     rows[morsel] = own.end->TakeBatches();
@@ -268,7 +269,7 @@ absl::Status QueryRun::SendToSink(RowSource* source, size_t number, const std::s
     Thread& own = all[thread];
     if (own.end == nullptr) {
       own.end = std::make_unique<SinkTaker>(input);
-      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.check);
+      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.stop.get());
     }
     return source->Send(morsel, own.taker.get());
   };
@@ -324,7 +325,7 @@ absl::Status QueryRun::ReadCollected(const PlannedPipeline& last) {
     OutputBatch out(types, std::clamp<uint64_t>(num_rows, 1, kResultRows), options_.budget);
     const auto read = [&](auto& reader, const auto& position) -> absl::Status {
       for (bool more = true; more;) {
-        if (options_.check) QUERN_RETURN_IF_ERROR(options_.check());
+        if (options_.stop != nullptr) QUERN_RETURN_IF_ERROR(options_.stop->Check());
         QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
         if (out.num_rows() == 0) continue;
         const uint64_t at = position();

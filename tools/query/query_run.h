@@ -6,7 +6,6 @@
 #define QUERN_TOOLS_QUERY_QUERY_RUN_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "codegen/compiler.h"
 #include "runtime/abi/arrow_abi.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/stop_flag.h"
 #include "tools/query/query_plan.h"
 
 namespace quern::query {
@@ -40,8 +40,7 @@ class QueryRows {
 struct RunQueryOptions {
   uint32_t threads = 1;                  // most of them; a pipeline has one for 65,536 rows
   std::shared_ptr<MemoryBudget> budget;  // of tables, groups, sorted rows and results
-  // Called by each thread before each piece of work; an error ends the query with it. May be empty.
-  std::function<absl::Status()> check;
+  std::shared_ptr<StopFlag> stop;        // ends the query with Cancelled; may be null
 };
 
 // What a pipeline did in a run.

@@ -15,9 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "handles.h"
 #include "hosts/c/quern.h"
 #include "kernel.h"
 #include "operators.h"
+#include "query.h"
 #include "results.h"
 #include "source.h"
 #include "texts.h"
@@ -31,27 +33,11 @@ namespace nb = nanobind;
 namespace quern::python {
 namespace {
 
-// Python's handles. What they point to may live on in a reader, and die there without the GIL. Where it dies with the
-// handle, a producer's release callback may run Python, which must not lose the exception that is being raised.
-struct PySource {
-  std::shared_ptr<Source> source;
-  ~PySource() {
-    const nb::error_scope kept;
-    source.reset();
-  }
-};
 struct PyView {
   std::shared_ptr<View> view;
   ~PyView() {
     const nb::error_scope kept;
     view.reset();
-  }
-};
-struct PyTable {
-  Table table;
-  ~PyTable() {
-    const nb::error_scope kept;
-    table.reset();
   }
 };
 struct PyInput : Input {
@@ -60,14 +46,6 @@ struct PyInput : Input {
     view.reset();
   }
 };
-
-using FieldTuple = std::tuple<std::string, std::string, std::string, bool>;
-
-std::vector<FieldTuple> FieldTuples(const std::vector<Field>& fields) {
-  std::vector<FieldTuple> tuples;
-  for (const Field& field : fields) tuples.emplace_back(field.name, field.format, field.dictionary, field.nullable);
-  return tuples;
-}
 
 Input InputOf(const PyView& view, std::vector<int32_t> keys, std::vector<int32_t> payload) {
   return {view.view, std::move(keys), std::move(payload)};
@@ -242,6 +220,7 @@ NB_MODULE(_quern, module) {
   quern::python::DefineResults(&module);
   quern::python::DefineKernel(&module);
   quern::python::DefineOperators(&module);
+  quern::python::DefineQueries(&module);
   quern::python::DefineTexts(&module);
   quern::python::DefineProfiles(&module);
   quern::python::DefineTuning(&module);

@@ -128,7 +128,7 @@ absl::StatusOr<OperatorResult> FileQuery::Run(const std::shared_ptr<MemoryBudget
   std::vector<query::TableRows> tables;
   for (const auto& rows : rows_) tables.push_back(rows->rows);
   progress->Begin("run", 0);
-  query::RunQueryOptions options{threads_, budget, {}};
+  const query::RunQueryOptions options{threads_, budget, nullptr};
   absl::StatusOr<query::QueryRows> rows = prepared_->Run(tables, options, &stats_);
   QUERN_RETURN_IF_ERROR(AsDataError(rows.status()));
   OperatorResult result;

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quern.scan: queries of several steps, and quern.run: the same from a text.
+
+Each method adds a step to the text of a query (docs/queries.md). For
+
+    orders = quern.scan(orders).filter("o_orderdate < date '1995-03-15'")
+    quern.scan(lineitem).join(orders, on="l_orderkey = o_orderkey").aggregate("o_orderdate", "sum(l_quantity) as qty")
+
+the text is
+
+    r0:
+      scan t1
+      filter o_orderdate < date '1995-03-15'
+    result:
+      scan t0
+      join r0 on l_orderkey = o_orderkey
+      aggregate sum(l_quantity) as qty by o_orderdate
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Union
+
+from quern import _quern
+from quern._arguments import bytes_of, text_of, threads_of, wrong
+from quern._kernel import Kernel
+from quern._results import Result
+
+Names = Union[str, Iterable[str]]
+Calls = Union[str, Mapping[str, str], None]
+_KINDS = (
+    "inner", "left", "right", "full", "semi", "anti", "right_semi", "right_anti", "anti_null_aware", "mark", "single",
+)  # fmt: skip
+
+
+class _Table:
+    """What a scan reads: the batches of an object with Arrow data."""
+
+    def __init__(self, data: object, name: str | None) -> None:
+        self.name = name
+        self.source = _quern.Source(data, "data")
+        self.source.collect()
+
+
+class _Text:
+    """The text of a query while it is put together, and its tables by name."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, _Table] = {}
+        self.relations: list[str] = []
+        self._names: dict[int, str] = {}  # of frames, by identity
+
+    def name_of(self, frame: Frame) -> str:
+        """Of a table, or of a relation, which is added."""
+        if not frame._steps:
+            return self.name_of_table(frame._table)
+        if id(frame) not in self._names:
+            self.add(frame, None)
+        return self._names[id(frame)]
+
+    def name_of_table(self, table: _Table) -> str:
+        for name, known in self.tables.items():
+            if known is table:
+                return _quern.quote_name(name)
+        wanted = table.name or f"t{len(self.tables)}"
+        name = wanted
+        while name in self.tables or (name != table.name and any(name == other for other in self.tables)):
+            name += "_"
+        self.tables[name] = table
+        return _quern.quote_name(name)
+
+    def add(self, frame: Frame, name: str | None) -> None:
+        """name: None: r0, r1, .. in the order of the text."""
+        lines = [f"scan {self.name_of_table(frame._table)}"]
+        for step in frame._steps:
+            lines.append(step if isinstance(step, str) else f"{step[0]} {self.name_of(step[1])} on {step[2]}")
+        name = f"r{len(self.relations)}" if name is None else name
+        self._names[id(frame)] = name
+        self.relations.append("\n  ".join([f"{name}:", *lines]))
+
+
+def _one_line(what: str, text: str) -> str:
+    """A text as part of a step, which has one line."""
+    return " ".join(text_of(what, text).split("\n"))
+
+
+def _calls_text(what: str, calls: Mapping[str, str]) -> list[str]:
+    return [f"{_one_line(what, call)} as {_quern.quote_name(text_of(what, name))}" for name, call in calls.items()]
+
+
+def _count(what: str, number: object, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number < 1 << 64:
+        raise wrong(f"bad {what}", number, f"a whole number from {least}")
+    return number
+
+
+class Frame:
+    """Rows on their way: a table and steps, which run in their order when collect is called.
+
+    Frames never change: each method returns a new one, after it has checked the step against names and types. They plan
+    nothing: build sides and orders of joins are the caller's. Threads: any may use a frame.
+    """
+
+    __slots__ = ("_query", "_steps", "_table", "_text")
+
+    def __init__(self, table: _Table, steps: tuple[str | tuple[str, Frame, str], ...]) -> None:
+        self._table = table
+        self._steps = steps
+        text = _Text()
+        text.add(self, "result")
+        self._text = "\n".join(text.relations) + "\n"
+        self._query = _query_of(self._text, text.tables)
+
+    def _with(self, step: str | tuple[str, Frame, str]) -> Frame:
+        return Frame(self._table, (*self._steps, step))
+
+    def filter(self, condition: str) -> Frame:
+        """Keeps the rows for which the condition is true: "price * qty > 100 and name like 'a%'"."""
+        return self._with(f"filter {_one_line('condition', condition)}")
+
+    def select(self, *columns: str, **computed: str) -> Frame:
+        """The columns from here on: select("*", revenue="price * qty"), select("a, b as c")."""
+        texts = [_one_line("select", column) for column in columns] + _calls_text("select", computed)
+        if not texts:
+            raise wrong("select of nothing", "no columns", "one or more")
+        return self._with(f"select {', '.join(texts)}")
+
+    def join(self, other: object, on: str, kind: str = "inner") -> Frame:
+        """Probes a hash table of `other`, a Frame or an object with Arrow data, whose columns come behind these.
+
+        on: "a = b and c < d", columns of this frame to the left: keys, and comparisons of pairs. kind: as of quern.join.
+        """
+        if kind not in _KINDS:
+            raise ValueError(_quern.unknown_word("kind of join", str(kind), list(_KINDS)))
+        frame = other if isinstance(other, Frame) else scan(other)
+        return self._with((f"join.{kind}", frame, _one_line("on", on)))
+
+    def aggregate(self, by: Names | None = None, aggs: Calls = None, **named: str) -> Frame:
+        """One row for each group: aggregate("year(day) as y", revenue="sum(price * qty)", n="count(*)").
+
+        by: keys, columns or expressions; None: all rows are one group. aggs: calls in a text or by name; `named`: more.
+        """
+        keys = by if by is None or isinstance(by, str) else ", ".join(_quern.quote_name(text_of("by", k)) for k in by)
+        if aggs is None or isinstance(aggs, str):
+            calls = [_one_line("aggs", aggs)] if aggs else []
+        else:
+            calls = _calls_text("aggs", aggs)
+        calls += _calls_text("aggs", named)
+        return self._with(f"aggregate {', '.join(calls)}" + (f" by {_one_line('by', keys)}" if keys else ""))
+
+    def sort(self, by: str, limit: int | None = None, offset: int = 0) -> Frame:
+        """The rows in order, or the first of them: sort("revenue desc, day", limit=10)."""
+        text = f"sort {_one_line('by', by)}"
+        if limit is not None:
+            text += f" limit {_count('limit', limit, 1)}"
+            if _count("offset", offset, 0):
+                text += f" offset {offset}"
+        return self._with(text)
+
+    def limit(self, num_rows: int, offset: int = 0) -> Frame:
+        """Some of the rows; the last step of all."""
+        return self._with(f"limit {_count('limit', num_rows, 1)} offset {_count('offset', offset, 0)}")
+
+    def collect(
+        self, *, threads: int | None = None, memory_limit: int | str | None = None, engine: str = "auto"
+    ) -> Result:
+        """Runs the steps; threads, memory_limit and engine as for quern.join.
+
+        Errors: MemoryError above the limit, RuntimeError for a row without a result.
+        """
+        return _collect(self._query, threads, memory_limit, engine)
+
+    def explain(self) -> str:
+        """The pipelines, a line a step: which rows pass together, and the specs of the kernels."""
+        return self._query.explain()
+
+    def dump(self, stage: str = "asm", machine: str = "native") -> str:
+        """One stage of each kernel, as Kernel.dump has it, under its spec."""
+        specs = list(dict.fromkeys(spec for _, spec in self._query.specs()))
+        return "\n".join(f"== {spec}\n{Kernel(spec).dump(stage, machine)}" for spec in specs)
+
+    @property
+    def text(self) -> str:
+        """The text of the query, as `quern run` takes it."""
+        return self._text
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self._query.names)
+
+    def __repr__(self) -> str:
+        return f"<quern.Frame\n{self._text}>"
+
+
+def _query_of(text: str, tables: Mapping[str, _Table]) -> _quern.Query:
+    try:
+        return _quern.Query(text, [(name, table.source) for name, table in tables.items()])
+    except ValueError as error:
+        raise ValueError(re.sub(r"^line \d+: ", "", str(error))) from None
+
+
+def _collect(query: _quern.Query, threads: int | None, memory_limit: int | str | None, engine: str) -> Result:
+    if engine not in ("auto", "jit", "generic"):
+        raise ValueError(_quern.unknown_word("engine", str(engine), ["auto", "jit", "generic"]))
+    used = threads_of(threads)
+    begin = time.perf_counter()
+    table, pipelines = query.run(engine, used, bytes_of(memory_limit))
+    stats = {
+        "engine": engine,
+        "threads": used,
+        "run_ms": round((time.perf_counter() - begin) * 1e3, 3),
+        "num_rows": table.num_rows,
+        "pipelines": [dict(zip(("relation", "rows_in", "rows_out", "ms"), pipeline)) for pipeline in pipelines],
+    }
+    return Result(table, stats)
+
+
+def scan(data: object, name: str | None = None) -> Frame:
+    """A query over an object with Arrow data, whose rows are taken now; they are shared by all frames made of it.
+
+    name: of the table in the query's text; None: t0, t1, ..
+    """
+    return Frame(_Table(data, None if name is None else text_of("name", name)), ())
+
+
+def run(
+    text: str,
+    tables: Mapping[str, object],
+    *,
+    threads: int | None = None,
+    memory_limit: int | str | None = None,
+    engine: str = "auto",
+) -> Result:
+    """Runs the text of a query (docs/queries.md) over tables by name: objects with Arrow data, or scans of them.
+
+    Errors: ValueError that begins with the line, MemoryError above the limit, RuntimeError for a row without a result.
+    """
+    named = {}
+    for name, data in tables.items():
+        named[text_of("tables", name)] = data._table if isinstance(data, Frame) else _Table(data, name)
+        if isinstance(data, Frame) and data._steps:
+            raise wrong("table that is a query", name, "an object with Arrow data, or quern.scan of one")
+    query = _quern.Query(text_of("text", text), [(name, table.source) for name, table in named.items()])
+    return _collect(query, threads, memory_limit, engine)

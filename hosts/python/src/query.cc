@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// A query is planned when it is made, against the columns of its tables, so that mistakes are found before anything
+// runs. Whether a column has nulls is looked at only where the query mentions it.
+//
+// One thread runs the query and starts the others; the caller waits for it and looks for Ctrl-C (workers.h).
+#include "query.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrow_columns.h"
+#include "codegen/compiler.h"
+#include "errors.h"
+#include "handles.h"
+#include "results.h"
+#include "runtime/base/memory.h"
+#include "source.h"
+#include "tools/query/query_plan.h"
+#include "tools/query/query_run.h"
+#include "tools/query/query_text.h"
+#include "tools/query/wanted_names.h"
+#include "without_gil.h"
+#include "workers.h"
+
+namespace quern::python {
+namespace {
+
+template <class T>
+T Value(absl::StatusOr<T> result) {
+  Check(result.status());
+  return *std::move(result);
+}
+
+// A table's batches as Arrow arrays.
+struct ExportedRows {
+  std::vector<ArrowArray> arrays;
+  query::TableRows rows;
+
+  explicit ExportedRows(const Source& source) {
+    arrays.resize(source.batches().size());
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      ExportBatch(source.batches()[i], &arrays[i]);
+      rows.batches.push_back(&arrays[i]);
+    }
+    rows.num_rows = source.num_rows();
+  }
+  ExportedRows(const ExportedRows&) = delete;
+  ExportedRows& operator=(const ExportedRows&) = delete;
+  ~ExportedRows() {
+    for (ArrowArray& array : arrays)
+      if (array.release != nullptr) array.release(&array);
+  }
+};
+
+query::QueryTable TableOf(const std::string& name, const Source& source, const query::WantedNames& wanted) {
+  ArrowSchema schema = {};
+  ExportSchema(source.fields(), &schema);
+  query::QueryTable table{name, query::ColumnsOf(schema)};
+  schema.release(&schema);
+  for (size_t c = 0; c < table.columns.size(); ++c) {
+    std::optional<ColumnType>& type = table.columns[c].type;
+    if (type.has_value() && wanted.Has(table.columns[c].name)) type->nullable = source.HasNulls(c);
+  }
+  return table;
+}
+
+class Query {
+ public:
+  Query(const std::string& text, const std::vector<std::pair<std::string, std::shared_ptr<Source>>>& tables) {
+    const query::QueryText parsed = Value(query::QueryText::Parse(text));
+    for (const auto& [name, source] : tables) {
+      tables_.push_back(TableOf(name, *source, query::WantedOfTable(parsed, name)));
+      sources_.push_back(source);
+    }
+    plan_ = Value(query::QueryPlan::Make(parsed, tables_));
+  }
+
+  std::string Explain() const { return plan_.Explain(tables_); }
+
+  // (relation, spec) of each kernel, in the order in which rows meet them.
+  std::vector<std::pair<std::string, std::string>> Specs() const {
+    std::vector<std::pair<std::string, std::string>> specs;
+    for (const query::PlannedPipeline& pipeline : plan_.pipelines) {
+      for (const query::PlannedStep& step : pipeline.steps) specs.emplace_back(pipeline.relation, PrintSpec(step.spec));
+      if (pipeline.spec.has_value()) specs.emplace_back(pipeline.relation, PrintSpec(*pipeline.spec));
+    }
+    return specs;
+  }
+
+  const std::vector<std::string>& names() const { return plan_.names; }
+
+  // The rows, and (relation, rows in, rows out, milliseconds) of each pipeline.
+  using Stats = std::tuple<std::string, uint64_t, uint64_t, double>;
+  std::pair<PyTable, std::vector<Stats>> Run(const std::string& engine, uint32_t threads, uint64_t memory_limit) const;
+
+ private:
+  std::vector<query::QueryTable> tables_;
+  std::vector<std::shared_ptr<Source>> sources_;
+  query::QueryPlan plan_;
+};
+
+Table TableOfRows(query::QueryRows rows) {
+  std::vector<Field> fields;
+  for (const query::QueryColumn& column : rows.columns)
+    fields.push_back({column.name, column.format, "", column.type->nullable, false});
+  std::vector<Batch> batches;
+  for (ArrowArray& batch : rows.batches) batches.push_back(ImportBatch(&batch, fields.size()));
+  return MakeTable(std::move(fields), std::move(batches));
+}
+
+std::pair<PyTable, std::vector<Query::Stats>> Query::Run(const std::string& engine, uint32_t threads,
+                                                         uint64_t memory_limit) const {
+  std::vector<std::unique_ptr<ExportedRows>> exported;
+  std::vector<query::TableRows> tables;
+  CompileOptions compile;
+  compile.engine = engine == "jit" ? Engine::kJit : engine == "generic" ? Engine::kGeneric : Engine::kAuto;
+  compile.when = CompileWhen::kBackground;
+  for (const auto& source : sources_) {
+    exported.push_back(std::make_unique<ExportedRows>(*source));
+    tables.push_back(exported.back()->rows);
+    compile.expected_rows += source->num_rows() / threads;
+  }
+  const auto stop = std::make_shared<StopFlag>();
+  const query::RunQueryOptions options{threads, std::make_shared<MemoryBudget>(memory_limit), stop};
+  std::vector<query::PipelineStats> stats;
+  query::QueryRows rows;
+  RunWorkers(
+      1,
+      [&](uint32_t, const GoOn&) {
+        const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan_, compile, threads));
+        absl::StatusOr<query::QueryRows> made = prepared.Run(tables, options, &stats);
+        if (absl::IsCancelled(made.status())) throw FollowUpError(std::string(made.status().message()));
+        rows = Value(std::move(made));
+      },
+      [&] { stop->Stop(); });
+  std::vector<Stats> of_pipelines;
+  for (size_t i = 0; i < stats.size(); ++i)
+    of_pipelines.emplace_back(plan_.pipelines[i].relation, stats[i].rows_in, stats[i].rows_out, stats[i].milliseconds);
+  return {PyTable{TableOfRows(std::move(rows))}, std::move(of_pipelines)};
+}
+
+}  // namespace
+
+void DefineQueries(nb::module_* module) {
+  nb::class_<Query>(*module, "Query", "A query of several steps, planned for its tables.")
+      .def(
+          "__init__",
+          [](Query* self, const std::string& text, const std::vector<std::pair<std::string, const PySource*>>& tables) {
+            std::vector<std::pair<std::string, std::shared_ptr<Source>>> sources;
+            for (const auto& [name, source] : tables) sources.emplace_back(name, source->source);
+            new (self) Query(text, sources);
+          },
+          nb::arg("text"), nb::arg("tables"))
+      .def_prop_ro("names", &Query::names)
+      .def("explain", &Query::Explain)
+      .def("specs", &Query::Specs)
+      .def("run", &Query::Run, nb::arg("engine"), nb::arg("threads"), nb::arg("memory_limit"));
+}
+
+}  // namespace quern::python
