@@ -131,7 +131,8 @@ class Frame:
     def join(self, other: object, on: str, kind: str = "inner") -> Frame:
         """Probes a hash table of `other`, a Frame or an object with Arrow data, whose columns come behind these.
 
-        on: "a = b and c < d", columns of this frame to the left: keys, and comparisons of pairs. kind: as of quern.join.
+        on: "a = b and c < d", columns of this frame to the left: keys, and comparisons of pairs. kind: as how= of
+            quern.join.
         """
         if kind not in _KINDS:
             raise ValueError(_quern.unknown_word("kind of join", str(kind), list(_KINDS)))
