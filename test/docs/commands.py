@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 NO_DATA = ("dump", "doctor", "env", "cache ls", "cache stat", "profile path")
-ON_TPCH = ("join", "aggregate", "sort", "filter", "map", "set")
+ON_TPCH = ("join", "aggregate", "sort", "filter", "map", "set", "run docs/")
 
 
 def commands(text):
@@ -51,6 +51,9 @@ def main():
     data = pathlib.Path(folder) / "tpch"
     subprocess.run([pathlib.Path(python_bin) / "tpchgen-cli", "parquet", "--quiet", "-s", "0.01", "--tables",
                     "lineitem,orders", "-o", data], check=True)
+    examples = pathlib.Path(pages[0]).resolve().parent / "docs" / "examples"
+    (pathlib.Path(folder) / "docs").mkdir()
+    (pathlib.Path(folder) / "docs" / "examples").symlink_to(examples)
     run = left_out = 0
     wrong = []
     for page in pages:

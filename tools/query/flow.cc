@@ -139,6 +139,7 @@ absl::StatusOr<Flow::Named> Flow::Find(const std::string& name) const {
     if (cli::LowerCase(named.name) == cli::LowerCase(name)) alike.push_back(named);
     accepted.push_back(cli::QuoteName(named.name));
   }
+  for (const std::string& other : others) accepted.push_back(cli::QuoteName(other));
   const std::vector<Named>& found = same.empty() ? alike : same;
   if (found.size() == 1) return found.front();
   if (found.empty()) return absl::InvalidArgumentError(cli::UnknownWord("column", cli::QuoteName(name), accepted));

@@ -29,6 +29,7 @@ struct Flow {
   PlannedPipeline pipeline;          // open: without a sink
   std::vector<QueryColumn> columns;  // behind the last step
   std::vector<Named> names;          // in the order of the result
+  std::vector<std::string> others;   // names that no step mentions, for errors
 
   // A name that no column has stands for the one that differs only in the case of letters. *Errors*: InvalidArgument.
   absl::StatusOr<Named> Find(const std::string& name) const;

@@ -85,6 +85,7 @@ absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted
   std::vector<uint32_t> children;
   for (size_t c = 0; c < all.size(); ++c)
     if (wanted.Has(all[c].name)) children.push_back(static_cast<uint32_t>(c));
+    else flow.others.push_back(all[c].name);
   if (children.empty() && !all.empty()) children.push_back(0);  // the rows of a batch are counted by its columns
   for (const uint32_t child : children) {
     QueryColumn column = all[child];
@@ -136,6 +137,7 @@ absl::Status Planner::AddSelect(const QueryStep& step, const WantedNames& wanted
   }
   QUERN_RETURN_IF_ERROR(computation.Finish());
   flow->names = std::move(names);
+  flow->others.clear();
   return absl::OkStatus();
 }
 
@@ -224,10 +226,12 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
   append(build_residual, &build_columns);
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
 
+  const std::vector<std::string> build_others = kind.has_build_columns() ? build.others : std::vector<std::string>();
   const size_t table = Close(std::move(build), SinkKind::kBuild, step, spec, std::move(build_columns), {});
   flow->columns = Typed(JoinOutputTypes(spec), std::move(results));
   flow->pipeline.steps.push_back({step.text, std::move(spec), std::move(probe_columns), table});
   flow->names.clear();
+  flow->others.insert(flow->others.end(), build_others.begin(), build_others.end());
   uint32_t next = 0;
   for (const Flow::Named& named : probe_names) flow->names.push_back({named.name, next++});
   if (has_mark) flow->names.push_back({"mark", next++});

@@ -306,7 +306,9 @@ absl::Status QueryRun::RunPipeline(size_t number, PipelineStats* stats) {
     stats->rows_out += of_rest.rows_out;
   }
   if (planned.sink == SinkKind::kResult) return absl::OkStatus();
-  return FinaliseOnThreads(sinks_[number].any.get(), options_.threads);
+  // Starting a thread costs more than a morsel's share of the work.
+  const uint64_t threads = std::clamp<uint64_t>(stats->rows_out / kResultRows, 1, std::max(options_.threads, 1u));
+  return FinaliseOnThreads(sinks_[number].any.get(), static_cast<uint32_t>(threads));
 }
 
 // The result is what the last sink has collected.

@@ -119,7 +119,9 @@ absl::Status ParseLimit(std::string_view text, QueryStep* step) {
   QUERN_ASSIGN_OR_RETURN(step->limit, NumberOf("limit", Trimmed(text.substr(0, offset))));
   if (step->limit == 0) return Wrong("limit", "0", "a whole number above 0");
   if (offset == std::string_view::npos) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(step->offset, NumberOf("offset", Trimmed(text.substr(offset + 6))));
+  const std::string_view given = Trimmed(text.substr(offset + 6));
+  QUERN_ASSIGN_OR_RETURN(step->offset, NumberOf("offset", given));
+  if (step->offset > UINT64_MAX - step->limit) return Wrong("limit and offset", text, "a sum below 2^64");
   return absl::OkStatus();
 }
 

@@ -18,7 +18,20 @@ from quern import _quern
 from quern._aggregate import aggregate
 from quern._filter import (
     filter,
-)  # shadows the built-in one for those who import * from here, which __all__ = [
+)  # shadows the built-in one for those who import * from here, which __all__ keeps in bounds
+from quern._join import join
+from quern._kernel import Kernel, compile
+from quern._machine import Machine, MemoryFact, machine
+from quern._map import map  # shadows the built-in one, as filter does
+from quern._plot import plot_profile
+from quern._profile import Entry, Profile, profile, use_profile
+from quern._query import Frame, run, scan
+from quern._results import Reader, Result
+from quern._set import except_, intersect, union
+from quern._sort import sort
+from quern._tuning import tune
+
+__all__ = [
     "Entry", "Frame", "Kernel", "Machine", "MemoryFact", "Profile", "Reader", "Result", "abi_version", "aggregate",
     "compile", "except_", "filter", "intersect", "join", "machine", "map", "plot_profile", "profile", "run", "scan",
     "sort", "tune", "union", "use_profile", "version",

@@ -26,7 +26,7 @@ from typing import Union
 
 from quern import _quern
 from quern._arguments import bytes_of, text_of, threads_of, wrong
-from quern._kernel import Kernel
+from quern._kernel import compile as compile_kernel
 from quern._results import Result
 
 Names = Union[str, Iterable[str]]
@@ -128,16 +128,15 @@ class Frame:
             raise wrong("select of nothing", "no columns", "one or more")
         return self._with(f"select {', '.join(texts)}")
 
-    def join(self, other: object, on: str, kind: str = "inner") -> Frame:
+    def join(self, other: object, on: str, how: str = "inner") -> Frame:
         """Probes a hash table of `other`, a Frame or an object with Arrow data, whose columns come behind these.
 
-        on: "a = b and c < d", columns of this frame to the left: keys, and comparisons of pairs. kind: as how= of
-            quern.join.
+        on: "a = b and c < d", columns of this frame to the left: keys, and comparisons of pairs. how: as of quern.join.
         """
-        if kind not in _KINDS:
-            raise ValueError(_quern.unknown_word("kind of join", str(kind), list(_KINDS)))
+        if how not in _KINDS:
+            raise ValueError(_quern.unknown_word("kind of join", str(how), list(_KINDS)))
         frame = other if isinstance(other, Frame) else scan(other)
-        return self._with((f"join.{kind}", frame, _one_line("on", on)))
+        return self._with((f"join.{how}", frame, _one_line("on", on)))
 
     def aggregate(self, by: Names | None = None, aggs: Calls = None, **named: str) -> Frame:
         """One row for each group: aggregate("year(day) as y", revenue="sum(price * qty)", n="count(*)").
@@ -180,8 +179,8 @@ class Frame:
 
     def dump(self, stage: str = "asm", machine: str = "native") -> str:
         """One stage of each kernel, as Kernel.dump has it, under its spec."""
-        specs = list(dict.fromkeys(spec for _, spec in self._query.specs()))
-        return "\n".join(f"== {spec}\n{Kernel(spec).dump(stage, machine)}" for spec in specs)
+        kernels = [compile_kernel(spec, machine=machine) for spec in dict.fromkeys(s for _, s in self._query.specs())]
+        return "\n".join(f"== {kernel.spec}\n{kernel.dump(stage)}" for kernel in kernels)
 
     @property
     def text(self) -> str:

@@ -77,6 +77,9 @@ absl::Status FileQuery::ReadTable(const QueryTableFile& file) {
   for (size_t c = 0; c < described.columns.size(); ++c)
     if (described.columns[c].type.has_value())
       described.columns[c].type->nullable = HasNulls(*table->column(static_cast<int>(c)));
+  // Behind those that were read, the names of the others, for errors.
+  for (const std::string& name : input.column_names())
+    if (table->schema()->GetFieldIndex(name) < 0) described.columns.push_back({name, "", std::nullopt});
   auto rows = std::make_shared<Rows>();
   QUERN_ASSIGN_OR_RETURN(rows->batches, CutIntoBatches(table));
   for (const RecordBatchPointer& batch : rows->batches) {

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""quern.scan and quern.run: steps, names, what is checked when, engines, threads, errors."""
+
+import decimal
+import unittest
+
+import pyarrow as pa
+import quern
+from tables import rows
+
+D = decimal.Decimal
+
+
+def sales():
+    return pa.table({
+        "item": pa.array([1, 2, 1, 9, 3], pa.int32()),
+        "price": pa.array([D("1.50"), D("3.00"), D("7.00"), D("1.00"), None], pa.decimal128(15, 2)),
+        "qty": [3, 2, 1, 1, None],
+        "kind": pa.array(["a", "b", "a", "b", None]).dictionary_encode(),
+    })  # fmt: skip
+
+
+def items():
+    return pa.table({"id": [1, 2, 4], "category": ["toys", "books", "none"]})
+
+
+class Query(unittest.TestCase):
+    def test_all_steps(self):
+        frame = (
+            quern.scan(sales())
+            .filter("qty > 0 and price * qty > 1")
+            .join(items(), on="item = id")
+            .select("category, QTY as n", revenue="price * qty")
+            .aggregate("category", revenue="sum(revenue)", most="max(n)")
+            .sort("revenue desc", limit=10)
+        )
+        self.assertEqual(frame.column_names, ["category", "revenue", "most"])
+        expected = [("toys", D("11.50"), 3), ("books", D("6.00"), 2)]
+        for engine in ("auto", "jit", "generic"):
+            for threads in (1, 3):
+                result = frame.collect(engine=engine, threads=threads)
+                self.assertEqual(rows(result), expected)
+        self.assertEqual(result.stats["pipelines"][1]["rows_in"], 5)
+        self.assertEqual(result.stats["pipelines"][1]["rows_out"], 3)
+
+    def test_text_runs_again(self):
+        few = quern.scan(items(), "items").filter("category <> 'none'")
+        frame = quern.scan(sales(), "sales").join(few, on="item = id", how="semi").aggregate(aggs="count(*) as n")
+        self.assertEqual(rows(frame.collect()), [(3,)])
+        self.assertEqual(
+            frame.text,
+            "r0:\n  scan items\n  filter category <> 'none'\n"
+            "result:\n  scan sales\n  join.semi r0 on item = id\n  aggregate count(*) as n\n",
+        )
+        self.assertEqual(rows(quern.run(frame.text, {"sales": sales(), "items": quern.scan(items())})), [(3,)])
+
+    def test_frames_share_steps_and_tables(self):
+        scanned = quern.scan(sales())
+        small = scanned.filter("price < 5").select("item as k", "price as p")
+        twice = scanned.join(small, on="item = k and price > p").join(small.select("k as l"), on="item = l", how="semi")
+        self.assertEqual(rows(twice.select("item", "price", "p").collect()), [(1, D("7.00"), D("1.50"))])
+        self.assertEqual(twice.text.count("scan t0"), 3)
+
+    def test_kinds_of_joins(self):
+        probe, build = quern.scan(pa.table({"a": [1, 2, None]})), quern.scan(pa.table({"b": [1, 1, 4], "v": [5, 6, 7]}))
+        self.assertEqual(sorted(rows(probe.join(build, "a = b").select("a", "v").collect())), [(1, 5), (1, 6)])
+        left = rows(probe.join(build, "a = b", how="left").select("a", "v").collect())
+        self.assertEqual(sorted(left, key=str), [(1, 5), (1, 6), (2, None), (None, None)])
+        self.assertEqual(rows(probe.join(build, "a = b", how="anti").collect()), [(2,), (None,)])
+        probe = probe.filter("a is not null")
+        self.assertEqual(rows(probe.join(build, "a = b", how="mark").select("mark").collect()), [(True,), (False,)])
+
+    def test_dictionaries_and_nulls(self):
+        frame = quern.scan(sales()).aggregate("kind", n="count(*)", p="sum(price) filter (where qty > 1)")
+        self.assertEqual(sorted(rows(frame.collect()), key=str), [("a", 2, D("1.50")), ("b", 2, D("3.00")), (None, 1, None)])
+        frame = quern.scan(sales()).filter("kind is not null").sort("kind desc, item", limit=3, offset=1)
+        self.assertEqual(rows(frame.select("kind", "item").collect()), [("b", 9), ("a", 1), ("a", 1)])
+        self.assertEqual(rows(quern.scan(sales()).select("kind", "kind as again").limit(1).collect()), [("a", "a")])
+
+    def test_no_rows(self):
+        empty = quern.scan(sales().slice(0, 0))
+        self.assertEqual(rows(empty.collect()), [])
+        self.assertEqual(rows(empty.aggregate(n="count(*)", s="sum(price)").collect()), [(0, None)])
+        self.assertEqual(rows(quern.scan(sales()).join(empty.select("item as i"), "item = i").collect()), [])
+        self.assertEqual(rows(empty.sort("item").select("item + 1 as j").collect()), [])
+
+    def test_order_of_rows(self):
+        n = 300_000
+        t = pa.table({"k": pa.array(range(n)), "s": [str(i % 7) for i in range(n)]})
+        result = pa.table(quern.scan(t).filter("k % 3 = 1").select("k * 2 as k", "s").collect(threads=4))
+        self.assertEqual(result["k"].to_pylist(), [2 * k for k in range(1, n, 3)])
+        self.assertEqual(result["s"].to_pylist(), [str(k % 7) for k in range(1, n, 3)])
+        result = pa.table(quern.scan(t).sort("k desc").select("k + 1 as k").limit(70_000, 5).collect(threads=4))
+        self.assertEqual(result["k"].to_pylist(), list(range(n - 5, n - 70_005, -1)))
+
+    def test_mistakes_are_found_at_once(self):
+        frame = quern.scan(sales())
+        for call, text in (
+            (lambda: frame.filter("pric > 3"), "unknown column: pric; did you mean price\\? accepted: item"),
+            (lambda: frame.filter("price"), "filter that is no condition|condition that is no bool"),
+            (lambda: frame.select(), "select of nothing"),
+            (lambda: frame.select("item", "qty as item"), "two columns of one name: item"),
+            (lambda: frame.join(items(), "item = category"), "keys of types that do not compare"),
+            (lambda: frame.join(items(), "item < id"), "join without a key"),
+            (lambda: frame.join(items(), "item = id", how="outer"), "unknown kind of join: outer"),
+            (lambda: frame.aggregate(), "aggregation of nothing"),
+            (lambda: frame.sort("item", limit=0), "bad limit: 0"),
+            (lambda: frame.limit(3).filter("item > 1"), "limit within a query"),
+            (lambda: frame.collect(engine="llvm"), "unknown engine"),
+            (lambda: quern.run("scan t\nsort x", {"t": sales()}), "line 2: unknown column: x"),
+            (lambda: quern.run("scan t", {"t": frame.filter("item > 1")}), "table that is a query: t"),
+        ):
+            with self.assertRaisesRegex(ValueError, text):
+                call()
+        with self.assertRaisesRegex(TypeError, "data"):
+            quern.scan(5)
+
+    def test_errors_of_rows_and_memory(self):
+        with self.assertRaisesRegex(RuntimeError, "division by 0"):
+            quern.scan(sales()).select("qty / (item - 1) as x").collect()
+        t = pa.table({"k": pa.array(range(200_000))})
+        with self.assertRaisesRegex(MemoryError, "memory limit"):
+            quern.scan(t).aggregate("k").collect(memory_limit="1M")
+
+    def test_looks_inside(self):
+        frame = quern.scan(sales(), "sales").filter("qty > 1").aggregate("item", s="sum(price)")
+        self.assertIn("filter i64:nullable > 1  [$2]", frame.explain())
+        self.assertIn("== aggregate keys=i32 aggs=sum(decimal128:nullable)", frame.dump("plan"))
+        self.assertIn("scan sales", repr(frame))
+
+
+if __name__ == "__main__":
+    unittest.main()
