@@ -3,6 +3,7 @@
 #ifndef QUERN_RUNTIME_BLOCKS_LANE_COLUMNS_H_
 #define QUERN_RUNTIME_BLOCKS_LANE_COLUMNS_H_
 
+#include "runtime/blocks/date_lanes.h"
 #include "runtime/blocks/decimal_lanes.h"
 
 extern "C" {

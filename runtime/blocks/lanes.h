@@ -176,34 +176,6 @@ QUERN_INLINE void CastInteger(const LaneCall& call) {
   SetInteger(call, call.a.low, call.p.is_signed != call.p.from_signed ? changes_sign : I64x8{});
 }
 
-enum DatePart : uint64_t { kYearPart, kQuarterPart, kMonthPart, kDayPart };
-
-// Days since 1970 to a date of the proleptic Gregorian calendar (Neri and Schneider, Euclidean affine functions, 2023),
-// in 64-bit lanes: the days of any i32 are made positive by adding whole cycles of 400 years.
-QUERN_INLINE void DatePart(const LaneCall& call) {
-  Pass(call, call.a);
-  constexpr uint64_t kCycleDays = 146097, kCycles = 14700, kShift = 719468 + kCycleDays * kCycles;
-  const U64x8 n = call.a.low + kShift;
-  const U64x8 n1 = 4 * n + 3;
-  U64x8 century = {}, rest = {};
-  for (uint32_t i = 0; i < kLanes; ++i) {
-    century[i] = n1[i] / kCycleDays;
-    rest[i] = n1[i] % kCycleDays / 4;
-  }
-  const U64x8 n2 = 4 * rest + 3, p2 = 2939745 * n2;
-  const U64x8 year_of_century = p2 >> 32, day_of_year = (p2 & 0xffffffffu) / 2939745 / 4;
-  const U64x8 n3 = 2141 * day_of_year + 197913, month = n3 >> 16, day = (n3 & 0xffffu) / 2141;
-  const U64x8 is_next_year = (U64x8)(day_of_year >= 306);
-  const U64x8 civil_year = 100 * century + year_of_century - 400 * kCycles + (is_next_year & 1);
-  const U64x8 civil_month = month - (is_next_year & 12);
-  switch (call.p.low) {
-    case kYearPart: call.out->low = civil_year; break;
-    case kQuarterPart: call.out->low = ((civil_month + 2) * 0x5556) >> 16; break;
-    case kMonthPart: call.out->low = civil_month; break;
-    default: call.out->low = day + 1; break;
-  }
-}
-
 // ---- floats ----
 
 QUERN_INLINE void SetFloat(const LaneCall& call, F64x8 result) {

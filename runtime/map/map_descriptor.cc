@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/blocks/lanes.h"
+#include "runtime/map/date_functions.h"
 
 namespace quern {
 namespace {
@@ -204,10 +204,32 @@ class MapBuilder {
       case ExpressionFunction::kNullIf: return NullIf(e);
       case ExpressionFunction::kLeast: return Extreme(e, true);
       case ExpressionFunction::kGreatest: return Extreme(e, false);
-      case ExpressionFunction::kYear: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kYearPart);
-      case ExpressionFunction::kQuarter: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kQuarterPart);
-      case ExpressionFunction::kMonth: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kMonthPart);
-      case ExpressionFunction::kDay: return Run(kDatePartLanes, {Argument(e, 0)}, e.type, 0, blocks::kDayPart);
+      case ExpressionFunction::kYear:
+      case ExpressionFunction::kQuarter:
+      case ExpressionFunction::kMonth:
+      case ExpressionFunction::kDay:
+      case ExpressionFunction::kIsoYear:
+      case ExpressionFunction::kIsoWeek:
+      case ExpressionFunction::kIsoDayOfWeek:
+      case ExpressionFunction::kSundayDayOfWeek:
+      case ExpressionFunction::kDayOfYear:
+      case ExpressionFunction::kDateTruncYear:
+      case ExpressionFunction::kDateTruncQuarter:
+      case ExpressionFunction::kDateTruncMonth:
+      case ExpressionFunction::kDateTruncWeek:
+      case ExpressionFunction::kTimestampToDate:
+      case ExpressionFunction::kDateToTimestamp:
+      case ExpressionFunction::kHour:
+      case ExpressionFunction::kMinute:
+      case ExpressionFunction::kSecond:
+      case ExpressionFunction::kTimestampTruncDay:
+      case ExpressionFunction::kTimestampTruncHour:
+      case ExpressionFunction::kTimestampTruncMinute:
+      case ExpressionFunction::kTimestampTruncSecond: return OfDate(e, errors);
+      case ExpressionFunction::kAddDays: return Run(kAddLanes, {Argument(e, 0), Argument(e, 1)}, e.type, errors);
+      case ExpressionFunction::kAddMonths:
+        return Run(kAddMonthsLanes, {Argument(e, 0), Argument(e, 1)}, e.type, errors);
+      case ExpressionFunction::kDaysBetween: return Run(kSubtractLanes, {Argument(e, 1), Argument(e, 0)}, e.type);
       case ExpressionFunction::kCast:
       case ExpressionFunction::kCastOrNull: return Cast(e, errors);
     }
@@ -224,6 +246,20 @@ class MapBuilder {
       values.push_back(is_decimal && scales ? ScaledArgument(e, i, e.type) : Argument(e, i));
     if (is_decimal) return Run(of_decimals, values, e.type, kErrorsFail);
     return Run(IsFloat(e.type.id) ? of_floats : of_integers, values, e.type, errors);
+  }
+
+  // Of a date, or of a timestamp and its units.
+  uint32_t OfDate(const Expression& e, uint8_t errors) {
+    const DateFunctionRow& row = DateFunctionOf(e.function);
+    const bool has_units = e.arguments.size() == 2;
+    const auto units = has_units ? static_cast<uint64_t>(e.arguments[1].value->number) : 1;
+    QuernMapInstruction made = New(row.lanes, {Argument(e, 0)});
+    made.parameters.bits = BitsOf(e.type.id);
+    made.parameters.is_signed = true;
+    made.parameters.errors = errors;
+    made.parameters.low = row.low * units;
+    made.parameters.high = row.high * units;
+    return Add(made);
   }
 
   uint32_t Not(uint32_t value) { return Run(kNotLanes, {value}, kTruth); }

@@ -91,6 +91,9 @@ std::string_view AcceptedText(Operands accepts) {
     case Operands::kTruths: return "bool";
     case Operands::kCases: return "bool, value, bool, value, .., value; values of one type";
     case Operands::kDates: return "date32";
+    case Operands::kDateAndNumber: return "date32, i32";
+    case Operands::kDateAndUnits: return "date32 and a constant, 1, 1000, 1000000 or 1000000000 as i64";
+    case Operands::kTimestampAndUnits: return "timestamp and a constant, 1, 1000, 1000000 or 1000000000 as i64";
     case Operands::kAnyValue: return "any value";
   }
   return {};
@@ -119,6 +122,13 @@ bool AreCases(const Arguments& arguments) {
   return true;
 }
 
+// Whether it is the constant number of units that a second has.
+bool AreUnits(const Expression& e) {
+  if (e.kind != ExpressionKind::kConstant || e.type.id != TypeId::kI64 || !e.value.has_value()) return false;
+  const __int128 units = e.value->number;
+  return units == 1 || units == 1000 || units == 1000000 || units == 1000000000;
+}
+
 bool AreAccepted(Operands accepts, const Arguments& arguments) {
   const TypeId id = arguments[0].type.id;
   const bool of_one_type =
@@ -131,7 +141,10 @@ bool AreAccepted(Operands accepts, const Arguments& arguments) {
     case Operands::kAlike: return AllAlike(arguments, 0, 1);
     case Operands::kTruths: return AllTruths(arguments, 1);
     case Operands::kCases: return AreCases(arguments);
-    case Operands::kDates: return id == TypeId::kDate32;
+    case Operands::kDates: return of_one_type && id == TypeId::kDate32;
+    case Operands::kDateAndNumber: return id == TypeId::kDate32 && arguments[1].type.id == TypeId::kI32;
+    case Operands::kDateAndUnits: return id == TypeId::kDate32 && AreUnits(arguments[1]);
+    case Operands::kTimestampAndUnits: return id == TypeId::kTimestamp && AreUnits(arguments[1]);
     case Operands::kAnyValue: return true;
   }
   return false;
@@ -230,6 +243,9 @@ absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arg
     }
     case ResultOf::kFirstOrNull: type.nullable = true; return type;
     case ResultOf::kI32: type = {.id = TypeId::kI32}; break;
+    case ResultOf::kI64: type = {.id = TypeId::kI64}; break;
+    case ResultOf::kDate: type = {.id = TypeId::kDate32}; break;
+    case ResultOf::kTimestamp: type = {.id = TypeId::kTimestamp}; break;
     case ResultOf::kTarget: {
       QUERN_RETURN_IF_ERROR(CheckValueType(target));
       if (!IsCast(type, target))

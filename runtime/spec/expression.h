@@ -56,14 +56,17 @@ enum class ExpressionFunction : uint8_t {
 };
 
 enum class Operands : uint8_t {
-  kNumbers,       // of one type; decimals of any precision and scale
-  kPlainNumbers,  // integers or floats, of one type
-  kIntegers,      // of one type
-  kFloats,        // of one type
-  kAlike,         // any, of one type
-  kTruths,        // bool
-  kCases,         // bool, value, bool, value, .., value; values of one type
-  kDates,         // date32
+  kNumbers,            // of one type; decimals of any precision and scale
+  kPlainNumbers,       // integers or floats, of one type
+  kIntegers,           // of one type
+  kFloats,             // of one type
+  kAlike,              // any, of one type
+  kTruths,             // bool
+  kCases,              // bool, value, bool, value, .., value; values of one type
+  kDates,              // date32
+  kDateAndNumber,      // date32, i32
+  kDateAndUnits,       // date32 and a constant, the units of a second
+  kTimestampAndUnits,  // timestamp and such a constant
   kAnyValue,
 };
 
@@ -77,6 +80,9 @@ enum class ResultOf : uint8_t {
   kFirstValid,      // as kSame, null where all arguments are null
   kFirstOrNull,     // as kSame, may be null
   kI32,
+  kI64,
+  kDate,  // date32
+  kTimestamp,
   kTarget,  // the type that the cast names
 };
 

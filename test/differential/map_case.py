@@ -11,6 +11,7 @@ import random
 
 from aggregate_rows import Column
 from filter_rows import BIG_ROWS, random_size
+from map_dates import DateMaker
 from map_expressions import Maker, physical_values, random_value_type, type_text
 from random_case import OneInputCase, RandomVariant, without_each
 from random_data import random_indices, random_values, with_nulls
@@ -47,6 +48,9 @@ class Case(OneInputCase):
         results = [maker.any(rng.choice((0, 1, 2, 3))) for _ in range(rng.choice((1, 1, 2, 4)))]
         case = Case(seed, number, num_rows, columns, results, rng.random() < 0.1, [], {}, num_rows)
         case._order_children(rng)
+        later = random.Random(f"map dates/{seed}/{number}")  # draws of its own, so that the others stay as they are
+        if later.random() < 0.5:
+            results.append(DateMaker(later, [column.type for column in columns]).any())
         return case
 
     def payload(self):

@@ -56,6 +56,31 @@ FUNCTIONS = {
     "cast_or_null": ("TRY_CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
 }
 
+# Function: (its SQL, what it accepts, the type of its result). map_dates.py makes their calls.
+_DATE, _MOMENT = "(DATE '1970-01-01' + {%d})", "make_timestamp({0})"
+
+
+def _days(sql):
+    return f"(CAST({sql} AS DATE) - DATE '1970-01-01')"
+
+
+DATE_FUNCTIONS = {
+    **{name: (f"{theirs}({_DATE % 0})", ("date32",), "i32")
+       for name, theirs in {"iso_year": "isoyear", "iso_week": "weekofyear", "iso_day_of_week": "isodow",
+                            "sunday_day_of_week": "dayofweek", "day_of_year": "dayofyear"}.items()},
+    **{f"date_trunc_{field}": (_days(f"date_trunc('{field}', {_DATE % 0})"), ("date32",), "date32")
+       for field in ("year", "quarter", "month", "week")},
+    "add_days": (_days(f"{_DATE % 0} + {{1}}"), ("date32", "i32"), "date32"),
+    "add_months": (_days(f"{_DATE % 0} + to_months({{1}})"), ("date32", "i32"), "date32"),
+    "days_between": (f"({_DATE % 1} - {_DATE % 0})", ("date32", "date32"), "i64"),
+    "timestamp_to_date": (_days(_MOMENT), ("timestamp", "units"), "date32"),
+    "date_to_timestamp": (f"epoch_us(CAST({_DATE % 0} AS TIMESTAMP))", ("date32", "units"), "timestamp"),
+    **{field: (f"{field}({_MOMENT})", ("timestamp", "units"), "i32") for field in ("hour", "minute", "second")},
+    **{f"timestamp_trunc_{field}": (f"epoch_us(date_trunc('{field}', {_MOMENT}))", ("timestamp", "units"), "timestamp")
+       for field in ("day", "hour", "minute", "second")},
+}
+ALL_FUNCTIONS = {**FUNCTIONS, **DATE_FUNCTIONS}
+
 
 def type_text(column_type):
     if column_type.name == "decimal128":
@@ -79,6 +104,7 @@ class Expression:
     function: str
     arguments: tuple
     type: ColumnType
+    in_sql: bool = True  # whether DuckDB is asked where it has the function
 
     def text(self):
         if self.function == "$":
@@ -119,7 +145,7 @@ class Expression:
         arguments = [argument.sql() for argument in self.arguments]
         if None in arguments or not self._is_same_in_sql():
             return None
-        pattern = FUNCTIONS[self.function][0]
+        pattern = ALL_FUNCTIONS[self.function][0]
         if self.function in ("and", "or"):
             return "(" + pattern.join(arguments) + ")"
         text = pattern.format(*arguments, *[sql_type(self.type)] * self.function.startswith("cast"))
@@ -127,9 +153,9 @@ class Expression:
 
     def _is_same_in_sql(self):
         name, of = self.function, self.arguments[0].type.name
-        if FUNCTIONS[name][0] is None:
+        if not self.in_sql or ALL_FUNCTIONS[name][0] is None:
             return False
-        if name in ("and", "or") or "TRY(" in FUNCTIONS[name][0]:
+        if name in ("and", "or") or "TRY(" in ALL_FUNCTIONS[name][0]:
             return not any(argument.may_fail() for argument in self.arguments)
         if self.type.name == "decimal128" and name in ("add", "subtract", "multiply", "negate", "abs"):
             return self.type.precision <= 18

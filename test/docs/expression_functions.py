@@ -11,12 +11,14 @@ import sys
 _ACCEPTS = {
     "kNumbers": "integers, floats, decimals", "kPlainNumbers": "integers, floats", "kIntegers": "integers",
     "kFloats": "floats", "kAlike": "any", "kTruths": "bool", "kCases": "bool, any, .., any", "kDates": "date32",
+    "kDateAndNumber": "date32, i32", "kDateAndUnits": "date32, units", "kTimestampAndUnits": "timestamp, units",
     "kAnyValue": "any"
 }
 _RESULTS = {
     "kSame": "the same", "kWider": "the same; decimals: wider", "kProduct": "the same; decimals: product",
     "kTruth": "bool", "kTruthNeverNull": "bool, never null", "kCases": "that of the values",
     "kFirstValid": "the same, null if all are", "kFirstOrNull": "the same, may be null", "kI32": "i32",
+    "kI64": "i64", "kDate": "date32", "kTimestamp": "timestamp",
     "kTarget": "the type"
 }
 _ERRORS = {"kNone": "", "kFail": "error", "kNull": "null"}

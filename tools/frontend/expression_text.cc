@@ -9,6 +9,8 @@
 //                 | function '(' expression (',' expression)* ')' | '(' expression ')'
 //                 | 'case' ('when' expression 'then' expression)+ ['else' expression] 'end'
 //                 | ('cast' | 'cast_or_null') '(' expression 'as' type ')'
+//                 | 'extract' '(' field 'from' expression ')' | 'date_trunc' '(' "'" field "'" ',' expression ')'
+//                 | 'interval' ("'" number [unit] "'" | number) [unit]
 //
 //     --select "l_extendedprice * (1 - l_discount) as revenue, l_orderkey::i32"
 //
@@ -138,6 +140,8 @@ class ExpressionParser {
   Parsed ValueOfWord(const std::string& word, size_t begin);
   Parsed Case(size_t begin);
   Parsed Call(const ExpressionFunctionRow& row, size_t begin);
+  Parsed OfField(const std::string& word, size_t begin);
+  Parsed IntervalOf(size_t begin);
   absl::StatusOr<ValueType> Type();
 
   // A node that was written from `begin` on.
@@ -391,10 +395,12 @@ ExpressionParser::Parsed ExpressionParser::ValueOfWord(const std::string& word, 
   if (ahead.At('(')) {
     const ExpressionFunctionRow* row = FunctionNamed(word);
     if (row != nullptr) return Call(*row, begin);
+    if (word == "extract" || word == "date_trunc") return OfField(word, begin);
     std::vector<std::string> accepted;
     for (const ExpressionFunctionRow& known : AllExpressionFunctions()) accepted.emplace_back(known.text);
     return CommandError(UnknownWord("function in " + what_, word, accepted));
   }
+  if (word == "interval" && (ahead.At('\'') || !NumberToken(ahead.Rest()).empty())) return IntervalOf(begin);
   const std::optional<TypeId> time = TypeOfTime(word);
   if (time.has_value() && ahead.At('\'')) {
     parser_.BareWord();
@@ -443,6 +449,44 @@ ExpressionParser::Parsed ExpressionParser::Call(const ExpressionFunctionRow& row
   if (!parser_.Take(')'))
     return Bad(row.result == ResultOf::kTarget ? "')'" : std::string(kOperatorForm) + ", ',', ')'");
   return Made(std::move(call), begin);
+}
+
+// "extract(year from day)", "date_trunc('month', day)", at the word.
+ExpressionParser::Parsed ExpressionParser::OfField(const std::string& word, size_t begin) {
+  const bool is_trunc = word == "date_trunc";
+  const char* const form = is_trunc ? kDateTruncForm : kExtractForm;
+  const ListParser before = parser_;
+  parser_.BareWord();
+  parser_.Take('(');
+  absl::StatusOr<std::string> field = is_trunc ? parser_.QuotedText() : parser_.BareWord();
+  if (field.ok()) field = LowerCase(*std::move(field));
+  const std::optional<Function> function = !field.ok() ? std::nullopt
+                                           : is_trunc  ? TruncOfField(*field)
+                                                       : FunctionOfField(*field);
+  if (!function.has_value() || !(is_trunc ? parser_.Take(',') : parser_.ReadWord("from"))) {
+    parser_ = before;
+    return Bad(form);
+  }
+  QUERN_ASSIGN_OR_RETURN(ExpressionText inside, Or());
+  if (!parser_.Take(')')) return Bad(std::string(kOperatorForm) + ", ')'");
+  return MadeCall(*function, {std::move(inside)}, begin);
+}
+
+// "interval '3' month", "interval '3 months'", "interval 3 month", at the word.
+ExpressionParser::Parsed ExpressionParser::IntervalOf(size_t begin) {
+  const ListParser before = parser_;
+  parser_.BareWord();
+  std::string text;
+  if (parser_.At('\'')) {
+    QUERN_ASSIGN_OR_RETURN(text, parser_.QuotedText());
+  } else {
+    text = parser_.BareWord();
+  }
+  std::optional<Interval> interval = IntervalOfText(LowerCase(text));
+  if (!interval.has_value()) interval = IntervalOfText(LowerCase(text + " " + parser_.BareWord()));
+  if (interval.has_value()) return Made({.form = Form::kInterval, .interval = *interval}, begin);
+  parser_ = before;
+  return Bad(kIntervalForm);
 }
 
 absl::Status ExpressionParser::CheckEnd() { return parser_.AtEnd() ? absl::OkStatus() : Bad(kOperatorForm); }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/spec/expression.h"
+#include "tools/frontend/date_words.h"
 
 namespace quern::cli {
 
@@ -20,12 +21,13 @@ class ListParser;
 
 // Like Expression, with names instead of types; between, in, is null and case are calls already.
 struct ExpressionText {
-  enum class Form : uint8_t { kColumn, kNumber, kTime, kTruth, kNull, kSign, kCall };
+  enum class Form : uint8_t { kColumn, kNumber, kTime, kTruth, kNull, kInterval, kSign, kCall };
 
   Form form = Form::kNull;
   std::string text = {};             // a column's name, a number with its sign, a time between its quotes, true or
                                      // false, one of + - * / %
   ValueType type = {};               // kTime: date32, time64 or timestamp; kCall of a cast: its target
+  Interval interval = {};            // kInterval
   ExpressionFunction function = {};  // kCall
   std::vector<ExpressionText> parts = {};  // kSign (one part: the negative), kCall
   std::string shown = {};                  // as it was written, with normalised blanks

@@ -18,6 +18,9 @@
 // and floats are add, subtract and multiply, / of floats is divide. There is no quotient of decimals: a user casts them
 // to floats.
 //
+// A date plus an interval stays a date, as does a date plus a number of days; the difference of two dates is an i64. Of
+// a timestamp, the functions of dates take its date, those that cut dates down give the timestamp at midnight.
+//
 // Kernels see a time as a number of units. All columns of one type of time that an expression reads must have one unit.
 #include "tools/frontend/expression_types.h"
 
@@ -27,6 +30,7 @@
 
 #include "runtime/base/status.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/date_expressions.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/value_types.h"
 
@@ -59,12 +63,19 @@ class Typing {
   using Values = std::vector<Value>;
 
   absl::Status CheckUnits(const ExpressionText& text);
+  std::string_view FormatOfTimestamps(const ExpressionText& text) const;
   absl::StatusOr<Value> Typed(const ExpressionText& text);
   absl::StatusOr<Value> Column(const ExpressionText& text);
   absl::StatusOr<Value> Sign(const ExpressionText& text);
   absl::StatusOr<Value> Call(const ExpressionText& text);
   absl::StatusOr<Value> Case(const ExpressionText& text);
   absl::StatusOr<Value> Cast(const ExpressionText& text);
+  absl::StatusOr<Value> DateCall(const ExpressionText& text);
+  absl::StatusOr<Value> WithInterval(const ExpressionText& text);
+  absl::StatusOr<std::optional<Value>> SumOfDates(const ExpressionText& text, const Values& values);
+  absl::StatusOr<Expression> NumberOfDays(const ExpressionText& text, const Value& value);
+  absl::Status CheckZone(const ExpressionText& text, std::span<const Expression> expressions);
+  absl::StatusOr<Value> Checked(const ExpressionText& text, absl::StatusOr<Expression> call);
   absl::StatusOr<Values> TypedParts(const ExpressionText& text);
 
   absl::StatusOr<std::optional<ValueType>> CommonOf(const ExpressionText& text, const Values& values,
@@ -84,6 +95,7 @@ class Typing {
   std::string what_;
   std::span<const ExpressionColumn> columns_;
   std::vector<ValueType> types_;
+  int64_t units_ = 0;  // of a second, in the timestamps of the expression
 };
 
 // ---- columns ----
@@ -119,6 +131,16 @@ absl::Status Typing::CheckUnits(const ExpressionText& text) {
     }
   }
   return absl::OkStatus();
+}
+
+// Of the timestamps that the expression reads; "": it reads none.
+std::string_view Typing::FormatOfTimestamps(const ExpressionText& text) const {
+  std::vector<std::string> names;
+  AddNames(text, &names);
+  for (const std::string& name : names)
+    for (const ExpressionColumn& column : columns_)
+      if (column.name == name && column.type.has_value() && column.type->id == TypeId::kTimestamp) return column.format;
+  return {};
 }
 
 // ---- constants ----
@@ -229,7 +251,10 @@ absl::StatusOr<std::vector<Expression>> Typing::Unified(const ExpressionText& te
 
 absl::StatusOr<Value> Typing::Made(const ExpressionText& text, Function function, std::vector<Expression> arguments,
                                    const ValueType& target) {
-  absl::StatusOr<Expression> call = MakeCall(function, std::move(arguments), target);
+  return Checked(text, MakeCall(function, std::move(arguments), target));
+}
+
+absl::StatusOr<Value> Typing::Checked(const ExpressionText& text, absl::StatusOr<Expression> call) {
   if (!call.ok())
     return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + std::string(call.status().message()));
   return Value{.text = &text, .expression = *std::move(call)};
@@ -244,8 +269,96 @@ absl::StatusOr<std::vector<Value>> Typing::TypedParts(const ExpressionText& text
   return values;
 }
 
-absl::StatusOr<Value> Typing::Sign(const ExpressionText& text) {
+// ---- dates ----
+
+// Whether it is a date: a constant has no type yet.
+bool IsDate(const Value& value) {
+  if (value.is_constant) return value.text->form == Form::kTime && value.text->type.id == TypeId::kDate32;
+  return value.expression.type.id == TypeId::kDate32;
+}
+
+// What kernels compute of the units since 1970 is in UTC.
+absl::Status Typing::CheckZone(const ExpressionText& text, std::span<const Expression> expressions) {
+  for (const Expression& e : expressions) {
+    const std::string format = FormatOf(e, columns_);
+    const std::string zone = format.starts_with("ts") ? format.substr(std::min<size_t>(4, format.size())) : "";
+    if (!zone.empty() && zone != "UTC")
+      return Wrong(text, "timestamp of the zone " + zone, "timestamps without a zone, or of UTC");
+  }
+  return absl::OkStatus();
+}
+
+// A number of days or months, as i32.
+absl::StatusOr<Expression> Typing::NumberOfDays(const ExpressionText& text, const Value& value) {
+  QUERN_ASSIGN_OR_RETURN(auto own, Unified(text, {value}, false, ValueType{.id = TypeId::kI32}));
+  if (!IsInteger(own[0].type.id)) return Wrong(text, "number that is " + PrintValueType(own[0].type), "integers");
+  if (value.is_constant) return Settled(value, {.id = TypeId::kI32}, false);
+  if (own[0].type.id == TypeId::kI32) return std::move(own[0]);
+  return MakeCall(Function::kCast, {std::move(own[0])}, {.id = TypeId::kI32});
+}
+
+absl::StatusOr<Value> Typing::DateCall(const ExpressionText& text) {
   QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
+  const ExpressionFunctionRow& row = RowOf(text.function);
+  const bool has_units = row.accepts == Operands::kDateAndUnits || row.accepts == Operands::kTimestampAndUnits;
+  const size_t num_arguments = row.min_arguments - (has_units ? 1u : 0u);
+  if (values.size() != num_arguments)
+    return Wrong(text, std::to_string(values.size()) + " arguments", std::to_string(num_arguments));
+  std::vector<Expression> arguments;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i == 1 && row.accepts == Operands::kDateAndNumber) {
+      QUERN_ASSIGN_OR_RETURN(Expression number, NumberOfDays(text, values[i]));
+      arguments.push_back(std::move(number));
+      continue;
+    }
+    const TypeId of_null = row.accepts == Operands::kTimestampAndUnits ? TypeId::kTimestamp : TypeId::kDate32;
+    QUERN_ASSIGN_OR_RETURN(auto argument, Unified(text, {values[i]}, false, ValueType{.id = of_null}));
+    arguments.push_back(std::move(argument[0]));
+  }
+  QUERN_RETURN_IF_ERROR(CheckZone(text, arguments));
+  return Checked(text, cli::DateCall(text.function, std::move(arguments), units_));
+}
+
+// "day + interval '3' month", "interval '1' day + day", "day - interval '90' day".
+absl::StatusOr<Value> Typing::WithInterval(const ExpressionText& text) {
+  const bool comes_first = text.parts[0].form == Form::kInterval;
+  const ExpressionText& other = text.parts[comes_first ? 1 : 0];
+  Interval interval = text.parts[comes_first ? 0 : 1].interval;
+  if (text.text != "+" && (text.text != "-" || comes_first))
+    return Wrong(text, "interval in no sum", "EXPRESSION + INTERVAL, EXPRESSION - INTERVAL");
+  if (text.text == "-") interval.number = -interval.number;
+  QUERN_ASSIGN_OR_RETURN(Value value, Typed(other));
+  QUERN_ASSIGN_OR_RETURN(auto moved, Unified(other, {std::move(value)}, false, ValueType{.id = TypeId::kDate32}));
+  QUERN_RETURN_IF_ERROR(CheckZone(text, moved));
+  return Checked(text, PlusInterval(std::move(moved[0]), interval, units_));
+}
+
+// Of dates: their difference, a date and a number of days. nullopt: no such sum.
+absl::StatusOr<std::optional<Value>> Typing::SumOfDates(const ExpressionText& text, const Values& values) {
+  const bool is_minus = text.text == "-";
+  if (values.size() != 2 || (!is_minus && text.text != "+")) return std::nullopt;
+  const bool is_first = IsDate(values[0]), is_second = IsDate(values[1]);
+  if (!(is_minus ? is_first : is_first != is_second)) return std::nullopt;
+  const auto date = [&](size_t i) { return Unified(text, {values[i]}, false, std::nullopt); };
+  QUERN_ASSIGN_OR_RETURN(auto first, date(is_first ? 0 : 1));
+  if (is_minus && is_second) {
+    QUERN_ASSIGN_OR_RETURN(auto second, date(1));
+    return Made(text, Function::kDaysBetween, {std::move(second[0]), std::move(first[0])});
+  }
+  QUERN_ASSIGN_OR_RETURN(Expression days, NumberOfDays(text, values[is_first ? 1 : 0]));
+  if (is_minus) {
+    QUERN_ASSIGN_OR_RETURN(days, MakeCall(Function::kNegateChecked, {std::move(days)}));
+  }
+  return Made(text, Function::kAddDays, {std::move(first[0]), std::move(days)});
+}
+
+absl::StatusOr<Value> Typing::Sign(const ExpressionText& text) {
+  const auto is_interval = [](const ExpressionText& part) { return part.form == Form::kInterval; };
+  if (text.parts.size() == 2 && std::any_of(text.parts.begin(), text.parts.end(), is_interval))
+    return WithInterval(text);
+  QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
+  QUERN_ASSIGN_OR_RETURN(std::optional<Value> of_dates, SumOfDates(text, values));
+  if (of_dates.has_value()) return *std::move(of_dates);
   QUERN_ASSIGN_OR_RETURN(std::vector<Expression> parts, Unified(text, values, false, ValueType{.id = TypeId::kI64}));
   const bool is_integer = IsInteger(parts[0].type.id);
   const auto of = [is_integer](Function checked, Function other) { return is_integer ? checked : other; };
@@ -298,6 +411,13 @@ absl::StatusOr<Value> Typing::Cast(const ExpressionText& text) {
     }
   }
   QUERN_ASSIGN_OR_RETURN(auto argument, Unified(text, {std::move(inside)}, false, std::nullopt));
+  const TypeId from = argument[0].type.id, to = text.type.id;
+  const bool is_of_dates =
+      (from == TypeId::kTimestamp && to == TypeId::kDate32) || (from == TypeId::kDate32 && to == TypeId::kTimestamp);
+  if (is_of_dates && text.function == Function::kCast) {
+    QUERN_RETURN_IF_ERROR(CheckZone(text, argument));
+    return Checked(text, DateCast(std::move(argument[0]), to, units_));
+  }
   return Made(text, text.function, std::move(argument), text.type);
 }
 
@@ -305,10 +425,10 @@ absl::StatusOr<Value> Typing::Call(const ExpressionText& text) {
   const ExpressionFunctionRow& row = RowOf(text.function);
   if (row.result == ResultOf::kTarget) return Cast(text);
   if (row.accepts == Operands::kCases) return Case(text);
+  if (IsOfDates(text.function)) return DateCall(text);
   QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
   std::optional<ValueType> otherwise;
   if (row.accepts == Operands::kTruths || row.accepts == Operands::kAnyValue) otherwise = {.id = TypeId::kBool};
-  if (row.accepts == Operands::kDates) otherwise = {.id = TypeId::kDate32};
   const bool all_constant = std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_constant; });
   if (row.accepts == Operands::kFloats && all_constant) {
     std::vector<Expression> reals;
@@ -330,6 +450,7 @@ absl::StatusOr<Value> Typing::Typed(const ExpressionText& text) {
     case Form::kColumn: return Column(text);
     case Form::kSign: return Sign(text);
     case Form::kCall: return Call(text);
+    case Form::kInterval: return Wrong(text, "interval in no sum", "EXPRESSION + INTERVAL, EXPRESSION - INTERVAL");
     case Form::kTruth: {
       Value value{.text = &text};
       QUERN_ASSIGN_OR_RETURN(value.expression,
@@ -345,6 +466,7 @@ absl::StatusOr<Value> Typing::Typed(const ExpressionText& text) {
 
 absl::StatusOr<Expression> Typing::Whole(const ExpressionText& text) {
   QUERN_RETURN_IF_ERROR(CheckUnits(text));
+  units_ = PerSecond(UnitOf(FormatOfTimestamps(text)));
   QUERN_ASSIGN_OR_RETURN(Value value, Typed(text));
   QUERN_ASSIGN_OR_RETURN(auto whole, Unified(text, {std::move(value)}, false, std::nullopt));
   const absl::Status valid = ValidateExpression(whole[0], types_);

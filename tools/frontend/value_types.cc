@@ -52,12 +52,6 @@ std::optional<Literal> RealOf(std::string_view text, TypeId id) {
   return literal;
 }
 
-int64_t PerSecond(char unit) {
-  if (unit == 's') return 1;
-  if (unit == 'm') return 1'000;
-  return unit == 'n' ? 1'000'000'000 : 1'000'000;
-}
-
 }  // namespace
 
 ValueType DecimalType(int digits, int scale) {
@@ -131,6 +125,12 @@ bool IsTimeOf(TypeId constant, TypeId beside) {
   if (constant == TypeId::kDate32) return beside == TypeId::kDate32 || beside == TypeId::kDate64;
   if (constant == TypeId::kTime64) return beside == TypeId::kTime32 || beside == TypeId::kTime64;
   return beside == constant;
+}
+
+int64_t PerSecond(char unit) {
+  if (unit == 's') return 1;
+  if (unit == 'm') return 1'000;
+  return unit == 'n' ? 1'000'000'000 : 1'000'000;
 }
 
 char UnitOf(std::string_view format) { return format.size() > 2 ? format[2] : 'u'; }

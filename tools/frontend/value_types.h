@@ -43,6 +43,8 @@ ValueType TypeOfWhole(const Number& number, const std::optional<ValueType>& besi
 bool IsTimeOf(TypeId constant, TypeId beside);
 // The letter of a time's unit in an Arrow format; that of microseconds where there is none.
 char UnitOf(std::string_view format);
+// How many of these units a second has.
+int64_t PerSecond(char unit);
 // A date, time or timestamp in the units of a column of that type and format; "": of none. nullopt: a text of another
 // form, or no whole number of units.
 std::optional<Literal> TimeIn(std::string_view text, TypeId id, std::string_view format);

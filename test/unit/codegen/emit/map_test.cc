@@ -132,6 +132,15 @@ const ValueType kTypes[] = {
     {.id = TypeId::kDecimal128, .digits = 38, .scale = 6},
 };
 
+// Whether the second argument has another type than the first.
+bool IsOfDates(const ExpressionFunctionRow& row) {
+  return row.accepts == Operands::kDateAndNumber || row.accepts == Operands::kDateAndUnits ||
+         row.accepts == Operands::kTimestampAndUnits;
+}
+ValueType FirstOfDates(const ExpressionFunctionRow& row) {
+  return {.id = row.accepts == Operands::kTimestampAndUnits ? TypeId::kTimestamp : TypeId::kDate32};
+}
+
 class Maker {
  public:
   explicit Maker(uint64_t seed) : random_(seed) {}
@@ -177,6 +186,12 @@ class Maker {
     if (OneIn(8)) return *MakeConstant(std::nullopt, type);
     const RowValue value = Value(type);
     return *MakeConstant(Literal{.number = value.number, .real = value.real}, type);
+  }
+
+  // The units of a second.
+  Expression Units() {
+    constexpr int kUnits[] = {1, 1000, 1000000, 1000000000};
+    return *MakeConstant(Literal{.number = kUnits[Below(std::size(kUnits))]}, {.id = TypeId::kI64});
   }
 
   // An expression of any type over the columns.
@@ -230,6 +245,13 @@ class Maker {
     ValueType type = arguments->back().type;
     if (row.accepts == Operands::kDates) type = {.id = TypeId::kDate32};
     if (row.accepts == Operands::kTruths) type = {.id = TypeId::kBool};
+    if (IsOfDates(row)) {
+      const ValueType first = FirstOfDates(row);
+      if (arguments->front().type.id != first.id) arguments->front() = Constant(first);
+      if (row.accepts != Operands::kDateAndNumber) arguments->back() = Units();
+      else if (arguments->back().type.id != TypeId::kI32) arguments->back() = Constant({.id = TypeId::kI32});
+      return;
+    }
     for (size_t i = 0; i < arguments->size(); ++i) {
       Expression& argument = (*arguments)[i];
       const bool is_condition = row.accepts == Operands::kCases && i % 2 == 0 && i + 1 < arguments->size();
@@ -318,13 +340,10 @@ void ExpectResults(const MapSpec& spec, const Batch& batch, const RowMapper& map
   EXPECT_EQ(done, batch.num_rows());
 }
 
-// sizes: the numbers of rows of a batch each.
-void ExpectFromBothEngines(const MapSpec& spec, const std::vector<size_t>& sizes, Maker* maker) {
+void ExpectFromBothEngines(const MapSpec& spec, const std::vector<Batch>& batches, Maker* maker) {
   SCOPED_TRACE(PrintSpec(spec));
   const absl::StatusOr<KernelSpec> read = ParseSpec(PrintSpec(spec));
   ASSERT_TRUE(read.ok() && *read == KernelSpec(spec)) << read.status();
-  std::vector<Batch> batches;
-  for (const size_t num_rows : sizes) batches.push_back(MakeBatch(spec.columns, num_rows, maker));
   for (const Engine engine : {Engine::kGeneric, Engine::kJit}) {
     SCOPED_TRACE(engine == Engine::kJit ? "jit" : "generic");
     CompileOptions options;
@@ -338,6 +357,13 @@ void ExpectFromBothEngines(const MapSpec& spec, const std::vector<size_t>& sizes
       if (testing::Test::HasFatalFailure()) return;
     }
   }
+}
+
+// sizes: the numbers of rows of a batch each.
+void ExpectFromBothEngines(const MapSpec& spec, const std::vector<size_t>& sizes, Maker* maker) {
+  std::vector<Batch> batches;
+  for (const size_t num_rows : sizes) batches.push_back(MakeBatch(spec.columns, num_rows, maker));
+  ExpectFromBothEngines(spec, batches, maker);
 }
 
 MapSpec SpecOf(const std::string& text) {
@@ -356,9 +382,11 @@ TEST(MapKernel, EveryFunctionOnEveryType) {
         MapSpec spec;
         for (size_t i = 0; i < std::max<size_t>(row.min_arguments, 3); ++i) spec.columns.push_back(first);
         if (row.accepts == Operands::kCases) spec.columns[0] = {.id = TypeId::kBool, .nullable = true};
+        if (row.accepts == Operands::kDateAndNumber) spec.columns[1] = {.id = TypeId::kI32};
         spec.columns[1].nullable = true;
         std::vector<Expression> arguments;
         for (uint32_t i = 0; i < row.min_arguments; ++i) arguments.push_back(*MakeColumn(i, spec.columns));
+        if (IsOfDates(row) && row.accepts != Operands::kDateAndNumber) arguments[1] = maker.Units();
         absl::StatusOr<Expression> call = MakeCall(row.id, arguments, target);
         if (!call.ok()) continue;
         spec.results.push_back(*call);
@@ -377,6 +405,30 @@ TEST(MapKernel, RandomExpressions) {
     for (uint64_t n = 1 + maker.Below(4); n > 0; --n) spec.results.push_back(maker.Any(spec.columns, 4));
     ExpectFromBothEngines(spec, {maker.Below(700), maker.Below(40), maker.Below(9)}, &maker);
   }
+}
+
+// Every fifth day of two cycles of the calendar, and moments around midnight.
+TEST(MapKernel, DatesDayByDay) {
+  Maker maker(test::SeedOfTest());
+  constexpr int64_t kFirstDay = -220000;
+  Batch batch;
+  for (int64_t i = 0; i < 300000; i += 5) {
+    const int64_t second = (kFirstDay + i) * 86400 + i % 3 - 1;
+    batch.rows.push_back({{.valid = true, .number = kFirstDay + i},
+                          {.valid = true, .number = static_cast<__int128>(maker.Below(900)) - 450},
+                          {.valid = true, .number = second}});
+  }
+  const std::vector<ValueType> types = {{.id = TypeId::kDate32}, {.id = TypeId::kI32}, {.id = TypeId::kTimestamp}};
+  for (size_t c = 0; c < types.size(); ++c) batch.columns.push_back(MakeColumnOf(types[c], batch.rows, c, 0));
+  std::vector<Batch> batches;
+  batches.push_back(std::move(batch));
+  ExpectFromBothEngines(
+      SpecOf("map in=date32,i32,timestamp out=year($0),quarter($0),month($0),day($0),iso_year($0),iso_week($0),"
+             "iso_day_of_week($0),sunday_day_of_week($0),day_of_year($0),date_trunc_year($0),date_trunc_quarter($0),"
+             "date_trunc_month($0),date_trunc_week($0),add_days($0,$1),add_months($0,$1),"
+             "days_between($0,add_months($0,$1)),timestamp_to_date($2,1:i64),hour($2,1:i64),minute($2,1:i64),"
+             "second($2,1:i64),timestamp_trunc_hour($2,1:i64)"),
+      batches, &maker);
 }
 
 // Rows that pass none of their errors on.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/spec/expression.h"
+#include "test/unit/runtime/map/date_rows.h"
 
 namespace quern::test {
 
@@ -95,26 +96,6 @@ inline int Compared(const RowValue& a, const RowValue& b, TypeId id) {
 }
 
 inline RowValue Truth(bool truth) { return {.valid = true, .number = truth}; }
-
-struct CivilDate {
-  int64_t year = 1970;
-  int month = 1, day = 1;
-};
-
-// By whole cycles of 400 years, then year by year and month by month.
-inline CivilDate DateOf(int64_t days) {
-  constexpr int64_t kCycle = 146097;
-  const int64_t cycles = (days >= 0 ? days : days - kCycle + 1) / kCycle;
-  CivilDate date;
-  date.year += 400 * cycles;
-  days -= cycles * kCycle;
-  const auto is_leap = [&] { return date.year % 4 == 0 && (date.year % 100 != 0 || date.year % 400 == 0); };
-  for (; days >= (is_leap() ? 366 : 365); ++date.year) days -= is_leap() ? 366 : 365;
-  const int lengths[] = {31, is_leap() ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  for (; days >= lengths[date.month - 1]; ++date.month) days -= lengths[date.month - 1];
-  date.day += static_cast<int>(days);
-  return date;
-}
 
 RowValue Evaluate(const Expression& e, const Row& row);
 
@@ -216,13 +197,9 @@ inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
     case F::kGreater: return Truth(Compared(a, b, of) > 0);
     case F::kGreaterEqual: return Truth(Compared(a, b, of) >= 0);
     case F::kNot: return Truth(a.number == 0);
-    case F::kYear: return {.valid = true, .number = DateOf(static_cast<int64_t>(a.number)).year};
-    case F::kQuarter: return {.valid = true, .number = (DateOf(static_cast<int64_t>(a.number)).month + 2) / 3};
-    case F::kMonth: return {.valid = true, .number = DateOf(static_cast<int64_t>(a.number)).month};
-    case F::kDay: return {.valid = true, .number = DateOf(static_cast<int64_t>(a.number)).day};
     case F::kCast:
     case F::kCastOrNull: return Cast(e, a);
-    default: return {};
+    default: return Integer(OfDates(e.function, static_cast<int64_t>(a.number), static_cast<int64_t>(b.number)), e);
   }
 }
 

@@ -75,6 +75,19 @@ TEST(MapTypes, OfDecimals) {
   EXPECT_EQ(TypeOf("cast($0,decimal128(3,3))", two), "decimal128(3,3)");
 }
 
+TEST(MapTypes, OfDates) {
+  const std::string columns = "date32,timestamp:nullable,i32:nullable";
+  EXPECT_EQ(TypeOf("add_months($0,$2)", columns), "date32:nullable");
+  EXPECT_EQ(TypeOf("add_days($0,1:i32)", columns), "date32");
+  EXPECT_EQ(TypeOf("days_between($0,$0)", columns), "i64");
+  EXPECT_EQ(TypeOf("iso_week($0)", columns), "i32");
+  EXPECT_EQ(TypeOf("date_trunc_month($0)", columns), "date32");
+  EXPECT_EQ(TypeOf("timestamp_to_date($1,1000:i64)", columns), "date32:nullable");
+  EXPECT_EQ(TypeOf("date_to_timestamp($0,1:i64)", columns), "timestamp");
+  EXPECT_EQ(TypeOf("hour($1,1000000000:i64)", columns), "i32:nullable");
+  EXPECT_EQ(TypeOf("timestamp_trunc_hour($1,1000000:i64)", columns), "timestamp:nullable");
+}
+
 TEST(MapTypes, OfNulls) {
   const std::string columns = "i64:nullable,i64,bool:nullable,bool,date32:nullable";
   EXPECT_EQ(TypeOf("add($0,$1)", columns), "i64:nullable");
@@ -172,6 +185,20 @@ TEST(MapSpec, ErrorsOfOperands) {
   EXPECT_EQ(ErrorOf("cast($3,bool)"),
             "cast: f64 to bool; accepted: numbers and bool to numbers, dates and times to integers of their width and "
             "back");
+}
+
+TEST(MapSpec, ErrorsOfDates) {
+  const auto error = [](const std::string& expression) { return ErrorOf(expression, "date32,timestamp,i64"); };
+  const std::string units = "a constant, 1, 1000, 1000000 or 1000000000 as i64";
+  EXPECT_EQ(error("add_days($0,$2)"), "arguments of add_days: date32, i64; accepted: date32, i32");
+  EXPECT_EQ(error("days_between($0,$1)"), "arguments of days_between: date32, timestamp; accepted: date32");
+  EXPECT_EQ(error("hour($1,$2)"), "arguments of hour: timestamp, i64; accepted: timestamp and " + units);
+  EXPECT_EQ(error("hour($1,60:i64)"), "arguments of hour: timestamp, i64; accepted: timestamp and " + units);
+  EXPECT_EQ(error("hour($1,null:i64)"), "arguments of hour: timestamp, i64; accepted: timestamp and " + units);
+  EXPECT_EQ(error("hour($1,1000:i32)"), "arguments of hour: timestamp, i32; accepted: timestamp and " + units);
+  EXPECT_EQ(error("hour($1)"), "number of arguments of hour: 1; accepted: 2");
+  EXPECT_EQ(error("date_to_timestamp($1,1:i64)"),
+            "arguments of date_to_timestamp: timestamp, i64; accepted: date32 and " + units);
 }
 
 TEST(MapSpec, LimitsOfSize) {
