@@ -171,6 +171,80 @@ QUERN_INLINE void DecimalScaleDown(const LaneCall& call) {
   }
 }
 
+// ---- quotients ----
+
+// One more digit of a quotient: *rest times ten, by a divisor above *rest, both up to 10^38. Ten times such a rest may
+// need more than 128 bits, so that it is made of two doublings and a sum, none of which is above twice the divisor.
+QUERN_INLINE uint128_t NextDigit(uint128_t divisor, uint128_t* rest) {
+  const uint128_t once = *rest;
+  uint128_t digit = 0, sum = 0;
+  for (uint32_t bit = 8; bit != 0; bit /= 2) {  // the binary digits of ten
+    digit *= 2;
+    sum *= 2;
+    if (sum >= divisor) {
+      sum -= divisor;
+      digit += 1;
+    }
+    if ((10 & bit) == 0) continue;
+    sum += once;
+    if (sum >= divisor) {
+      sum -= divisor;
+      digit += 1;
+    }
+  }
+  *rest = sum;
+  return digit;
+}
+
+// a * 10^digits / b, rounded half away from 0. overflows: beyond 10^38.
+QUERN_INLINE int128_t ScaledQuotient(int128_t a, int128_t b, uint64_t digits, bool* overflows) {
+  const bool is_negative = (a < 0) != (b < 0);
+  const uint128_t divisor = b < 0 ? -static_cast<uint128_t>(b) : static_cast<uint128_t>(b);
+  const uint128_t dividend = a < 0 ? -static_cast<uint128_t>(a) : static_cast<uint128_t>(a);
+  uint128_t quotient = dividend / divisor, rest = dividend % divisor;
+  for (uint64_t i = 0; i < digits; ++i) {
+    if (quotient >= static_cast<uint128_t>(kDecimalLimit) / 10) *overflows = true;
+    quotient = 10 * quotient + NextDigit(divisor, &rest);
+  }
+  if (rest >= divisor - rest) quotient += 1;
+  *overflows |= quotient >= static_cast<uint128_t>(kDecimalLimit);
+  return static_cast<int128_t>(is_negative ? -quotient : quotient);
+}
+
+// The quotient of a, which has `high` more digits behind the point in the result, by b: a * 10^high / b. `low` is
+// 10^high where 63 bits hold it, and else 0.
+template <bool kWide>
+QUERN_INLINE void DecimalDivide(const LaneCall& call) {
+  Pass(call, call.a, call.b);
+  if constexpr (kWide) {
+    const U64x8 is_zero = (U64x8)((call.b.low | call.b.high) == 0);
+    QuernLanes divisors = call.b;
+    divisors.low |= is_zero & 1;
+    EachWide(call, [&](uint32_t i, bool* overflows) {
+      return ScaledQuotient(WideAt(call.a, i), WideAt(divisors, i), call.p.high, overflows);
+    });
+    Refuse(call, LaneBits((I64x8)is_zero));
+  } else {
+    const U64x8 x = call.a.low, y = call.b.low, power = U64x8{} + call.p.low;
+    const I64x8 is_large = IsLargeProduct(x, power), is_lowest = (I64x8)(y == uint64_t{1} << 63);
+    const I64x8 has_no_power = (I64x8)(power == 0);
+    Escape(call, is_large | is_lowest | has_no_power);
+    // Dividends below 2^62 and divisors other than 0, whose quotients do not trap.
+    const I64x8 is_zero = (I64x8)(y == 0);
+    const U64x8 dividends = x * power & ~(U64x8)is_large, divisors = y | ((U64x8)(is_zero | is_lowest) & 1);
+    U64x8 result = {};
+    for (uint32_t i = 0; i < kLanes; ++i) {
+      const auto dividend = static_cast<int64_t>(dividends[i]), divisor = static_cast<int64_t>(divisors[i]);
+      const int64_t quotient = dividend / divisor, rest = dividend % divisor;
+      const int64_t size = rest < 0 ? -rest : rest, of_divisor = divisor < 0 ? -divisor : divisor;
+      const int64_t away = (dividend < 0) != (divisor < 0) ? -1 : 1;
+      result[i] = static_cast<uint64_t>(size >= of_divisor - size ? quotient + away : quotient);
+    }
+    call.out->low = result;
+    Refuse(call, LaneBits(is_zero));
+  }
+}
+
 // Refuses values of more digits than a type has: those from a power of ten on.
 template <bool kWide>
 QUERN_INLINE void DecimalLimit(const LaneCall& call) {

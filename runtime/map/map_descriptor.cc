@@ -149,6 +149,7 @@ class MapBuilder {
     return IsDecimal(type.id) ? Rescaled(value, call.arguments[i].type, same, kErrorsFail) : value;
   }
 
+  // NOLINTNEXTLINE(readability-function-size): a case for each function of the table
   uint32_t Call(const Expression& e) {
     const ExpressionFunctionRow& row = RowOf(e.function);
     const auto errors = static_cast<uint8_t>(row.errors == RowErrors::kFail   ? kErrorsFail
@@ -170,6 +171,8 @@ class MapBuilder {
       case ExpressionFunction::kDivideChecked:
       case ExpressionFunction::kDivideOrNull:
         return Arithmetic(e, kDivideLanes, kFloatDivideLanes, kDivideLanes, errors);
+      case ExpressionFunction::kDivideDecimalChecked:
+      case ExpressionFunction::kDivideDecimalOrNull: return Quotient(e, errors);
       case ExpressionFunction::kModuloChecked:
       case ExpressionFunction::kModuloOrNull: return Arithmetic(e, kModuloLanes, kModuloLanes, kModuloLanes, errors);
       case ExpressionFunction::kNegate:
@@ -246,6 +249,21 @@ class MapBuilder {
       values.push_back(is_decimal && scales ? ScaledArgument(e, i, e.type) : Argument(e, i));
     if (is_decimal) return Run(of_decimals, values, e.type, kErrorsFail);
     return Run(IsFloat(e.type.id) ? of_floats : of_integers, values, e.type, errors);
+  }
+
+  // With more digits for the dividend, so many that the quotient has the scale of the result.
+  uint32_t Quotient(const Expression& e, uint8_t errors) {
+    const ValueType &a = TypeOf(e, 0), &b = TypeOf(e, 1), &to = e.type;
+    const int more = to.scale + b.scale - a.scale;
+    constexpr int kMost = 18;  // 10^18 is below 2^63
+    QuernMapInstruction divide = New(kDecimalDivideLanes, {Argument(e, 0), Argument(e, 1)});
+    divide.parameters.bits = BitsOf(to.id);
+    divide.parameters.errors = errors;
+    divide.parameters.low = more <= kMost ? static_cast<uint64_t>(PowerOfTen(more)) : 0;
+    divide.parameters.high = static_cast<uint64_t>(more);
+    const uint32_t value = Add(divide);
+    const bool fits = a.digits - a.scale + b.scale + 1 <= to.digits - to.scale;
+    return fits ? value : Run(kDecimalLimitLanes, {value}, to, errors, PowerOfTen(to.digits));
   }
 
   // Of a date, or of a timestamp and its units.

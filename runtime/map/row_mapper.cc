@@ -57,6 +57,7 @@ std::string ReasonText(const Expression& e, const QuernMapInstruction& instructi
   const bool divides = instruction.function == kDivideLanes || instruction.function == kModuloLanes ||
                        instruction.function == kFloatDivideLanes;
   if (divides && (divisor->low[0] << 1) == 0) return "division by 0";
+  if (instruction.function == kDecimalDivideLanes && blocks::WideAt(*divisor, 0) == 0) return "division by 0";
   ValueType type = e.type;
   type.nullable = false;
   return "overflow of " + PrintValueType(type);

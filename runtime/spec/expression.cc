@@ -87,6 +87,7 @@ std::string_view AcceptedText(Operands accepts) {
     case Operands::kPlainNumbers: return "integers or floats of one type";
     case Operands::kIntegers: return "integers of one type";
     case Operands::kFloats: return "floats of one type";
+    case Operands::kDecimals: return "decimals of any precision and scale";
     case Operands::kAlike: return "values of one type, decimals of one scale";
     case Operands::kTruths: return "bool";
     case Operands::kCases: return "bool, value, bool, value, .., value; values of one type";
@@ -138,6 +139,7 @@ bool AreAccepted(Operands accepts, const Arguments& arguments) {
     case Operands::kPlainNumbers: return of_one_type && (IsInteger(id) || IsFloat(id));
     case Operands::kIntegers: return of_one_type && IsInteger(id);
     case Operands::kFloats: return of_one_type && IsFloat(id);
+    case Operands::kDecimals: return of_one_type && IsDecimal(id);
     case Operands::kAlike: return AllAlike(arguments, 0, 1);
     case Operands::kTruths: return AllTruths(arguments, 1);
     case Operands::kCases: return AreCases(arguments);
@@ -221,6 +223,21 @@ ValueType TypeOfCases(const Arguments& arguments) {
   return type;
 }
 
+// Whether a call names a type behind its arguments.
+bool NamesType(const ExpressionFunctionRow& row) {
+  return row.result == ResultOf::kTarget || row.result == ResultOf::kQuotient;
+}
+
+absl::StatusOr<ValueType> TypeOfQuotient(const Arguments& arguments, const ValueType& target) {
+  QUERN_RETURN_IF_ERROR(CheckValueType(target));
+  if (!IsDecimal(target.id)) return Wrong("type of a quotient", TypeText(target), "decimal128(DIGITS,SCALE)");
+  const int least = arguments[0].type.scale - arguments[1].type.scale;
+  if (target.scale < least)
+    return Wrong("scale of a quotient", std::to_string(target.scale),
+                 std::to_string(least) + " or more, the difference of the arguments' scales");
+  return target;
+}
+
 absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arguments& arguments,
                                      const ValueType& target) {
   QUERN_RETURN_IF_ERROR(CheckOperands(row, arguments));
@@ -246,6 +263,10 @@ absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arg
     case ResultOf::kI64: type = {.id = TypeId::kI64}; break;
     case ResultOf::kDate: type = {.id = TypeId::kDate32}; break;
     case ResultOf::kTimestamp: type = {.id = TypeId::kTimestamp}; break;
+    case ResultOf::kQuotient: {
+      QUERN_ASSIGN_OR_RETURN(type, TypeOfQuotient(arguments, target));
+      break;
+    }
     case ResultOf::kTarget: {
       QUERN_RETURN_IF_ERROR(CheckValueType(target));
       if (!IsCast(type, target))
@@ -374,18 +395,21 @@ absl::StatusOr<Expression> ExpressionParser::Call() {
 // As far as ')'.
 absl::StatusOr<std::vector<Expression>> ExpressionParser::ArgumentsOf(const ExpressionFunctionRow& row,
                                                                       ValueType* target) {
+  const bool is_cast = row.result == ResultOf::kTarget;
   std::vector<Expression> arguments;
   do {
-    if (row.result == ResultOf::kTarget && arguments.size() == 1) {
+    if (NamesType(row) && arguments.size() == row.min_arguments) {
       QUERN_ASSIGN_OR_RETURN(*target, Type());
       if (target->nullable)
-        return Wrong("target of a cast that is nullable", TypeText(*target) + ":nullable", TypeText(*target));
+        return Wrong("target of a " + std::string(is_cast ? "cast" : "quotient") + " that is nullable",
+                     TypeText(*target) + ":nullable", TypeText(*target));
       break;
     }
     QUERN_ASSIGN_OR_RETURN(Expression argument, Any());
     arguments.push_back(std::move(argument));
-    if (row.result == ResultOf::kTarget && !rest_.starts_with(','))
-      return Wrong("cast without a type", Near(), std::string(row.text) + "(EXPRESSION,TYPE)");
+    if (NamesType(row) && !rest_.starts_with(','))
+      return Wrong(is_cast ? "cast without a type" : "quotient without a type", Near(),
+                   std::string(row.text) + (is_cast ? "(EXPRESSION,TYPE)" : "(EXPRESSION,EXPRESSION,TYPE)"));
   } while (ReadSign(","));
   if (!ReadSign(")"))
     return Wrong("arguments of " + std::string(row.text) + " not closed", Near(), "',' and an expression, or ')'");
@@ -406,7 +430,7 @@ void Print(const Expression& expression, std::string* text) {
     if (i > 0) *text += ",";
     Print(expression.arguments[i], text);
   }
-  if (row.result == ResultOf::kTarget) *text += "," + TypeText(expression.type);
+  if (NamesType(row)) *text += "," + TypeText(expression.type);
   *text += ")";
 }
 
@@ -430,7 +454,7 @@ absl::Status Validate(const Expression& expression, std::span<const ValueType> c
     for (const Expression& argument : expression.arguments)
       QUERN_RETURN_IF_ERROR(Validate(argument, columns, depth + 1));
     ValueType target;
-    if (RowOf(expression.function).result == ResultOf::kTarget) {
+    if (NamesType(RowOf(expression.function))) {
       target = expression.type;
       target.nullable = false;
     }

@@ -60,6 +60,7 @@ enum class Operands : uint8_t {
   kPlainNumbers,       // integers or floats, of one type
   kIntegers,           // of one type
   kFloats,             // of one type
+  kDecimals,           // of any precision and scale
   kAlike,              // any, of one type
   kTruths,             // bool
   kCases,              // bool, value, bool, value, .., value; values of one type
@@ -83,7 +84,8 @@ enum class ResultOf : uint8_t {
   kI64,
   kDate,  // date32
   kTimestamp,
-  kTarget,  // the type that the cast names
+  kTarget,    // the type that the cast names
+  kQuotient,  // the decimal that the call names
 };
 
 enum class RowErrors : uint8_t { kNone, kFail, kNull };

@@ -11,6 +11,7 @@ import sys
 _ACCEPTS = {
     "kNumbers": "integers, floats, decimals", "kPlainNumbers": "integers, floats", "kIntegers": "integers",
     "kFloats": "floats", "kAlike": "any", "kTruths": "bool", "kCases": "bool, any, .., any", "kDates": "date32",
+    "kDecimals": "decimals",
     "kDateAndNumber": "date32, i32", "kDateAndUnits": "date32, units", "kTimestampAndUnits": "timestamp, units",
     "kAnyValue": "any"
 }
@@ -19,7 +20,7 @@ _RESULTS = {
     "kTruth": "bool", "kTruthNeverNull": "bool, never null", "kCases": "that of the values",
     "kFirstValid": "the same, null if all are", "kFirstOrNull": "the same, may be null", "kI32": "i32",
     "kI64": "i64", "kDate": "date32", "kTimestamp": "timestamp",
-    "kTarget": "the type"
+    "kTarget": "the type", "kQuotient": "the type"
 }
 _ERRORS = {"kNone": "", "kFail": "error", "kNull": "null"}
 

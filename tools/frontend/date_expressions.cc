@@ -73,6 +73,7 @@ bool IsOfDates(ExpressionFunction function) {
     case Operands::kPlainNumbers:
     case Operands::kIntegers:
     case Operands::kFloats:
+    case Operands::kDecimals:
     case Operands::kAlike:
     case Operands::kTruths:
     case Operands::kCases:

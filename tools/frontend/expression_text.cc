@@ -437,17 +437,17 @@ ExpressionParser::Parsed ExpressionParser::Case(size_t begin) {
 ExpressionParser::Parsed ExpressionParser::Call(const ExpressionFunctionRow& row, size_t begin) {
   parser_.BareWord();
   parser_.Take('(');
+  const bool names_type = row.result == ResultOf::kTarget || row.result == ResultOf::kQuotient;
   ExpressionText call{.form = Form::kCall, .function = row.id};
   do {
     QUERN_ASSIGN_OR_RETURN(ExpressionText argument, Or());
     call.parts.push_back(std::move(argument));
-    if (row.result != ResultOf::kTarget) continue;
+    if (!names_type || call.parts.size() < row.min_arguments) continue;
     if (!parser_.ReadWord("as")) return Bad("as TYPE");
     QUERN_ASSIGN_OR_RETURN(call.type, Type());
     break;
   } while (parser_.Take(','));
-  if (!parser_.Take(')'))
-    return Bad(row.result == ResultOf::kTarget ? "')'" : std::string(kOperatorForm) + ", ',', ')'");
+  if (!parser_.Take(')')) return Bad(names_type ? "')'" : std::string(kOperatorForm) + ", ',', ')'");
   return Made(std::move(call), begin);
 }
 

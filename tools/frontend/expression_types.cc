@@ -369,7 +369,8 @@ absl::StatusOr<Value> Typing::Sign(const ExpressionText& text) {
   else if (text.text == "*") function = of(Function::kMultiplyChecked, Function::kMultiply);
   else if (text.text == "/") function = of(Function::kDivideChecked, Function::kDivide);
   if (text.text == "/" && IsDecimal(parts[0].type.id))
-    return Wrong(text, "quotient of decimals", "integers or floats, as x::f64 / y");
+    return Wrong(text, "quotient of decimals",
+                 "integers or floats, as x::f64 / y; divide_decimal_checked(x, y as decimal(15,2))");
   return Made(text, function, std::move(parts));
 }
 
@@ -442,7 +443,7 @@ absl::StatusOr<Value> Typing::Call(const ExpressionText& text) {
     return Made(text, text.function, std::vector<Expression>(values.size()));
   const bool same_scale = row.accepts == Operands::kAlike;
   QUERN_ASSIGN_OR_RETURN(auto arguments, Unified(text, values, same_scale, otherwise));
-  return Made(text, text.function, std::move(arguments));
+  return Made(text, text.function, std::move(arguments), text.type);
 }
 
 absl::StatusOr<Value> Typing::Typed(const ExpressionText& text) {

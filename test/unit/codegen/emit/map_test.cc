@@ -378,7 +378,7 @@ TEST(MapKernel, EveryFunctionOnEveryType) {
   for (const ExpressionFunctionRow& row : AllExpressionFunctions()) {
     for (const ValueType& first : kTypes) {
       for (const ValueType& target : kTypes) {
-        if (row.result != ResultOf::kTarget && target != kTypes[0]) break;
+        if (row.result != ResultOf::kTarget && row.result != ResultOf::kQuotient && target != kTypes[0]) break;
         MapSpec spec;
         for (size_t i = 0; i < std::max<size_t>(row.min_arguments, 3); ++i) spec.columns.push_back(first);
         if (row.accepts == Operands::kCases) spec.columns[0] = {.id = TypeId::kBool, .nullable = true};
@@ -463,6 +463,22 @@ std::string ErrorOf(const std::string& text, const Row& row) {
   EXPECT_TRUE(reader.SetInput(ViewOf(batch)).ok());
   OutputBatch out(MapOutputTypes(spec), 8, nullptr);
   return std::string(reader.Next(&out).status().message());
+}
+
+TEST(MapKernel, QuotientsOfDecimals) {
+  Maker maker(test::SeedOfTest());
+  for (const char* text :
+       {"map in=decimal128(15,2),decimal128(15,2) out=divide_decimal_or_null($0,$1,decimal128(38,6)),"
+        "divide_decimal_or_null($0,$1,decimal128(10,0))",
+        "map in=decimal128(38,0),decimal128(38,0) out=divide_decimal_or_null($0,$1,decimal128(38,0)),"
+        "divide_decimal_or_null($0,$1,decimal128(38,38)),divide_decimal_or_null($0,$1,decimal128(38,19))",
+        "map in=decimal128(38,38),decimal128(18,18) out=divide_decimal_or_null($0,$1,decimal128(38,20)),"
+        "divide_decimal_or_null($1,$0,decimal128(38,38))"})
+    ExpectFromBothEngines(SpecOf(text), {2000, 9}, &maker);
+  EXPECT_EQ(ErrorOf("map in=decimal128(5,2),decimal128(5,2) out=divide_decimal_checked($0,$1,decimal128(10,2))",
+                    {{.valid = true, .number = 150}, {.valid = true}}),
+            "row 0: divide_decimal_checked($0,$1,decimal128(10,2)) of 1.50 and 0.00: division by 0; accepted: rows for "
+            "which the type has the result");
 }
 
 TEST(MapKernel, ErrorsNameRowValuesAndCause) {

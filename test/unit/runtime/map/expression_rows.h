@@ -152,6 +152,35 @@ inline RowValue Cast(const Expression& e, const RowValue& v) {
   return Integer(v.number, e);
 }
 
+// Digit by digit, as by hand, where one product does not hold the dividend.
+inline RowValue Quotient(const Expression& e, const RowValue& a, const RowValue& b) {
+  const RowErrors errors = RowOf(e.function).errors;
+  if (b.number == 0) return Refused({.valid = true}, errors);
+  using Wide = unsigned __int128;
+  const Wide divisor = b.number < 0 ? -static_cast<Wide>(b.number) : static_cast<Wide>(b.number);
+  const Wide dividend = a.number < 0 ? -static_cast<Wide>(a.number) : static_cast<Wide>(a.number);
+  Wide quotient = dividend / divisor, rest = dividend % divisor;
+  const Wide end = static_cast<Wide>(Power(37));  // ten times as much is beyond 38 digits
+  const auto add = [&](Wide* sum, Wide more) {    // modulo the divisor; whether it was reached
+    *sum += more;
+    const bool reached = *sum >= divisor;
+    if (reached) *sum -= divisor;
+    return reached;
+  };
+  for (int k = e.type.scale + e.arguments[1].type.scale - e.arguments[0].type.scale; k > 0; --k) {
+    Wide ten_rests = 0;
+    int digit = 0;
+    for (int i = 0; i < 10; ++i) digit += add(&ten_rests, rest) ? 1 : 0;
+    rest = ten_rests;
+    if (quotient >= end) return Refused({.valid = true}, errors);
+    quotient = 10 * quotient + static_cast<Wide>(digit);
+  }
+  if (rest >= divisor - rest) ++quotient;
+  if (quotient >= static_cast<Wide>(Power(e.type.digits))) return Refused({.valid = true}, errors);
+  const auto number = static_cast<__int128>(quotient);
+  return {.valid = true, .number = (a.number < 0) != (b.number < 0) ? -number : number};
+}
+
 inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
   using F = ExpressionFunction;
   const RowValue &a = v[0], &b = v[v.size() - 1];
@@ -169,6 +198,8 @@ inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
     case F::kDivide:
     case F::kDivideChecked:
     case F::kDivideOrNull: return Arithmetic(e, a, b, '/');
+    case F::kDivideDecimalChecked:
+    case F::kDivideDecimalOrNull: return Quotient(e, a, b);
     case F::kModuloChecked:
     case F::kModuloOrNull: return Arithmetic(e, a, b, '%');
     case F::kNegate:

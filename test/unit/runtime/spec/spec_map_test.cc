@@ -75,6 +75,21 @@ TEST(MapTypes, OfDecimals) {
   EXPECT_EQ(TypeOf("cast($0,decimal128(3,3))", two), "decimal128(3,3)");
 }
 
+TEST(MapTypes, OfQuotients) {
+  const std::string columns = "decimal128(15,4),decimal128(15,2),i64";
+  EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1,decimal128(20,6))", columns), "decimal128(20,6)");
+  EXPECT_EQ(TypeOf("divide_decimal_or_null($0,$1,decimal128(20,2))", columns), "decimal128(20,2):nullable");
+  EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1,decimal128(20,1))", columns),
+            "scale of a quotient: 1; accepted: 2 or more, the difference of the arguments' scales");
+  EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1,f64)", columns),
+            "type of a quotient: f64; accepted: decimal128(DIGITS,SCALE)");
+  EXPECT_EQ(
+      TypeOf("divide_decimal_checked($0,$2,decimal128(20,4))", columns),
+      "arguments of divide_decimal_checked: decimal128(15,4), i64; accepted: decimals of any precision and scale");
+  EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1)", columns),
+            "quotient without a type: ); accepted: divide_decimal_checked(EXPRESSION,EXPRESSION,TYPE)");
+}
+
 TEST(MapTypes, OfDates) {
   const std::string columns = "date32,timestamp:nullable,i32:nullable";
   EXPECT_EQ(TypeOf("add_months($0,$2)", columns), "date32:nullable");
