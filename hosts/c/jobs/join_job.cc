@@ -5,12 +5,12 @@
 //
 // Both sides have the columns of the residual predicate after their payload. Tuples point to the bytes of long strings.
 #include <algorithm>
-#include <bit>
 #include <string>
 
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
+#include "hosts/c/jobs/growing_output.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/join/hash_join.h"
@@ -24,20 +24,12 @@ std::vector<ColumnType> WithResidual(std::vector<ColumnType> payload, const std:
   return payload;
 }
 
-// The rows for which a first result has room, however few rows are pushed.
-constexpr uint64_t kFewRows = 256;
-
-// A large batch is probed in slices, so that the job can be stopped within it. Results have room for as many rows as
-// the largest batch so far, up to batch_rows: a probe of ten rows should not allocate memory for 65536.
-class ProbeOutput final : public JobOutput, public OnOwnLines {
+// A large batch is probed in slices, so that the job can be stopped within it.
+class ProbeOutput final : public GrowingOutput, public OnOwnLines {
  public:
   ProbeOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, const OutputOptions& options,
-              std::shared_ptr<MemoryBudget> budget)
-      : JobOutput(JoinOutputTypes(spec), std::min(options.batch_rows, kFewRows), budget),
-        spec_(spec),
-        batch_rows_(options.batch_rows),
-        budget_(std::move(budget)),
-        prober_(join, options.context) {}
+              const std::shared_ptr<MemoryBudget>& budget)
+      : GrowingOutput(JoinOutputTypes(spec), options.batch_rows, budget), prober_(join, options.context) {}
 
   absl::Status Push(BatchView batch, const BatchTypes& types) override {
     state.reset();
@@ -45,10 +37,7 @@ class ProbeOutput final : public JobOutput, public OnOwnLines {
     batch_ = std::move(batch);
     types_ = &types;
     next_row_ = 0;
-    if (num_rows_ > rows->capacity() && rows->capacity() < batch_rows_) {
-      const uint64_t wanted = std::min(std::bit_ceil(num_rows_), batch_rows_);
-      rows = std::make_unique<OutputBatch>(JoinOutputTypes(spec_), wanted, budget_);
-    }
+    FitRows(num_rows_);
     QUERN_RETURN_IF_ERROR(StartSlice());
     state = QUERN_RESULT_MORE;
     return absl::OkStatus();
@@ -80,9 +69,6 @@ class ProbeOutput final : public JobOutput, public OnOwnLines {
     return prober_.SetInput(std::move(slice));
   }
 
-  const JoinSpec& spec_;  // the join's kernel has it
-  const uint64_t batch_rows_;
-  const std::shared_ptr<MemoryBudget> budget_;
   JoinProber prober_;
   BatchView batch_;
   const BatchTypes* types_ = nullptr;     // of the batch; null: there is none

@@ -11,6 +11,7 @@
 
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/job.h"
+#include "hosts/c/jobs/growing_output.h"
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
@@ -19,25 +20,15 @@
 namespace quern::c_abi {
 namespace {
 
-// The rows for which a first result has room.
-constexpr uint64_t kFewRows = 256;
-
-class MapOutput final : public JobOutput {
+class MapOutput final : public GrowingOutput {
  public:
   MapOutput(std::shared_ptr<const RowMapper> mapper, const MapSpec& spec, const OutputOptions& options,
             const std::shared_ptr<MemoryBudget>& budget)
-      : JobOutput(MapOutputTypes(spec), std::min(options.batch_rows, kFewRows), budget),
-        spec_(spec),
-        batch_rows_(options.batch_rows),
-        budget_(budget),
-        reader_(std::move(mapper), budget) {}
+      : GrowingOutput(MapOutputTypes(spec), options.batch_rows, budget), reader_(std::move(mapper), budget) {}
 
   absl::Status Push(BatchView batch, const BatchTypes& /*types*/) override {
     state.reset();
-    if (batch.num_rows > rows->capacity() && rows->capacity() < batch_rows_) {
-      const uint64_t wanted = std::min({batch_rows_, batch.num_rows, thresholds::kMorselRows});
-      rows = std::make_unique<OutputBatch>(MapOutputTypes(spec_), wanted, budget_);
-    }
+    FitRows(std::min(batch.num_rows, thresholds::kMorselRows));
     has_batch_ = false;
     QUERN_RETURN_IF_ERROR(reader_.SetInput(std::move(batch)));
     has_batch_ = true;
@@ -56,9 +47,6 @@ class MapOutput final : public JobOutput {
   }
 
  private:
-  const MapSpec& spec_;  // the kernel has it
-  const uint64_t batch_rows_;
-  const std::shared_ptr<MemoryBudget> budget_;
   MapReader reader_;
   bool has_batch_ = false;
 };
