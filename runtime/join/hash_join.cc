@@ -207,8 +207,18 @@ void JoinProber::AdaptPrefetch() {
   unprefetched_table_.probe.group_rows = kMaxBatchRows;
 }
 
-void JoinProber::Begin(BatchView batch) {
+void JoinProber::BeginPiece(bool is_again) {
+  has_pieces_ = true;
+  if (is_again) {
+    rows_seen_ = rows_before_piece_;
+    return;
+  }
   AdaptPrefetch();
+  rows_before_piece_ = rows_seen_;
+}
+
+void JoinProber::Begin(BatchView batch) {
+  if (!has_pieces_) AdaptPrefetch();
   input_ = std::move(batch);
   scans_unmatched_ = false;
   unmatched_scan_ = {};

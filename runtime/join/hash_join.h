@@ -134,6 +134,10 @@ class JoinProber {
   // Starts on a batch. Its columns must stay valid until Next has returned false.
   absl::Status SetInput(BatchView batch);
 
+  // Starts on a piece, one or more inputs that may have to come again, where memory is refused behind the probe. The
+  // same inputs then give the same rows in the same order, as prefetching is adapted between pieces alone.
+  void BeginPiece(bool is_again);
+
   // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds).
   // Call it when all probers have finished all inputs. Probers share the rows: exactly one of them outputs each row.
   absl::Status SetUnmatched();
@@ -161,6 +165,8 @@ class JoinProber {
   bool scans_unmatched_ = false;
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
+  bool has_pieces_ = false;
+  uint64_t rows_before_piece_ = 0;
   const ProbeScratch scratch_;
   CounterBlock counters_;
   uint32_t num_new_candidates_ = 0;

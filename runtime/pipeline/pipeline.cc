@@ -163,6 +163,7 @@ class PipelineInput::Step {
   explicit Step(const StepColumns& columns) : columns_(columns) {}
   virtual ~Step() = default;
   virtual absl::Status Run(Rows* rows) = 0;
+  virtual void BeginPiece(bool /*is_again*/) {}
 
   Step* next = nullptr;  // null: this is the sink
 
@@ -290,6 +291,8 @@ class PipelineInput::ProbeStep final : public Step {
     view_bytes_.resize(types_.size());
   }
 
+  void BeginPiece(bool is_again) override { prober_.BeginPiece(is_again); }
+
   absl::Status Run(Rows* rows) override {
     BindRows(columns_, *rows, &batch_);
     QUERN_RETURN_IF_ERROR(prober_.SetInput(batch_));
@@ -374,8 +377,11 @@ absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows)
     if (piece.first_row_id != kCountedRowIds) rows.first_row = piece.first_row_id;
     else if (piece.selection == nullptr) rows.first_row = at;  // a selection has the numbers of the batch
     rows.owner = batch.owner;
+    for (const std::unique_ptr<Step>& step : steps_) step->BeginPiece(is_again_);
     end_->BeginPiece();
+    is_again_ = true;
     QUERN_RETURN_IF_ERROR(steps_.front()->Run(&rows));
+    is_again_ = false;
     end_->EndPiece();
     *taken_rows += num_rows;
   }

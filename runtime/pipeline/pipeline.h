@@ -115,6 +115,7 @@ class PipelineInput {
   PipelineEnd* const end_;
   const uint64_t piece_rows_;
   std::vector<std::unique_ptr<Step>> steps_;  // and the sink
+  bool is_again_ = false;                     // the last piece failed, so that the next one is the same
 };
 
 }  // namespace quern

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that is refused once, and batches that are appended again.
+#ifndef QUERN_TEST_HOSTS_REFUSALS_H_
+#define QUERN_TEST_HOSTS_REFUSALS_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "test/hosts/jobs.h"
+
+namespace quern_test {
+
+// Refuses one request.
+struct OneRefusal {
+  int64_t left = 0;  // requests before it
+  static bool Reserve(void* host, uint64_t /*bytes*/) { return static_cast<OneRefusal*>(host)->left-- != 0; }
+  static void Release(void* /*host*/, uint64_t /*bytes*/) {}
+  quern_job_options options() {
+    quern_job_options options = {};
+    options.reserve = Reserve;
+    options.release = Release;
+    options.host = this;
+    return options;
+  }
+};
+
+// Appends a batch, and again where memory was refused. Returns whether it was not.
+inline bool AppendTwice(quern::Input* input, const Table& table) {
+  quern::Status status = input->Append(table.batch());
+  if (status.ok()) return true;
+  EXPECT_EQ(status.code(), QUERN_RESOURCE_EXHAUSTED) << status.text();
+  Done(input->Append(table.batch()));
+  return false;
+}
+
+}  // namespace quern_test
+
+#endif  // QUERN_TEST_HOSTS_REFUSALS_H_
