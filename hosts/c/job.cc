@@ -77,6 +77,9 @@ class SinkJobInput final : public JobInput {
 
 // ---- batches ----
 
+// Who has the rows of an input, in errors.
+const char* HolderOf(const quern_input& input) { return input.input->ends_in_host() ? "host" : input.job->name; }
+
 // After a slice that has failed, of a batch of which `taken_rows` rows are in the job.
 absl::Status AfterSlice(const absl::Status& status, uint64_t num_rows, uint64_t taken_rows, quern_input* input) {
   if (absl::IsResourceExhausted(status)) input->refused = {input->refused.is_held, num_rows, taken_rows};
@@ -92,7 +95,7 @@ absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& a
   if (input->refused.is_held && input->refused.num_rows != num_rows) {
     return absl::FailedPreconditionError(
         "batch of " + std::to_string(num_rows) + " rows after a refused append: a part of another batch is in the " +
-        input->job->name + "; accepted: the refused batch, of " + std::to_string(input->refused.num_rows) + " rows");
+        HolderOf(*input) + "; accepted: the refused batch, of " + std::to_string(input->refused.num_rows) + " rows");
   }
   const uint64_t slice_rows = input->kept == Kept::kBatch ? std::max<uint64_t>(num_rows, 1) : thresholds::kMorselRows;
   uint64_t row = input->refused.taken_rows;
@@ -309,7 +312,7 @@ absl::Status AppendImported(quern_input* input, const BatchView& batch) {
 absl::Status CheckWhole(const quern_input& input, const char* call) {
   if (!input.refused.is_held) return absl::OkStatus();
   return absl::FailedPreconditionError(std::string(call) + " after a refused append: a part of the batch is in the " +
-                                       input.job->name + "; accepted: the same batch again, or quern_input_destroy");
+                                       HolderOf(input) + "; accepted: the same batch again, or quern_input_destroy");
 }
 
 absl::Status PushHostBatch(quern_output* output, const quern_batch& batch) {

@@ -105,6 +105,8 @@ class JobInput {
   // Marks the job as missing rows, after a part of a batch.
   virtual void LoseRows() {}
   virtual uint64_t num_groups() const { return 0; }
+  // Whether rows go to a function of the host, and none to the job.
+  virtual bool ends_in_host() const { return false; }
 };
 
 // *Threads*: one at a time.
@@ -171,6 +173,11 @@ class Job : public std::enable_shared_from_this<Job> {
   const std::shared_ptr<StopFlag> stop;
   const bool has_narrow_row_ids;  // those that come out have 4 bytes
   std::vector<PortColumns> ports;
+
+  // Of a join whose build rows come out on their own: the inputs of pipelines that probe it, have rows, and are neither
+  // finished nor destroyed; whether there has been an output of QUERN_PORT_UNMATCHED.
+  std::atomic<int64_t> num_open_pipelines{0};
+  std::atomic<bool> has_given_unmatched{false};
 };
 
 // A job with a sink: joins, aggregations, sorts.

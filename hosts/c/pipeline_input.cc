@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inputs of jobs behind a pipeline: batches of the host's pass through filters, maps and probes before they reach the
-// job (runtime/pipeline/pipeline.h). The input belongs to one thread, as every input, and so do its steps; the jobs of
-// the steps are shared.
+// job, or a function of the host (runtime/pipeline/pipeline.h). The input belongs to one thread, as every input, and so
+// do its steps; the jobs of the steps are shared.
+//
+// A join whose build rows come out on their own must know when it has been probed with everything, and its job counts
+// the inputs that have begun to probe it:
+//
+//     input 1   append ............ finish               1, 2, then 1 input with rows: QUERN_PORT_UNMATCHED is refused
+//     input 2          append .............. finish      0: its outputs may be made, and no more rows may be appended
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "hosts/c/host_batch.h"
+#include "hosts/c/host_rows.h"
 #include "hosts/c/job.h"
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
+#include "runtime/join/hash_join.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/spec/spec_text.h"
 
 namespace quern::c_abi {
 namespace {
 
-constexpr size_t kPipelineOptionsSize = sizeof(quern_pipeline_options);  // in version 2.0
+// Members from on_rows on may be missing.
+constexpr size_t kPipelineOptionsSize = offsetof(quern_pipeline_options, on_rows);
 constexpr uint64_t kMaxPieceRows = 65536;
 
 // Appends what comes out of the steps to the job's own input. A piece of rows that was refused memory comes once more,
@@ -57,30 +66,90 @@ class EndOfPipeline final : public PipelineEnd {
   uint64_t taken_rows_ = 0;  // rows of the batch behind them that are, too
 };
 
+// A step's join, where build rows come out on their own.
+struct FlaggedJoin {
+  std::shared_ptr<Job> job;
+  size_t step;
+};
+
+// What the rows end in: an input of a job, or the host.
+struct End {
+  std::unique_ptr<JobInput> input;
+  const HostRows* host = nullptr;  // the same
+  std::shared_ptr<Job> job;        // whose memory pays, and whose flag stops the pipeline; the host's: of the last step
+  Kept kept = Kept::kNothing;
+};
+
 class PipelineJobInput final : public JobInput {
  public:
-  PipelineJobInput(std::unique_ptr<JobInput> input, std::shared_ptr<const Pipeline> pipeline,
-                   const std::shared_ptr<MemoryBudget>& budget, uint64_t piece_rows)
+  PipelineJobInput(End end, std::shared_ptr<const Pipeline> pipeline, std::vector<FlaggedJoin> probed,
+                   uint64_t piece_rows)
       : columns{QUERN_PORT_ROWS, "pipeline", {pipeline->source(), {}}, true},
-        input_(std::move(input)),
+        input_(std::move(end.input)),
+        host_(end.host),
+        probed_(std::move(probed)),
         end_(input_.get(), {pipeline->sink().keys, pipeline->sink().payload}),
-        way_(std::move(pipeline), budget, &end_, piece_rows) {}
+        way_(std::move(pipeline), end.job->budget, &end_, piece_rows) {}
+  ~PipelineJobInput() override { EndProbing(); }
 
   absl::Status CheckOpen(const char* call) const override { return input_->CheckOpen(call); }
   absl::Status Append(const BatchView& batch, uint64_t* taken_rows) override {
-    const absl::Status status = way_.Append(batch, taken_rows);
+    *taken_rows = 0;
+    if (batch.num_rows != 0 && !probes_) QUERN_RETURN_IF_ERROR(BeginProbing());
+    const absl::Status status = HasStopped() ? absl::OkStatus() : Send(batch, taken_rows);
+    if (HasStopped()) {
+      *taken_rows = batch.num_rows;
+      return absl::OkStatus();
+    }
     if (!status.ok() && !absl::IsResourceExhausted(status) && end_.has_part()) input_->LoseRows();
     return status;
   }
   bool needs_rest() const override { return end_.has_part() || input_->needs_rest(); }
-  absl::Status Finish() override { return input_->Finish(); }
+  absl::Status Finish() override {
+    QUERN_RETURN_IF_ERROR(input_->Finish());
+    EndProbing();
+    return absl::OkStatus();
+  }
   void LoseRows() override { input_->LoseRows(); }
   uint64_t num_groups() const override { return input_->num_groups(); }
+  bool ends_in_host() const override { return host_ != nullptr; }
 
   PortColumns columns;
 
  private:
+  bool HasStopped() const { return host_ != nullptr && host_->has_stopped(); }
+
+  // Rows without ids are counted by the job that takes them; for the host they are counted here.
+  absl::Status Send(const BatchView& batch, uint64_t* taken_rows) {
+    if (host_ == nullptr || batch.first_row_id != kCountedRowIds) return way_.Append(batch, taken_rows);
+    BatchView counted = batch;
+    counted.first_row_id = num_counted_;
+    const absl::Status status = way_.Append(counted, taken_rows);
+    num_counted_ += *taken_rows;
+    return status;
+  }
+
+  absl::Status BeginProbing() {
+    for (const FlaggedJoin& join : probed_) {
+      if (!join.job->has_given_unmatched) continue;
+      return absl::FailedPreconditionError("append after QUERN_PORT_UNMATCHED: build rows of step " +
+                                           std::to_string(join.step) +
+                                           " have been handed out; accepted: before an output of that port is created");
+    }
+    for (const FlaggedJoin& join : probed_) ++join.job->num_open_pipelines;
+    probes_ = true;
+    return absl::OkStatus();
+  }
+  void EndProbing() {
+    for (const FlaggedJoin& join : probed_) join.job->num_open_pipelines -= probes_ ? 1 : 0;
+    probes_ = false;
+  }
+
   const std::unique_ptr<JobInput> input_;
+  const HostRows* const host_;
+  const std::vector<FlaggedJoin> probed_;
+  bool probes_ = false;  // rows have come, and the input has not finished
+  uint64_t num_counted_ = 0;
   EndOfPipeline end_;
   PipelineInput way_;
 };
@@ -124,8 +193,19 @@ absl::StatusOr<PipelineStep> StepOf(const quern_pipeline_step& given, size_t i) 
   return step;
 }
 
+std::vector<FlaggedJoin> FlaggedJoins(const quern_pipeline_options& options) {
+  std::vector<FlaggedJoin> joins;
+  for (size_t i = 0; i < options.num_steps; ++i) {
+    const std::shared_ptr<Job>& job = options.steps[i].job->job;
+    const HashJoin* const join = job->hash_join();
+    if (join != nullptr && RowOf(join->descriptor().spec().kind).flags_matched_rows()) joins.push_back({job, i});
+  }
+  return joins;
+}
+
+// port: null where the host takes the rows.
 absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_options& options,
-                                                           const PortColumns& port, bool keeps_strings) {
+                                                           const PortColumns* port, bool keeps_strings) {
   QUERN_ASSIGN_OR_RETURN(std::vector<ColumnType> source, SourceTypes(options.columns));
   if (options.num_steps != 0 && options.steps == nullptr) return MissingArgument("steps");
   std::vector<PipelineStep> steps;
@@ -134,36 +214,70 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_
     steps.push_back(std::move(step));
   }
   PipelineSink sink;
-  sink.keys = port.types.keys;
-  sink.payload = port.types.payload;
+  sink.takes_all_types = port == nullptr;
+  if (port != nullptr) {
+    sink.keys = port->types.keys;
+    sink.payload = port->types.payload;
+  }
   sink.keeps_strings = keeps_strings;
   QUERN_ASSIGN_OR_RETURN(sink.columns.keys, Numbers(options.keys, options.num_keys, "keys"));
   QUERN_ASSIGN_OR_RETURN(sink.columns.payload, Numbers(options.payload, options.num_payload, "payload"));
   return Pipeline::Make(std::move(source), std::move(steps), std::move(sink));
 }
 
+absl::StatusOr<End> EndOf(const std::shared_ptr<Job>& job, quern_port port) {
+  QUERN_RETURN_IF_ERROR(job->stop->Check());
+  End end;
+  QUERN_ASSIGN_OR_RETURN(end.input, job->NewInput(port, {}));
+  if (job->FindPort(port) == nullptr) return job->NoSuchPort(port, "a port that takes batches of rows");
+  end.job = job;
+  end.kept = job->kept(port);
+  return end;
+}
+
+absl::StatusOr<End> EndInHost(const quern_pipeline_options& options) {
+  if (options.on_rows == nullptr) return MissingArgument("job, without on_rows");
+  if (options.num_steps == 0) return Wrong("num_steps of a pipeline into the host", "0", "1 or more");
+  if (options.steps == nullptr) return MissingArgument("steps");
+  const quern_job* const last = options.steps[options.num_steps - 1].job;
+  if (last == nullptr) return MissingArgument("steps[].job");
+  QUERN_RETURN_IF_ERROR(last->job->stop->Check());
+  auto host = std::make_unique<HostRows>(options.on_rows, options.context);
+  End end;
+  end.host = host.get();
+  end.input = std::move(host);
+  end.job = last->job;
+  return end;
+}
+
 absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pipeline_options* given,
                     quern_input** input) {
   if (input == nullptr) return MissingArgument("input");
   *input = nullptr;
-  if (job == nullptr) return MissingArgument("job");
   if (given == nullptr) return MissingArgument("options");
-  QUERN_RETURN_IF_ERROR(job->job->stop->Check());
-  QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
   QUERN_ASSIGN_OR_RETURN(const quern_pipeline_options options, ReadOptions(given, kPipelineOptionsSize));
   if (options.piece_rows > kMaxPieceRows)
     return Wrong("piece_rows out of range", std::to_string(options.piece_rows), "0 to 65536");
-  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<JobInput> inner, job->job->NewInput(port, {}));
-  const PortColumns* const columns = job->job->FindPort(port);
-  if (columns == nullptr) return job->job->NoSuchPort(port, "a port that takes batches of rows");
+  if (job != nullptr && options.on_rows != nullptr)
+    return Wrong("ends of a pipeline", "a job and on_rows", "one of them");
+  End end;
+  const PortColumns* columns = nullptr;
+  if (job != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given_port));
+    QUERN_ASSIGN_OR_RETURN(end, EndOf(job->job, port));
+    columns = job->job->FindPort(port);
+  } else {
+    QUERN_ASSIGN_OR_RETURN(end, EndInHost(options));
+  }
+  const std::shared_ptr<Job> of = end.job;
+  const Kept kept = end.kept;
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const Pipeline> pipeline,
-                         PipelineOf(options, *columns, job->job->kept(port) == Kept::kStrings));
+                         PipelineOf(options, columns, kept == Kept::kStrings));
   auto made =
-      std::make_unique<PipelineJobInput>(std::move(inner), std::move(pipeline), job->job->budget,
+      std::make_unique<PipelineJobInput>(std::move(end), std::move(pipeline), FlaggedJoins(options),
                                          options.piece_rows == 0 ? thresholds::kPipelineRows : options.piece_rows);
   PortColumns* const source = &made->columns;
-  const Kept kept = job->job->kept(port);
-  *input = new quern_input{.job = job->job,
+  *input = new quern_input{.job = of,
                            .port = source,
                            .kept = kept,
                            .copies_strings = options.copy_bytes && kept == Kept::kStrings,

@@ -165,8 +165,7 @@ typedef struct quern_counters {
   const char* cache;          /* where the compiled kernel came from: "memory", "disk", "miss", "off" */
 } quern_counters;
 
-/* Of all jobs that have run the kernel, through any handle that shares it. Threads: any, at any time. NULL gives zeros.
- */
+/* Of all jobs that have run the kernel, through any handle. Threads: any, at any time. NULL gives zeros. */
 QUERN_API void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* counters);
 
 /* ---- batches of a host's own vectors ---- */
@@ -196,8 +195,7 @@ typedef enum quern_column_flags {
  * `values` holds 16-byte Arrow views and `buffers` the data buffers. Dictionaries: `values` holds the indices and
  * `dictionary` the values.
  *
- * `validity` is a bitmap that starts at bit `bit_offset`; a set bit means that the row has a value. NULL: no nulls. A
- * string is shorter than 4 GiB.
+ * `validity` is a bitmap that starts at bit `bit_offset`; set bits are values. NULL: no nulls. Strings are below 4 GiB.
  *
  * The members up to bit_offset suffice for Arrow's layouts; zeros in the others change nothing. A column that uses
  * `selection`, `flags` or `value_bytes` is copied into a plain one for the rows of the batch, at a few ns a row. */
@@ -225,8 +223,7 @@ typedef struct quern_column {
  * in which null counts as false). A batch of states has the keys of results (dictionaries decoded), and a binary column
  * for each aggregate as payload.
  *
- * Filter: `keys` holds one column for each mention of a column in the condition, in the order of mention; `payload` is
- * not read.
+ * Filter: `keys` holds a column for each mention of one in the condition, in that order; `payload` is not read.
  *
  * The contents are trusted: only pointers are checked for NULL. Use the Arrow calls for data from untrusted sources. */
 typedef struct quern_batch {
@@ -278,8 +275,7 @@ typedef struct quern_result {
 
 /* ---- jobs ---- */
 
-/* Where rows enter and leave a job. A port has inputs or outputs, any number of them; the table at the top of this file
- * says which. */
+/* Where rows enter and leave a job. A port has inputs or outputs, any number of them: see the top of this file. */
 typedef enum quern_port {
   QUERN_PORT_ROWS = 0,
   QUERN_PORT_BUILD = 1,
@@ -355,8 +351,7 @@ QUERN_API quern_status quern_job_create(quern_kernel* kernel, const quern_job_op
 QUERN_API void quern_job_destroy(quern_job* job);
 
 /* Stops the job: from now on its calls return QUERN_CANCELLED, those in progress after some milliseconds (a batch of
- * 65536 rows, or one piece of work). The handles must still be destroyed. Threads: any, at any time; may be called by a
- * signal handler. */
+ * 65536 rows, or one piece of work). The handles must still be destroyed. Threads: any, and signal handlers. */
 QUERN_API void quern_job_cancel(quern_job* job);
 
 /* Binds the columns of a port to the children of Arrow batches; call it before the port's first Arrow batch. `keys` and
@@ -413,8 +408,7 @@ QUERN_API void quern_input_destroy(quern_input* input);
  * needed. Until then quern_input_finish, and another number of rows, are QUERN_FAILED_PRECONDITION where rows were
  * taken. A host may also make room within its `reserve`, where it may destroy other jobs. After any other failure that
  * may have added a part of the batch, also where ICU had no memory to compare strings of an aggregate, every call on
- * the job fails. In a merge, rows that are not in order are QUERN_INVALID_ARGUMENT, here or when they are due to come
- * out. */
+ * the job fails. In a merge, rows that are not in order are QUERN_INVALID_ARGUMENT, here or when they come out. */
 QUERN_API quern_status quern_input_append(quern_input* input, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct ArrowArray* batch,
                                                 const quern_arrow_rows* rows, quern_error* error);
@@ -425,15 +419,16 @@ QUERN_API quern_status quern_input_finish(quern_input* input, quern_error* error
 /* The groups of an aggregation that this input has seen so far, for quern_advise_threads; 0 for other jobs and NULL. */
 QUERN_API uint64_t quern_input_num_groups(const quern_input* input);
 
-/* A pipeline: batches pass through steps on their way into a job, some thousand rows at a time, so that rows which one
- * step makes are still in the cache when the next one reads them. Rows have columns, numbered from 0:
+/* A pipeline: batches pass through steps on their way into a job, or to the host, some thousand rows at a time, so that
+ * rows which one step makes are still in the cache when the next one reads them. Rows have columns, numbered from 0:
  *
  *   a filter   takes rows away
  *   a map      adds its results behind the columns
- *   a join     replaces the columns by those of its results, for each match one row. All its work must be done;
- *              not the kinds whose unmatched build rows come out (right, full, right_semi, right_anti)
+ *   a join     replaces the columns by those of its results, whose row ids are u64. All its work must be done
  *
- * Each step names the columns that its job's batches have, by number: keys (filters, maps: all), then payload. */
+ * Each step names the columns that its job's batches have, by number: keys (filters, maps: all), then payload. The rows
+ * of a join's UNMATCHED are for an input whose columns are the join's results and whose steps are those behind it: make
+ * such outputs when all inputs that probe the join have finished, and use copy_bytes where strings are kept. */
 typedef struct quern_pipeline_step {
   quern_job* job;
   const uint32_t* keys;
@@ -448,18 +443,25 @@ typedef struct quern_pipeline_options {
   const char* columns; /* the types of the columns of the batches that come in: "i64,utf8:nullable" */
   const quern_pipeline_step* steps;
   size_t num_steps;
-  const uint32_t* keys; /* of the job that takes the rows: columns behind the last step */
+  const uint32_t* keys; /* of what takes the rows: columns behind the last step */
   size_t num_keys;
   const uint32_t* payload;
   size_t num_payload;
   bool copy_bytes;     /* as in quern_input_options */
   uint64_t piece_rows; /* rows that pass together; at most 65536; 0: 4096 */
+  /* For a NULL job: takes the rows, as a batch that may be another job's; nothing is copied, and its memory is valid
+   * during the call. Behind a join first_row_id is 0. It is called by quern_input_append, and not for rows that it has
+   * when a refused batch comes again. Returns whether it wants more: if not, rows are dropped from then on. */
+  bool (*on_rows)(void* context, const quern_batch* rows);
+  void* context; /* passed to on_rows */
 } quern_pipeline_options;
 
-/* Makes an input of the job behind a pipeline. The types of columns are checked here. Batches have the columns as keys,
- * and no payload; Arrow arrays have them in order, without a binding. options and what it points to are read during the
- * call; the jobs of steps may be destroyed afterwards. Errors: those of the steps, and of quern_input_append. Cost: 0.2
- * to 0.5 us a step and piece. Threads: as quern_input_create; steps are shared. */
+/* Makes an input of the job behind a pipeline; of a NULL job, one that ends in on_rows, whose memory counts in the last
+ * step's job. The types of columns are checked here. Batches have the columns as keys, and no payload; Arrow arrays
+ * have them in order, without a binding. options and what it points to are read during the call; the jobs of steps may
+ * be destroyed afterwards. Errors: those of the steps, and of quern_input_append; QUERN_ABORTED for an exception of
+ * on_rows; QUERN_FAILED_PRECONDITION for rows that probe a join whose UNMATCHED has been read. Cost: 0.2 to 0.5 us a
+ * step and piece. Threads: as quern_input_create; steps are shared. */
 QUERN_API quern_status quern_pipeline_input_create(quern_job* job, quern_port port,
                                                    const quern_pipeline_options* options, quern_input** input,
                                                    quern_error* error);
@@ -506,8 +508,7 @@ QUERN_API quern_status quern_output_push(quern_output* output, const quern_batch
 QUERN_API quern_status quern_output_push_arrow(quern_output* output, struct ArrowArray* batch,
                                                const quern_arrow_rows* rows, quern_error* error);
 
-/* Returns the next rows. On failure *result is NULL, and rows are lost: only probes and maps go on, with a new batch.
- */
+/* Returns the next rows. On failure *result is NULL and rows are lost: only probes and maps go on, with a new batch. */
 QUERN_API quern_status quern_output_next(quern_output* output, const quern_result** result, quern_error* error);
 /* The same as an Arrow struct array, which the caller releases; it may outlive all handles. The result has no columns,
  * and its num_rows is that of the array. */
@@ -815,8 +816,7 @@ QUERN_API void quern_set_kept_memory(uint64_t bytes);
  * another job is refused memory. Later versions may move rows to a disk here, if the job's options allow that.
  *
  * released: receives the bytes that went back to the system; may exceed `bytes`; 0 if there was nothing. Cost: about
- * 3 ms a GiB; new jobs then pay for new pages. Threads: any, also while others use the job. Errors: a null
- * argument. */
+ * 3 ms a GiB; new jobs then pay for new pages. Threads: any, also while others use the job. */
 QUERN_API quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error);
 
 QUERN_API void quern_cache_set_limit(uint64_t code_bytes);

@@ -625,8 +625,11 @@ inline Result<bool> CompileWork(uint32_t timeout_ms) {
 //
 //     auto input = quern::Pipeline("date32,i64,f64")
 //                      .Through(filter, {0})                      // columns by number: date32
-//                      .Through(join, {1}, {2})                   // key i64, payload f64; behind it: f64, build
-//                      payload .Into(aggregate, QUERN_PORT_ROWS, {1}, {0});
+//                      .Through(join, {1}, {2})            // key i64, payload f64; behind it: f64, build payload
+//                      .Into(aggregate, QUERN_PORT_ROWS, {1}, {0});
+//
+// Build rows that come out on their own (join.right, for example): when all inputs have finished, an input of another
+// pipeline, from the join's results through the steps behind it, takes what join.Unmatched() gives.
 //
 // *Threads*: an input each. Jobs of steps may be destroyed once the inputs are made.
 class Pipeline {
@@ -644,12 +647,32 @@ class Pipeline {
   Result<Input> Into(const Job& job, quern_port port, const std::vector<uint32_t>& keys,
                      const std::vector<uint32_t>& payload = {}, uint64_t piece_rows = 0,
                      StringBytes bytes = StringBytes::kStay) const {
+    quern_pipeline_options options = {};
+    options.copy_bytes = bytes == StringBytes::kCopied;
+    return Create(job.handle(), port, keys, payload, piece_rows, options);
+  }
+
+  // Into a function of the host: bool(const quern_batch&), whose keys are `columns`, and which answers whether it wants
+  // more. *Ownership*: *on_rows must outlive the input; the batch is read during the call only.
+  template <class OnRows>
+  Result<Input> IntoHost(OnRows* on_rows, const std::vector<uint32_t>& columns, uint64_t piece_rows = 0) const {
+    quern_pipeline_options options = {};
+    options.on_rows = [](void* callee, const quern_batch* rows) -> bool {
+      return (*static_cast<OnRows*>(callee))(*rows);
+    };
+    options.context = const_cast<void*>(static_cast<const void*>(on_rows));
+    return Create(nullptr, QUERN_PORT_ROWS, columns, {}, piece_rows, options);
+  }
+
+ private:
+  Result<Input> Create(quern_job* job, quern_port port, const std::vector<uint32_t>& keys,
+                       const std::vector<uint32_t>& payload, uint64_t piece_rows,
+                       quern_pipeline_options options) const {
     std::vector<quern_pipeline_step> steps;
     for (const Step& step : steps_) {
       steps.push_back(
           {step.job, step.keys.data(), step.keys.size(), step.payload.data(), step.payload.size(), step.context});
     }
-    quern_pipeline_options options = {};
     options.columns = columns_.c_str();
     options.steps = steps.data();
     options.num_steps = steps.size();
@@ -657,15 +680,13 @@ class Pipeline {
     options.num_keys = keys.size();
     options.payload = payload.data();
     options.num_payload = payload.size();
-    options.copy_bytes = bytes == StringBytes::kCopied;
     options.piece_rows = piece_rows;
     const quern_pipeline_options given = internal::Sized(options);
-    auto handle = internal::Answer<quern_input*>(quern_pipeline_input_create, job.handle(), port, &given);
+    auto handle = internal::Answer<quern_input*>(quern_pipeline_input_create, job, port, &given);
     if (!handle.ok()) return handle.status();
     return Input(*handle);
   }
 
- private:
   struct Step {
     quern_job* job;
     std::vector<uint32_t> keys, payload;

@@ -28,9 +28,10 @@ namespace {
 
 std::string ShowType(const ColumnType& type) { return PrintType(type) + (type.nullable ? ":nullable" : ""); }
 
-// Whether a column of the type may be read as one of `wanted`. A collation is the reader's.
+// Whether a column of the type may be read as one of `wanted`. A collation is the reader's. Row ids are u64.
 bool Fits(ColumnType type, const ColumnType& wanted) {
   if (type.nullable && !wanted.nullable) return false;
+  if (type.id == TypeId::kRowId) type.id = TypeId::kU64;
   type.nullable = wanted.nullable;
   type.collation = wanted.collation;
   return type == wanted;
@@ -65,9 +66,14 @@ std::vector<ColumnType> ProbePayload(const JoinSpec& spec) {
   return types;
 }
 
-bool HasUnmatchedRows(JoinKind kind) {
-  return kind == JoinKind::kRight || kind == JoinKind::kFull || kind == JoinKind::kRightSemi ||
-         kind == JoinKind::kRightAnti;
+// Columns of any type: of a row id all that is checked is that the column is there.
+absl::Status TakeTypes(const std::vector<uint32_t>& numbers, const std::vector<ColumnType>& types,
+                       const std::string& what, std::vector<ColumnType>* taken) {
+  ColumnType any;
+  any.id = TypeId::kRowId;
+  QUERN_RETURN_IF_ERROR(CheckColumns(numbers, std::vector<ColumnType>(numbers.size(), any), types, what));
+  for (const uint32_t number : numbers) taken->push_back(types[number]);
+  return absl::OkStatus();
 }
 
 // ---- rows ----
@@ -128,8 +134,13 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> Pipeline::Make(std::vector<Colum
 
 absl::Status Pipeline::Check() {
   for (size_t i = 0; i < steps_.size(); ++i) QUERN_RETURN_IF_ERROR(CheckStep(i));
-  QUERN_RETURN_IF_ERROR(CheckColumns(sink_.columns.keys, sink_.keys, types_.back(), "keys of the sink"));
-  return CheckColumns(sink_.columns.payload, sink_.payload, types_.back(), "payload of the sink");
+  const std::vector<ColumnType>& types = types_.back();
+  if (sink_.takes_all_types) {
+    QUERN_RETURN_IF_ERROR(TakeTypes(sink_.columns.keys, types, "keys of the sink", &sink_.keys));
+    return TakeTypes(sink_.columns.payload, types, "payload of the sink", &sink_.payload);
+  }
+  QUERN_RETURN_IF_ERROR(CheckColumns(sink_.columns.keys, sink_.keys, types, "keys of the sink"));
+  return CheckColumns(sink_.columns.payload, sink_.payload, types, "payload of the sink");
 }
 
 // Also adds the types behind the step.
@@ -145,9 +156,6 @@ absl::Status Pipeline::CheckStep(size_t i) {
     types.insert(types.end(), map.results().begin(), map.results().end());
   } else {
     const JoinSpec& join = std::get<std::shared_ptr<const HashJoin>>(step.op)->descriptor().spec();
-    if (HasUnmatchedRows(join.kind))
-      return Wrong("join" + of, PrintSpec(join),
-                   "kinds without unmatched build rows: inner, left, semi, anti, anti_null_aware, mark, single");
     QUERN_RETURN_IF_ERROR(CheckColumns(step.columns.keys, TypesOf(join.keys), types, "keys" + of));
     QUERN_RETURN_IF_ERROR(CheckColumns(step.columns.payload, ProbePayload(join), types, "payload" + of));
     types = JoinOutputTypes(join);

@@ -15,6 +15,9 @@
 //     map      adds its results behind the columns
 //     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload
 //
+// Build rows that come out on their own (right, full, right_semi, right_anti) do so when all probing is done, and
+// belong to no piece: whoever runs the pipeline sends them through one of the steps behind the probe.
+//
 // *Row ids*: those of the source, up to the first probe; behind it rows are counted.
 #ifndef QUERN_RUNTIME_PIPELINE_PIPELINE_H_
 #define QUERN_RUNTIME_PIPELINE_PIPELINE_H_
@@ -50,14 +53,14 @@ struct PipelineStep {
 struct PipelineSink {
   std::vector<ColumnType> keys, payload;  // the columns that the sink reads
   StepColumns columns;
-  bool keeps_strings = false;  // the sink points to the bytes of strings, and keeps BatchView::owner for that
+  bool takes_all_types = false;  // `keys` and `payload` become the types of the columns
+  bool keeps_strings = false;    // the sink points to the bytes of strings, and keeps BatchView::owner for that
 };
 
 // *Threads*: immutable, shared by all.
 class Pipeline {
  public:
-  // *Errors*: InvalidArgument for a column that is not there or has another type, and for a join whose unmatched build
-  // rows come out at the end (right, full, right_semi, right_anti): steps, columns and types are named.
+  // *Errors*: InvalidArgument for a column that is not there or has another type: step, column and types are named.
   static absl::StatusOr<std::shared_ptr<const Pipeline>> Make(std::vector<ColumnType> source,
                                                               std::vector<PipelineStep> steps, PipelineSink sink);
 

@@ -60,11 +60,15 @@ class PipelineStep(ctypes.Structure):
                 ("num_payload", ctypes.c_size_t), ("context", ctypes.c_void_p)]
 
 
+ON_ROWS = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Batch))
+
+
 class PipelineOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("columns", ctypes.c_char_p),
                 ("steps", ctypes.POINTER(PipelineStep)), ("num_steps", ctypes.c_size_t), ("keys", _NUMBERS),
                 ("num_keys", ctypes.c_size_t), ("payload", _NUMBERS), ("num_payload", ctypes.c_size_t),
-                ("copy_bytes", ctypes.c_bool), ("piece_rows", ctypes.c_uint64)]
+                ("copy_bytes", ctypes.c_bool), ("piece_rows", ctypes.c_uint64), ("on_rows", ON_ROWS),
+                ("context", ctypes.c_void_p)]
 
 
 class RunInput(ctypes.Structure):

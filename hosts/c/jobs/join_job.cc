@@ -117,6 +117,12 @@ class JoinJob final : public SinkJob {
       return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
     QUERN_RETURN_IF_ERROR(CheckDone());
     if (!unmatched) return std::make_unique<ProbeOutput>(join(), spec_, options, budget);
+    if (const int64_t num_open = num_open_pipelines; num_open != 0) {
+      return absl::FailedPreconditionError(
+          "QUERN_PORT_UNMATCHED before all inputs of pipelines have finished: " + std::to_string(num_open) +
+          " with rows; accepted: after quern_input_finish of each");
+    }
+    has_given_unmatched = true;
     auto output = std::make_unique<UnmatchedOutput>(join(), spec_, options.batch_rows, budget);
     QUERN_RETURN_IF_ERROR(output->Begin());
     return output;

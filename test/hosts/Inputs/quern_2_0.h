@@ -193,6 +193,8 @@ typedef struct quern_pipeline_options {
   size_t num_payload;
   bool copy_bytes;
   uint64_t piece_rows;
+  bool (*on_rows)(void* context, const quern_batch* rows);
+  void* context;
 } quern_pipeline_options;
 QUERN_API quern_status quern_pipeline_input_create(quern_job* job, quern_port port,
                                                    const quern_pipeline_options* options, quern_input** input,

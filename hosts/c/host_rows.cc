@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host receives columns where they are: those of its own batch as it gave them, those of a step in that step's
+// memory, with one selection for all. Example: a filter passes rows 1 and 3 of four, then a map adds a column; both
+// columns have four elements, of which the host reads two:
+//
+//     price      5  7  9  2          selection   1  3
+//     doubled    ?  14 ?  4          num_rows    2
+//
+// A copy of the selected rows would be read once, by a host that copies them itself to where it needs them.
+#include "hosts/c/host_rows.h"
+
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace quern::c_abi {
+namespace {
+
+quern_column HostColumn(const QuernColumn& column) {
+  quern_column host = {};
+  host.validity = column.validity;
+  host.values = column.values;
+  host.offsets = column.offsets;
+  host.buffers = column.buffers;
+  host.bit_offset = column.bit_offset;
+  return host;
+}
+
+}  // namespace
+
+absl::Status HostRows::CheckOpen(const char* call) const {
+  if (finished_) {
+    return absl::FailedPreconditionError(std::string(call) +
+                                         " after finish: the rows were handed over; accepted: a new input");
+  }
+  if (!lost_rows_) return absl::OkStatus();
+  return absl::FailedPreconditionError(std::string(call) +
+                                       " after a failure: the host has a part of the batch; accepted: a new input");
+}
+
+const quern_column* HostRows::ColumnsOf(const std::vector<QuernColumn>& from, std::vector<quern_column>* columns,
+                                        std::vector<quern_column>* dictionaries) {
+  columns->resize(from.size());
+  dictionaries->resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    (*columns)[i] = HostColumn(from[i]);
+    if (from[i].dictionary == nullptr) continue;
+    (*dictionaries)[i] = HostColumn(*from[i].dictionary);
+    (*columns)[i].dictionary = &(*dictionaries)[i];
+  }
+  return columns->data();
+}
+
+absl::Status HostRows::Append(const BatchView& batch, uint64_t* taken_rows) {
+  *taken_rows = 0;
+  quern_batch rows = {};
+  rows.keys = ColumnsOf(batch.keys, &keys_, &key_dictionaries_);
+  rows.payload = ColumnsOf(batch.payload, &payload_, &payload_dictionaries_);
+  rows.selection = batch.selection;
+  rows.num_rows = batch.num_rows;
+  rows.first_row_id = batch.first_row_id == kCountedRowIds ? 0 : batch.first_row_id;
+  try {
+    has_stopped_ = !on_rows_(context_, &rows);
+  } catch (...) {  // a host in C++ may throw: also std::bad_alloc, after which the rows must not come again
+    lost_rows_ = true;
+    return absl::AbortedError("function of a pipeline's host failed: an exception; accepted: true or false");
+  }
+  if (has_stopped_) return absl::CancelledError("the host wants no more rows");
+  *taken_rows = batch.num_rows;
+  return absl::OkStatus();
+}
+
+absl::Status HostRows::Finish() {
+  QUERN_RETURN_IF_ERROR(CheckOpen("finish"));
+  finished_ = true;
+  return absl::OkStatus();
+}
+
+}  // namespace quern::c_abi
