@@ -6,6 +6,7 @@
 #include <new>
 #include <random>
 
+#include "test/hosts/arrow_arrays.h"
 #include "test/hosts/jobs.h"
 #include "test/hosts/refusals.h"
 #include "test/unit/seed.h"
@@ -120,6 +121,21 @@ TEST(PipelineHost, ReceivesRowsOfAProbe) {
   EXPECT_EQ(Ordered(host.lines),
             Ordered({"70|d", "71|b", "71|the third name of the table", "72|null", "73|the first name of the table"}));
   EXPECT_EQ(host.num_selections, 0u);
+}
+
+// Row ids go on from one array to the next, past rows that a filter has taken away.
+TEST(PipelineHost, CountsRowsOfArrays) {
+  const auto filter = New<quern::Job>("filter i64 >= 5");
+  Received host{"l", {}, {}};
+  quern::Input input = Take(Pipeline("i64").Through(filter, {0}).IntoHost(&host, {0}, 2));
+  for (int array = 0; array < 2; ++array) {
+    const TestArrayPtr batch = StructArray(5, FixedArray<int64_t>({1, 6, 2, 7, 8}));
+    Done(input.AppendArrow(&batch->array));
+    EXPECT_EQ(batch->times_released, 1);
+  }
+  Done(input.Finish());
+  EXPECT_EQ(host.lines, (Lines{"6", "7", "8", "6", "7", "8"}));
+  EXPECT_EQ(host.ids, (Numbers{1, 3, 4, 6, 8, 9}));
 }
 
 // A batch is one of a job's, as it is.
