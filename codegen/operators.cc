@@ -68,7 +68,7 @@ std::unique_ptr<RunMerger> MakeRunMerger(const std::shared_ptr<const Kernel>& ke
 
 std::shared_ptr<const RowMapper> MakeRowMapper(const std::shared_ptr<const Kernel>& kernel) {
   return std::make_shared<const RowMapper>(kernel->As<MapSpec>().descriptor, SourceOf<MapSpec>(*kernel),
-                                           GenericMapKernel(), kernel);
+                                           GenericMapKernel(), GenericFilterKernel(), kernel);
 }
 
 std::shared_ptr<RowFilter> MakeRowFilter(const std::shared_ptr<const Kernel>& kernel) {

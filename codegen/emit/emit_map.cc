@@ -67,7 +67,9 @@ class MapEmitter {
     e_.ir().CreateStore(e_.I8(0), escaped_);
     buffer_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kLanes), "last_rows");
     rows_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), 2), "eight_rows");
-    CopyColumns();
+    string_rows_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), 2), "string_rows");
+    CopyColumns(kLoadLanes, offsetof(QuernMapArgs, columns), "column", &columns_);
+    CopyColumns(kLoadStringLanes, offsetof(QuernMapArgs, string_values), "string_value", &string_values_);
     CopyResults();
     for (uint32_t k = 0; k < d_.num_instructions; ++k) values_.push_back(NewValue(k));
   }
@@ -81,18 +83,20 @@ class MapEmitter {
     return value;
   }
 
-  // QuernColumn column3 = args->columns[3];
-  void CopyColumns() {
-    Value* columns = e_.LoadPointer(args_, offsetof(QuernMapArgs, columns), "columns");
-    columns_.resize(d_.num_columns, nullptr);
+  // QuernColumn column3 = args->columns[3], of the columns that instructions of this function load.
+  void CopyColumns(LaneFunction function, uint64_t offset, const char* name, std::vector<Value*>* copies) {
+    Value* columns = nullptr;
     for (uint32_t k = 0; k < d_.num_instructions; ++k) {
       const QuernMapInstruction& i = d_.instructions[k];
-      if (i.function != kLoadLanes || columns_[i.column] != nullptr) continue;
-      Value* from = e_.Element(columns, i.column, sizeof(QuernColumn), "column" + llvm::Twine(i.column));
+      if (i.function != function) continue;
+      if (columns == nullptr) columns = e_.LoadPointer(args_, offset, name + llvm::Twine("s"));
+      if (copies->size() <= i.column) copies->resize(i.column + 1, nullptr);
+      if ((*copies)[i.column] != nullptr) continue;
+      Value* from = e_.Element(columns, i.column, sizeof(QuernColumn), name + llvm::Twine(i.column));
       Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8),
-                              "local_column" + llvm::Twine(i.column));
+                              llvm::Twine("local_") + name + llvm::Twine(i.column));
       e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
-      columns_[i.column] = local;
+      (*copies)[i.column] = local;
     }
   }
 
@@ -115,21 +119,30 @@ class MapEmitter {
   // Eight rows; returns the bits of those that have failed.
   Value* EmitRows(Value* i) {
     e_.Call("lanes_rows", {selection_, first_, i, num_rows_, buffer_, rows_});
+    if (!string_values_.empty()) EmitStringRows(i);
     Value* row = e_.ir().CreateAdd(out_first_, e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), "out_row");
     Value* left = e_.ir().CreateSub(num_rows_, i, "rows_left");
     Value* failed = e_.I8(0);
     for (uint32_t k = 0; k < d_.num_instructions; ++k) {
       const QuernMapInstruction& instruction = d_.instructions[k];
-      if (instruction.function == kLoadLanes) EmitLoad(k, instruction);
+      if (instruction.function == kLoadLanes) EmitLoad(k, instruction, columns_, rows_);
+      else if (instruction.function == kLoadStringLanes) EmitLoad(k, instruction, string_values_, string_rows_);
       else if (instruction.function != kStoreLanes) EmitFunction(k, instruction);
       else failed = e_.ir().CreateOr(failed, EmitStore(instruction, row, left), "failed");
     }
     return failed;
   }
 
-  void EmitLoad(uint32_t k, const QuernMapInstruction& i) {
+  // EightRows string_rows = {i, nullptr}: string values have the rows of the call alone.
+  void EmitStringRows(Value* i) {
+    e_.ir().CreateStore(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), string_rows_);
+    e_.ir().CreateStore(llvm::ConstantPointerNull::get(e_.ir().getPtrTy()),
+                        e_.Element(string_rows_, 1, sizeof(uint64_t), "no_rows"));
+  }
+
+  void EmitLoad(uint32_t k, const QuernMapInstruction& i, const std::vector<Value*>& columns, Value* rows) {
     e_.Call("lanes_load_" + std::string(StorageText(i.storage)),
-            {columns_[i.column], rows_, e_.Bool(i.nullable), e_.Bool(i.parameters.is_signed), values_[k], escaped_});
+            {columns[i.column], rows, e_.Bool(i.nullable), e_.Bool(i.parameters.is_signed), values_[k], escaped_});
   }
 
   void EmitFunction(uint32_t k, const QuernMapInstruction& i) {
@@ -179,8 +192,8 @@ class MapEmitter {
   const QuernMapDescriptor& d_;
   Emitter& e_;
   Value *args_ = nullptr, *num_rows_ = nullptr, *selection_ = nullptr, *first_ = nullptr, *out_first_ = nullptr;
-  Value *escaped_ = nullptr, *buffer_ = nullptr, *rows_ = nullptr;
-  std::vector<Value*> columns_, values_;  // by column; by instruction
+  Value *escaped_ = nullptr, *buffer_ = nullptr, *rows_ = nullptr, *string_rows_ = nullptr;
+  std::vector<Value*> columns_, string_values_, values_;  // by column, by column; by instruction
   std::vector<Result> results_;
 };
 

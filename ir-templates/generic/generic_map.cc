@@ -47,6 +47,16 @@ void Load(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
   });
 }
 
+void LoadStrings(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
+  const QuernColumn column = piece.args->string_values[i.column];
+  uint8_t escaped = 0;
+  for (uint32_t k = 0; k < piece.num_lanes(); ++k) {
+    const b::EightRows rows = {piece.begin + k * b::kLanes, nullptr};
+    if (i.storage == kBit) b::LoadColumn<kBit, true>(&column, rows, i.nullable, true, out + k, &escaped);
+    else b::LoadColumn<k64, true>(&column, rows, i.nullable, true, out + k, &escaped);
+  }
+}
+
 // Returns the first row of the piece that has failed, or n.
 uint32_t Store(const Piece& piece, const QuernMapInstruction& i, const QuernLanes* values) {
   QuernOutColumn* column = &piece.args->results[i.column];
@@ -81,6 +91,7 @@ void Run(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
 #include "runtime/abi/lane_functions.def"
     case kLoadLanes: return Load(piece, i, out);
     case kStoreLanes: return;
+    case kLoadStringLanes: return LoadStrings(piece, i, out);
   }
 }
 

@@ -15,6 +15,11 @@
 // hundred rows before the next. Both call the functions of runtime/blocks/lanes.h. Decimals have 128 bits, but nearly
 // always fit 64: the compiled kernel assumes that, notices where it does not hold (kQuernTooWide), and its caller then
 // has the generic kernel compute the batch.
+//
+// Strings are no values of instructions. What a map takes from them, a truth or a length of each row, is in columns of
+// bits or of 64-bit integers before the kernel is called (runtime/map/string_values.h). Both kernels load it:
+//
+//     %0 = string bit s0                     equal($1,'MAIL':utf8), for one
 #ifndef QUERN_RUNTIME_ABI_MAP_ABI_H_
 #define QUERN_RUNTIME_ABI_MAP_ABI_H_
 
@@ -33,8 +38,9 @@ struct QuernLanes {
 enum LaneFunction : uint8_t {
 #define QUERN_LANE_FUNCTION(Id, text, num_arguments, Function) Id,
 #include "runtime/abi/lane_functions.def"
-  kLoadLanes,   // from column `column`, as `storage` says
-  kStoreLanes,  // to result `column`
+  kLoadLanes,        // from column `column`, as `storage` says
+  kStoreLanes,       // to result `column`
+  kLoadStringLanes,  // from column `column` of string_values
 };
 
 enum LaneErrors : uint8_t { kErrorsIgnored, kErrorsFail, kErrorsAreNull };
@@ -80,8 +86,9 @@ struct QuernMapArgs {
   uint32_t num_rows;
   QuernOutColumn* results;  // row i of the rows above is written to row out_first + i, a multiple of 8
   uint64_t out_first;
-  uint32_t failed_row;  // out, with kQuernRowFailed: its number in the rows above
-  QuernLanes* places;   // the generic kernel's: num_places * kPieceLanes, of any content
+  uint32_t failed_row;               // out, with kQuernRowFailed: its number in the rows above
+  QuernLanes* places;                // the generic kernel's: num_places * kPieceLanes, of any content
+  const QuernColumn* string_values;  // row i of the rows above is row i of these
 };
 
 // More of what an entry point returns (QuernCode).

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -30,8 +31,9 @@ constexpr LaneFunctionRow kLaneFunctions[] = {
 #include "runtime/abi/lane_functions.def"
     {"load", 0},
     {"store", 1},
+    {"string", 0},
 };
-static_assert(std::size(kLaneFunctions) == kStoreLanes + 1);
+static_assert(std::size(kLaneFunctions) == kLoadStringLanes + 1);
 
 // Of all that have values as integers: dates and times, too.
 bool HasSign(TypeId id) { return !IsInteger(id) || IsSigned(id); }
@@ -151,6 +153,7 @@ class MapBuilder {
 
   // NOLINTNEXTLINE(readability-function-size): a case for each function of the table
   uint32_t Call(const Expression& e) {
+    if (IsStringType(e.arguments[0].type.id)) return StringCall(e);
     const ExpressionFunctionRow& row = RowOf(e.function);
     const auto errors = static_cast<uint8_t>(row.errors == RowErrors::kFail   ? kErrorsFail
                                              : row.errors == RowErrors::kNull ? kErrorsAreNull
@@ -235,6 +238,13 @@ class MapBuilder {
       case ExpressionFunction::kDaysBetween: return Run(kSubtractLanes, {Argument(e, 1), Argument(e, 0)}, e.type);
       case ExpressionFunction::kCast:
       case ExpressionFunction::kCastOrNull: return Cast(e, errors);
+      case ExpressionFunction::kLike:
+      case ExpressionFunction::kNotLike:
+      case ExpressionFunction::kStartsWith:
+      case ExpressionFunction::kEndsWith:
+      case ExpressionFunction::kContains:
+      case ExpressionFunction::kOctetLength:
+      case ExpressionFunction::kCharLength: break;  // StringCall
     }
     __builtin_unreachable();
   }
@@ -306,7 +316,62 @@ class MapBuilder {
     return Run(kNotDistinctLanes, {a, b, Equal(e, a, b)}, kTruth);
   }
 
+  // ---- strings ----
+
+  uint32_t Add(StringValue value) {
+    std::vector<StringValue>& all = d_.string_values_;
+    const auto known = std::find(all.begin(), all.end(), value);
+    QuernMapInstruction load = New(kLoadStringLanes, {});
+    load.storage = value.function == StringFunction::kCondition ? kBit : k64;
+    load.nullable = value.nullable();
+    load.column = static_cast<uint32_t>(known - all.begin());
+    load.parameters.is_signed = true;
+    if (known == all.end()) all.push_back(std::move(value));
+    return Add(load);
+  }
+
+  uint32_t FromStrings(ExpressionFunction function, const Expression& e) {
+    return Add(MakeStringValue(function, e.arguments));
+  }
+
+  uint32_t IsNullString(const Expression& column) {
+    return Add(MakeStringValue(ExpressionFunction::kIsNull, {&column, 1}));
+  }
+
+  uint32_t StringCall(const Expression& e) {
+    using F = ExpressionFunction;
+    const bool is_distinctness = e.function == F::kIsDistinct || e.function == F::kIsNotDistinct;
+    for (size_t i = 0; i < e.arguments.size(); ++i) {
+      const Expression& argument = e.arguments[i];
+      if (argument.kind != ExpressionKind::kConstant || argument.value.has_value()) continue;
+      if (!is_distinctness) return Null(kTruth);
+      const uint32_t is_null = IsNullString(e.arguments[1 - i]);
+      return e.function == F::kIsDistinct ? Not(is_null) : is_null;
+    }
+    if (e.function == F::kNotEqual) return Not(FromStrings(F::kEqual, e));
+    if (e.function == F::kGreater) return Not(FromStrings(F::kLessEqual, e));
+    if (e.function == F::kGreaterEqual) return Not(FromStrings(F::kLess, e));
+    if (e.function == F::kNotLike) return Not(FromStrings(F::kLike, e));
+    if (e.function == F::kIsValid) return Not(FromStrings(F::kIsNull, e));
+    if (!is_distinctness) return FromStrings(e.function, e);
+    return e.function == F::kIsDistinct ? Not(AreSameStrings(e)) : AreSameStrings(e);
+  }
+
+  // Equal, or null both of them.
+  uint32_t AreSameStrings(const Expression& e) {
+    const uint32_t equal = FromStrings(ExpressionFunction::kEqual, e);
+    const Expression &a = e.arguments[0], &b = e.arguments[1];
+    if (!a.type.nullable && !b.type.nullable) return equal;
+    const uint32_t is_equal = Run(kCoalesceLanes, {equal, Run(kConstantLanes, {}, kTruth)}, kTruth);
+    if (!a.type.nullable || !b.type.nullable) return is_equal;
+    return Run(kOrLanes, {is_equal, Run(kAndLanes, {IsNullString(a), IsNullString(b)}, kTruth)}, kTruth);
+  }
+
+  uint32_t Null(const ValueType& type) { return Run(kConstantLanes, {}, type, kErrorsAreNull); }
+
   uint32_t Logic(const Expression& e, LaneFunction function) {
+    if (function == kOrLanes)
+      if (std::optional<StringValue> list = MakeStringList(e); list.has_value()) return Add(*std::move(list));
     uint32_t value = Argument(e, 0);
     for (size_t i = 1; i < e.arguments.size(); ++i) value = Run(function, {value, Argument(e, i)}, kTruth);
     return value;
@@ -448,11 +513,16 @@ std::string MapDescriptor::Print() const {
     std::string function = LaneFunctionText(instruction.function);
     if (instruction.storage != kNoStorage) function += " " + std::string(StorageText(instruction.storage));
     if (instruction.function == kLoadLanes) arguments = "$" + std::to_string(instruction.column);
+    if (instruction.function == kLoadStringLanes) arguments = "s" + std::to_string(instruction.column);
     char line[128];
     const std::string value =
         instruction.function == kStoreLanes ? "out" + std::to_string(instruction.column) : "%" + std::to_string(i);
     std::snprintf(line, sizeof(line), "%-6s %-19s %-12s ", value.c_str(), function.c_str(), arguments.c_str());
     text += line + PrintExpression(*sources_[i]) + "\n";
+  }
+  for (size_t s = 0; s < string_values_.size(); ++s) {
+    text += s == 0 ? "\nstring  columns  value\n" : "";
+    text += PrintStringValue(s, string_values_[s]) + "\n";
   }
   return text;
 }

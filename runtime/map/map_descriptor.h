@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/abi/map_abi.h"
+#include "runtime/map/string_values.h"
 #include "runtime/spec/map_spec.h"
 
 namespace quern {
@@ -25,6 +26,9 @@ class MapDescriptor {
   const std::vector<ColumnType>& columns() const { return columns_; }
   const std::vector<ColumnType>& results() const { return results_; }
 
+  // What the kernel takes from strings, in the order of QuernMapArgs::string_values.
+  const std::vector<StringValue>& string_values() const { return string_values_; }
+
   // What an instruction computes a part of, for errors.
   const Expression& SourceOf(uint32_t instruction) const { return *sources_[instruction]; }
 
@@ -38,6 +42,7 @@ class MapDescriptor {
   std::vector<ColumnType> columns_, results_;
   std::vector<QuernMapInstruction> instructions_;
   std::vector<const Expression*> sources_;  // by instruction
+  std::vector<StringValue> string_values_;
   QuernMapDescriptor descriptor_ = {};
 };
 

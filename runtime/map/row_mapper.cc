@@ -23,6 +23,7 @@ namespace {
 
 // Rows between two looks at the entry points, a multiple of the rows of an instruction's piece.
 constexpr uint64_t kCallRows = 16 * kPieceRows;
+static_assert(kCallRows <= kMaxBatchRows);  // StringReader has room for as many
 
 // ---- what failed ----
 
@@ -65,7 +66,8 @@ std::string ReasonText(const Expression& e, const QuernMapInstruction& instructi
 
 }  // namespace
 
-absl::Status RowMapper::FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row) const {
+absl::Status RowMapper::FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row,
+                                  StringReader* strings) const {
   QuernMapDescriptor descriptor = *descriptor_->get();
   std::vector<QuernMapInstruction> instructions(descriptor.instructions,
                                                 descriptor.instructions + descriptor.num_instructions);
@@ -79,6 +81,7 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args, std::optional<uint64
   one.selection = &row;
   one.num_rows = 1;
   one.places = values.data();
+  QUERN_RETURN_IF_ERROR(strings->Read(&one));
   generic_.rows(&one);
 
   std::vector<QuernLanes> lanes;  // of each instruction
@@ -102,14 +105,16 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args, std::optional<uint64
   return Internal(begin + "a compiled kernel failed where the generic one does not; accepted: none");
 }
 
-absl::Status RowMapper::Run(QuernMapArgs* args, std::optional<uint64_t> first_row, bool* is_wide) const {
+absl::Status RowMapper::Run(QuernMapArgs* args, std::optional<uint64_t> first_row, StringReader* strings,
+                            bool* is_wide) const {
+  QUERN_RETURN_IF_ERROR(strings->Read(args));
   CounterBlock* const counters = counters_.OfThread();
   const QuernMapEntryPoints& now = entry_points_.ForBatch(args->num_rows, counters);
   const bool tries = !*is_wide || args->out_first / kCallRows % thresholds::kWideRetryCalls == 0;
   int32_t code = tries ? now.rows(args) : kQuernTooWide;
   *is_wide = code == kQuernTooWide;
   if (*is_wide) code = generic_.rows(args);
-  return code == kQuernRowFailed ? FailedRow(*args, first_row) : absl::OkStatus();
+  return code == kQuernRowFailed ? FailedRow(*args, first_row, strings) : absl::OkStatus();
 }
 
 absl::Status MapReader::SetInput(BatchView batch, std::optional<uint64_t> first_row) {
@@ -119,6 +124,7 @@ absl::Status MapReader::SetInput(BatchView batch, std::optional<uint64_t> first_
     const uint64_t bytes = uint64_t{descriptor.get()->num_places} * kPieceLanes * sizeof(QuernLanes);
     QUERN_ASSIGN_OR_RETURN(places_, HugeBuffer::Allocate(budget_, bytes, /*huge_pages=*/false, Contents::kAnything));
   }
+  QUERN_RETURN_IF_ERROR(strings_.SetBatch(budget_));
   input_ = std::move(batch);
   first_row_ = first_row;
   next_row_ = 0;
@@ -141,7 +147,7 @@ absl::StatusOr<bool> MapReader::Next(OutputBatch* out) {
     args.results = out->columns();
     args.out_first = done;
     args.places = reinterpret_cast<QuernLanes*>(places_.data());
-    QUERN_RETURN_IF_ERROR(mapper_->Run(&args, first_row_, &is_wide_));
+    QUERN_RETURN_IF_ERROR(mapper_->Run(&args, first_row_, &strings_, &is_wide_));
   }
   out->set_num_rows(num_rows);
   next_row_ += num_rows;

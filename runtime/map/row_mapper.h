@@ -14,10 +14,12 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "runtime/abi/filter_abi.h"
 #include "runtime/abi/map_abi.h"
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
 #include "runtime/map/map_descriptor.h"
+#include "runtime/map/string_values.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/entry_slot.h"
 #include "runtime/rows/output_batch.h"
@@ -27,13 +29,15 @@ namespace quern {
 // *Threads*: any number may share one mapper, each with a reader of its own; between calls it keeps only counters.
 class RowMapper {
  public:
-  // generic: for batches whose decimals do not fit 64 bits. code: keeps the entry points' code alive; may be null if
-  // the code is permanent.
+  // generic: for batches whose decimals do not fit 64 bits. strings: runs the conditions on strings. code: keeps the
+  // entry points' code alive; may be null if the code is permanent.
   RowMapper(std::shared_ptr<const MapDescriptor> descriptor, MapEntrySource entry_points,
-            const QuernMapEntryPoints& generic, std::shared_ptr<const void> code = nullptr)
+            const QuernMapEntryPoints& generic, const QuernFilterEntryPoints& strings,
+            std::shared_ptr<const void> code = nullptr)
       : descriptor_(std::move(descriptor)),
         entry_points_(std::move(entry_points)),
         generic_(generic),
+        strings_(strings),
         code_(std::move(code)),
         counter_set_(entry_points_.NewCounters()),
         counters_(counter_set_) {}
@@ -47,12 +51,13 @@ class RowMapper {
 
   // Computes the rows that args describes. places: of the generic kernel. *Errors*: OutOfRange for a row without a
   // result, which names it.
-  absl::Status Run(QuernMapArgs* args, std::optional<uint64_t> first_row, bool* is_wide) const;
-  absl::Status FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row) const;
+  absl::Status Run(QuernMapArgs* args, std::optional<uint64_t> first_row, StringReader* strings, bool* is_wide) const;
+  absl::Status FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row, StringReader* strings) const;
 
   std::shared_ptr<const MapDescriptor> descriptor_;
   MapEntrySource entry_points_;
   QuernMapEntryPoints generic_;
+  QuernFilterEntryPoints strings_;
   std::shared_ptr<const void> code_;
   std::shared_ptr<CounterSet> counter_set_;
   ThreadCounters counters_;
@@ -62,7 +67,9 @@ class RowMapper {
 class MapReader {
  public:
   MapReader(std::shared_ptr<const RowMapper> mapper, std::shared_ptr<MemoryBudget> budget)
-      : mapper_(std::move(mapper)), budget_(std::move(budget)) {}
+      : mapper_(std::move(mapper)),
+        budget_(std::move(budget)),
+        strings_(mapper_->descriptor().string_values(), mapper_->strings_) {}
 
   // Starts on a batch. batch.keys are the spec's columns; batch.payload is ignored. With a selection its rows alone are
   // computed. The columns must stay valid until Next has returned false. *Errors*: InvalidArgument for a batch without
@@ -78,6 +85,7 @@ class MapReader {
  private:
   std::shared_ptr<const RowMapper> mapper_;
   std::shared_ptr<MemoryBudget> budget_;
+  StringReader strings_;
   HugeBuffer places_;
   BatchView input_;
   std::optional<uint64_t> first_row_ = 0;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
+#include "runtime/spec/expression_strings.h"
 #include "runtime/spec/spec_scanner.h"
 #include "runtime/spec/spec_text.h"
 
@@ -33,7 +34,7 @@ static_assert(IsInOrder());
 
 bool IsTime(TypeId id) { return id >= TypeId::kDate32 && id <= TypeId::kDuration; }
 bool IsOfExpressions(TypeId id) {
-  return id == TypeId::kBool || IsInteger(id) || IsFloat(id) || IsDecimal(id) || IsTime(id);
+  return id == TypeId::kBool || IsInteger(id) || IsFloat(id) || IsDecimal(id) || IsTime(id) || IsStringType(id);
 }
 
 Names TypesOfExpressions() {
@@ -53,7 +54,7 @@ absl::Status CheckValueType(const ValueType& type) {
   const bool fits = IsDecimal(type.id)
                         ? type.digits >= 1 && type.digits <= kMaxDecimalDigits && type.scale <= type.digits
                         : type.digits == 0 && type.scale == 0;
-  if (fits) return absl::OkStatus();
+  if (fits) return CheckType(ColumnTypeOf(type), "an expression");
   return Wrong("digits and scale of " + std::string(RowOf(type.id).text),
                std::to_string(type.digits) + ", " + std::to_string(type.scale),
                IsDecimal(type.id) ? "1 to 38 digits, a scale from 0 to the digits" : "0, 0");
@@ -74,6 +75,7 @@ absl::StatusOr<ValueType> ParseDecimalType(const NamedText& name) {
 }
 
 std::string TypeText(const ValueType& type) {
+  if (IsStringType(type.id)) return PrintType(ColumnTypeOf(type));
   std::string text(RowOf(type.id).text);
   if (IsDecimal(type.id)) text += "(" + std::to_string(type.digits) + "," + std::to_string(type.scale) + ")";
   return text;
@@ -96,6 +98,10 @@ std::string_view AcceptedText(Operands accepts) {
     case Operands::kDateAndUnits: return "date32 and a constant, 1, 1000, 1000000 or 1000000000 as i64";
     case Operands::kTimestampAndUnits: return "timestamp and a constant, 1, 1000, 1000000 or 1000000000 as i64";
     case Operands::kAnyValue: return "any value";
+    case Operands::kStrings:
+    case Operands::kTexts:
+    case Operands::kStringAndText:
+    case Operands::kStringAndPattern: break;  // expression_strings.cc
   }
   return {};
 }
@@ -148,6 +154,10 @@ bool AreAccepted(Operands accepts, const Arguments& arguments) {
     case Operands::kDateAndUnits: return id == TypeId::kDate32 && AreUnits(arguments[1]);
     case Operands::kTimestampAndUnits: return id == TypeId::kTimestamp && AreUnits(arguments[1]);
     case Operands::kAnyValue: return true;
+    case Operands::kStrings:
+    case Operands::kTexts:
+    case Operands::kStringAndText:
+    case Operands::kStringAndPattern: break;
   }
   return false;
 }
@@ -158,6 +168,7 @@ absl::Status CheckOperands(const ExpressionFunctionRow& row, const Arguments& ar
     return Wrong("number of arguments of " + std::string(row.text), std::to_string(arguments.size()),
                  least == most ? least : least + " to " + most);
   }
+  if (TakesStrings(row, arguments)) return CheckStringArguments(row, arguments);
   if (AreAccepted(row.accepts, arguments)) return absl::OkStatus();
   std::string types;
   for (const Expression& argument : arguments) types += (types.empty() ? "" : ", ") + TypeText(argument.type);
@@ -327,6 +338,8 @@ class ExpressionParser : private SpecScanner {
  private:
   absl::StatusOr<Expression> Column();
   absl::StatusOr<Expression> Constant();
+  absl::StatusOr<Expression> StringConstant();
+  absl::StatusOr<ValueType> ConstantType(std::string_view token);
   absl::StatusOr<Expression> Call();
   absl::StatusOr<ValueType> Type();
   absl::StatusOr<std::vector<Expression>> ArgumentsOf(const ExpressionFunctionRow& row, ValueType* target);
@@ -360,15 +373,31 @@ absl::StatusOr<ValueType> ExpressionParser::Type() {
   return ParseValueType(Take(end));
 }
 
-absl::StatusOr<Expression> ExpressionParser::Constant() {
-  const std::string_view token = NumberToken();
-  if (token.empty()) return Wrong("expression expected", Near(), kForms);
-  Take(token.size());
+// Behind a constant.
+absl::StatusOr<ValueType> ExpressionParser::ConstantType(std::string_view token) {
   if (!ReadSign(":"))
     return Wrong("constant without a type", token,
                  std::string(token) + ":TYPE, TYPE one of " + Listed(TypesOfExpressions()));
   QUERN_ASSIGN_OR_RETURN(ValueType type, Type());
   if (type.nullable) return Wrong("constant that is nullable", TypeText(type) + ":nullable", TypeText(type));
+  return type;
+}
+
+absl::StatusOr<Expression> ExpressionParser::StringConstant() {
+  Literal literal;
+  QUERN_ASSIGN_OR_RETURN(literal.bytes, String());
+  const std::string token = StringText(literal.bytes);
+  QUERN_ASSIGN_OR_RETURN(const ValueType type, ConstantType(token));
+  if (!IsStringType(type.id)) return WrongLiteral(ColumnTypeOf(type), token);
+  return MakeConstant(std::move(literal), type);
+}
+
+absl::StatusOr<Expression> ExpressionParser::Constant() {
+  if (StartsString()) return StringConstant();
+  const std::string_view token = NumberToken();
+  if (token.empty()) return Wrong("expression expected", Near(), kForms);
+  Take(token.size());
+  QUERN_ASSIGN_OR_RETURN(ValueType type, ConstantType(token));
   if (token == "null") return MakeConstant(std::nullopt, type);
   absl::StatusOr<Literal> literal = IsDecimal(type.id) ? DecimalOf(token, type) : NumberOf(token, ColumnTypeOf(type));
   if (!literal.ok()) return literal.status();
@@ -480,9 +509,13 @@ absl::StatusOr<ValueType> ParseValueType(std::string_view text) {
   if (name.name == RowOf(TypeId::kDecimal128).text) {
     QUERN_ASSIGN_OR_RETURN(type, ParseDecimalType(name));
   } else {
-    QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(parts[0], Role::kPayload));
-    type.id = item.key.type.id;
-    if (item.key.type.is_dictionary)
+    QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(parts[0], Role::kArgument));
+    const ColumnType& column = item.key.type;
+    type.id = column.id;
+    type.is_dictionary = column.is_dictionary;
+    type.index = column.index;
+    type.collation = column.collation;
+    if (column.is_dictionary && !IsStringType(column.id))
       return Wrong("type that expressions do not have", parts[0], Listed(TypesOfExpressions()));
     QUERN_RETURN_IF_ERROR(CheckValueType(type));
   }
@@ -497,10 +530,15 @@ ColumnType ColumnTypeOf(const ValueType& type) {
   ColumnType column;
   column.id = type.id;
   column.nullable = type.nullable;
+  column.is_dictionary = type.is_dictionary;
+  column.index = type.index;
+  column.collation = type.collation;
   return column;
 }
 
-bool AreAlike(const ValueType& a, const ValueType& b) { return a.id == b.id && a.scale == b.scale; }
+bool AreAlike(const ValueType& a, const ValueType& b) {
+  return a.id == b.id && a.scale == b.scale && a.collation == b.collation;
+}
 
 absl::StatusOr<Expression> MakeColumn(uint32_t column, std::span<const ValueType> columns) {
   if (column >= columns.size()) {
@@ -516,6 +554,9 @@ absl::StatusOr<Expression> MakeColumn(uint32_t column, std::span<const ValueType
 
 absl::StatusOr<Expression> MakeConstant(std::optional<Literal> value, const ValueType& type) {
   QUERN_RETURN_IF_ERROR(CheckValueType(type));
+  if (type.is_dictionary)
+    return Wrong("constant of a dictionary", TypeText(type),
+                 "the type of its values, " + std::string(RowOf(type.id).text));
   Expression made;
   made.kind = ExpressionKind::kConstant;
   made.type = type;

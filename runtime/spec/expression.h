@@ -6,7 +6,12 @@
 //     case_when(less($0,8766:date32),0:i64,is_null($1),null:i64,$1)
 //     cast(add_checked($0,1:i32),i64)
 //
+//     equal($4,'it''s':utf8)    like($4,'%a!%%':utf8(utf8mb4_general_ci),'!':utf8(utf8mb4_general_ci))
+//
 //     expression   $NUMBER | CONSTANT:TYPE | null:TYPE | FUNCTION(expression,..) | cast(expression,TYPE)
+//
+// Columns of strings are arguments of comparisons, `like` and others that give a truth or a number, as
+// equal($0,'MAIL':utf8). No expression has a string as its result.
 //
 // Types never change by themselves: add of i32 and i64 is an error, and cast makes one of the other. Decimals alone may
 // have different precisions and scales. A front end that has implicit casts adds them.
@@ -33,21 +38,27 @@ namespace quern {
 
 constexpr uint8_t kMaxDecimalDigits = 38;
 
-// The type of a value in an expression: bool, integers, floats, decimals, dates, times and durations.
+// The type of a value in an expression: bool, integers, floats, decimals, dates, times, durations, and strings and
+// binaries of any length.
 struct ValueType {
   TypeId id = TypeId::kI64;
   uint8_t digits = 0;  // decimal128: its precision, 1 to 38; else 0
   uint8_t scale = 0;   // decimal128: digits behind the point, 0 to `digits`
   bool nullable = false;
+  // Strings: as in ColumnType.
+  bool is_dictionary = false;
+  TypeId index = TypeId::kI32;
+  Collation collation = kCollationBinary;
 
   bool operator==(const ValueType&) const = default;
 };
+inline bool IsStringType(TypeId id) { return IsVariable(RowOf(id).storage); }
 // "decimal128(15,2):nullable". *Errors*: InvalidArgument for a type that expressions do not have.
 std::string PrintValueType(const ValueType& type);
 absl::StatusOr<ValueType> ParseValueType(std::string_view text);
 // The column that holds such values.
 ColumnType ColumnTypeOf(const ValueType& type);
-// Whether both have the same values, be they nullable or not.
+// Whether both have the same values, be they nullable or not, and be strings in dictionaries or not.
 bool AreAlike(const ValueType& a, const ValueType& b);
 
 enum class ExpressionFunction : uint8_t {
@@ -69,6 +80,10 @@ enum class Operands : uint8_t {
   kDateAndUnits,       // date32 and a constant, the units of a second
   kTimestampAndUnits,  // timestamp and such a constant
   kAnyValue,
+  kStrings,          // a column of strings
+  kTexts,            // a column of UTF-8 strings
+  kStringAndText,    // a column of strings and a constant of its type
+  kStringAndPattern  // the same, and perhaps a constant escape: one character, or none
 };
 
 enum class ResultOf : uint8_t {

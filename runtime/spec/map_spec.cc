@@ -59,6 +59,7 @@ absl::Status MapSpec::Validate() const {
   QUERN_RETURN_IF_ERROR(CheckCount("in", columns.size(), 0, kMaxMapColumns));
   QUERN_RETURN_IF_ERROR(CheckCount("out", results.size(), 1, kMaxMapColumns));
   for (const ValueType& type : columns) {
+    QUERN_RETURN_IF_ERROR(CheckType(ColumnTypeOf(type), "in"));
     const absl::StatusOr<ValueType> read = ParseValueType(PrintValueType(type));
     QUERN_RETURN_IF_ERROR(read.status());
     if (*read != type) return Wrong("digits of a column that has none", PrintValueType(type), PrintValueType(*read));
@@ -66,6 +67,9 @@ absl::Status MapSpec::Validate() const {
   size_t num_nodes = 0;
   for (const Expression& result : results) {
     QUERN_RETURN_IF_ERROR(ValidateExpression(result, columns));
+    if (IsStringType(result.type.id))
+      return Wrong("result of a map that is a string", PrintExpression(result),
+                   "truths and numbers, as equal, like and octet_length make them of strings");
     num_nodes += SizeOf(result);
   }
   if (num_nodes <= kMaxExpressionNodes) return absl::OkStatus();

@@ -55,6 +55,14 @@ FUNCTIONS = {
     "cast": ("CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
     "cast_or_null": ("TRY_CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
 }
+# Draws of their own (map_strings.py). A constant is its text in quotes.
+STRING_TYPES = ("utf8", "large_utf8", "utf8_view")
+STRING_FUNCTIONS = {
+    "like": ("({} LIKE {} ESCAPE '\\')", STRING_TYPES, "bool", 2),
+    "not_like": ("({} NOT LIKE {} ESCAPE '\\')", STRING_TYPES, "bool", 2),
+    **{name: (f"{name}({{}}, {{}})", STRING_TYPES, "bool", 2) for name in ("starts_with", "ends_with", "contains")},
+    "octet_length": ("strlen({})", STRING_TYPES, "i64", 1), "char_length": ("length({})", STRING_TYPES, "i64", 1),
+}
 
 # Function: (its SQL, what it accepts, the type of its result). map_dates.py makes their calls.
 _DATE, _MOMENT = "(DATE '1970-01-01' + {%d})", "make_timestamp({0})"
@@ -79,16 +87,20 @@ DATE_FUNCTIONS = {
     **{f"timestamp_trunc_{field}": (f"epoch_us(date_trunc('{field}', {_MOMENT}))", ("timestamp", "units"), "timestamp")
        for field in ("day", "hour", "minute", "second")},
 }
-ALL_FUNCTIONS = {**FUNCTIONS, **DATE_FUNCTIONS}
+ALL_FUNCTIONS = {**FUNCTIONS, **DATE_FUNCTIONS, **STRING_FUNCTIONS}
 
 
 def type_text(column_type):
+    if column_type.name in STRING_TYPES:
+        return dataclasses.replace(column_type, nullable=False).text()
     if column_type.name == "decimal128":
         return f"decimal128({column_type.precision},{column_type.scale})"
     return column_type.name
 
 
 def sql_type(column_type):
+    if column_type.name in STRING_TYPES:
+        return "VARCHAR"
     if column_type.name == "decimal128":
         return f"DECIMAL({column_type.precision},{column_type.scale})"
     return SQL_TYPES[column_type.name]
@@ -140,6 +152,8 @@ class Expression:
         if self.function == "$":
             return f"c{self.arguments[0]}"
         if self.function == ":":
+            if self.type.name in STRING_TYPES and self.arguments[0] != "null":
+                return self.arguments[0]
             return "NULL::" + sql_type(self.type) if self.arguments[0] == "null" else (
                 f"CAST('{self.arguments[0]}' AS {sql_type(self.type)})")
         arguments = [argument.sql() for argument in self.arguments]

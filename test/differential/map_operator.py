@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from map_case import Case, Variant  # noqa: F401
-from map_expressions import ALL_FUNCTIONS, TYPES, sql_type
+from map_expressions import ALL_FUNCTIONS, STRING_TYPES, TYPES, sql_type
 from map_run import check_compiles_twice, run  # noqa: F401
 from oracle import duckdb_column
 from random_data import normalised_float
@@ -120,7 +120,7 @@ _NOT_IN_DUCKDB = ("modulo_checked", "modulo_or_null", "divide")
 
 def _wanted():
     for engine in ENGINES:
-        for name, values in (("function", ALL_FUNCTIONS), ("result", TYPES), ("column", TYPES)):
+        for name, values in (("function", ALL_FUNCTIONS), ("result", TYPES), ("column", (*TYPES, *STRING_TYPES))):
             yield from ((name, value, engine) for value in values)
     yield from (("in DuckDB", name) for name in ALL_FUNCTIONS if name not in _NOT_IN_DUCKDB)
     yield from ((name, form) for name in ("input", "result") for form in ("arrow", "vectors"))

@@ -60,11 +60,21 @@ class Map(unittest.TestCase):
         reader = quern.map(t, "s, a * 2 as b", where="a >= 100000", stream=True)
         self.assertEqual([row for batch in reader for row in rows(batch)], expected)
 
+    def test_strings(self):
+        t = pa.table({"s": ["MAIL", "it's", None], "d": pa.array(["x", "y", "x"]).dictionary_encode(),
+                      "v": pa.array(["MAIL", "b", "c"], pa.string_view())})
+        select = {"a": "s = 'MAIL'", "b": "s like '%''_'", "c": "case when d in ('x', 'z') then 1 else 0 end",
+                  "d": "octet_length(v)", "e": "s is null or d <> 'x'"}
+        expected = [(True, False, 1, 4, False), (False, True, 0, 1, True), (None, None, 1, 1, True)]
+        for engine in ("generic", "jit"):
+            self.assertEqual(rows(quern.map(t, select, engine=engine)), expected)
+
     def test_errors(self):
         wrong = {
             "id +": "bad expression in select: end of the expression",
             "nme": "unknown column of t: nme; did you mean name",
-            "name + 1": "column name of t is utf8, which expressions do not have",
+            "name + 1": "utf8 and i64 have no common type",
+            "coalesce(name, 'x')": "strings as arguments of coalesce: utf8, utf8",
             "id, id": "two result columns of one name: id",
             "price / 2": "quotient of decimals",
         }

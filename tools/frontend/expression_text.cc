@@ -5,7 +5,9 @@
 //
 //     comparison := sum sign sum | sum 'is' ['not'] ('null' | 'distinct' 'from' sum)
 //                 | sum ['not'] 'between' sum 'and' sum | sum ['not'] 'in' '(' expression (',' expression)* ')'
-//     value      := number | 'true' | 'false' | 'null' | ('date' | 'time' | 'timestamp') "'" text "'" | column
+//                 | sum ['not'] 'like' sum ['escape' sum]
+//     value      := number | "'" text "'" | 'true' | 'false' | 'null' | ('date' | 'time' | 'timestamp') "'" text "'" |
+//     column
 //                 | function '(' expression (',' expression)* ')' | '(' expression ')'
 //                 | 'case' ('when' expression 'then' expression)+ ['else' expression] 'end'
 //                 | ('cast' | 'cast_or_null') '(' expression 'as' type ')'
@@ -18,6 +20,7 @@
 //
 //     a between 1 and 9    and(greater_equal(a, 1), less_equal(a, 9))          a is not null    is_valid(a)
 //     a not in (1, 2)      not(or(equal(a, 1), equal(a, 2)))                   case ..          case_when(..)
+//     a not like 'b%'      not(like(a, 'b%'))
 //
 // `a` occurs twice in these, and a kernel computes it once. The five signs + - * / % stay signs, since they mean other
 // functions for integers than for floats (expression_types.cc).
@@ -40,11 +43,12 @@ using Function = ExpressionFunction;
 
 constexpr std::string_view kEndsInExpressions = ",=\"<>!()'+-*/%:";
 constexpr const char* kValueForm =
-    "a column, a number, true, false, null, date '..', FUNCTION(..), case when .., cast(.. as TYPE), or parentheses; "
+    "a column, a number, 'text', true, false, null, date '..', FUNCTION(..), case when .., cast(.. as TYPE), or "
+    "parentheses; "
     "odd names in double quotes";
-constexpr const char* kOperatorForm = "+ - * / % = <> < <= > >= :: is, in, between, and, or";
+constexpr const char* kOperatorForm = "+ - * / % = <> < <= > >= :: is, in, between, like, and, or";
 constexpr std::string_view kReserved[] = {"and",  "or",   "not", "is", "in",       "between", "case", "when",
-                                          "then", "else", "end", "as", "distinct", "from",    "null"};
+                                          "then", "else", "end", "as", "distinct", "from",    "null", "like"};
 constexpr size_t kMaxInCall = 64;  // arguments of and, or
 
 // SQL's names of types beside those of specs.
@@ -132,6 +136,7 @@ class ExpressionParser {
   Parsed Nullness(ExpressionText left, size_t begin);
   Parsed Bounded(ExpressionText left, size_t begin);
   Parsed Listed(const ExpressionText& left, size_t begin);
+  Parsed Matched(ExpressionText left, size_t begin);
   Parsed Sum();
   Parsed Product();
   Parsed Negative();
@@ -257,8 +262,10 @@ ExpressionParser::Parsed ExpressionParser::Comparison() {
       left = Negated(negated, Bounded(*std::move(left), begin), begin);
     } else if (parser_.ReadWord("in")) {
       left = Negated(negated, Listed(*left, begin), begin);
+    } else if (parser_.ReadWord("like")) {
+      left = Negated(negated, Matched(*std::move(left), begin), begin);
     } else if (negated) {
-      return Bad("between, in");
+      return Bad("between, in, like");
     } else {
       break;
     }
@@ -302,6 +309,18 @@ ExpressionParser::Parsed ExpressionParser::Listed(const ExpressionText& left, si
   if (!parser_.Take(')')) return Bad("',' or ')'");
   if (parts.size() == 1) return std::move(parts[0]);
   return MadeCall(Function::kOr, std::move(parts), begin);
+}
+
+// After `like`.
+ExpressionParser::Parsed ExpressionParser::Matched(ExpressionText left, size_t begin) {
+  Parts parts = {std::move(left)};
+  QUERN_ASSIGN_OR_RETURN(ExpressionText pattern, Sum());
+  parts.push_back(std::move(pattern));
+  if (parser_.ReadWord("escape")) {
+    QUERN_ASSIGN_OR_RETURN(ExpressionText escape, Sum());
+    parts.push_back(std::move(escape));
+  }
+  return MadeCall(Function::kLike, std::move(parts), begin);
 }
 
 // ---- numbers ----
@@ -378,6 +397,10 @@ ExpressionParser::Parsed ExpressionParser::Value() {
   if (!number.empty()) {
     parser_.Take(number);
     return Made({.form = Form::kNumber, .text = std::string(number)}, begin);
+  }
+  if (parser_.At('\'')) {
+    QUERN_ASSIGN_OR_RETURN(std::string text, parser_.QuotedText());
+    return Made({.form = Form::kString, .text = std::move(text)}, begin);
   }
   const std::string word = NextWord();
   if (!word.empty() && !parser_.At('"')) return ValueOfWord(word, begin);

@@ -19,13 +19,13 @@ namespace quern::cli {
 
 class ListParser;
 
-// Like Expression, with names instead of types; between, in, is null and case are calls already.
+// Like Expression, with names instead of types; between, in, like, is null and case are calls already.
 struct ExpressionText {
-  enum class Form : uint8_t { kColumn, kNumber, kTime, kTruth, kNull, kInterval, kSign, kCall };
+  enum class Form : uint8_t { kColumn, kNumber, kString, kTime, kTruth, kNull, kInterval, kSign, kCall };
 
   Form form = Form::kNull;
-  std::string text = {};             // a column's name, a number with its sign, a time between its quotes, true or
-                                     // false, one of + - * / %
+  std::string text = {};             // a column's name, a number with its sign, a string or time between its quotes,
+                                     // true or false, one of + - * / %
   ValueType type = {};               // kTime: date32, time64 or timestamp; kCall of a cast: its target
   Interval interval = {};            // kInterval
   ExpressionFunction function = {};  // kCall

@@ -12,7 +12,8 @@
 //
 // A number without a cast takes the type beside it where that type holds it: in `i8column + 1` it is an i8. `1.5`
 // beside decimals and integers is a decimal128(2,1), beside floats a float. Numbers among themselves are i64, decimals
-// or f64: `1`, `1.5`, `1e3`. So it is with null and with dates and times, which take the unit of the columns.
+// or f64: `1`, `1.5`, `1e3`. So it is with null, with strings, which take the type of the column of strings beside
+// them, and with dates and times, which take the unit of the columns.
 //
 // The signs: + - * of integers are the checked functions, / is divide_checked and % modulo_checked; + - * of decimals
 // and floats are add, subtract and multiply, / of floats is divide. There is no quotient of decimals: a user casts them
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/spec/expression_strings.h"
 #include "tools/frontend/column_names.h"
 #include "tools/frontend/date_expressions.h"
 #include "tools/frontend/errors.h"
@@ -40,7 +42,7 @@ namespace {
 using Form = ExpressionText::Form;
 using Function = ExpressionFunction;
 
-constexpr const char* kValueTypes = "bool, integers, floats, decimals of 128 bits, dates, times, durations";
+constexpr const char* kValueTypes = "bool, integers, floats, decimals of 128 bits, dates, times, durations, strings";
 constexpr const char* kNumberForm = "up to 38 digits; with an exponent, a number that f64 holds";
 
 // ---- expressions ----
@@ -165,6 +167,12 @@ absl::StatusOr<Expression> Typing::Constant(const ExpressionText& text, const Va
     QUERN_ASSIGN_OR_RETURN(Literal literal, Time(text, type.id));
     return MakeConstant(std::move(literal), type);
   }
+  if (text.form == Form::kString) {
+    ValueType of_values = type;
+    of_values.is_dictionary = false;
+    of_values.index = ValueType().index;
+    return MakeConstant(Literal{.bytes = text.text}, of_values);
+  }
   const std::optional<Number> number = NumberOfText(text.text);
   const std::optional<Literal> literal = number.has_value() ? NumberIn(*number, text.text, type) : std::nullopt;
   if (!literal.has_value()) return Wrong(text, "number that " + PrintValueType(type) + " does not hold", kNumberForm);
@@ -199,6 +207,9 @@ absl::StatusOr<std::optional<ValueType>> Typing::CommonOf(const ExpressionText& 
       if (value.text->form == Form::kTime && !wholes &&
           !(common.has_value() && IsTimeOf(value.text->type.id, common->id)))
         QUERN_RETURN_IF_ERROR(fold(value.text->type));
+      const bool is_string = value.text->form == Form::kString;
+      if (is_string && !(common.has_value() && IsStringType(common->id)))
+        QUERN_RETURN_IF_ERROR(fold({.id = TypeId::kUtf8}));
       if (value.text->form != Form::kNumber) continue;
       const std::optional<Number> number = NumberOfText(value.text->text);
       if (!number.has_value()) return Wrong(*value.text, "number of too many digits", kNumberForm);
@@ -404,7 +415,7 @@ absl::StatusOr<Value> Typing::Cast(const ExpressionText& text) {
   if (inside.is_constant) {
     const std::optional<Number> number = source.form == Form::kNumber ? NumberOfText(source.text) : std::nullopt;
     const bool holds = number.has_value() ? NumberIn(*number, source.text, text.type).has_value()
-                                          : source.form != Form::kNumber &&
+                                          : source.form != Form::kNumber && source.form != Form::kString &&
                                                 (source.form != Form::kTime || IsTimeOf(source.type.id, text.type.id));
     if (holds) {
       QUERN_ASSIGN_OR_RETURN(Expression constant, Constant(source, text.type));
@@ -430,6 +441,7 @@ absl::StatusOr<Value> Typing::Call(const ExpressionText& text) {
   QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
   std::optional<ValueType> otherwise;
   if (row.accepts == Operands::kTruths || row.accepts == Operands::kAnyValue) otherwise = {.id = TypeId::kBool};
+  if (TakesOnlyStrings(row)) otherwise = {.id = TypeId::kUtf8};
   const bool all_constant = std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_constant; });
   if (row.accepts == Operands::kFloats && all_constant) {
     std::vector<Expression> reals;
@@ -459,6 +471,7 @@ absl::StatusOr<Value> Typing::Typed(const ExpressionText& text) {
       return value;
     }
     case Form::kNumber:
+    case Form::kString:
     case Form::kTime:
     case Form::kNull: break;
   }
@@ -470,6 +483,9 @@ absl::StatusOr<Expression> Typing::Whole(const ExpressionText& text) {
   units_ = PerSecond(UnitOf(FormatOfTimestamps(text)));
   QUERN_ASSIGN_OR_RETURN(Value value, Typed(text));
   QUERN_ASSIGN_OR_RETURN(auto whole, Unified(text, {std::move(value)}, false, std::nullopt));
+  if (IsStringType(whole[0].type.id))
+    return Wrong(text, "its result is a string",
+                 "truths and numbers, as NAME = 'x', NAME like 'x%', octet_length(NAME)");
   const absl::Status valid = ValidateExpression(whole[0], types_);
   if (!valid.ok())
     return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + std::string(valid.message()));

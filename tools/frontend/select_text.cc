@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<SelectText>> ParseSelect(std::string_view what, std::
   } while (parser.Take(','));
   if (parser.AtEnd()) return all;
   return CommandError("bad expression in " + std::string(what) + ": " + std::string(parser.Rest()) +
-                      "; accepted: " + "+ - * / % = <> < <= > >= :: is, in, between, and, or, as NAME, ','");
+                      "; accepted: " + "+ - * / % = <> < <= > >= :: is, in, between, like, and, or, as NAME, ','");
 }
 
 }  // namespace quern::cli

@@ -149,6 +149,7 @@ std::optional<Literal> TimeIn(std::string_view text, TypeId id, std::string_view
 
 std::optional<ValueType> ValueTypeOf(TypeId id, std::string_view format, bool nullable) {
   ValueType type{.id = id, .nullable = nullable};
+  if (IsStringType(id)) return type;
   if (id > TypeId::kDuration) return std::nullopt;
   if (!IsDecimal(id)) return type;
   int digits = 0, scale = 0;

@@ -49,8 +49,8 @@ int64_t PerSecond(char unit);
 // form, or no whole number of units.
 std::optional<Literal> TimeIn(std::string_view text, TypeId id, std::string_view format);
 
-// The type of values of an Arrow format, which a kernel reads as a column of type `id`; nullopt for strings, binaries
-// and decimals of a negative scale.
+// The type of values of an Arrow format, which a kernel reads as a column of type `id`; nullopt for binaries of
+// one width and decimals of a negative scale.
 std::optional<ValueType> ValueTypeOf(TypeId id, std::string_view format, bool nullable);
 
 }  // namespace quern::cli

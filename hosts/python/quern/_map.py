@@ -97,9 +97,11 @@ def map(
 
     select: {"revenue": "l_extendedprice * (1 - l_discount)", "l_orderkey": "l_orderkey"}, or a text as on the command
         line, "l_orderkey, year(l_shipdate) as y, *". A column alone is copied, whatever its type. Expressions have
-        + - * / %, comparisons, between, in (..), is [not] null, is [not] distinct from, and, or, not, case when,
-        cast(e as TYPE), e::TYPE and FUNCTION(e, ..). + - * / % of integers are checked: an overflow and a division by 0
-        are errors. docs/cli.md, "Map", has the implicit casts. The case of names does not matter.
+        + - * / %, comparisons, between, in (..), [not] like, is [not] null, is [not] distinct from, and, or, not, case
+        when, cast(e as TYPE), e::TYPE and FUNCTION(e, ..). Columns of strings may be compared and matched with
+        constants, 'it''s', and have lengths; no expression gives a string. + - * / % of integers are checked: an
+        overflow and a division by 0 are errors. docs/cli.md, "Map", has the implicit casts. The case of names does not
+        matter.
     where: only rows for which the condition is true (quern.filter describes the grammar); others are not computed.
     stream: a Reader that pulls t batch by batch, instead of a Result.
     Types: computed decimals have up to 38 digits; times keep unit and zone. Copied columns stay as they are.

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/spec/expression.h"
@@ -17,8 +18,9 @@ namespace quern::test {
 struct RowValue {
   bool valid = false;
   bool failed = false;
-  __int128 number = 0;  // bool, integers, decimals, dates
-  double real = 0;      // floats
+  __int128 number = 0;     // bool, integers, decimals, dates
+  double real = 0;         // floats
+  std::string bytes = {};  // strings, in binary order
 
   bool IsTrue() const { return valid && number != 0; }
 };
@@ -90,12 +92,58 @@ inline RowValue Scaled(const RowValue& value, int from, int to, int digits, RowE
 
 // -1, 0, 1; NaN equals NaN and is greatest.
 inline int Compared(const RowValue& a, const RowValue& b, TypeId id) {
+  if (IsStringType(id)) return a.bytes < b.bytes ? -1 : a.bytes > b.bytes;
   if (!IsReal(id)) return a.number < b.number ? -1 : a.number > b.number;
   if (std::isnan(a.real) || std::isnan(b.real)) return int{std::isnan(a.real)} - int{std::isnan(b.real)};
   return a.real < b.real ? -1 : a.real > b.real;
 }
 
 inline RowValue Truth(bool truth) { return {.valid = true, .number = truth}; }
+
+// ---- strings ----
+
+// Characters of UTF-8, or the bytes of a binary.
+inline std::vector<std::string> UnitsOf(const std::string& bytes, TypeId id) {
+  const bool is_binary = id == TypeId::kBinary || id == TypeId::kLargeBinary || id == TypeId::kBinaryView;
+  std::vector<std::string> units;
+  for (const char c : bytes) {
+    const bool goes_on = !is_binary && (static_cast<uint8_t>(c) >> 6) == 2;
+    if (goes_on && !units.empty()) units.back() += c;
+    else units.emplace_back(1, c);
+  }
+  return units;
+}
+
+struct PatternUnit {
+  std::string text;
+  bool is_literal = true;
+};
+
+// Whether text[i..] matches pattern[k..].
+inline bool MatchesFrom(const std::vector<std::string>& text, size_t i, const std::vector<PatternUnit>& pattern,
+                        size_t k) {
+  if (k == pattern.size()) return i == text.size();
+  if (!pattern[k].is_literal && pattern[k].text == "%") {
+    for (size_t next = i; next <= text.size(); ++next)
+      if (MatchesFrom(text, next, pattern, k + 1)) return true;
+    return false;
+  }
+  if (i == text.size()) return false;
+  const bool matches = !pattern[k].is_literal || pattern[k].text == text[i];
+  return matches && MatchesFrom(text, i + 1, pattern, k + 1);
+}
+
+inline bool IsLike(const std::vector<RowValue>& v, TypeId id) {
+  const std::string escape = v.size() > 2 ? v[2].bytes : "\\";
+  std::vector<PatternUnit> pattern;
+  bool escaped = false;
+  for (const std::string& unit : UnitsOf(v[1].bytes, id)) {
+    const bool is_escape = !escaped && unit == escape;
+    if (!is_escape) pattern.push_back({unit, escaped || (unit != "%" && unit != "_")});
+    escaped = is_escape;
+  }
+  return MatchesFrom(UnitsOf(v[0].bytes, id), 0, pattern, 0);
+}
 
 RowValue Evaluate(const Expression& e, const Row& row);
 
@@ -228,6 +276,13 @@ inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
     case F::kGreater: return Truth(Compared(a, b, of) > 0);
     case F::kGreaterEqual: return Truth(Compared(a, b, of) >= 0);
     case F::kNot: return Truth(a.number == 0);
+    case F::kLike: return Truth(IsLike(v, of));
+    case F::kNotLike: return Truth(!IsLike(v, of));
+    case F::kStartsWith: return Truth(a.bytes.starts_with(b.bytes));
+    case F::kEndsWith: return Truth(a.bytes.ends_with(b.bytes));
+    case F::kContains: return Truth(a.bytes.find(b.bytes) != std::string::npos);
+    case F::kOctetLength: return {.valid = true, .number = static_cast<__int128>(a.bytes.size())};
+    case F::kCharLength: return {.valid = true, .number = static_cast<__int128>(UnitsOf(a.bytes, of).size())};
     case F::kCast:
     case F::kCastOrNull: return Cast(e, a);
     default: return Integer(OfDates(e.function, static_cast<int64_t>(a.number), static_cast<int64_t>(b.number)), e);
@@ -274,7 +329,7 @@ inline RowValue Evaluate(const Expression& e, const Row& row) {
   if (e.kind == ExpressionKind::kColumn) return row[e.column];
   if (e.kind == ExpressionKind::kConstant) {
     if (!e.value.has_value()) return {};
-    return {.valid = true, .number = e.value->number, .real = e.value->real};
+    return {.valid = true, .number = e.value->number, .real = e.value->real, .bytes = e.value->bytes};
   }
   std::vector<RowValue> v;
   bool failed = false;

@@ -17,7 +17,7 @@ using namespace spec_texts;  // NOLINT: the helpers of this folder
 
 constexpr char kTypes[] =
     "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128(DIGITS,SCALE), date32, date64, time32, time64, "
-    "timestamp, duration";
+    "timestamp, duration, binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 
 // The error of a map whose only result is the expression.
 std::string ErrorOf(const std::string& expression, const std::string& columns = "i64,i32,bool,f64,decimal128(15,2)") {
@@ -123,6 +123,48 @@ TEST(MapTypes, OfNulls) {
   EXPECT_EQ(TypeOf("cast_or_null($1,i32)", columns), "i32:nullable");
 }
 
+// The text of a map of which expressions with strings come back.
+TEST(MapSpec, Strings) {
+  const std::string ci = "utf8(utf8mb4_general_ci)";
+  for (const std::string& text : std::initializer_list<std::string>{
+           "map in=utf8:nullable,dictionary(i32,utf8) out=equal($0,'it''s, ok':utf8),less($1,$0),is_null($1)",
+           "map in=binary out=not_equal(x'00ff':binary,$0),octet_length($0)",
+           "map in=" + ci + " out=like($0,'a!%%':" + ci + ",'!':" + ci + "),starts_with($0,null:" + ci + ")"})
+    EXPECT_EQ(Canonical(text), text);
+  EXPECT_EQ(TypeOf("equal($0,'a':utf8)", "utf8:nullable"), "bool:nullable");
+  EXPECT_EQ(TypeOf("is_distinct($0,'a':utf8)", "utf8:nullable"), "bool");
+  EXPECT_EQ(TypeOf("equal($0,null:utf8)", "utf8"), "bool:nullable");
+  EXPECT_EQ(TypeOf("char_length($0)", "utf8_view"), "i64");
+}
+
+TEST(MapSpec, StringsThatAreRefused) {
+  const std::string columns = "utf8,binary,utf8(ascii_ci),i64";
+  const auto error = [&](const std::string& expression) { return ErrorOf(expression, columns); };
+  const std::string compared = "a column of strings and a constant of its type, or two columns of one type";
+  const std::string functions =
+      "strings in equal, not_equal, less, less_equal, greater, greater_equal, is_distinct, is_not_distinct, is_null, "
+      "is_valid, like, not_like, starts_with, ends_with, contains, octet_length, char_length";
+  EXPECT_EQ(error("equal($0,$1)"), "arguments of equal: utf8, binary; accepted: " + compared);
+  EXPECT_EQ(error("less($0,'a':utf8(ascii_ci))"), "arguments of less: utf8, utf8(ascii_ci); accepted: " + compared);
+  EXPECT_EQ(error("equal('a':utf8,'a':utf8)"), "arguments of equal: utf8, utf8; accepted: " + compared);
+  EXPECT_EQ(error("equal($0,$3)"), "arguments of equal: utf8, i64; accepted: " + compared);
+  EXPECT_EQ(error("coalesce($0,'a':utf8)"), "strings as arguments of coalesce: utf8, utf8; accepted: " + functions);
+  EXPECT_EQ(error("cast($0,i64)"), "strings as arguments of cast: utf8; accepted: " + functions);
+  EXPECT_EQ(
+      error("like($0,$0)"),
+      "arguments of like: utf8, utf8; accepted: a column of strings, a constant of its type and, if wanted, another "
+      "one, the escape");
+  EXPECT_EQ(error("like($0,'a':utf8,'ab':utf8)"), "escape of like: 'ab'; accepted: one character, or '' for none");
+  EXPECT_EQ(error("like($0,'a':utf8,null:utf8)"), "escape of like: null; accepted: one character, or '' for none");
+  EXPECT_EQ(error("contains($3,'a':utf8)"),
+            "arguments of contains: i64, utf8; accepted: a column of strings and a constant of its type");
+  EXPECT_EQ(error("char_length($1)"),
+            "arguments of char_length: binary; accepted: a column of utf8, large_utf8 or utf8_view");
+  EXPECT_EQ(error("octet_length('a':utf8)"), "arguments of octet_length: utf8; accepted: a column of strings");
+  EXPECT_EQ(ErrorOf("equal($0,'a':dictionary(i32,utf8))", "dictionary(i32,utf8)"),
+            "constant of a dictionary: dictionary(i32,utf8); accepted: the type of its values, utf8");
+}
+
 // ---- errors ----
 
 TEST(MapSpec, ErrorsOfFields) {
@@ -131,7 +173,12 @@ TEST(MapSpec, ErrorsOfFields) {
   EXPECT_EQ(Error("map in=i64"), "fields of a map: end of the spec; accepted: " + form);
   EXPECT_EQ(Error("map out=1:i8 in=i64"), "text behind an expression: in=i64; accepted: ',' and an expression");
   EXPECT_EQ(Error("map in=i64,,i32 out=$0"), "empty item in a list: in=i64,,i32; accepted: types separated by ','");
-  EXPECT_EQ(Error("map in=utf8 out=$0"), std::string("type that expressions do not have: utf8; accepted: ") + kTypes);
+  EXPECT_EQ(Error("map in=fixed_binary(4) out=$0"),
+            std::string("type that expressions do not have: fixed_binary; accepted: ") + kTypes);
+  EXPECT_EQ(
+      Error("map in=utf8 out=$0"),
+      "result of a map that is a string: $0; accepted: truths and numbers, as equal, like and octet_length make them "
+      "of strings");
   EXPECT_EQ(Error("map in=dictionary(i8,i64) out=$0"),
             std::string("type that expressions do not have: dictionary(i8,i64); accepted: ") + kTypes);
   EXPECT_EQ(Error("map in=i64:nullable:nullable out=$0"), "flag of a value: nullable; accepted: nullable, once");
@@ -151,7 +198,9 @@ TEST(MapSpec, ErrorsOfExpressions) {
   const std::string forms = "$NUMBER, CONSTANT:TYPE, null:TYPE, FUNCTION(EXPRESSION,..)";
   EXPECT_EQ(ErrorOf(""), "expression expected: end of the expression; accepted: " + forms);
   EXPECT_EQ(ErrorOf("$0,"), "expression expected: end of the expression; accepted: " + forms);
-  EXPECT_EQ(ErrorOf("'a':utf8"), "expression expected: 'a':utf8; accepted: " + forms);
+  EXPECT_EQ(ErrorOf("'a':i8"), "constant of i8: 'a'; accepted: an integer from -128 to 127");
+  EXPECT_EQ(ErrorOf("equal('a,$0)"),
+            "string not closed: 'a,$0); accepted: 'TEXT' with '' for a quote, or bytes as x'00ff'");
   EXPECT_EQ(ErrorOf("$5"), "column: $5; accepted: $0 to $4");
   EXPECT_EQ(ErrorOf("$99999999999999999999"), "column: $4294967295; accepted: $0 to $4");
   EXPECT_EQ(ErrorOf("$"), "column: $; accepted: $0, $1, ..");
@@ -245,8 +294,11 @@ TEST(MapSpec, ErrorsOfStructs) {
             "decimal type: decimal128(5,6); accepted: decimal128(DIGITS,SCALE), 1 to 38 digits, a scale from 0 to the "
             "digits");
   spec = valid;
-  spec.columns[0].id = TypeId::kUtf8;
-  EXPECT_EQ(Text(ValidateSpec(spec)), std::string("type that expressions do not have: utf8; accepted: ") + kTypes);
+  spec.columns[0].id = TypeId::kRowId;
+  EXPECT_EQ(Text(ValidateSpec(spec)), std::string("type that expressions do not have: rowid; accepted: ") + kTypes);
+  spec = valid;
+  spec.columns[0].collation = static_cast<Collation>(60000);
+  EXPECT_TRUE(Text(ValidateSpec(spec)).starts_with("collation number out of range in in: 60000; "));
   spec = valid;
   spec.results[0].type.id = TypeId::kI32;
   EXPECT_EQ(Text(ValidateSpec(spec)),
