@@ -43,7 +43,11 @@ bool HasStrings(const ExpressionFunctionRow& row) {
     case Operands::kFloats:
     case Operands::kTruths:
     case Operands::kCases:
-    case Operands::kDates: break;
+    case Operands::kDecimals:
+    case Operands::kDates:
+    case Operands::kDateAndNumber:
+    case Operands::kDateAndUnits:
+    case Operands::kTimestampAndUnits: break;
   }
   return false;
 }
