@@ -77,7 +77,11 @@ bool IsOfDates(ExpressionFunction function) {
     case Operands::kAlike:
     case Operands::kTruths:
     case Operands::kCases:
-    case Operands::kAnyValue: return false;
+    case Operands::kAnyValue:
+    case Operands::kStrings:
+    case Operands::kTexts:
+    case Operands::kStringAndText:
+    case Operands::kStringAndPattern: return false;
   }
   return false;
 }

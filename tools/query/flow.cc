@@ -166,8 +166,14 @@ absl::Status SetCollation(const std::string& name, const Flow::Named& named, con
 // ---- computed columns ----
 
 std::optional<ValueType> ValueTypeOf(const QueryColumn& column) {
-  if (!column.type.has_value() || column.type->is_dictionary) return std::nullopt;
-  return cli::ValueTypeOf(column.type->id, column.format, column.type->nullable);
+  if (!column.type.has_value()) return std::nullopt;
+  const bool is_string = IsStringType(column.type->id);
+  if (column.type->is_dictionary && !is_string) return std::nullopt;
+  std::optional<ValueType> type = cli::ValueTypeOf(column.type->id, column.format, column.type->nullable);
+  if (!type.has_value() || !is_string) return type;
+  type->is_dictionary = column.type->is_dictionary;
+  if (type->is_dictionary) type->index = column.type->index;
+  return type;
 }
 
 const QueryColumn& Computation::column(uint32_t number) const {

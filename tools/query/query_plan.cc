@@ -415,7 +415,7 @@ absl::StatusOr<QueryPlan> Planner::Make() {
 std::string TypeText(const QueryColumn& column) {
   if (!column.type.has_value()) return "of the Arrow format " + column.format;
   const std::optional<ValueType> value = ValueTypeOf(column);
-  if (!value.has_value()) return PrintType(*column.type);
+  if (!value.has_value() || IsStringType(value->id)) return PrintType(*column.type);
   return PrintValueType({value->id, value->digits, value->scale});
 }
 
