@@ -80,11 +80,12 @@ class SinkJobInput final : public JobInput {
 // Who has the rows of an input, in errors.
 const char* HolderOf(const quern_input& input) { return input.input->ends_in_host() ? "host" : input.job->name; }
 
-// After a slice that has failed, of a batch of which `taken_rows` rows are in the job.
-absl::Status AfterSlice(const absl::Status& status, uint64_t num_rows, uint64_t taken_rows, quern_input* input) {
-  if (absl::IsResourceExhausted(status)) input->refused = {input->refused.is_held, num_rows, taken_rows};
-  else if (taken_rows != 0) input->input->LoseRows();
-  if (absl::IsResourceExhausted(status)) input->refused.is_held = taken_rows != 0 || input->input->needs_rest();
+// After a slice that has failed, of a batch of which `taken_rows` rows are in the job. Where a repeated batch fails
+// otherwise than before, and has added no rows, the rows of the earlier calls still wait for theirs.
+absl::Status AfterSlice(absl::Status status, uint64_t num_rows, uint64_t taken_rows, quern_input* input) {
+  if (absl::IsResourceExhausted(status))
+    input->refused = {taken_rows != 0 || input->input->needs_rest(), num_rows, taken_rows};
+  else if (taken_rows != input->refused.taken_rows) input->input->LoseRows();
   return status;
 }
 

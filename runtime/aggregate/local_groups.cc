@@ -135,13 +135,14 @@ void LocalGroups::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting)
 absl::Status LocalGroups::Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
   const RefusedCalls refused;
+  const uint64_t groups_before = table_->num_groups();
   absl::Status status = WithoutBadAlloc([&] { return AppendRest(batch, kind, first_row_id); });
   if (const absl::Status call = refused.status(); !call.ok()) {  // values without meaning are in states
     is_broken_ = true;
     return call;
   }
   if (!status.ok()) {
-    is_within_block_ = true;
+    is_within_block_ = begun_.num_rows != 0 || table_->num_groups() != groups_before;
     is_broken_ = table_->is_broken() || memory_.is_broken();
   }
   return status;

@@ -25,8 +25,9 @@ class LocalGroups final : public LocalState {
   LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
               const std::atomic<uint32_t>* num_local_states);
 
-  // *Errors*: ResourceExhausted, after which the rows taken are whole blocks, and the next block may have been begun;
-  // OutOfRange for a checked sum that does not fit; InvalidArgument for damaged states.
+  // *Errors*: ResourceExhausted, after which the rows taken are whole blocks, and the next block may have been begun:
+  // it has made groups, or some of its rows are in states; OutOfRange for a checked sum that does not fit;
+  // InvalidArgument for damaged states.
   absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
   // From the next batch on.

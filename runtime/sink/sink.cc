@@ -57,19 +57,27 @@ absl::Status Sink::FirstLoss(const absl::Status& status) {
 
 // ---- adding rows ----------------------------------------------------------------------------------------------------
 
+// The row id of row 0 where ids are counted.
+uint64_t Sink::CountRowIds(const LocalState& local, bool is_rest, uint64_t num_rows) {
+  if (is_rest && local.rest_->first_row_id != kCountedRowIds) return local.rest_->first_row_id;
+  return next_row_id_.fetch_add(num_rows, std::memory_order_relaxed);
+}
+
 absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind kind, uint64_t* taken_rows) {
+  if (taken_rows != nullptr) *taken_rows = 0;
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   if (stop_flag_ != nullptr) QUERN_RETURN_IF_ERROR(stop_flag_->Check());
   QUERN_RETURN_IF_ERROR(CheckInput(batch, kind));
-  const bool is_rest =
-      __builtin_expect(static_cast<int>(local->rest_.has_value()), 0) != 0 && local->rest_->num_rows == batch.num_rows;
+  const bool has_rest = __builtin_expect(static_cast<int>(local->rest_.has_value()), 0) != 0;
+  const bool is_rest = has_rest && local->rest_->num_rows == batch.num_rows && local->rest_->kind == kind;
+  if (has_rest && !is_rest) QUERN_RETURN_IF_ERROR(CheckWhole(*local, "append"));
   if (observer_ != nullptr && kind == RowKind::kInput && !is_rest) ShowTo(observer_.get(), batch);
   begun_ = true;
   const CallTimer timer(local->counters());
-  const uint64_t counted =
-      is_rest ? local->rest_->first_row_id : next_row_id_.fetch_add(batch.num_rows, std::memory_order_relaxed);
+  const uint64_t counted = CountRowIds(*local, is_rest, batch.num_rows);
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
   local->taken_rows_ = 0;
+  local->is_within_block_ = false;
   absl::Status status;
   try {
     status = local->Append(batch, kind, first_row_id);
@@ -79,21 +87,32 @@ absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind k
     Lose(StatusOfException());
     throw;
   }
-  if (!status.ok()) status = EndRefused(local, batch, counted, std::move(status));
-  else if (local->rest_.has_value()) local->rest_.reset(), local->needs_rest_ = false;
+  if (!status.ok()) status = EndRefused(local, batch, kind, counted, std::move(status));
+  else if (has_rest) local->rest_.reset(), local->needs_rest_ = false;
   if (taken_rows != nullptr) *taken_rows = status.ok() ? batch.num_rows : local->taken_rows_;
   return status;
 }
 
-// After an append that has failed. counted: the row id of row 0 where ids are counted.
-absl::Status Sink::EndRefused(LocalState* local, const BatchView& batch, uint64_t counted, absl::Status status) {
+// After an append that has failed. counted: the row id of row 0 where ids are counted. Where nothing of the batch is
+// here, the ids are given back, unless another appender has counted on: the next batch may be another one. Where all
+// rows are, what was refused (a table's next form) is tried again with any batch.
+absl::Status Sink::EndRefused(LocalState* local, const BatchView& batch, RowKind kind, uint64_t counted,
+                              absl::Status status) {
   if (!absl::IsResourceExhausted(status) || local->is_broken_) {
     Lose(status);
     return status;
   }
   const uint64_t taken = local->taken_rows_;
-  local->rest_ = {batch.selection == nullptr ? counted + taken : counted, batch.num_rows - taken};
+  if (taken == batch.num_rows) {
+    local->rest_.reset();
+    local->needs_rest_ = false;
+    return status;
+  }
+  local->rest_ = {batch.selection == nullptr ? counted + taken : counted, batch.num_rows - taken, kind};
   local->needs_rest_ |= taken != 0 || local->is_within_block_;
+  uint64_t next = counted + batch.num_rows;
+  if (!local->needs_rest_ && next_row_id_.compare_exchange_strong(next, counted, std::memory_order_relaxed))
+    local->rest_->first_row_id = kCountedRowIds;
   return status;
 }
 
@@ -104,10 +123,11 @@ absl::Status Sink::CheckWhole(const LocalState& local, const char* call) const {
                                        texts_.rows + "; accepted: the rest of the batch");
 }
 
-absl::Status Sink::Append(const BatchView& batch, RowKind kind) {
+absl::Status Sink::Append(const BatchView& batch, RowKind kind, uint64_t* taken_rows) {
+  if (taken_rows != nullptr) *taken_rows = 0;
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   if (own_local_state_ == nullptr) own_local_state_ = NewLocalState();
-  return AppendTo(own_local_state_.get(), batch, kind);
+  return AppendTo(own_local_state_.get(), batch, kind, taken_rows);
 }
 
 absl::Status Sink::Combine(std::unique_ptr<LocalState> local) {

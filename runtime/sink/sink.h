@@ -65,17 +65,19 @@ class LocalState : public OnOwnLines {
 
  protected:
   CounterBlock counters_;
-  uint64_t taken_rows_ = 0;       // of the batch; 0 when Append is called
-  bool is_within_block_ = false;  // after a refusal: the rows behind those have been begun
+  // Both are 0 and false when Append is called.
+  uint64_t taken_rows_ = 0;       // of the batch
+  bool is_within_block_ = false;  // after a refusal: rows behind those have left something that they alone complete
   bool is_broken_ = false;        // after a refusal: it came where the state cannot go on
 
  private:
   friend class Sink;
   friend class Appender;
-  // The rows that a refused Append has left over, whose row ids have been counted.
+  // The rows that a refused Append has left over.
   struct Rest {
-    uint64_t first_row_id;
+    uint64_t first_row_id;  // the row id that was counted for row 0, or kCountedRowIds: they are to be counted again
     uint64_t num_rows;
+    RowKind kind;
   };
   std::optional<Rest> rest_;
   bool needs_rest_ = false;  // a part of the refused batch is here
@@ -88,10 +90,13 @@ class Sink {
   virtual ~Sink() = default;
 
   // Adds a batch to a local state of the sink's own. *Threads*: one at a time; an Appender each for more.
-  // *Errors*: FailedPrecondition after finalise and InvalidArgument for a batch without the spec's columns, both of
-  // which change nothing; ResourceExhausted, as of an Appender; others, after which a part of the batch may be missing
-  // and every further call fails.
-  absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput);
+  // taken_rows: may be null; receives how many rows of the batch were added, its first ones: all after success, any
+  // number after ResourceExhausted. The rest may then be appended as a batch of its own, with the same row ids as if
+  // the whole batch had been; where rows were added, no other batch is accepted, and no finalise.
+  // *Errors*: FailedPrecondition after finalise and for another batch than the rest, and InvalidArgument for a batch
+  // without the spec's columns, all of which change nothing; ResourceExhausted; others, after which a part of the batch
+  // may be missing and every further call fails.
+  absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput, uint64_t* taken_rows = nullptr);
 
   // Does one piece of the work that combines the local states: a task, or the beginning of a phase. Most take some
   // milliseconds; nothing bounds them yet (a sort whose threads have coded strings differently begins with a pass over
@@ -170,8 +175,10 @@ class Sink {
 
  private:
   friend class Appender;
-  absl::Status AppendTo(LocalState* local, const BatchView& batch, RowKind kind, uint64_t* taken_rows = nullptr);
-  absl::Status EndRefused(LocalState* local, const BatchView& batch, uint64_t counted, absl::Status status);
+  absl::Status AppendTo(LocalState* local, const BatchView& batch, RowKind kind, uint64_t* taken_rows);
+  uint64_t CountRowIds(const LocalState& local, bool is_rest, uint64_t num_rows);
+  absl::Status EndRefused(LocalState* local, const BatchView& batch, RowKind kind, uint64_t counted,
+                          absl::Status status);
   absl::Status CheckWhole(const LocalState& local, const char* call) const;
   absl::Status Combine(std::unique_ptr<LocalState> local);
   absl::StatusOr<SharedWork*> Begin();
@@ -204,10 +211,9 @@ class Appender {
   Appender& operator=(const Appender&) = delete;
   ~Appender();
 
-  // As Sink::Append. Counted row ids continue from the batch that was appended last, by whichever appender.
-  // taken_rows: may be null; receives how many rows of the batch were added, its first ones: all after success, any
-  // number after ResourceExhausted. The rest may then be appended as a batch of its own, with the same row ids as if
-  // the whole batch had been.
+  // As Sink::Append, for which Finish takes the place of finalise. Counted row ids continue from the batch that was
+  // appended last, by whichever appender. A refused batch of which nothing is here, and which does not come again,
+  // leaves a gap in them where another appender has counted on meanwhile.
   absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput, uint64_t* taken_rows = nullptr);
   // After ResourceExhausted: whether a part of the batch is here, so that the rest must be appended before Finish.
   // False where nothing is: any batch may be appended then.

@@ -223,7 +223,7 @@ TEST(RefusedAppends, TakeOnlyTheSameBatchAgain) {
   HostMemory memory;
   quern::Sort sort = Take(quern::Sort::Create(KernelOf("sort keys=i64:out", Engine::kGeneric), memory.options()));
   quern::Input input = Take(sort.Rows());
-  memory.limit = int64_t{1} << 20;
+  memory.limit = int64_t{3} << 19;  // for the first chunk of 131,072 rows
   EXPECT_EQ(input.Append(table.batch()).code(), QUERN_RESOURCE_EXHAUSTED);
   EXPECT_EQ(input.Append(other.batch()).text(),
             "batch of 10 rows after a refused append: a part of another batch is in the sort; accepted: the refused "
@@ -236,6 +236,49 @@ TEST(RefusedAppends, TakeOnlyTheSameBatchAgain) {
   Done(input.Finish());
   Done(sort.Finalise());
   EXPECT_EQ(sort.Stats().num_rows, keys.size());
+}
+
+// An invalid batch leaves the job as it was: the part that is there still waits for the rest. The second chunk of
+// 131,072 rows is refused, in the third slice of a batch, or in the only one of a batch that comes after 100,000 rows.
+TEST(RefusedAppends, LeaveTheJobAsItWasWhereTheRepeatedBatchIsInvalid) {
+  const std::vector<int64_t> keys(150000, 7);
+  for (const uint64_t first_rows : {0, 100000}) {
+    const Table first = {{ColumnOf(keys)}, {}, first_rows}, table = {{ColumnOf(keys)}, {}, keys.size() - first_rows};
+    HostMemory memory;
+    quern::Sort sort = Take(quern::Sort::Create(KernelOf("sort keys=i64:out", Engine::kGeneric), memory.options()));
+    quern::Input input = Take(sort.Rows());
+    Done(input.Append(first.batch()));
+    memory.limit = int64_t{3} << 19;
+    EXPECT_EQ(input.Append(table.batch()).code(), QUERN_RESOURCE_EXHAUSTED);
+    memory.limit = INT64_MAX;
+    quern_batch invalid = table.batch();
+    invalid.keys = nullptr;
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(input.Append(invalid).code(), QUERN_INVALID_ARGUMENT);
+    EXPECT_EQ(input.Finish().code(), QUERN_FAILED_PRECONDITION);
+    Done(input.Append(table.batch()));
+    Done(input.Finish());
+    Done(sort.Finalise());
+    EXPECT_EQ(sort.Stats().num_rows, keys.size());
+  }
+}
+
+// Nothing of a batch is in the groups where the first request for its table was refused.
+TEST(RefusedAppends, OfWhichNothingIsThereAreForgotten) {
+  const std::vector<int64_t> keys(20000);
+  const Table table = {{ColumnOf(keys)}, {}, 200}, other = {{ColumnOf(keys)}, {}, 100};
+  HostMemory memory;
+  for (const bool has_other : {false, true}) {
+    quern::Aggregate groups = Take(
+        quern::Aggregate::Create(KernelOf("aggregate keys=i64 aggs=count_star", Engine::kGeneric), memory.options()));
+    quern::Input input = Take(groups.Rows());
+    memory.limit = memory.used.load();
+    EXPECT_EQ(input.Append(table.batch()).code(), QUERN_RESOURCE_EXHAUSTED);
+    memory.limit = INT64_MAX;
+    if (has_other) Done(input.Append(other.batch()));
+    Done(input.Finish());
+    Done(groups.Finalise());
+    EXPECT_EQ(RowsOf(groups.Groups(), "ll"), has_other ? Lines{"0|100"} : Lines{});
+  }
 }
 
 // The rows of an input that is destroyed are dropped, those of a refused batch too.

@@ -26,6 +26,8 @@ constexpr SinkTexts kTexts = {"rows", "the sum is known", "rows are missing from
 struct SumOptions {
   uint64_t fails_at = UINT64_MAX;  // the row id at which an append fails
   bool is_refused = false;         // once, in want of memory
+  bool leaves_part = false;        // and the row has then begun
+  bool fails_behind = false;       // also at the row id behind a batch
   bool throws = false;             // and how: with an exception
   absl::Status task = {};          // of the first attempt's tasks
   bool throws_at_end = false;
@@ -37,12 +39,15 @@ struct LocalSum final : LocalState {
       : LocalState(counters), options(options) {}
 
   absl::Status Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) override {
-    for (uint64_t id = first_row_id; id < first_row_id + batch.num_rows; ++id) {
+    const uint64_t end = first_row_id + batch.num_rows;
+    for (uint64_t id = first_row_id; id < end || options.fails_behind; ++id) {
       if (id == options.fails_at && !std::exchange(has_failed, true)) {
+        is_within_block_ = options.leaves_part;
         if (options.is_refused && options.throws) throw std::bad_alloc();
         if (options.throws) throw std::runtime_error("no sum");
         return options.is_refused ? absl::ResourceExhaustedError("no room") : absl::OutOfRangeError("no sum");
       }
+      if (id == end) break;
       sum += id;
       ++taken_rows_;
     }
@@ -186,6 +191,79 @@ TEST(Sink, ARefusedAppendThatTookNoRowNeedsNoRest) {
   EXPECT_EQ(one.Append(Rows(9)).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(one.needs_rest());
   EXPECT_TRUE(one.Finish().ok());
+}
+
+// Its row ids are those of the next batch, whichever comes.
+TEST(Sink, ARefusedBatchThatIsGivenUpLeavesNoGap) {
+  for (const uint64_t next_rows : {2, 9}) {
+    const auto sum = std::make_shared<Sum>(SumOptions{.fails_at = 3, .is_refused = true});
+    Appender one(sum), other(sum);
+    ASSERT_TRUE(one.Append(Rows(3)).ok());
+    for (Appender* appender : {&one, &other})
+      EXPECT_EQ(appender->Append(Rows(9)).code(), absl::StatusCode::kResourceExhausted);
+    ASSERT_TRUE(other.Append(Rows(1)).ok());
+    ASSERT_TRUE(one.Append(Rows(next_rows)).ok());
+    for (Appender* appender : {&one, &other}) ASSERT_TRUE(appender->Finish().ok());
+    ASSERT_TRUE(sum->Finalise().ok());
+    const uint64_t num_rows = 4 + next_rows;
+    EXPECT_EQ(sum->sum(), num_rows * (num_rows - 1) / 2);
+  }
+}
+
+TEST(Sink, OnlyTheRestIsAcceptedWhereAPartOfABatchIsHere) {
+  const std::string text =
+      " after a refused append: a part of its batch is in the rows; accepted: the rest of the batch";
+  for (const bool leaves_part : {false, true}) {
+    const uint64_t fails_at = leaves_part ? 0 : 7;
+    const auto sum =
+        std::make_shared<Sum>(SumOptions{.fails_at = fails_at, .is_refused = true, .leaves_part = leaves_part});
+    Appender one(sum);
+    EXPECT_EQ(one.Append(Rows(9)).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_TRUE(one.needs_rest());
+    for (const uint64_t num_rows : {1, 10}) {
+      uint64_t taken = 1;
+      const absl::Status status = one.Append(Rows(num_rows), RowKind::kInput, &taken);
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_EQ(Text(status), "append" + text);
+      EXPECT_EQ(taken, 0u);
+    }
+    EXPECT_EQ(Text(one.Finish()), "finish" + text);
+    ASSERT_TRUE(one.Append(Rows(9 - fails_at)).ok());
+    EXPECT_FALSE(one.needs_rest());
+    ASSERT_TRUE(one.Append(Rows(1)).ok());
+    ASSERT_TRUE(one.Finish().ok());
+    ASSERT_TRUE(sum->Finalise().ok());
+    EXPECT_EQ(sum->sum(), 45u);
+  }
+}
+
+// Row 8 is here, and then the refusal came: no row is left that could come.
+TEST(Sink, ARefusalBehindTheLastRowNeedsNoRest) {
+  for (const uint64_t next_rows : {0, 1}) {
+    const auto sum = std::make_shared<Sum>(SumOptions{.fails_at = 9, .is_refused = true, .fails_behind = true});
+    Appender one(sum);
+    uint64_t taken = 0;
+    EXPECT_EQ(one.Append(Rows(9), RowKind::kInput, &taken).code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(taken, 9u);
+    EXPECT_FALSE(one.needs_rest());
+    ASSERT_TRUE(one.Append(Rows(next_rows)).ok());
+    ASSERT_TRUE(one.Finish().ok());
+    ASSERT_TRUE(sum->Finalise().ok());
+    EXPECT_EQ(sum->sum(), 36 + 9 * next_rows);
+  }
+}
+
+TEST(Sink, ItsOwnLocalStateGoesOnToo) {
+  Sum sum(SumOptions{.fails_at = 7, .is_refused = true});
+  uint64_t taken = 0;
+  EXPECT_EQ(sum.Append(Rows(9), RowKind::kInput, &taken).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(taken, 7u);
+  EXPECT_EQ(Text(sum.Finalise()),
+            "finalise after a refused append: a part of its batch is in the rows; accepted: the rest of the batch");
+  ASSERT_TRUE(sum.Append(Rows(2), RowKind::kInput, &taken).ok());
+  EXPECT_EQ(taken, 2u);
+  ASSERT_TRUE(sum.Finalise().ok());
+  EXPECT_EQ(sum.sum(), 36u);
 }
 
 TEST(Sink, OnlyAFinaliseThatLeavesTheRowsMayBeRepeated) {
