@@ -35,8 +35,8 @@ class SideColumns {
   SideColumns(const SetSpec& spec, std::shared_ptr<MemoryBudget> budget);
 
   // The batch with its side's columns, which live as long as this. `batch` has only keys. *Cost*: with a selection, a
-  // pass over its row numbers. *Errors*: ResourceExhausted: the columns have two bytes for each row up to the last one
-  // that is selected.
+  // pass over its row numbers. *Errors*: ResourceExhausted: the columns have two bytes, of intersect_all two bits, for
+  // each row up to the last one that is selected.
   absl::StatusOr<BatchView> With(const BatchView& batch, SetSide side);
 
  private:

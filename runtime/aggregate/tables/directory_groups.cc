@@ -18,7 +18,8 @@
 // tables and partitions go by.
 //
 // A batch that is refused memory leaves no groups: those that it has made may point to its strings, or stand where they
-// would not be found again. The last tuples are dropped, and the directory is filled anew from the others.
+// would not be found again. The last tuples are dropped, the directory is filled anew from the others, and the cache of
+// short keys, which may know the dropped ones, forgets all.
 #include "runtime/aggregate/tables/directory_groups.h"
 
 #include <algorithm>
@@ -354,6 +355,7 @@ absl::Status DirectoryGroups::FindOrDrop(F&& find) {
 
 void DirectoryGroups::DropGroups(uint64_t num_left) {
   if (num_entries_ == 0) return;
+  short_keys_.Forget();
   while (num_groups_ > num_left && spans_.back().num_tuples < num_groups_ - num_left) {
     num_groups_ -= spans_.back().num_tuples;
     spans_.pop_back();
