@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A batch is encoded and stored 1024 rows at a time: words go to the chunk's word arrays and fields to its tuples, both
 // in the order of arrival. OR-ing and AND-ing the words while they are in the cache finds which of their bits vary. A
-// chunk has 131,072 rows. The first one begins with 32, or as many as the first batch, and is copied as it grows, so
-// that a sort of ten rows takes 256 bytes a word.
+// chunk has 131,072 rows. The first one begins with 32, or as many as the batch that comes, and is copied as it grows,
+// so that a sort of ten rows takes 256 bytes a word.
 //
 // A block becomes part of its chunk when nothing more can fail: until then its words, tuples and ids lie behind the
-// chunk's rows, and a block that is refused memory is encoded again when it comes again.
+// chunk's rows, and a block that is refused memory is encoded again when it comes again. What is known of all rows
+// (which bits vary, which keys are incomplete) may then include it, which costs time, but no row.
 //
 // local_rows_dictionary.cc describes what is stored of a row beside its words, and when nothing is; sort_top.cc, how
 // few rows are kept under a limit.
@@ -69,14 +70,15 @@ absl::Status LocalRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_
 
 QUERN_INLINE absl::Status LocalRows::AppendBlocks(const BatchView& batch, const std::vector<QuernColumn>& fields,
                                                   uint64_t first_row_id) {
-  if (keys_without_bytes_ != 0) RepairWords();
+  QUERN_RETURN_IF_ERROR(RepairWords());
   const uint32_t batch_rows = context_.descriptor->get()->batch_rows;
   const RefusedCalls refused;
   while (taken_rows_ < batch.num_rows) {
     const uint64_t row = taken_rows_;
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(batch_rows, batch.num_rows - row));
     const uint32_t* const rows = batch.selection == nullptr ? nullptr : batch.selection + row;
-    const Block block = {&batch, &fields, rows == nullptr ? row : 0, rows, n, first_row_id, &refused};
+    const Block block = {&batch,       &fields, rows == nullptr ? row : 0, rows, n, batch.num_rows - row,
+                         first_row_id, &refused};
     context_.entry_points.ForBatch(n, &counters_);
     QUERN_RETURN_IF_ERROR(context_.keeps_top() ? AppendTop(block) : AppendRows(block, &taken_rows_));
   }
@@ -86,7 +88,7 @@ QUERN_INLINE absl::Status LocalRows::AppendBlocks(const BatchView& batch, const 
 // num_done: counts the rows that have become part of chunks.
 absl::Status LocalRows::AppendRows(const Block& block, uint64_t* num_done) {
   for (uint32_t done = 0; done < block.n;) {
-    QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.n - done));
+    QUERN_ASSIGN_OR_RETURN(SortChunk * chunk, ChunkFor(block.num_left - done));
     Block piece = block;
     piece.n = std::min(block.n - done, chunk->capacity - chunk->num_rows);
     if (block.rows != nullptr) piece.rows = block.rows + done;
@@ -111,7 +113,7 @@ absl::Status LocalRows::AppendToChunk(const Block& block) {
       return status;
     }
   }
-  if (context_.uses_row_ids()) last_row_id_ = block.RowId(block.n - 1);
+  if (context_.uses_row_ids()) TakeRowIds(block);
   return absl::OkStatus();
 }
 
@@ -146,7 +148,7 @@ QUERN_INLINE absl::Status LocalRows::FillChunk(const Block& block, SortChunk* to
       QUERN_RETURN_IF_ERROR(
           CopyStrings(chunk.tuples + uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes, block.n));
   }
-  return context_.uses_row_ids() ? AddRowIds(block, &chunk) : absl::OkStatus();
+  return context_.uses_row_ids() ? WriteRowIds(block, &chunk) : absl::OkStatus();
 }
 
 void LocalRows::StoreTuples(const Block& block, uint32_t at, const SortChunk& chunk) const {
@@ -165,21 +167,28 @@ bool LocalRows::FollowsInBlocks(const SortChunk& chunk, const Block& block) {
   return begins || chunk.RowId(chunk.num_rows - 1) + 1 == block.RowId(0);
 }
 
-// Row ids are stored one by one only where they are not consecutive.
-absl::Status LocalRows::AddRowIds(const Block& block, SortChunk* chunk) {
-  const uint64_t first = block.RowId(0);
-  if (num_rows_ == 0) first_row_id_ = first;
-  else row_ids_grow_ &= first > last_row_id_;
-  for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) row_ids_grow_ &= block.rows[i] > block.rows[i - 1];
+// Row ids are stored one by one only where they are not consecutive. Those of blocks of 1024 rows that an earlier call
+// has written for a block that was then refused memory are written again.
+absl::Status LocalRows::WriteRowIds(const Block& block, SortChunk* chunk) {
   if (chunk->row_ids == nullptr && FollowsInBlocks(*chunk, block)) {
     constexpr uint32_t kBlock = 1u << SortChunk::kIdShift;
     uint32_t at = (chunk->num_rows + kBlock - 1) / kBlock * kBlock;
-    for (; at < chunk->num_rows + block.n; at += kBlock) chunk->block_ids.push_back(first + (at - chunk->num_rows));
+    chunk->block_ids.resize(at / kBlock);
+    for (; at < chunk->num_rows + block.n; at += kBlock)
+      chunk->block_ids.push_back(block.RowId(0) + (at - chunk->num_rows));
     return absl::OkStatus();
   }
   if (chunk->row_ids == nullptr) QUERN_RETURN_IF_ERROR(MakeRowIds(chunk));
   for (uint32_t i = 0; i < block.n; ++i) chunk->row_ids[chunk->num_rows + i] = block.RowId(i);
   return absl::OkStatus();
+}
+
+// What is known of all row ids, from now on with those of a block that has become part of its chunk.
+void LocalRows::TakeRowIds(const Block& block) {
+  if (num_rows_ == block.n) first_row_id_ = block.RowId(0);
+  else row_ids_grow_ &= block.RowId(0) > last_row_id_;
+  for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) row_ids_grow_ &= block.rows[i] > block.rows[i - 1];
+  last_row_id_ = block.RowId(block.n - 1);
 }
 
 // ---- chunks ---------------------------------------------------------------------------------------------------------
@@ -218,7 +227,8 @@ absl::Status LocalRows::GrowFirst(uint32_t capacity) {
   return absl::OkStatus();
 }
 
-// The chunk for the next n rows, with room for at least one of them.
+// The chunk for the next n rows, with room for at least one of them; the first chunk gets room for all, if a chunk has
+// it.
 absl::StatusOr<SortChunk*> LocalRows::ChunkFor(uint64_t n) {
   if (chunks_.empty()) chunks_.emplace_back();
   SortChunk* chunk = &chunks_.back();

@@ -96,6 +96,10 @@ class LocalRows final : public LocalState {
   // bytes.
   bool HasDictionary(uint32_t key) const;
   absl::Status Uncode(uint32_t key);
+  // Completes what Append began when it was refused memory: writes the bytes of keys whose codes have gone. For the
+  // sort, which reads all words; Append itself begins with it. *Errors*: ResourceExhausted, after which it may be
+  // repeated.
+  absl::Status RepairWords();
 
   // NeedsTuples: whether tuples hold anything that cannot be decoded from words and codes. Then all thread-local states
   // must have tuples for all rows, and RestoreTuples makes the missing ones.
@@ -141,13 +145,13 @@ class LocalRows final : public LocalState {
                      uint8_t* tuples) const;
   bool IsSkipped(const QuernSortPart& part) const;
   void FindDictionaryWords();
-  void RepairWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
   absl::Status GrowFirst(uint32_t capacity);
   void SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const;
   uint64_t RowBytes(bool has_tuples) const;
   static bool FollowsInBlocks(const SortChunk& chunk, const Block& block);
-  absl::Status AddRowIds(const Block& block, SortChunk* chunk);
+  absl::Status WriteRowIds(const Block& block, SortChunk* chunk);
+  void TakeRowIds(const Block& block);
   absl::Status FillChunk(const Block& block, SortChunk* chunk);
   absl::Status MakeRowIds(SortChunk* chunk);
   absl::Status CopyStrings(uint8_t* tuples, uint32_t n);

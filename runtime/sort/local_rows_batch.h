@@ -28,6 +28,7 @@ struct LocalRows::Block {
   uint64_t first;        // the block's rows are rows[i], or first + i
   const uint32_t* rows;  // the rows are consecutive
   uint32_t n;
+  uint64_t num_left;            // rows of the batch from the block's first one on, for which there should be room
   uint64_t first_row_id;        // of the batch's row 0
   const RefusedCalls* refused;  // of the batch
   uint64_t RowId(uint32_t i) const { return first_row_id + (rows != nullptr ? rows[i] : first + i); }

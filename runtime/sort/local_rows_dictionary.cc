@@ -214,10 +214,7 @@ absl::Status LocalRows::Uncode(uint32_t key) {
   QUERN_RETURN_IF_ERROR(RestoreTuples());
   for (KeyDictionary& codes : key_codes_)
     if (codes.key == key && codes.codes != nullptr) EndCodes(&codes);
-  return WithoutBadAlloc([this] {
-    RepairWords();
-    return absl::OkStatus();
-  });
+  return RepairWords();
 }
 
 void LocalRows::EndCodes(KeyDictionary* key) {
@@ -232,15 +229,19 @@ void LocalRows::EndCodes(KeyDictionary* key) {
   }
 }
 
-// Writes the bytes of keys whose codes have gone. A collation's weights may be refused memory, so that this may have to
-// begin again.
-void LocalRows::RepairWords() {
-  for (; keys_without_bytes_ != 0; keys_without_bytes_ &= keys_without_bytes_ - 1) {
-    const auto key = static_cast<uint32_t>(std::countr_zero(keys_without_bytes_));
-    for (SortChunk& chunk : chunks_)
-      for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
-        WriteBytes(key, begin, std::min(blocks::kPrefixRows, chunk.num_rows - begin), &chunk);
-  }
+// A collation's weights may be refused memory when a part of the words is written. All are then written anew, from the
+// strings to which the tuples point.
+absl::Status LocalRows::RepairWords() {
+  if (keys_without_bytes_ == 0) return absl::OkStatus();
+  return WithoutBadAlloc([this] {
+    for (; keys_without_bytes_ != 0; keys_without_bytes_ &= keys_without_bytes_ - 1) {
+      const auto key = static_cast<uint32_t>(std::countr_zero(keys_without_bytes_));
+      for (SortChunk& chunk : chunks_)
+        for (uint32_t begin = 0; begin < chunk.num_rows; begin += blocks::kPrefixRows)
+          WriteBytes(key, begin, std::min(blocks::kPrefixRows, chunk.num_rows - begin), &chunk);
+    }
+    return absl::OkStatus();
+  });
 }
 
 // Stores the first bytes of a key's strings, read from tuples, in the words of n rows, up to kPrefixRows.

@@ -171,6 +171,7 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 absl::Status RowSort::UnifyLocalStates() {
   std::vector<LocalRows*> locals;
   for (const auto& local : *local_states()) locals.push_back(static_cast<LocalRows*>(local.get()));
+  for (LocalRows* local : locals) QUERN_RETURN_IF_ERROR(local->RepairWords());
   for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
     const auto has_bytes = [k](const LocalRows* local) { return local->num_rows() != 0 && !local->HasDictionary(k); };
     if (std::none_of(locals.begin(), locals.end(), has_bytes)) continue;

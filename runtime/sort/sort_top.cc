@@ -153,10 +153,11 @@ absl::Status LocalRows::AppendTop(const Block& block) {
   if (!arrivals_grow_ && context_.descriptor->spec().stable) drops_ties_ = false;
   uint32_t rows[kMaxBatchRows];
   Block picked = block;
+  picked.num_left = block.n;  // few rows of the batch will be kept
   if (bound_ != nullptr) {
     picked.first = 0;
     picked.rows = rows;
-    picked.n = SelectTop(block, rows);
+    picked.num_left = picked.n = SelectTop(block, rows);
     QUERN_RETURN_IF_ERROR(block.refused->status());
   }
   uint64_t num_done = 0;
