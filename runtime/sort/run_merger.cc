@@ -486,15 +486,14 @@ absl::Status RunMerger::Input(uint32_t run, const BatchView& batch) {
   const SortSpec& spec = s.descriptor->spec();
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, spec.keys.size(), spec.payload.size()));
   Run& r = s.runs[run];
-  const uint64_t counted = r.num_rows;
-  r.num_rows += batch.num_rows;
   if (batch.num_rows == 0) return absl::OkStatus();
-  r.batch = batch;
-  r.first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
-  r.next_row = 0;
   r.fields.clear();
   for (const SortFieldSource& field : s.descriptor->fields())
     r.fields.push_back(field.is_key ? batch.keys[field.index] : batch.payload[field.index]);
+  r.batch = batch;
+  r.first_row_id = batch.first_row_id == kCountedRowIds ? r.num_rows : batch.first_row_id;
+  r.num_rows += batch.num_rows;
+  r.next_row = 0;
   if (s.memory.data() == nullptr) QUERN_RETURN_IF_ERROR(s.Fail(s.Allocate()));
   if (s.waiting == run) s.waiting = kNoRun;
   return s.Fail(s.Fill(run));
