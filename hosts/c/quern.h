@@ -407,8 +407,8 @@ QUERN_API void quern_input_destroy(quern_input* input);
  * rows and row ids; strings that are not copied stay in place from the first call on, and of Arrow a new array is
  * needed. Until then quern_input_finish, and another number of rows, are QUERN_FAILED_PRECONDITION where rows were
  * taken. A host may also make room within its `reserve`, where it may destroy other jobs. After any other failure that
- * may have added a part of the batch, also where ICU had no memory to compare strings of an aggregate, every call on
- * the job fails. In a merge, rows that are not in order are QUERN_INVALID_ARGUMENT, here or when they come out. */
+ * may have added a part of the batch, and after a refusal in a merge or in a state that docs/embedding.md lists, all
+ * calls on the job fail. In a merge, rows out of order are QUERN_INVALID_ARGUMENT, here or when they come out. */
 QUERN_API quern_status quern_input_append(quern_input* input, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct ArrowArray* batch,
                                                 const quern_arrow_rows* rows, quern_error* error);
