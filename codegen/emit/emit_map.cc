@@ -19,6 +19,7 @@
 
 #include "codegen/emit/emitter.h"
 #include "runtime/abi/map_abi.h"
+#include "runtime/base/bytes.h"
 #include "runtime/map/map_descriptor.h"
 #include "runtime/spec/column_type.h"
 
@@ -28,7 +29,7 @@ namespace {
 using llvm::BasicBlock;
 using llvm::Value;
 
-constexpr uint32_t kLanes = 8;
+using blocks::kLanes;
 
 class MapEmitter {
  public:

@@ -76,7 +76,7 @@ struct QuernMapDescriptor {
 
 // The generic kernel runs an instruction over this many rows, eight in each QuernLanes.
 constexpr uint32_t kPieceLanes = 32;
-constexpr uint32_t kPieceRows = kPieceLanes * 8;
+constexpr uint32_t kPieceRows = kPieceLanes * (sizeof(QuernLanes::Words) / sizeof(uint64_t));
 
 struct QuernMapArgs {
   const QuernMapDescriptor* descriptor;

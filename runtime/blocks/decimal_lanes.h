@@ -72,7 +72,7 @@ QUERN_INLINE void DecimalSubtract(const LaneCall& call) {
   }
 }
 
-// Whether a product is below 2^62, judged by the product of the rounded factors.
+// Lanes of all ones where a product is 2^62 or more in size, judged by the product of the rounded factors.
 QUERN_INLINE I64x8 IsLargeProduct(U64x8 x, U64x8 y) {
   const F64x8 product = __builtin_convertvector((I64x8)x, F64x8) * __builtin_convertvector((I64x8)y, F64x8);
   constexpr double kLimit = static_cast<double>(uint64_t{1} << 62);

@@ -18,6 +18,8 @@
 
 namespace quern::blocks {
 
+static_assert(sizeof(QuernLanes::Words) == kLanes * sizeof(uint64_t));
+
 typedef int64_t I64x8 __attribute__((vector_size(64)));
 typedef double F64x8 __attribute__((vector_size(64)));
 typedef float F32x8 __attribute__((vector_size(32)));

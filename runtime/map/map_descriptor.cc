@@ -110,6 +110,7 @@ class MapBuilder {
                            : e.kind == ExpressionKind::kConstant ? Constant(e)
                                                                  : Call(e);
     source_ = outer;
+    d_.values_.emplace(&e, value);
     return value;
   }
 

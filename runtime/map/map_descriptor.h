@@ -5,7 +5,9 @@
 #define QUERN_RUNTIME_MAP_MAP_DESCRIPTOR_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/abi/map_abi.h"
@@ -31,6 +33,12 @@ class MapDescriptor {
 
   // What an instruction computes a part of, for errors.
   const Expression& SourceOf(uint32_t instruction) const { return *sources_[instruction]; }
+  // The instruction that has the value of a part of spec().results; nullopt for strings, and for constants that are
+  // parameters of instructions.
+  std::optional<uint32_t> ValueOf(const Expression& part) const {
+    const auto value = values_.find(&part);
+    return value == values_.end() ? std::nullopt : std::optional(value->second);
+  }
 
   // The instructions as text, as `quern dump layout` prints them.
   std::string Print() const;
@@ -43,6 +51,7 @@ class MapDescriptor {
   std::vector<QuernMapInstruction> instructions_;
   std::vector<const Expression*> sources_;  // by instruction
   std::vector<StringValue> string_values_;
+  std::unordered_map<const Expression*, uint32_t> values_;
   QuernMapDescriptor descriptor_ = {};
 };
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a map's kernel over pieces of a batch. A compiled kernel that meets a decimal beyond 64 bits says so, and the
-// generic kernel computes the piece; the next piece of the batch then begins with the generic kernel, every sixteenth
-// one excepted, so that a batch of wide decimals costs a sixteenth more than without a compiled kernel.
+// generic kernel computes the piece. The reader then begins its next pieces with the generic kernel, every sixteenth
+// one excepted, so that wide decimals cost a sixteenth more than without a compiled kernel. It counts pieces over
+// batches, as a pipeline sends it many batches of one piece.
 //
 // A row without a result is computed once more by itself, with all values kept, to find the part of the expression that
 // failed:
 //
-//     row 17: add_checked($0,1:i32) of 2147483647 and 1: overflow of i32; accepted: rows for which i32 has the result
+//     row 17: add_checked($0,1:i32) of 2147483647 and 1: overflow of i32; accepted: rows for which the type has the
+//     result
+//
+// The values are those of the call's own arguments. A call may be several instructions, and the one that failed may
+// have values of other ones: cast($0,decimal128(5,2)) of a column with four digits behind the point divides by 100, and
+// then refuses the quotient.
 #include "runtime/map/row_mapper.h"
 
 #include <algorithm>
@@ -96,8 +102,12 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args, std::optional<uint64
     const Expression& e = descriptor_->SourceOf(failed);
     std::string text = begin + PrintExpression(e);
     const QuernMapInstruction& instruction = instructions[failed];
-    for (uint32_t k = 0; k < std::min<size_t>(NumArguments(instruction), e.arguments.size()); ++k)
-      text += (k == 0 ? " of " : " and ") + ValueText(lanes[instruction.arguments[k]], e.arguments[k].type);
+    for (const Expression& part : e.arguments) {
+      text += &part == e.arguments.data() ? " of " : " and ";
+      const std::optional<uint32_t> value = descriptor_->ValueOf(part);
+      if (part.kind == ExpressionKind::kConstant) text += ConstantText(part.value, part.type);
+      else text += value.has_value() ? ValueText(lanes[*value], part.type) : PrintExpression(part);
+    }
     const QuernLanes* divisor = NumArguments(instruction) == 2 ? &lanes[instruction.arguments[1]] : nullptr;
     return absl::OutOfRangeError(text + ": " + ReasonText(e, instruction, divisor) +
                                  "; accepted: rows for which the type has the result");
@@ -105,16 +115,16 @@ absl::Status RowMapper::FailedRow(const QuernMapArgs& args, std::optional<uint64
   return Internal(begin + "a compiled kernel failed where the generic one does not; accepted: none");
 }
 
-absl::Status RowMapper::Run(QuernMapArgs* args, std::optional<uint64_t> first_row, StringReader* strings,
-                            bool* is_wide) const {
+absl::Status RowMapper::Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const {
   QUERN_RETURN_IF_ERROR(strings->Read(args));
-  CounterBlock* const counters = counters_.OfThread();
-  const QuernMapEntryPoints& now = entry_points_.ForBatch(args->num_rows, counters);
-  const bool tries = !*is_wide || args->out_first / kCallRows % thresholds::kWideRetryCalls == 0;
-  int32_t code = tries ? now.rows(args) : kQuernTooWide;
-  *is_wide = code == kQuernTooWide;
-  if (*is_wide) code = generic_.rows(args);
-  return code == kQuernRowFailed ? FailedRow(*args, first_row, strings) : absl::OkStatus();
+  const QuernMapEntryPoints& now = entry_points_.ForLook(args->num_rows);
+  const uint64_t calls_since_try = *wide_calls % thresholds::kWideRetryCalls;
+  int32_t code = calls_since_try == 0 ? now.rows(args) : kQuernTooWide;
+  const bool is_wide = code == kQuernTooWide;
+  *wide_calls = is_wide ? calls_since_try + 1 : 0;
+  if (is_wide) code = generic_.rows(args);
+  counters_.OfThread()->CountBatch(args->num_rows, !is_wide && now.rows != generic_.rows);
+  return code == kQuernRowFailed ? absl::OutOfRangeError("a row without a result") : absl::OkStatus();
 }
 
 absl::Status MapReader::SetInput(BatchView batch, std::optional<uint64_t> first_row) {
@@ -131,7 +141,7 @@ absl::Status MapReader::SetInput(BatchView batch, std::optional<uint64_t> first_
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> MapReader::Next(OutputBatch* out) {
+absl::StatusOr<bool> MapReader::Next(OutputBatch* out, bool explains) {
   const MapDescriptor& descriptor = *mapper_->descriptor_;
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, descriptor.results().size(), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
@@ -147,7 +157,9 @@ absl::StatusOr<bool> MapReader::Next(OutputBatch* out) {
     args.results = out->columns();
     args.out_first = done;
     args.places = reinterpret_cast<QuernLanes*>(places_.data());
-    QUERN_RETURN_IF_ERROR(mapper_->Run(&args, first_row_, &strings_, &is_wide_));
+    const absl::Status status = mapper_->Run(&args, &strings_, &wide_calls_);
+    if (absl::IsOutOfRange(status) && explains) return mapper_->FailedRow(args, first_row_, &strings_);
+    QUERN_RETURN_IF_ERROR(status);
   }
   out->set_num_rows(num_rows);
   next_row_ += num_rows;

@@ -49,9 +49,11 @@ class RowMapper {
  private:
   friend class MapReader;
 
-  // Computes the rows that args describes. places: of the generic kernel. *Errors*: OutOfRange for a row without a
-  // result, which names it.
-  absl::Status Run(QuernMapArgs* args, std::optional<uint64_t> first_row, StringReader* strings, bool* is_wide) const;
+  // Computes the rows that args describes. places: of the generic kernel. wide_calls: how many of the reader's calls
+  // since the compiled kernel was last tried, that one included, had decimals beyond 64 bits; 0: that one had none.
+  // *Errors*: OutOfRange for a row without a result, args->failed_row; ResourceExhausted.
+  absl::Status Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const;
+  // The first error with the row's number, its values and the cause.
   absl::Status FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row, StringReader* strings) const;
 
   std::shared_ptr<const MapDescriptor> descriptor_;
@@ -80,7 +82,8 @@ class MapReader {
   // Empties `out` and fills it with up to out->capacity() rows. Returns whether this input has more. *Errors*:
   // InvalidArgument for an output batch of other columns; OutOfRange for a row without a result, as spec'd by the
   // functions (expression_functions.def): the rows of `out` are then lost; ResourceExhausted.
-  absl::StatusOr<bool> Next(OutputBatch* out);
+  // explains: whether that error names the row, its values and the cause; finding these takes some microseconds.
+  absl::StatusOr<bool> Next(OutputBatch* out, bool explains = true);
 
  private:
   std::shared_ptr<const RowMapper> mapper_;
@@ -90,7 +93,7 @@ class MapReader {
   BatchView input_;
   std::optional<uint64_t> first_row_ = 0;
   uint64_t next_row_ = 0;
-  bool is_wide_ = false;  // the last rows had decimals beyond 64 bits
+  uint64_t wide_calls_ = 0;  // of RowMapper::Run
 };
 
 }  // namespace quern

@@ -318,7 +318,8 @@ absl::StatusOr<Literal> DecimalOf(std::string_view token, const ValueType& type)
 }
 
 std::string DecimalText(__int128 number, uint8_t scale) {
-  std::string digits = IntegerText(number < 0 ? -number : number);
+  std::string digits = IntegerText(number);
+  if (number < 0) digits.erase(0, 1);
   if (digits.size() <= scale) digits.insert(0, scale + 1 - digits.size(), '0');
   if (scale != 0) digits.insert(digits.size() - scale, 1, '.');
   return (number < 0 ? "-" : "") + digits;

@@ -452,20 +452,6 @@ TEST(MapKernel, DecimalsBeyond64Bits) {
   ExpectFromBothEngines(spec, {1, 7, 8, 9, 100, 10000}, &maker);
 }
 
-std::string ErrorOf(const std::string& text, const Row& row) {
-  const MapSpec spec = SpecOf(text);
-  Batch batch;
-  batch.rows = {row, row};
-  for (size_t c = 0; c < spec.columns.size(); ++c)
-    batch.columns.push_back(MakeColumnOf(spec.columns[c], batch.rows, c, 0));
-  const absl::StatusOr<CompiledKernel> compiled = Compile(spec, {});
-  if (!compiled.ok()) return std::string(compiled.status().message());
-  MapReader reader(MakeRowMapper(compiled->kernel), nullptr);
-  EXPECT_TRUE(reader.SetInput(ViewOf(batch)).ok());
-  OutputBatch out(MapOutputTypes(spec), 8, nullptr);
-  return std::string(reader.Next(&out).status().message());
-}
-
 TEST(MapKernel, QuotientsOfDecimals) {
   Maker maker(test::SeedOfTest());
   for (const char* text :
@@ -476,24 +462,6 @@ TEST(MapKernel, QuotientsOfDecimals) {
         "map in=decimal128(38,38),decimal128(18,18) out=divide_decimal_or_null($0,$1,decimal128(38,20)),"
         "divide_decimal_or_null($1,$0,decimal128(38,38))"})
     ExpectFromBothEngines(SpecOf(text), {2000, 9}, &maker);
-  EXPECT_EQ(ErrorOf("map in=decimal128(5,2),decimal128(5,2) out=divide_decimal_checked($0,$1,decimal128(10,2))",
-                    {{.valid = true, .number = 150}, {.valid = true}}),
-            "row 0: divide_decimal_checked($0,$1,decimal128(10,2)) of 1.50 and 0.00: division by 0; accepted: rows for "
-            "which the type has the result");
-}
-
-TEST(MapKernel, ErrorsNameRowValuesAndCause) {
-  const RowValue most{.valid = true, .number = 2147483647}, zero{.valid = true}, large{.valid = true, .real = 3e9};
-  EXPECT_EQ(
-      ErrorOf("map in=i32 out=case_when(is_null($0),0:i32,add_checked($0,1:i32))", {most}),
-      "row 0: add_checked($0,1:i32) of 2147483647 and 1: overflow of i32; accepted: rows for which the type has the "
-      "result");
-  EXPECT_EQ(
-      ErrorOf("map in=i32,i32 out=divide_checked($0,$1)", {most, zero}),
-      "row 0: divide_checked($0,$1) of 2147483647 and 0: division by 0; accepted: rows for which the type has the "
-      "result");
-  EXPECT_EQ(ErrorOf("map in=f64 out=cast($0,i32)", {large}),
-            "row 0: cast($0,i32) of 3e+09: overflow of i32; accepted: rows for which the type has the result");
 }
 
 }  // namespace

@@ -370,5 +370,15 @@ MapSpec RandomSpec(Random* random) {
 TEST(MapSpecRandom, ParseInvertsPrint) { ExpectParseInvertsPrint(1000, RandomSpec); }
 TEST(MapSpecRandom, DamageIsAnswered) { ExpectDamageIsAnswered(3000, "=,:()$._ nul", RandomSpec); }
 
+// Of errors, whose values may be anything that 16 bytes hold.
+TEST(MapSpec, LowestNumberOf128Bits) {
+  Literal lowest;
+  lowest.number = static_cast<__int128>(static_cast<unsigned __int128>(1) << 127);
+  EXPECT_EQ(ConstantText(lowest, {.id = TypeId::kDecimal128, .digits = 38, .scale = 2}),
+            "-1701411834604692317316873037158841057.28");
+  lowest.number = -5;
+  EXPECT_EQ(ConstantText(lowest, {.id = TypeId::kDecimal128, .digits = 38, .scale = 2}), "-0.05");
+}
+
 }  // namespace
 }  // namespace quern
