@@ -174,6 +174,8 @@ class Job : public std::enable_shared_from_this<Job> {
   const bool has_narrow_row_ids;  // those that come out have 4 bytes
   std::vector<PortColumns> ports;
 
+  // Of rows that come through pipelines without ids: the id of the next one, over all inputs of the job.
+  std::atomic<uint64_t> next_source_row{0};
   // Of a join whose build rows come out on their own: the inputs of pipelines that probe it, have rows, and are neither
   // finished nor destroyed; whether there has been an output of QUERN_PORT_UNMATCHED.
   std::atomic<int64_t> num_open_pipelines{0};

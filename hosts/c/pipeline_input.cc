@@ -9,6 +9,7 @@
 //     input 1   append ............ finish               1, 2, then 1 input with rows: QUERN_PORT_UNMATCHED is refused
 //     input 2          append .............. finish      0: its outputs may be made, and no more rows may be appended
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <utility>
@@ -88,6 +89,7 @@ class PipelineJobInput final : public JobInput {
         input_(std::move(end.input)),
         host_(end.host),
         probed_(std::move(probed)),
+        next_source_row_(end.host != nullptr ? next_row_for_host_ : end.job->next_source_row),
         end_(input_.get(), {pipeline->sink().keys, pipeline->sink().payload}),
         way_(std::move(pipeline), end.job->budget, &end_, piece_rows) {}
   ~PipelineJobInput() override { EndProbing(); }
@@ -119,13 +121,16 @@ class PipelineJobInput final : public JobInput {
  private:
   bool HasStopped() const { return host_ != nullptr && host_->has_stopped(); }
 
-  // Rows without ids are counted by the job that takes them; for the host they are counted here.
+  // The job counts the rows that arrive, of which a filter leaves out some, and the host counts none. So rows without
+  // ids get theirs here: the numbers of the source's rows, which those that a refused append has left over keep.
   absl::Status Send(const BatchView& batch, uint64_t* taken_rows) {
-    if (host_ == nullptr || batch.first_row_id != kCountedRowIds) return way_.Append(batch, taken_rows);
+    if (batch.first_row_id != kCountedRowIds || batch.selection != nullptr) return way_.Append(batch, taken_rows);
+    const bool is_rest = rest_.num_rows != 0 && rest_.num_rows == batch.num_rows;
     BatchView counted = batch;
-    counted.first_row_id = num_counted_;
+    counted.first_row_id = is_rest ? rest_.first_row_id : next_source_row_.fetch_add(batch.num_rows);
+    rest_ = {counted.first_row_id, batch.num_rows};
     const absl::Status status = way_.Append(counted, taken_rows);
-    num_counted_ += *taken_rows;
+    rest_ = {counted.first_row_id + *taken_rows, batch.num_rows - *taken_rows};
     return status;
   }
 
@@ -149,7 +154,12 @@ class PipelineJobInput final : public JobInput {
   const HostRows* const host_;
   const std::vector<FlaggedJoin> probed_;
   bool probes_ = false;  // rows have come, and the input has not finished
-  uint64_t num_counted_ = 0;
+  struct Rest {
+    uint64_t first_row_id, num_rows;
+  };
+  Rest rest_ = {};  // of a batch without ids, after a refusal
+  std::atomic<uint64_t> next_row_for_host_{0};
+  std::atomic<uint64_t>& next_source_row_;  // that one, or the job's, over all its inputs
   EndOfPipeline end_;
   PipelineInput way_;
 };
@@ -232,6 +242,11 @@ absl::StatusOr<End> EndOf(const std::shared_ptr<Job>& job, quern_port port) {
   if (job->FindPort(port) == nullptr) return job->NoSuchPort(port, "a port that takes batches of rows");
   end.job = job;
   end.kept = job->kept(port);
+  if (end.kept == Kept::kBatch) {
+    return InvalidArgument("job that takes the rows of a pipeline: " + std::string(job->name) +
+                           ", which reads batches in place until their rows have come out; accepted: join, "
+                           "aggregation, sort, set operation");
+  }
   return end;
 }
 

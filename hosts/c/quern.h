@@ -457,11 +457,13 @@ typedef struct quern_pipeline_options {
 } quern_pipeline_options;
 
 /* Makes an input of the job behind a pipeline; of a NULL job, one that ends in on_rows, whose memory counts in the last
- * step's job. The types of columns are checked here. Batches have the columns as keys, and no payload; Arrow arrays
- * have them in order, without a binding. options and what it points to are read during the call; the jobs of steps may
- * be destroyed afterwards. Errors: those of the steps, and of quern_input_append; QUERN_ABORTED for an exception of
- * on_rows; QUERN_FAILED_PRECONDITION for rows that probe a join whose UNMATCHED has been read. Cost: 0.2 to 0.5 us a
- * step and piece. Threads: as quern_input_create; steps are shared. */
+ * step's job. A merge is refused: it reads batches in place after the call. The types of columns are checked here, with
+ * digits and scale of decimals that a map has computed; those of others, and units of times, are not known. Batches
+ * have the columns as keys, and no payload; Arrow arrays have them in order, without a binding, and where they bring no
+ * row ids their rows are numbered over all pipelines into the job. options and what it points to are read during the
+ * call; the jobs of steps may be destroyed afterwards. Errors: those of the steps, and of quern_input_append;
+ * QUERN_ABORTED for an exception of on_rows; QUERN_FAILED_PRECONDITION for rows that probe a join whose UNMATCHED has
+ * been read. Cost: 0.2 to 0.5 us a step and piece. Threads: as quern_input_create; steps are shared. */
 QUERN_API quern_status quern_pipeline_input_create(quern_job* job, quern_port port,
                                                    const quern_pipeline_options* options, quern_input** input,
                                                    quern_error* error);

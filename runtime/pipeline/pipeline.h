@@ -60,23 +60,22 @@ struct PipelineSink {
 // *Threads*: immutable, shared by all.
 class Pipeline {
  public:
+  // Compares types, and digits and scale of decimals where a map has computed them: those of the source, of a join's
+  // build side and of sinks are not known, and neither are units of times.
   // *Errors*: InvalidArgument for a column that is not there or has another type: step, column and types are named.
   static absl::StatusOr<std::shared_ptr<const Pipeline>> Make(std::vector<ColumnType> source,
                                                               std::vector<PipelineStep> steps, PipelineSink sink);
 
-  const std::vector<ColumnType>& source() const { return types_.front(); }
+  const std::vector<ColumnType>& source() const { return source_; }
   const std::vector<PipelineStep>& steps() const { return steps_; }
-  // The columns before step i; before the sink: i = steps().size().
-  const std::vector<ColumnType>& TypesBefore(size_t i) const { return types_[i]; }
   const PipelineSink& sink() const { return sink_; }
 
  private:
   Pipeline() = default;
   absl::Status Check();
-  absl::Status CheckStep(size_t i);
 
+  std::vector<ColumnType> source_;
   std::vector<PipelineStep> steps_;
-  std::vector<std::vector<ColumnType>> types_;  // one more than steps
   PipelineSink sink_;
 };
 
@@ -114,9 +113,19 @@ class PipelineInput {
   class ProbeStep;
   class SinkStep;
 
+  // The next piece: num_rows rows, whose row 0 is the batch's row first_row.
+  struct Span {
+    uint32_t first_row;
+    uint64_t num_rows;
+  };
+  Span SpanOf(const uint32_t* selection, uint64_t at, uint64_t most) const;
+  void MoveOn(uint32_t first_row, BatchView* piece);
+
   std::shared_ptr<const Pipeline> pipeline_;
   PipelineEnd* const end_;
   const uint64_t piece_rows_;
+  bool spreads_ = false;                      // there is a map before the first probe
+  std::vector<uint32_t> moved_;               // a selection
   std::vector<std::unique_ptr<Step>> steps_;  // and the sink
   bool is_again_ = false;                     // the last piece failed, so that the next one is the same
 };

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of a batch pass from step to step by calls: Run of a step makes its rows and calls Run of the next.
+//
+//     Append(batch of 65,536 rows)
+//       piece 0, rows 0 .. 4095         filter: 4,021 rows ─> map: two columns ─> probe: 2,300 + 1,700 rows ─> sink,
+//       twice piece 1, ..
+//
+// Columns of a piece lie in the batch, or in results of steps, and rows are selected by number. A filter thus copies
+// nothing. A map computes the selected rows one after the other, and puts its results where the rows are, so that one
+// selection serves all columns. A probe copies its payload, as it does for a host.
+#include "runtime/pipeline/pipeline.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/output_buffer.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
+#include "runtime/rows/output_batch.h"
+
+namespace quern {
+namespace {
+
+// ---- rows ----
+
+// Rows on their way: columns, and which of their rows.
+struct Rows {
+  std::vector<QuernColumn> columns;
+  const uint32_t* selection = nullptr;  // null: rows 0 .. num_rows-1
+  uint64_t num_rows = 0;
+  uint64_t first_row_id = kCountedRowIds;
+  uint64_t first_row = 0;             // what errors call row 0: its id or, behind a probe, its number in the results
+  std::shared_ptr<const void> owner;  // of the columns, where a sink keeps them
+  uint64_t num_present = 0;           // rows 0 .. num_present-1 of the columns may be read, selected or not
+
+  // More than the highest row number.
+  uint64_t RowSpan() const {
+    return selection == nullptr || num_rows == 0 ? num_rows
+                                                 : uint64_t{*std::max_element(selection, selection + num_rows)} + 1;
+  }
+};
+
+void Bind(const std::vector<uint32_t>& numbers, const std::vector<QuernColumn>& columns,
+          std::vector<QuernColumn>* bound) {
+  bound->resize(numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) (*bound)[i] = columns[numbers[i]];
+}
+
+void BindRows(const StepColumns& by, const Rows& rows, BatchView* batch) {
+  Bind(by.keys, rows.columns, &batch->keys);
+  Bind(by.payload, rows.columns, &batch->payload);
+  batch->selection = rows.selection;
+  batch->num_rows = rows.num_rows;
+  batch->first_row_id = rows.first_row_id;
+  batch->owner = rows.owner;
+}
+
+QuernColumn AsColumn(const QuernOutColumn& column) {
+  QuernColumn as = {};
+  as.validity = column.validity;
+  as.values = column.values;
+  as.offsets = column.offsets;
+  return as;
+}
+}  // namespace
+
+// ---- steps of one thread ----
+
+class PipelineInput::Step {
+ public:
+  explicit Step(const StepColumns& columns) : columns_(columns) {}
+  virtual ~Step() = default;
+  virtual absl::Status Run(Rows* rows) = 0;
+  virtual void BeginPiece(bool /*is_again*/) {}
+
+  Step* next = nullptr;  // null: this is the sink
+
+ protected:
+  const StepColumns& columns_;  // the pipeline has it
+  BatchView batch_;             // used again and again
+};
+
+class PipelineInput::FilterStep final : public Step {
+ public:
+  FilterStep(const StepColumns& columns, std::shared_ptr<const RowFilter> filter)
+      : Step(columns), filter_(std::move(filter)) {}
+
+  absl::Status Run(Rows* rows) override {
+    BindRows(columns_, *rows, &batch_);
+    if (selected_.size() < rows->num_rows) selected_.resize(rows->num_rows);
+    QUERN_ASSIGN_OR_RETURN(const uint64_t passed, filter_->Select(batch_, selected_.data()));
+    if (passed == 0) return absl::OkStatus();
+    const bool passes_all = passed == rows->num_rows && rows->selection == nullptr;
+    if (!passes_all) rows->selection = selected_.data();
+    rows->num_rows = passed;
+    return next->Run(rows);
+  }
+
+ private:
+  const std::shared_ptr<const RowFilter> filter_;
+  std::vector<uint32_t> selected_;
+};
+
+class PipelineInput::MapStep final : public Step {
+ public:
+  MapStep(const StepColumns& columns, std::shared_ptr<const RowMapper> mapper, std::shared_ptr<MemoryBudget> budget)
+      : Step(columns),
+        types_(mapper->descriptor().results()),
+        budget_(std::move(budget)),
+        reader_(std::move(mapper), budget_) {}
+
+  absl::Status Run(Rows* rows) override {
+    BindRows(columns_, *rows, &batch_);
+    first_row_ = rows->first_row;
+    const OutputBatch* results = nullptr;
+    if (rows->selection == nullptr) {
+      QUERN_RETURN_IF_ERROR(Compute(nullptr, rows->num_rows));
+      results = results_.get();
+    } else if (ComputesAll(*rows)) {
+      results = results_.get();
+    } else {
+      QUERN_RETURN_IF_ERROR(Compute(rows->selection, rows->num_rows));
+      QUERN_RETURN_IF_ERROR(Fit(rows->RowSpan(), &spread_));
+      QUERN_RETURN_IF_ERROR(spread_->Reset());
+      for (size_t c = 0; c < types_.size(); ++c) Spread(c, *rows);
+      results = spread_.get();
+    }
+    for (size_t c = 0; c < types_.size(); ++c) rows->columns.push_back(AsColumn(results->column(c)));
+    return next->Run(rows);
+  }
+
+ private:
+  absl::Status Compute(const uint32_t* selection, uint64_t num_rows, bool explains = true) {
+    QUERN_RETURN_IF_ERROR(Fit(num_rows, &results_));
+    batch_.selection = selection;
+    batch_.num_rows = num_rows;
+    QUERN_RETURN_IF_ERROR(reader_.SetInput(batch_, first_row_));
+    return reader_.Next(results_.get(), explains).status();
+  }
+
+  // Computes all rows, selected or not, where most are selected: that costs less than gathering these. Where a row
+  // fails, which may be one that is not selected, the selected ones tell, and those of the next pieces are gathered:
+  // divide_checked behind a filter of zeros would fail in each piece.
+  bool ComputesAll(const Rows& rows) {
+    if (rows.num_present == 0 || thresholds::kComputedShare * rows.num_rows < rows.num_present) return false;
+    if (pieces_until_try_ != 0) {
+      --pieces_until_try_;
+      return false;
+    }
+    const absl::Status status = Compute(nullptr, rows.num_present, /*explains=*/false);
+    if (absl::IsOutOfRange(status)) pieces_until_try_ = thresholds::kAllRowsRetryPieces - 1;
+    return status.ok();
+  }
+
+  absl::Status Fit(uint64_t num_rows, std::unique_ptr<OutputBatch>* out) {
+    if (*out != nullptr && (*out)->capacity() >= num_rows) return absl::OkStatus();
+    *out = std::make_unique<OutputBatch>(types_, std::bit_ceil(std::max<uint64_t>(num_rows, 8)), budget_);
+    return absl::OkStatus();
+  }
+
+  // Puts result i where the i-th selected row is.
+  void Spread(size_t c, const Rows& rows) {
+    const QuernOutColumn &from = results_->column(c), &to = spread_->column(c);
+    switch (RowOf(types_[c].id).width_bytes) {
+      case 1: SpreadValues<uint8_t>(from.values, to.values, rows); break;
+      case 2: SpreadValues<uint16_t>(from.values, to.values, rows); break;
+      case 4: SpreadValues<uint32_t>(from.values, to.values, rows); break;
+      case 8: SpreadValues<uint64_t>(from.values, to.values, rows); break;
+      case 16: SpreadValues<unsigned __int128>(from.values, to.values, rows); break;
+      default: SpreadBits(static_cast<const uint8_t*>(from.values), static_cast<uint8_t*>(to.values), rows); break;
+    }
+    if (types_[c].nullable) SpreadBits(from.validity, to.validity, rows);
+  }
+
+  template <class T>
+  static void SpreadValues(const void* from, void* to, const Rows& rows) {
+    for (uint64_t i = 0; i < rows.num_rows; ++i) {
+      T value;
+      std::memcpy(&value, static_cast<const uint8_t*>(from) + i * sizeof(T), sizeof(T));
+      std::memcpy(static_cast<uint8_t*>(to) + uint64_t{rows.selection[i]} * sizeof(T), &value, sizeof(T));
+    }
+  }
+
+  // Into bits that are 0.
+  static void SpreadBits(const uint8_t* from, uint8_t* to, const Rows& rows) {
+    for (uint64_t i = 0; i < rows.num_rows; ++i) {
+      const uint32_t row = rows.selection[i];
+      const uint32_t bit = from[i / 8] >> i % 8 & 1;
+      to[row / 8] = static_cast<uint8_t>(to[row / 8] | bit << row % 8);
+    }
+  }
+
+  const std::vector<ColumnType> types_;
+  const std::shared_ptr<MemoryBudget> budget_;
+  MapReader reader_;
+  uint64_t first_row_ = 0;
+  uint64_t pieces_until_try_ = 0;  // of computing all rows
+  std::unique_ptr<OutputBatch> results_, spread_;
+};
+
+class PipelineInput::ProbeStep final : public Step {
+ public:
+  // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants.
+  ProbeStep(const PipelineStep& step, const std::shared_ptr<const HashJoin>& join, std::shared_ptr<MemoryBudget> budget,
+            uint64_t piece_rows, bool keeps_strings)
+      : Step(step.columns),
+        types_(JoinOutputTypes(join->descriptor().spec())),
+        budget_(std::move(budget)),
+        keeps_strings_(keeps_strings),
+        prober_(join, step.host_context),
+        out_(types_, piece_rows, budget_) {
+    bytes_.resize(types_.size());
+  }
+
+  void BeginPiece(bool is_again) override { prober_.BeginPiece(is_again); }
+
+  absl::Status Run(Rows* rows) override {
+    BindRows(columns_, *rows, &batch_);
+    QUERN_RETURN_IF_ERROR(prober_.SetInput(batch_));
+    for (bool more = true; more;) {
+      QUERN_ASSIGN_OR_RETURN(more, prober_.Next(&out_));
+      if (out_.num_rows() == 0) continue;
+      for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = out_.column(c).bytes;
+      if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes());
+      found_.columns.resize(types_.size());  // without those that maps have added
+      for (size_t c = 0; c < types_.size(); ++c) found_.columns[c] = ColumnOf(c);
+      found_.selection = nullptr;
+      found_.num_rows = found_.num_present = out_.num_rows();
+      QUERN_RETURN_IF_ERROR(next->Run(&found_));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Copies the bytes of strings, which the sink may keep, to memory of just their size: the results have room for a
+  // whole piece, also of columns that no sink points to, and are used again.
+  absl::Status KeepBytes() {
+    uint64_t num_bytes = 0;
+    for (size_t c = 0; c < types_.size(); ++c) num_bytes += out_.column(c).num_bytes;
+    found_.owner = nullptr;
+    if (num_bytes == 0) return absl::OkStatus();
+    const auto kept = std::make_shared<OutputBuffer>();
+    QUERN_RETURN_IF_ERROR(kept->Allocate(budget_, num_bytes));
+    uint8_t* to = kept->data();
+    for (size_t c = 0; c < types_.size(); ++c) {
+      const uint64_t of_column = out_.column(c).num_bytes;
+      if (of_column == 0) continue;
+      std::memcpy(to, bytes_[c], of_column);
+      bytes_[c] = to;
+      to += of_column;
+    }
+    found_.owner = kept;
+    return absl::OkStatus();
+  }
+
+  QuernColumn ColumnOf(size_t c) {
+    QuernColumn column = AsColumn(out_.column(c));
+    const Storage storage = RowOf(types_[c].id).storage;
+    if (storage == kView) column.buffers = &bytes_[c];
+    else if (IsVariable(storage)) column.values = bytes_[c];
+    return column;
+  }
+
+  const std::vector<ColumnType> types_;
+  const std::shared_ptr<MemoryBudget> budget_;
+  const bool keeps_strings_;
+  JoinProber prober_;
+  OutputBatch out_;
+  Rows found_;
+  std::vector<const uint8_t*> bytes_;  // of strings, by column
+};
+
+class PipelineInput::SinkStep final : public Step {
+ public:
+  SinkStep(const StepColumns& columns, PipelineEnd* end) : Step(columns), end_(end) {}
+
+  absl::Status Run(Rows* rows) override {
+    BindRows(columns_, *rows, &batch_);
+    return end_->Append(batch_);
+  }
+
+ private:
+  PipelineEnd* const end_;
+};
+
+PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
+                             PipelineEnd* end, uint64_t piece_rows)
+    : pipeline_(std::move(pipeline)), end_(end), piece_rows_(piece_rows) {
+  for (const PipelineStep& step : pipeline_->steps()) {
+    if (const auto* filter = std::get_if<std::shared_ptr<const RowFilter>>(&step.op))
+      steps_.push_back(std::make_unique<FilterStep>(step.columns, *filter));
+    else if (const auto* mapper = std::get_if<std::shared_ptr<const RowMapper>>(&step.op))
+      steps_.push_back(std::make_unique<MapStep>(step.columns, *mapper, budget));
+    else
+      steps_.push_back(std::make_unique<ProbeStep>(step, std::get<std::shared_ptr<const HashJoin>>(step.op), budget,
+                                                   piece_rows, pipeline_->sink().keeps_strings));
+  }
+  steps_.push_back(std::make_unique<SinkStep>(pipeline_->sink().columns, end));
+  for (const PipelineStep& step : pipeline_->steps()) {
+    if (std::holds_alternative<std::shared_ptr<const HashJoin>>(step.op)) break;
+    spreads_ |= std::holds_alternative<std::shared_ptr<const RowMapper>>(step.op);
+  }
+  for (size_t i = 0; i + 1 < steps_.size(); ++i) steps_[i]->next = steps_[i + 1].get();
+}
+
+PipelineInput::~PipelineInput() = default;
+
+// The selected rows of a host may lie anywhere in a large batch. A piece then is as many of them as lie close together,
+// and its row numbers begin near 0, so that a map needs little room to put its results beside them.
+PipelineInput::Span PipelineInput::SpanOf(const uint32_t* selection, uint64_t at, uint64_t most) const {
+  if (selection == nullptr || !spreads_) return {0, most};
+  const uint64_t widest = thresholds::kSpreadRowsPerRow * piece_rows_;
+  uint32_t first = selection[at], last = first;
+  uint64_t n = 1;
+  for (; n < most; ++n) {
+    const uint32_t row = selection[at + n], low = std::min(first, row), high = std::max(last, row);
+    if (high - low >= widest) break;
+    first = low;
+    last = high;
+  }
+  return {last < widest ? 0 : first, n};
+}
+
+// Makes first_row the piece's row 0.
+void PipelineInput::MoveOn(uint32_t first_row, BatchView* piece) {
+  moved_.resize(piece->num_rows);
+  for (uint64_t i = 0; i < piece->num_rows; ++i) moved_[i] = piece->selection[i] - first_row;
+  piece->selection = moved_.data();
+  if (piece->first_row_id != kCountedRowIds) piece->first_row_id += first_row;
+  const std::vector<ColumnType>& types = pipeline_->source();
+  for (size_t c = 0; c < types.size(); ++c) piece->keys[c] = ColumnFrom(first_row, types[c], piece->keys[c]);
+}
+
+absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows) {
+  *taken_rows = 0;
+  QUERN_RETURN_IF_ERROR(CheckBatch(batch, pipeline_->source().size(), 0));
+  while (*taken_rows < batch.num_rows) {
+    const uint64_t at = *taken_rows, most = std::min(piece_rows_, batch.num_rows - at);
+    const Span span = SpanOf(batch.selection, at, most);
+    const uint64_t num_rows = span.num_rows;
+    BatchView piece = SliceOf(batch, pipeline_->source(), {}, at, num_rows);
+    if (span.first_row != 0) MoveOn(span.first_row, &piece);
+    Rows rows;
+    rows.columns = std::move(piece.keys);
+    rows.selection = piece.selection;
+    rows.num_rows = num_rows;
+    rows.num_present = piece.selection == nullptr ? num_rows : 0;
+    rows.first_row_id = piece.first_row_id;
+    if (piece.first_row_id != kCountedRowIds) rows.first_row = piece.first_row_id;
+    else rows.first_row = piece.selection == nullptr ? at : span.first_row;
+    rows.owner = batch.owner;
+    for (const std::unique_ptr<Step>& step : steps_) step->BeginPiece(is_again_);
+    end_->BeginPiece();
+    is_again_ = true;
+    QUERN_RETURN_IF_ERROR(steps_.front()->Run(&rows));
+    is_again_ = false;
+    end_->EndPiece();
+    *taken_rows += num_rows;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern
