@@ -22,9 +22,10 @@ using enum RowsOut;
 
 constexpr bool IsUnknownForNulls(const KeySpec& key) { return key.type.nullable && !key.null_equal; }
 
+// nulls: the side may be without a row.
 void AppendTypes(const std::vector<ColumnType>& types, bool nulls, std::vector<ColumnType>* all) {
   for (const ColumnType& type : types) {
-    all->push_back(type);
+    all->push_back(DecodedType(type));
     all->back().nullable = type.nullable || nulls;
   }
 }

@@ -75,8 +75,8 @@ struct JoinSpec {
   bool operator==(const JoinSpec&) const = default;
 };
 
-// The columns of a join's result: probe payload, then the mark (bool) of a mark join, then build payload. Where rows of
-// one side come out on their own, the other side's columns are nullable.
+// The columns of a join's result: probe payload, then the mark (bool) of a mark join, then build payload, dictionaries
+// decoded. Where rows of one side come out on their own, the other side's columns are nullable.
 std::vector<ColumnType> JoinOutputTypes(const JoinSpec& spec);
 
 }  // namespace quern

@@ -101,7 +101,7 @@ std::vector<ColumnType> SortOutputTypes(const SortSpec& spec) {
   std::vector<ColumnType> types;
   for (const KeySpec& key : spec.keys)
     if (key.out) types.push_back(ResultTypeOf(key));
-  types.insert(types.end(), spec.payload.begin(), spec.payload.end());
+  for (const ColumnType& type : spec.payload) types.push_back(DecodedType(type));
   types.insert(types.end(), spec.window.size(), {.id = TypeId::kU64});
   return types;
 }

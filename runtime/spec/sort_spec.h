@@ -41,8 +41,8 @@ struct SortSpec {
   bool operator==(const SortSpec&) const = default;
 };
 
-// The columns of a sort's result: keys flagged `out` (dictionaries decoded, without collations), payload, window
-// functions (u64).
+// The columns of a sort's result: keys flagged `out` (without collations), payload, window functions (u64);
+// dictionaries decoded.
 std::vector<ColumnType> SortOutputTypes(const SortSpec& spec);
 // The types of all keys in the same form: the columns of a threshold.
 std::vector<ColumnType> SortKeyTypes(const SortSpec& spec);

@@ -38,6 +38,13 @@ struct Field {
   }
 };
 
+// The type of a result column: results have plain values, whatever their source.
+inline ColumnType DecodedType(ColumnType type) {
+  type.is_dictionary = false;
+  type.index = ColumnType().index;
+  return type;
+}
+
 // ---- appending an item to the field's member ----
 
 template <Role kRole, class Spec>

@@ -69,6 +69,7 @@ TEST(JoinKinds, OutputColumns) {
   for (const char* kind : {"right_semi", "right_anti"}) {
     EXPECT_EQ(OutputOf("join." + std::string(kind) + " keys=i64:nullable build=rowid,u8"), "rowid u8");
   }
+  EXPECT_EQ(OutputOf("join.left keys=i64 build=dictionary(u8,utf8) probe=dictionary(i16,f64)"), "f64 utf8:nullable");
   EXPECT_EQ(OutputOf("join.inner keys=i64 residual=i8:lt"), "");
 }
 
