@@ -19,6 +19,9 @@
 namespace quern::query {
 namespace {
 
+// A relation is computed anew for each use: 20 relations that use the one before them twice make a million pipelines.
+constexpr size_t kMaxUses = 256;
+
 class Planner {
  public:
   Planner(const QueryText& text, const std::vector<QueryTable>& tables)
@@ -28,6 +31,7 @@ class Planner {
 
  private:
   absl::StatusOr<Flow> PlanRelation(size_t number);
+  absl::Status CountUse();
   absl::StatusOr<Flow> Source(const QueryStep& step, size_t before, const WantedNames& wanted);
   absl::StatusOr<Flow> ScanTable(size_t number, const WantedNames& wanted) const;
   absl::Status AddStep(const QueryStep& step, size_t relation, const WantedNames& wanted, Flow* flow);
@@ -48,6 +52,7 @@ class Planner {
   const std::vector<QueryTable>& tables_;
   const std::vector<std::vector<WantedNames>> wanted_;
   QueryPlan plan_;
+  size_t num_uses_ = 0;  // of relations
 };
 
 size_t Planner::Close(Flow flow, SinkKind sink, const QueryStep& step, std::optional<KernelSpec> spec,
@@ -86,7 +91,9 @@ absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted
   for (size_t c = 0; c < all.size(); ++c)
     if (wanted.Has(all[c].name)) children.push_back(static_cast<uint32_t>(c));
     else flow.others.push_back(all[c].name);
-  if (children.empty() && !all.empty()) children.push_back(0);  // the rows of a batch are counted by its columns
+  // The rows of a batch are counted by its columns.
+  for (size_t c = 0; c < all.size() && children.empty(); ++c)
+    if (all[c].type.has_value()) children.push_back(static_cast<uint32_t>(c));
   for (const uint32_t child : children) {
     QueryColumn column = all[child];
     if (!column.type.has_value())
@@ -152,7 +159,11 @@ void AddPayload(const Flow& flow, const WantedNames& wanted, const std::vector<s
   }
 }
 
-absl::Status CheckNames(const std::vector<Flow::Named>& probe, const std::vector<Flow::Named>& build) {
+absl::Status CheckNames(const std::vector<Flow::Named>& probe, bool has_mark, const std::vector<Flow::Named>& build) {
+  for (const Flow::Named& named : probe)
+    if (has_mark && named.name == "mark")
+      return Wrong("column of the name that a join gives", "mark",
+                   "another name: select .. as before the join gives the column another");
   for (const Flow::Named& named : build)
     for (const Flow::Named& other : probe)
       if (other.name == named.name)
@@ -213,10 +224,10 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
     AddPayload(build, wanted,
                kind.nulls_probe_columns() || !kind.has_probe_columns() ? std::vector<std::string>() : same_names,
                &build_names, &build_columns, &spec.build);
-  QUERN_RETURN_IF_ERROR(CheckNames(probe_names, build_names));
+  const bool has_mark = kind.probe_row == RowsOut::kAlways;
+  QUERN_RETURN_IF_ERROR(CheckNames(probe_names, has_mark, build_names));
   std::vector<QueryColumn> results;
   for (const uint32_t number : probe_columns.payload) results.push_back(flow->columns[number]);
-  const bool has_mark = kind.probe_row == RowsOut::kAlways;
   if (has_mark) results.push_back({"", "b", std::nullopt});
   for (const uint32_t number : build_columns.payload) results.push_back(build.columns[number]);
   const auto append = [](const StepColumns& from, StepColumns* to) {
@@ -307,7 +318,9 @@ absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
 
 absl::Status Planner::AddSort(const QueryStep& step, const WantedNames& wanted, Flow* flow) {
   SortSpec spec;
-  spec.limit = step.limit == 0 ? 0 : step.limit + step.offset;
+  // More rows than sorts have are no limit.
+  const bool is_limited = step.limit <= INT64_MAX && step.offset <= INT64_MAX - step.limit;
+  spec.limit = step.limit == 0 || !is_limited ? 0 : step.limit + step.offset;
   StepColumns columns;
   std::vector<QueryColumn> results;
   std::vector<Flow::Named> names;
@@ -372,8 +385,15 @@ absl::Status Planner::AddStep(const QueryStep& step, size_t relation, const Want
   return absl::OkStatus();
 }
 
+absl::Status Planner::CountUse() {
+  if (++num_uses_ <= kMaxUses) return absl::OkStatus();
+  return Wrong("relations that are used too often", std::to_string(num_uses_) + " uses",
+               "up to " + std::to_string(kMaxUses) + "; a relation that is used twice uses what it names twice");
+}
+
 absl::StatusOr<Flow> Planner::PlanRelation(size_t number) {
   const QueryRelation& relation = text_.relations[number];
+  QUERN_RETURN_IF_ERROR(CountUse());
   absl::StatusOr<Flow> flow = Source(relation.steps.front(), number, wanted_[number].front());
   if (!flow.ok()) return AtLine(relation.steps.front().line, flow.status());
   flow->pipeline.relation = relation.name;
@@ -393,7 +413,7 @@ absl::StatusOr<QueryPlan> Planner::Make() {
   const bool has_twice = std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end();
   const bool is_collected = !flow.pipeline.reads_table && flow.pipeline.steps.empty() && !has_twice;
   if (is_collected) {
-    plan_.offset += flow.pipeline.offset;
+    plan_.offset += std::min(flow.pipeline.offset, UINT64_MAX - plan_.offset);
     for (const Flow::Named& named : flow.names) plan_.columns.push_back(named.column);
     return std::move(plan_);
   }

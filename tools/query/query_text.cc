@@ -5,13 +5,14 @@
 //     "    and y < 3"                the same step: "x > 5 and y < 3"
 //
 // A filter's text is a condition over columns where it can be, since filters test those without computing anything.
-// Otherwise it is an expression, whose terms are split at `and`; each is a condition where it can be:
+// Otherwise its terms are split at `and`; each is a condition where it can be, or an expression:
 //
-//     price * qty > 100 and day < date '1995-01-01'     condition: day < date '1995-01-01'; computed: price * qty > 100
+//     price * qty > 100 and name like 'a%'     condition: name like 'a%'; computed: price * qty > 100
 #include "tools/query/query_text.h"
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "runtime/base/messages.h"
@@ -31,6 +32,10 @@ struct Line {
 };
 
 bool IsBlank(char c) { return cli::IsBlank(c) || c == '\r'; }
+
+bool IsWordCharacter(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c < 0;
+}
 
 std::string_view Trimmed(std::string_view text) {
   while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
@@ -133,6 +138,43 @@ absl::StatusOr<std::string> NameOf(std::string_view what, std::string_view text)
 
 // ---- filter ----
 
+// The terms of a condition that all must hold, of its text: none is within parentheses, quotes, case .. end or between
+// .. and. One term if there is an `or` outside of these.
+std::vector<std::string_view> TermsOf(std::string_view text) {
+  std::vector<std::string_view> terms;
+  size_t begin = 0;
+  int depth = 0;
+  bool in_between = false;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = std::min(text.find(c, i + 1), text.size() - 1) + 1;
+      continue;
+    }
+    const auto is_letter = [](char l) { return IsWordCharacter(l); };
+    const auto end = std::find_if_not(text.begin() + static_cast<ptrdiff_t>(i), text.end(), is_letter);
+    const std::string word = cli::LowerCase(std::string(text.begin() + static_cast<ptrdiff_t>(i), end));
+    depth += (c == '(' || word == "case") - (c == ')' || word == "end");
+    if (depth == 0 && word == "or") return {text};
+    if (depth == 0 && word == "and" && !in_between) {
+      terms.push_back(Trimmed(text.substr(begin, i - begin)));
+      begin = i + word.size();
+    }
+    if (depth == 0 && (word == "and" || word == "between")) in_between = word == "between";
+    i += std::max<size_t>(word.size(), 1);
+  }
+  terms.push_back(Trimmed(text.substr(begin)));
+  return terms;
+}
+
+// A bare name of a condition may have the signs of an expression: "qty*price > 100" is one of both, with other names.
+bool HasSameNames(const cli::WhereText& condition, const cli::ExpressionText& expression) {
+  std::vector<std::string> of_condition, of_expression;
+  cli::AddNames(condition, &of_condition);
+  cli::AddNames(expression, &of_expression);
+  return std::set(of_condition.begin(), of_condition.end()) == std::set(of_expression.begin(), of_expression.end());
+}
+
 void AddTerms(cli::ExpressionText expression, QueryStep* step) {
   const bool is_and =
       expression.form == cli::ExpressionText::Form::kCall && expression.function == ExpressionFunction::kAnd;
@@ -141,19 +183,19 @@ void AddTerms(cli::ExpressionText expression, QueryStep* step) {
     return;
   }
   absl::StatusOr<cli::WhereText> condition = cli::ParseWhere("filter", expression.shown);
-  if (condition.ok()) step->conditions.push_back(*std::move(condition));
+  if (condition.ok() && HasSameNames(*condition, expression)) step->conditions.push_back(*std::move(condition));
   else step->expressions.push_back(std::move(expression));
 }
 
 absl::Status ParseFilter(std::string_view text, QueryStep* step) {
-  absl::StatusOr<cli::WhereText> condition = cli::ParseWhere("filter", text);
-  if (condition.ok()) {
-    step->conditions.push_back(*std::move(condition));
-    return absl::OkStatus();
+  for (const std::string_view term : TermsOf(text)) {
+    absl::StatusOr<cli::WhereText> condition = cli::ParseWhere("filter", term);
+    absl::StatusOr<cli::ExpressionText> expression = cli::ParseExpressionText("filter", term);
+    if (condition.ok() && (!expression.ok() || HasSameNames(*condition, *expression)))
+      step->conditions.push_back(*std::move(condition));
+    else if (expression.ok()) AddTerms(*std::move(expression), step);
+    else return condition.status();
   }
-  absl::StatusOr<cli::ExpressionText> expression = cli::ParseExpressionText("filter", text);
-  if (!expression.ok()) return condition.status();
-  AddTerms(*std::move(expression), step);
   return absl::OkStatus();
 }
 
@@ -321,6 +363,8 @@ absl::StatusOr<QueryText> Reading::Finish() {
 }  // namespace
 
 absl::Status AtLine(size_t line, const absl::Status& status) {
+  // A step of a relation that this one names is wrong: its own line is the one.
+  if (std::string(status.message()).starts_with("line ")) return status;
   return absl::Status(status.code(), "line " + std::to_string(line) + ": " + std::string(status.message()));
 }
 

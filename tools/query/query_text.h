@@ -83,7 +83,7 @@ struct QueryText {
   static absl::StatusOr<QueryText> Parse(std::string_view text);
 };
 
-// The line of a step in an error, "line 3: ..".
+// The line of a step in an error, "line 3: ..", unless it has one.
 absl::Status AtLine(size_t line, const absl::Status& status);
 
 }  // namespace quern::query

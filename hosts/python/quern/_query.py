@@ -36,6 +36,10 @@ _KINDS = (
 )  # fmt: skip
 
 
+_QUOTED = re.compile("\"[^\"]*\"|'[^']*'")
+_COMMENTS = re.compile(f"({_QUOTED.pattern})|(?:--|#).*")
+
+
 class _Table:
     """What a scan reads: the batches of an object with Arrow data."""
 
@@ -65,9 +69,8 @@ class _Text:
         for name, known in self.tables.items():
             if known is table:
                 return _quern.quote_name(name)
-        wanted = table.name or f"t{len(self.tables)}"
-        name = wanted
-        while name in self.tables or (name != table.name and any(name == other for other in self.tables)):
+        name = table.name or f"t{len(self.tables)}"
+        while name in self.tables or name in self._names.values():
             name += "_"
         self.tables[name] = table
         return _quern.quote_name(name)
@@ -77,18 +80,38 @@ class _Text:
         lines = [f"scan {self.name_of_table(frame._table)}"]
         for step in frame._steps:
             lines.append(step if isinstance(step, str) else f"{step[0]} {self.name_of(step[1])} on {step[2]}")
-        name = f"r{len(self.relations)}" if name is None else name
+        if name is None:
+            name = f"r{len(self.relations)}"
+            while name in self.tables:  # a relation hides a table of its name
+                name += "_"
         self._names[id(frame)] = name
         self.relations.append("\n  ".join([f"{name}:", *lines]))
 
 
 def _one_line(what: str, text: str) -> str:
-    """A text as part of a step, which has one line."""
-    return " ".join(text_of(what, text).split("\n"))
+    """A text as part of a step, which has one line: without comments and line feeds."""
+    lines = [_COMMENTS.sub(lambda found: found[1] or "", line) for line in text_of(what, text).split("\n")]
+    if any(re.search("[\"']", _QUOTED.sub("", line)) for line in lines):
+        raise wrong(f"text of {what} with a quote that is open at the end of a line", text, "quotes within a line")
+    return " ".join(lines)
+
+
+def _name_text(what: str, name: str) -> str:
+    if "\n" in text_of(what, name):
+        raise wrong(f"name in {what} with a line feed", name, "names of one line")
+    return _quern.quote_name(name)
 
 
 def _calls_text(what: str, calls: Mapping[str, str]) -> list[str]:
-    return [f"{_one_line(what, call)} as {_quern.quote_name(text_of(what, name))}" for name, call in calls.items()]
+    texts = []
+    for name, call in calls.items():
+        text = _one_line(what, call)
+        if what == "select":
+            _quern.parse_expression(what, text)
+        elif len(_quern.parse_aggregates(what, text)) != 1:
+            raise wrong("more than one aggregate for a name", _quern.quote_name(name), "one")
+        texts.append(f"{text} as {_name_text(what, name)}")
+    return texts
 
 
 def _count(what: str, number: object, least: int) -> int:
@@ -143,13 +166,16 @@ class Frame:
 
         by: keys, columns or expressions; None: all rows are one group. aggs: calls in a text or by name; `named`: more.
         """
-        keys = by if by is None or isinstance(by, str) else ", ".join(_quern.quote_name(text_of("by", k)) for k in by)
+        if by is None or isinstance(by, str):
+            keys = _one_line("by", by or "")
+        else:
+            keys = ", ".join(_name_text("by", name) for name in by)
         if aggs is None or isinstance(aggs, str):
             calls = [_one_line("aggs", aggs)] if aggs else []
         else:
             calls = _calls_text("aggs", aggs)
         calls += _calls_text("aggs", named)
-        return self._with(f"aggregate {', '.join(calls)}" + (f" by {_one_line('by', keys)}" if keys else ""))
+        return self._with(f"aggregate {', '.join(calls)}" + (f" by {keys}" if keys else ""))
 
     def sort(self, by: str, limit: int | None = None, offset: int = 0) -> Frame:
         """The rows in order, or the first of them: sort("revenue desc, day", limit=10)."""
@@ -158,6 +184,8 @@ class Frame:
             text += f" limit {_count('limit', limit, 1)}"
             if _count("offset", offset, 0):
                 text += f" offset {offset}"
+        elif offset:
+            raise wrong("offset of a sort without a limit", offset, "an offset beside a limit")
         return self._with(text)
 
     def limit(self, num_rows: int, offset: int = 0) -> Frame:
@@ -223,7 +251,9 @@ def scan(data: object, name: str | None = None) -> Frame:
 
     name: of the table in the query's text; None: t0, t1, ..
     """
-    return Frame(_Table(data, None if name is None else text_of("name", name)), ())
+    if name is not None:
+        _name_text("name", name)
+    return Frame(_Table(data, name), ())
 
 
 def run(
