@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times whole queries: ten of TPC-H and the thirteen of the Star Schema Benchmark, over tables in memory.
 
-    bench/pipelines/run                                  all queries, all other engines, scale factor 1, a thread
+    bench/pipelines/run                                  all queries, all engines, scale factor 1, a thread
     bench/pipelines/run --queries ssb,tpch.3 --rounds 9  some, more often
     bench/pipelines/run --scale 0.1 --threads 2          smaller tables, two threads for every engine
     bench/pipelines/run --engines quern,generic,duckdb   Quern with compiled kernels and without them
@@ -43,7 +43,7 @@ def parse_options(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", default=",".join(query_list.SUITES), metavar="NAMES",
                         help="suites and queries; default: %(default)s")
-    parser.add_argument("--engines", default=",".join(OTHERS), metavar="NAMES", help="default: %(default)s")
+    parser.add_argument("--engines", default=",".join(OURS + OTHERS), metavar="NAMES", help="default: %(default)s")
     parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="scale factor of TPC-H; default: 1")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every engine; default: 1")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="best of N; default: %(default)s")
