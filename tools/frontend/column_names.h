@@ -33,6 +33,9 @@ struct KeyText {
   // Where expressions are accepted (computed_key.h): the text as an expression, and whether it may be a name as well.
   std::shared_ptr<const ExpressionText> computed = nullptr;
   bool may_be_column = true;
+  std::optional<std::string> as = std::nullopt;  // the name that the user gave the result
+
+  const std::string& result_name() const { return as.has_value() ? *as : name; }
 };
 
 // L=R, or one name for both sides, with the collation named after either.

@@ -19,9 +19,12 @@ namespace quern::cli {
 namespace {
 
 constexpr const char* kKeysForm =
-    "KEY[,KEY...], each a column name [collate NAME] or an expression [as NAME], odd names in double quotes";
+    "KEY[,KEY...], each a column name [collate NAME] or an expression, with [as NAME], odd names in double quotes";
 
-bool AtEndOfKey(ListParser* parser) { return parser->AtEnd() || parser->At(',') || parser->At(')'); }
+bool AtEndOfKey(const ListParser& parser) {
+  ListParser ahead = parser;
+  return ahead.AtEnd() || ahead.At(',') || ahead.At(')') || ahead.ReadWord("as");
+}
 
 }  // namespace
 
@@ -29,18 +32,14 @@ absl::StatusOr<KeyText> ParseComputedKey(std::string_view what, ListParser* pars
   ListParser behind_name = *parser, behind_expression = *parser;
   absl::StatusOr<KeyText> key = ParseKey(&behind_name);
   absl::StatusOr<ExpressionText> expression = ParseExpressionText(what, &behind_expression);
-  const bool is_name = key.ok() && AtEndOfKey(&behind_name);
+  const bool is_name = key.ok() && AtEndOfKey(behind_name);
   const size_t name_end = behind_name.position(), expression_end = behind_expression.position();
-  const bool names_expression = expression.ok() && behind_expression.ReadWord("as");
-  const bool is_expression = expression.ok() && (names_expression || AtEndOfKey(&behind_expression)) &&
-                             expression->form != ExpressionText::Form::kColumn;
+  const bool is_expression =
+      expression.ok() && AtEndOfKey(behind_expression) && expression->form != ExpressionText::Form::kColumn;
   if (is_expression && (!is_name || expression_end >= name_end)) {
     KeyText computed{.name = expression->shown, .may_be_column = is_name && expression_end == name_end};
     if (computed.may_be_column) computed = *std::move(key);
     *parser = behind_expression;
-    if (names_expression) {
-      QUERN_ASSIGN_OR_RETURN(computed.name, parser->PlainName());
-    }
     computed.computed = std::make_shared<const ExpressionText>(*std::move(expression));
     return computed;
   }
@@ -56,6 +55,9 @@ absl::StatusOr<std::vector<KeyText>> ParseComputedKeys(std::string_view what, st
   std::vector<KeyText> keys;
   do {
     QUERN_ASSIGN_OR_RETURN(KeyText key, ParseComputedKey(what, &parser));
+    if (parser.ReadWord("as")) {
+      QUERN_ASSIGN_OR_RETURN(key.as, parser.PlainName());
+    }
     keys.push_back(std::move(key));
   } while (parser.Take(','));
   if (!parser.AtEnd()) return parser.Bad();

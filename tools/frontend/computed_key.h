@@ -13,11 +13,11 @@ namespace quern::cli {
 
 class ListParser;
 
-// "name collate utf8mb4_bin", "price * qty", within another text, up to ',' or ')' or the end. A text that is both, as
-// unit-price, has both readings.
+// "name collate utf8mb4_bin", "price * qty", within another text, up to ',' or ')' or `as` or the end. A text that is
+// both, as unit-price, has both readings.
 absl::StatusOr<KeyText> ParseComputedKey(std::string_view what, ListParser* parser);
 
-// "flag, year(day) as y": an expression without a name is called like its text.
+// "flag as f, year(day) as y": an expression without a name is called like its text.
 absl::StatusOr<std::vector<KeyText>> ParseComputedKeys(std::string_view what, std::string_view text);
 
 }  // namespace quern::cli

@@ -30,6 +30,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/spec/expression.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/expression_text.h"
 #include "tools/quern/files/input_columns.h"
@@ -41,8 +42,6 @@ namespace quern::cli {
 namespace {
 
 using TypePointer = std::shared_ptr<arrow::DataType>;
-
-constexpr int kMaxDecimalDigits = 38;  // of decimal128
 
 // ---- names ----
 
@@ -58,16 +57,28 @@ std::vector<KeyText*> AllColumns(AggregateRequest* request) {
 // A text that is the name of a column is that column, and no expression.
 absl::Status ResolveColumn(const TableInput& input, KeyText* column) {
   const std::vector<std::string>& names = input.column_names();
-  if (column->may_be_column && std::find(names.begin(), names.end(), column->name) != names.end())
+  const bool is_column = column->may_be_column && std::find(names.begin(), names.end(), column->name) != names.end();
+  if (is_column || column->computed == nullptr) {
     column->computed = nullptr;
-  if (column->computed == nullptr) {
     QUERN_RETURN_IF_ERROR(CheckColumn(names, input.what(), column->name));
     return CollationByName(column->collation).status();
   }
   ExpressionText expression = *column->computed;
-  QUERN_RETURN_IF_ERROR(ResolveNames(input, &expression));
+  const absl::Status resolved = ResolveNames(input, &expression);
+  if (!resolved.ok()) return column->may_be_column ? CheckColumn(names, input.what(), column->name) : resolved;
   column->computed = std::make_shared<const ExpressionText>(std::move(expression));
   return absl::OkStatus();
+}
+
+// `--by 1` would make one group of all rows, and is in SQL the first column.
+absl::Status CheckKey(const KeyText& key) {
+  using Form = ExpressionText::Form;
+  if (key.computed == nullptr) return absl::OkStatus();
+  const Form form = key.computed->form;
+  if (form != Form::kNumber && form != Form::kTime && form != Form::kTruth && form != Form::kNull)
+    return absl::OkStatus();
+  return CommandError("constant as a key in --by: " + key.computed->shown +
+                      "; accepted: a column name, or an expression over columns");
 }
 
 absl::Status CheckResultNames(const AggregateRequest& request) {
@@ -77,7 +88,7 @@ absl::Status CheckResultNames(const AggregateRequest& request) {
     return CommandError("two result columns of one name: " + name +
                         "; accepted: different names, as by FUNCTION(COLUMN) as NAME");
   };
-  for (const KeyText& key : request.keys) QUERN_RETURN_IF_ERROR(check(key.name));
+  for (const KeyText& key : request.keys) QUERN_RETURN_IF_ERROR(check(key.result_name()));
   for (const AggregateText& aggregate : request.aggregates) QUERN_RETURN_IF_ERROR(check(aggregate.name));
   return absl::OkStatus();
 }
@@ -149,7 +160,7 @@ class Preparation {
 absl::StatusOr<ReadColumn> Preparation::Read(const std::string& option, const KeyText& column,
                                              const TypePointer& without_values) {
   if (column.computed == nullptr) return columns_.Add(column, without_values);
-  QUERN_ASSIGN_OR_RETURN(const size_t result, expressions_.Add(option, *column.computed, column.name));
+  QUERN_ASSIGN_OR_RETURN(const size_t result, expressions_.Add(option, *column.computed, column.result_name()));
   return ReadColumn{-1 - static_cast<int>(result), ColumnTypeOf(expressions_.type(result)),
                     expressions_.field(result)->type()};
 }
@@ -159,7 +170,7 @@ absl::Status Preparation::AddKey(const KeyText& key) {
   prepared_.spec.keys.push_back({.type = column.type, .null_equal = column.type.nullable});
   prepared_.input.keys.push_back(column.type);
   prepared_.input.binding.keys.push_back(column.place);
-  fields_.push_back(arrow::field(key.name, DecodedType(column.arrow)));
+  fields_.push_back(arrow::field(key.result_name(), DecodedType(column.arrow)));
   return absl::OkStatus();
 }
 
@@ -243,6 +254,7 @@ absl::StatusOr<PreparedAggregate> Preparation::Finish() {
 
 absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request) {
   for (KeyText* column : AllColumns(request)) QUERN_RETURN_IF_ERROR(ResolveColumn(input, column));
+  for (const KeyText& key : request->keys) QUERN_RETURN_IF_ERROR(CheckKey(key));
   for (AggregateText& aggregate : request->aggregates)
     if (aggregate.filter.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*aggregate.filter));
   if (request->where.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*request->where));

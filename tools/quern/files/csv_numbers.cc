@@ -29,6 +29,7 @@
 
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
+#include "runtime/spec/expression.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/table_io.h"
 
@@ -38,8 +39,7 @@ namespace {
 using ArrayPointer = std::shared_ptr<arrow::Array>;
 using ColumnPointer = std::shared_ptr<arrow::ChunkedArray>;
 
-constexpr int kMaxDecimalDigits = 38;  // of decimal128
-constexpr size_t kAlwaysHeld = 15;     // digits that every f64 holds
+constexpr size_t kAlwaysHeld = 15;  // digits that every f64 holds
 
 std::string_view Trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t";

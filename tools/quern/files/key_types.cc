@@ -13,6 +13,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/rows/arrow_import.h"
+#include "runtime/spec/expression.h"
 #include "tools/frontend/errors.h"
 
 namespace quern::cli {
@@ -49,8 +50,7 @@ TypePointer CommonDecimal(const arrow::DataType& a, const arrow::DataType& b) {
   const auto& second = static_cast<const arrow::DecimalType&>(b);
   const int scale = std::max(first.scale(), second.scale());
   const int whole_digits = std::max(first.precision() - first.scale(), second.precision() - second.scale());
-  constexpr int kMaxDigits = 38;  // of decimal128
-  return whole_digits + scale <= kMaxDigits ? arrow::decimal128(whole_digits + scale, scale) : nullptr;
+  return whole_digits + scale <= kMaxDecimalDigits ? arrow::decimal128(whole_digits + scale, scale) : nullptr;
 }
 
 bool IsUtf8(arrow::Type::type id) { return arrow::is_string(id) || id == arrow::Type::STRING_VIEW; }
