@@ -44,6 +44,18 @@ absl::StatusOr<RecordBatchPointer> WithColumn(const RecordBatchPointer& batch,
   return added;
 }
 
+// The columns of the table that the operator, its expressions and its filters read, and not `where` alone.
+std::vector<int> ColumnsRead(const KernelInput& input) {
+  std::vector<int> columns = input.binding.keys;
+  const auto add = [&columns](const std::vector<int>& more) {
+    columns.insert(columns.end(), more.begin(), more.end());
+  };
+  add(input.binding.payload);
+  if (input.map != nullptr) add(input.map->expressions().binding.keys);
+  for (const std::shared_ptr<RowTest>& test : input.made_columns) add(test->condition().binding.keys);
+  return columns;
+}
+
 // The batch with the columns that its operator's expressions and filters are.
 absl::StatusOr<RecordBatchPointer> WithMadeColumns(RecordBatchPointer batch, const KernelInput& input,
                                                    std::optional<uint64_t> first_row) {
@@ -105,7 +117,7 @@ absl::StatusOr<BatchView> InputBatches::View(size_t i, std::vector<uint32_t>* se
   const bool is_cut = input_->map != nullptr && input_->where != nullptr;
   const auto first_row = is_cut ? std::nullopt : std::optional<uint64_t>(first_rows_[i]);
   if (is_cut) {
-    QUERN_ASSIGN_OR_RETURN(batch, input_->where->Rows(batch));
+    QUERN_ASSIGN_OR_RETURN(batch, input_->where->Rows(batch, ColumnsRead(*input_)));
   }
   QUERN_ASSIGN_OR_RETURN(batch, WithMadeColumns(std::move(batch), *input_, first_row));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*batch, *input_));

@@ -185,10 +185,16 @@ absl::StatusOr<uint64_t> RowTest::Select(const arrow::RecordBatch& batch, uint32
   return filter_->Select(view, rows);
 }
 
-absl::StatusOr<RecordBatchPointer> RowTest::Rows(const RecordBatchPointer& batch) const {
+absl::StatusOr<uint64_t> RowTest::Count(const arrow::RecordBatch& batch) const {
+  QUERN_ASSIGN_OR_RETURN(const auto bits, Bits(batch));
+  return static_cast<uint64_t>(static_cast<const arrow::BooleanArray&>(*bits).true_count());
+}
+
+absl::StatusOr<RecordBatchPointer> RowTest::Rows(const RecordBatchPointer& batch,
+                                                 const std::vector<int>& columns) const {
   QUERN_ASSIGN_OR_RETURN(const auto bits, Bits(*batch));
   const bool all_pass = static_cast<const arrow::BooleanArray&>(*bits).true_count() == batch->num_rows();
-  return all_pass ? batch : SelectRows(batch, bits);
+  return all_pass ? batch : SelectRows(batch, bits, columns);
 }
 
 absl::StatusOr<std::shared_ptr<arrow::Array>> RowTest::Bits(const arrow::RecordBatch& batch) const {

@@ -52,8 +52,11 @@ class RowTest {
   // Writes the numbers of the rows for which the condition holds, in order; there must be room for all rows of the
   // batch. Returns how many they are.
   absl::StatusOr<uint64_t> Select(const arrow::RecordBatch& batch, uint32_t* rows) const;
-  // These rows as a batch: `batch` itself where they are all, else copies.
-  absl::StatusOr<std::shared_ptr<arrow::RecordBatch>> Rows(const std::shared_ptr<arrow::RecordBatch>& batch) const;
+  // How many they are.
+  absl::StatusOr<uint64_t> Count(const arrow::RecordBatch& batch) const;
+  // These rows as a batch: `batch` itself where they are all, else copies of these columns; the others are then nulls.
+  absl::StatusOr<std::shared_ptr<arrow::RecordBatch>> Rows(const std::shared_ptr<arrow::RecordBatch>& batch,
+                                                           const std::vector<int>& columns) const;
   // A bool for each row, without nulls: whether the condition holds.
   absl::StatusOr<std::shared_ptr<arrow::Array>> Bits(const arrow::RecordBatch& batch) const;
 

@@ -47,15 +47,22 @@ arrow::Result<ArrayPointer> SelectRows(const ArrayPointer& column, const ArrayPo
   return taken.make_array();
 }
 
-absl::StatusOr<RecordBatchPointer> SelectRows(const RecordBatchPointer& batch, const ArrayPointer& passes) {
-  arrow::ArrayVector columns;
+absl::StatusOr<RecordBatchPointer> SelectRows(const RecordBatchPointer& batch, const ArrayPointer& passes,
+                                              const std::vector<int>& columns) {
+  const int64_t num_rows = static_cast<const arrow::BooleanArray&>(*passes).true_count();
+  arrow::FieldVector fields = batch->schema()->fields();
+  arrow::ArrayVector rows;
   for (int i = 0; i < batch->num_columns(); ++i) {
+    if (std::find(columns.begin(), columns.end(), i) == columns.end()) {
+      fields[static_cast<size_t>(i)] = arrow::field(batch->column_name(i), arrow::null());
+      rows.push_back(std::make_shared<arrow::NullArray>(num_rows));
+      continue;
+    }
     QUERN_ASSIGN_OR_RETURN_ARROW(ArrayPointer column, SelectRows(batch->column(i), passes),
                                  "cannot take rows of column " + batch->column_name(i));
-    columns.push_back(std::move(column));
+    rows.push_back(std::move(column));
   }
-  const int64_t num_rows = static_cast<const arrow::BooleanArray&>(*passes).true_count();
-  return arrow::RecordBatch::Make(batch->schema(), num_rows, std::move(columns));
+  return arrow::RecordBatch::Make(arrow::schema(std::move(fields)), num_rows, std::move(rows));
 }
 
 uint64_t BytesOf(const arrow::Array& column) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "tools/quern/files/batches.h"
@@ -16,9 +17,10 @@ namespace quern::cli {
 // A copy of the rows whose bits in `passes` are set. The bytes that views point to are shared.
 arrow::Result<std::shared_ptr<arrow::Array>> SelectRows(const std::shared_ptr<arrow::Array>& column,
                                                         const std::shared_ptr<arrow::Array>& passes);
-// The same of all columns.
+// The same of these columns; the others have nulls in their places, which take no memory.
 absl::StatusOr<RecordBatchPointer> SelectRows(const RecordBatchPointer& batch,
-                                              const std::shared_ptr<arrow::Array>& passes);
+                                              const std::shared_ptr<arrow::Array>& passes,
+                                              const std::vector<int>& columns);
 
 // The bytes of such a copy.
 uint64_t BytesOf(const arrow::Array& column);

@@ -36,7 +36,15 @@ struct Mapping {
   std::vector<uint64_t> first_rows;         // of the batches
   std::vector<RecordBatchPointer> results;  // by batch; null where there is no row
   std::vector<uint64_t> num_rows;           // likewise
+  std::vector<int> columns;                 // of the table that the map reads or copies
 };
+
+std::vector<int> ColumnsOfResults(const PreparedMap& prepared) {
+  std::vector<int> columns = prepared.map->expressions().binding.keys;
+  for (const MapResult& result : prepared.results)
+    if (!result.is_computed) columns.push_back(static_cast<int>(result.number));
+  return columns;
+}
 
 // The columns of the result for the rows of batch i. is_copy: `batch` has only those that meet the condition.
 absl::StatusOr<RecordBatchPointer> ResultOf(const Mapping& mapping, size_t i, const arrow::RecordBatch& batch,
@@ -64,8 +72,13 @@ absl::StatusOr<RecordBatchPointer> ResultOf(const Mapping& mapping, size_t i, co
 absl::Status MapBatch(size_t i, Mapping* mapping) {
   RecordBatchPointer batch = mapping->batches[i];
   mapping->progress->Add(static_cast<uint64_t>(batch->num_rows()));
-  if (mapping->prepared.where != nullptr) {
-    QUERN_ASSIGN_OR_RETURN(batch, mapping->prepared.where->Rows(batch));
+  const RowTest* const where = mapping->prepared.where.get();
+  if (where != nullptr && mapping->count) {
+    QUERN_ASSIGN_OR_RETURN(mapping->num_rows[i], where->Count(*batch));
+    return absl::OkStatus();
+  }
+  if (where != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(batch, where->Rows(batch, mapping->columns));
   }
   mapping->num_rows[i] = static_cast<uint64_t>(batch->num_rows());
   if (mapping->num_rows[i] == 0 || mapping->count) return absl::OkStatus();
@@ -79,7 +92,7 @@ absl::StatusOr<OperatorResult> RunPreparedMap(const PreparedMap& prepared, bool 
                                               const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
                                               Progress* progress) {
   Stopwatch watch;
-  Mapping mapping{prepared, budget, count, progress, {}, {}, {}, {}};
+  Mapping mapping{prepared, budget, count, progress, {}, {}, {}, {}, ColumnsOfResults(prepared)};
   QUERN_ASSIGN_OR_RETURN(mapping.batches, CutIntoBatches(prepared.table));
   const size_t num_batches = mapping.batches.size();
   for (uint64_t row = 0; const RecordBatchPointer& batch : mapping.batches) {
