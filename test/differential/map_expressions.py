@@ -35,7 +35,7 @@ FUNCTIONS = {
     **{f"{name}_or_null": (f"TRY({{}} {sign} {{}})", INTEGERS, "same", 2) for name, sign in _INFIX.items()},
     "negate": ("(-{})", _NUMBERS, "same", 1), "abs": ("abs({})", _NUMBERS, "same", 1),
     "negate_checked": ("(-{})", INTEGERS, "same", 1), "abs_checked": ("abs({})", INTEGERS, "same", 1),
-    "divide": ("({} / {})", FLOATS, "same", 2), "divide_checked": ("({} // {})", (*INTEGERS, *FLOATS), "same", 2),
+    "divide": (None, FLOATS, "same", 2), "divide_checked": ("({} // {})", (*INTEGERS, *FLOATS), "same", 2),
     "divide_or_null": ("TRY({} // {})", (*INTEGERS, *FLOATS), "same", 2),
     "modulo_checked": (None, INTEGERS, "same", 2), "modulo_or_null": (None, INTEGERS, "same", 2),
     "bit_and": ("({} & {})", INTEGERS, "same", 2), "bit_or": ("({} | {})", INTEGERS, "same", 2),
@@ -179,8 +179,8 @@ class Expression:
             return of[0] == "i"
         if name.startswith("divide_") and of in FLOATS:
             return False  # DuckDB's // is of integers
-        if name in ("least", "greatest", "divide", "sqrt"):  # which of 0 and -0 comes out; their inverses
-            return of not in FLOATS or name == "sqrt"
+        if name in ("least", "greatest"):  # which of 0 and -0 comes out
+            return of not in FLOATS
         return not name.startswith("cast") or self._casts_alike(of, self.type.name)
 
     @staticmethod

@@ -146,6 +146,23 @@ TEST(MapErrors, NameTheRowAndTakeAnotherBatch) {
   }
 }
 
+TEST(MapErrors, NameTheRowByItsId) {
+  const std::vector<int32_t> divisors = {1, 2, 0, 4};
+  for (const Engine engine : kEngines) {
+    quern::Map map = NewMap("map in=i32 out=divide_checked(6:i32,$0)", engine);
+    const auto error_of = [&map](const Table& table, uint64_t first_row_id) {
+      quern::Output rows = Take(map.Rows());
+      quern_batch batch = table.batch();
+      batch.first_row_id = first_row_id;
+      Done(rows.Push(batch));
+      const std::string text = rows.Next().status().text();
+      return text.substr(0, text.find(':'));
+    };
+    EXPECT_EQ(error_of({{ColumnOf(divisors)}, {}, 4}, 70000), "row 70002");
+    EXPECT_EQ(error_of({{ColumnOf(divisors)}, {}, 2, {3, 2}}, 70000), "row 70002") << "of the batch, not the selection";
+  }
+}
+
 TEST(MapErrors, Calls) {
   quern::Map map = NewMap("map in=i64,f64 out=$0");
   EXPECT_EQ(map.NewInput(QUERN_PORT_ROWS).status().text(),
@@ -211,8 +228,21 @@ TEST(ArrowMaps, NameResultsAndGiveThemFormats) {
   EXPECT_EQ(FieldsOf("timestamp,timestamp", {5, 3}, "case_when(less($0,0:timestamp),$1,null:timestamp)"),
             "case_when(less($0,0:timestamp),$1,null:timestamp):tsn:Europe/Paris?")
       << "the unit of the values, not of what a condition compares";
+  EXPECT_EQ(FieldsOf("timestamp,timestamp", {5, 3}, "coalesce(case_when(is_null($0),null:timestamp,5:timestamp),$1)"),
+            "coalesce(case_when(is_null($0),null:timestamp,5:timestamp),$1):tsn:Europe/Paris");
   EXPECT_EQ(FieldsOf("duration", {6}, "0:duration,greatest($0,1:duration),0:time64,0:date64"),
             "0:duration:tDu greatest($0,1:duration):tDm 0:time64:ttu 0:date64:tdm");
+}
+
+TEST(ArrowMaps, GiveMovedTimestampsTheirUnitAndZone) {
+  EXPECT_EQ(FieldsOf("timestamp", {3}, "cast(add_checked(cast($0,i64),5:i64),timestamp)"),
+            "cast(add_checked(cast($0,i64),5:i64),timestamp):tsn:Europe/Paris");
+  EXPECT_EQ(FieldsOf("timestamp", {5}, "date_to_timestamp(date_trunc_month(timestamp_to_date($0,1:i64)),1:i64)"),
+            "date_to_timestamp(date_trunc_month(timestamp_to_date($0,1:i64)),1:i64):tss:");
+  EXPECT_EQ(FieldsOf("timestamp", {3}, "date_to_timestamp(timestamp_to_date($0,1000000000:i64),1000:i64)"),
+            "date_to_timestamp(timestamp_to_date($0,1000000000:i64),1000:i64):tsm:Europe/Paris")
+      << "the unit that the spec names";
+  EXPECT_EQ(FieldsOf("date32", {4}, "date_to_timestamp($0,1000:i64)"), "date_to_timestamp($0,1000:i64):tsm:");
 }
 
 TEST(ArrowMaps, RefuseOtherFormatsThanTheSpecHas) {
@@ -252,6 +282,18 @@ TEST(ArrowMaps, TakeArraysAndGiveArrays) {
             (Lines{"28230000000000000000000000000000|1971|true", "null|1971|false",
                    "8896ffffffffffffffffffffffffffff|1971|true", "a08c0000000000000000000000000000|1971|true"}))
       << "it outlives all handles";
+}
+
+TEST(ArrowMaps, CountRowsOverBatchesWithoutIds) {
+  auto first = Prices({1, 2, 3, 4}), second = Prices({5, 0});
+  quern::Map map = NewMap("map in=timestamp out=divide_checked(1:i64,cast($0,i64))");
+  const int32_t children[] = {3};
+  Done(map.BindArrow(QUERN_PORT_ROWS, {&Schema().schema, children, {}}));
+  quern::Output rows = Take(map.Rows());
+  Done(rows.PushArrow(&first->array));
+  EXPECT_EQ(Take(rows.Next())->num_rows, 4u);
+  Done(rows.PushArrow(&second->array));
+  EXPECT_EQ(rows.Next().status().text().substr(0, 6), "row 5:");
 }
 
 TEST(ArrowMaps, KeepTheArrayThatTheyRead) {

@@ -22,14 +22,24 @@ constexpr int64_t kDaySeconds = 86400;
 
 Made IntegerOf(__int128 number, TypeId id) { return MakeConstant(Literal{.number = number}, {.id = id}); }
 
+// The units of a second, until they are known.
+Made Units() { return IntegerOf(1, TypeId::kI64); }
+
+// These seconds in units, likewise.
+Made UnreadSeconds(int64_t seconds) {
+  QUERN_ASSIGN_OR_RETURN(Expression constant, IntegerOf(seconds, TypeId::kI64));
+  constant.value->bytes = kUnread;
+  return constant;
+}
+
 Made CallOf(Function function, Expression a, Made b) {
   QUERN_RETURN_IF_ERROR(b.status());
   return MakeCall(function, {std::move(a), *std::move(b)});
 }
 
 // The units behind midnight of a timestamp, as i64.
-Made TimeOfDay(const Expression& value, int64_t units) {
-  QUERN_ASSIGN_OR_RETURN(Expression day, CallOf(Function::kTimestampTruncDay, value, IntegerOf(units, TypeId::kI64)));
+Made TimeOfDay(const Expression& value) {
+  QUERN_ASSIGN_OR_RETURN(Expression day, CallOf(Function::kTimestampTruncDay, value, Units()));
   QUERN_ASSIGN_OR_RETURN(Expression whole, MakeCall(Function::kCast, {value}, kI64Type));
   return CallOf(Function::kSubtractChecked, std::move(whole), MakeCall(Function::kCast, {std::move(day)}, kI64Type));
 }
@@ -42,21 +52,21 @@ Made PlusUnits(Expression value, Made more) {
 }
 
 // add_days and add_months of a timestamp.
-Made Moved(Function function, Expression value, Expression number, int64_t units) {
-  QUERN_ASSIGN_OR_RETURN(Expression time, TimeOfDay(value, units));
-  QUERN_ASSIGN_OR_RETURN(Expression date, DateCast(std::move(value), TypeId::kDate32, units));
+Made Moved(Function function, Expression value, Expression number) {
+  QUERN_ASSIGN_OR_RETURN(Expression time, TimeOfDay(value));
+  QUERN_ASSIGN_OR_RETURN(Expression date, DateCast(std::move(value), TypeId::kDate32));
   QUERN_ASSIGN_OR_RETURN(Expression moved, CallOf(function, std::move(date), std::move(number)));
-  QUERN_ASSIGN_OR_RETURN(Expression midnight, DateCast(std::move(moved), TypeId::kTimestamp, units));
+  QUERN_ASSIGN_OR_RETURN(Expression midnight, DateCast(std::move(moved), TypeId::kTimestamp));
   return PlusUnits(std::move(midnight), std::move(time));
 }
 
 bool IsTimestamp(const Expression& e) { return e.type.id == TypeId::kTimestamp; }
 
 // An argument, cast where the function takes dates.
-absl::Status MakeDates(std::vector<Expression>* arguments, int64_t units) {
+absl::Status MakeDates(std::vector<Expression>* arguments) {
   for (Expression& argument : *arguments) {
     if (!IsTimestamp(argument)) continue;
-    QUERN_ASSIGN_OR_RETURN(argument, DateCast(std::move(argument), TypeId::kDate32, units));
+    QUERN_ASSIGN_OR_RETURN(argument, DateCast(std::move(argument), TypeId::kDate32));
   }
   return absl::OkStatus();
 }
@@ -86,42 +96,41 @@ bool IsOfDates(ExpressionFunction function) {
   return false;
 }
 
-Made DateCast(Expression value, TypeId to, int64_t units) {
+Made DateCast(Expression value, TypeId to) {
   const Function function = to == TypeId::kDate32 ? Function::kTimestampToDate : Function::kDateToTimestamp;
-  return CallOf(function, std::move(value), IntegerOf(units, TypeId::kI64));
+  return CallOf(function, std::move(value), Units());
 }
 
-Made DateCall(ExpressionFunction function, std::vector<Expression> arguments, int64_t units) {
+Made DateCall(ExpressionFunction function, std::vector<Expression> arguments) {
   const ExpressionFunctionRow& row = RowOf(function);
   const bool is_moment = IsTimestamp(arguments[0]);
   if (row.accepts == Operands::kDateAndUnits || row.accepts == Operands::kTimestampAndUnits) {
     if (function == Function::kTimestampTruncDay && arguments[0].type.id == TypeId::kDate32) return arguments[0];
-    QUERN_ASSIGN_OR_RETURN(Expression constant, IntegerOf(units, TypeId::kI64));
+    QUERN_ASSIGN_OR_RETURN(Expression constant, Units());
     arguments.push_back(std::move(constant));
     return MakeCall(function, std::move(arguments));
   }
   if (row.accepts == Operands::kDateAndNumber && is_moment && arguments.size() == 2)
-    return Moved(function, std::move(arguments[0]), std::move(arguments[1]), units);
-  QUERN_RETURN_IF_ERROR(MakeDates(&arguments, units));
+    return Moved(function, std::move(arguments[0]), std::move(arguments[1]));
+  QUERN_RETURN_IF_ERROR(MakeDates(&arguments));
   QUERN_ASSIGN_OR_RETURN(Expression call, MakeCall(function, std::move(arguments)));
   if (!is_moment || row.result != ResultOf::kSame) return call;
-  return DateCast(std::move(call), TypeId::kTimestamp, units);
+  return DateCast(std::move(call), TypeId::kTimestamp);
 }
 
-Made PlusInterval(Expression value, const Interval& interval, int64_t units) {
+Made PlusInterval(Expression value, const Interval& interval) {
   const bool is_moment = IsTimestamp(value);
   if (!is_moment && value.type.id != TypeId::kDate32)
     return Wrong("interval beside", PrintValueType(value.type), "date32, timestamp");
   if (interval.unit == Interval::Unit::kMonths) {
     QUERN_ASSIGN_OR_RETURN(Expression months, IntegerOf(interval.number, TypeId::kI32));
-    return DateCall(Function::kAddMonths, {std::move(value), std::move(months)}, units);
+    return DateCall(Function::kAddMonths, {std::move(value), std::move(months)});
   }
   const bool is_days = interval.unit == Interval::Unit::kDays;
   if (!is_moment && !is_days)
     return Wrong("interval of seconds beside", "date32", "timestamp; a cast, as d::timestamp + interval '1' hour");
   if (!is_moment) return CallOf(Function::kAddDays, std::move(value), IntegerOf(interval.number, TypeId::kI32));
-  const __int128 seconds = static_cast<__int128>(interval.number) * (is_days ? kDaySeconds : 1);
-  return PlusUnits(std::move(value), IntegerOf(seconds * units, TypeId::kI64));
+  return PlusUnits(std::move(value), UnreadSeconds(interval.number * (is_days ? kDaySeconds : 1)));
 }
 
 }  // namespace quern::cli

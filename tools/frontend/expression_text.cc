@@ -46,7 +46,6 @@ constexpr const char* kValueForm =
     "a column, a number, 'text', true, false, null, date '..', FUNCTION(..), case when .., cast(.. as TYPE), or "
     "parentheses; "
     "odd names in double quotes";
-constexpr const char* kOperatorForm = "+ - * / % = <> < <= > >= :: is, in, between, like, and, or";
 constexpr std::string_view kReserved[] = {"and",  "or",   "not", "is", "in",       "between", "case", "when",
                                           "then", "else", "end", "as", "distinct", "from",    "null", "like"};
 constexpr size_t kMaxInCall = 64;  // arguments of and, or
@@ -256,7 +255,6 @@ ExpressionParser::Parsed ExpressionParser::Comparison() {
       left = Nullness(*std::move(left), begin);
       continue;
     }
-    ListParser before = parser_;
     const bool negated = parser_.ReadWord("not");
     if (parser_.ReadWord("between")) {
       left = Negated(negated, Bounded(*std::move(left), begin), begin);

@@ -19,6 +19,9 @@ namespace quern::cli {
 
 class ListParser;
 
+// What may stand behind a value, in errors.
+inline constexpr char kOperatorForm[] = "+ - * / % = <> < <= > >= :: is, in, between, like, and, or";
+
 // Like Expression, with names instead of types; between, in, like, is null and case are calls already.
 struct ExpressionText {
   enum class Form : uint8_t { kColumn, kNumber, kString, kTime, kTruth, kNull, kInterval, kSign, kCall };

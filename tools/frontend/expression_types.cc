@@ -22,7 +22,11 @@
 // A date plus an interval stays a date, as does a date plus a number of days; the difference of two dates is an i64. Of
 // a timestamp, the functions of dates take its date, those that cut dates down give the timestamp at midnight.
 //
-// Kernels see a time as a number of units. All columns of one type of time that an expression reads must have one unit.
+// Kernels see a time as a number of units. Columns that meet in a call have one unit, and a constant takes it. Where a
+// constant meets columns is known only when all types are, so it is read last (expression_units.h has the rule):
+//
+//     s > timestamp '2020-01-01' and ms < timestamp '2021-01-01'      the first in seconds, the second in milliseconds
+//     hour(s) = hour(ms)                                              hour($0,1) and hour($1,1000)
 #include "tools/frontend/expression_types.h"
 
 #include <algorithm>
@@ -31,6 +35,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/spec/expression_strings.h"
+#include "runtime/spec/expression_units.h"
 #include "tools/frontend/column_names.h"
 #include "tools/frontend/date_expressions.h"
 #include "tools/frontend/errors.h"
@@ -47,6 +52,17 @@ constexpr const char* kNumberForm = "up to 38 digits; with an exponent, a number
 
 // ---- expressions ----
 
+std::vector<std::string> FormatsOf(std::span<const ExpressionColumn> columns) {
+  std::vector<std::string> formats;
+  for (const ExpressionColumn& column : columns) formats.push_back(column.format);
+  return formats;
+}
+
+// A constant whose unit is not known yet (date_expressions.h).
+bool IsUnread(const Expression& e) {
+  return e.value.has_value() && !IsStringType(e.type.id) && e.value->bytes == kUnread;
+}
+
 // An expression, or a constant that takes the type beside it.
 struct Value {
   const ExpressionText* text;
@@ -56,7 +72,8 @@ struct Value {
 
 class Typing {
  public:
-  Typing(std::string_view what, std::span<const ExpressionColumn> columns) : what_(what), columns_(columns) {
+  Typing(std::string_view what, std::span<const ExpressionColumn> columns)
+      : what_(what), columns_(columns), formats_(FormatsOf(columns)) {
     for (const ExpressionColumn& column : columns) types_.push_back(column.type.value_or(ValueType()));
   }
   absl::StatusOr<Expression> Whole(const ExpressionText& text);
@@ -64,8 +81,7 @@ class Typing {
  private:
   using Values = std::vector<Value>;
 
-  absl::Status CheckUnits(const ExpressionText& text);
-  std::string_view FormatOfTimestamps(const ExpressionText& text) const;
+  absl::Status CheckUnits(const ExpressionText& text, const Expression& whole) const;
   absl::StatusOr<Value> Typed(const ExpressionText& text);
   absl::StatusOr<Value> Column(const ExpressionText& text);
   absl::StatusOr<Value> Sign(const ExpressionText& text);
@@ -87,7 +103,9 @@ class Typing {
                                                   std::optional<ValueType> otherwise);
   absl::StatusOr<Expression> Settled(const Value& value, const ValueType& type, bool same_scale);
   absl::StatusOr<Expression> Constant(const ExpressionText& text, const ValueType& type);
-  absl::StatusOr<Literal> Time(const ExpressionText& text, TypeId id);
+  absl::StatusOr<Literal> Time(const ExpressionText& text, TypeId id, std::string_view format) const;
+  std::string_view FormatMet(std::span<const Expression> expressions, TypeId id) const;
+  absl::Status ReadTimes(std::string_view met, std::string_view around, Expression* e) const;
   absl::StatusOr<Value> Made(const ExpressionText& text, Function function, std::vector<Expression> arguments,
                              const ValueType& target = {});
   absl::Status Wrong(const ExpressionText& text, const std::string& why, const std::string& accepted) const {
@@ -97,7 +115,8 @@ class Typing {
   std::string what_;
   std::span<const ExpressionColumn> columns_;
   std::vector<ValueType> types_;
-  int64_t units_ = 0;  // of a second, in the timestamps of the expression
+  std::vector<std::string> formats_;
+  std::vector<const ExpressionText*> times_;  // an unread constant of a time is the number of one of these
 };
 
 // ---- columns ----
@@ -118,41 +137,18 @@ absl::StatusOr<Value> Typing::Column(const ExpressionText& text) {
   return value;
 }
 
-absl::Status Typing::CheckUnits(const ExpressionText& text) {
-  std::vector<std::string> names;
-  AddNames(text, &names);
-  std::vector<const ExpressionColumn*> first(AllTypes().size());
-  for (const std::string& name : names) {
-    for (const ExpressionColumn& column : columns_) {
-      if (column.name != name || !column.type.has_value() || !HasUnit(column.type->id)) continue;
-      const ExpressionColumn*& known = first[static_cast<size_t>(column.type->id)];
-      if (known == nullptr) known = &column;
-      if (UnitOf(known->format) == UnitOf(column.format)) continue;
-      return Wrong(text, known->text + " is " + known->type_text + ", " + column.text + " is " + column.type_text,
-                   "times of one unit");
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Of the timestamps that the expression reads; "": it reads none.
-std::string_view Typing::FormatOfTimestamps(const ExpressionText& text) const {
-  std::vector<std::string> names;
-  AddNames(text, &names);
-  for (const std::string& name : names)
-    for (const ExpressionColumn& column : columns_)
-      if (column.name == name && column.type.has_value() && column.type->id == TypeId::kTimestamp) return column.format;
-  return {};
+absl::Status Typing::CheckUnits(const ExpressionText& text, const Expression& whole) const {
+  const std::optional<MixedUnits> mixed = FindMixedUnits(whole, formats_);
+  if (!mixed.has_value()) return absl::OkStatus();
+  const ExpressionColumn &first = columns_[mixed->first], &other = columns_[mixed->other];
+  return Wrong(text, first.text + " is " + first.type_text + ", " + other.text + " is " + other.type_text,
+               "times of one unit");
 }
 
 // ---- constants ----
 
-absl::StatusOr<Literal> Typing::Time(const ExpressionText& text, TypeId id) {
-  const auto column = std::find_if(columns_.begin(), columns_.end(), [id](const ExpressionColumn& known) {
-    return known.type.has_value() && known.type->id == id;
-  });
-  const std::optional<Literal> literal =
-      TimeIn(text.text, id, column == columns_.end() ? std::string_view() : column->format);
+absl::StatusOr<Literal> Typing::Time(const ExpressionText& text, TypeId id, std::string_view format) const {
+  const std::optional<Literal> literal = TimeIn(text.text, id, format);
   if (literal.has_value()) return *literal;
   const char* form = "a date, YYYY-MM-DD";
   if (id == TypeId::kTimestamp) form = "a time, YYYY-MM-DD HH:MM:SS, of its unit";
@@ -160,12 +156,58 @@ absl::StatusOr<Literal> Typing::Time(const ExpressionText& text, TypeId id) {
   return CommandError("bad constant in " + what_ + ": " + text.shown + "; accepted: " + form);
 }
 
+// The format of the first column that the expressions pass on as values of the type; "": of none.
+std::string_view Typing::FormatMet(std::span<const Expression> expressions, TypeId id) const {
+  const std::vector<uint32_t> columns = PassedOn(expressions, id);
+  return columns.empty() ? std::string_view() : formats_[columns.front()];
+}
+
+// met: the format of the values which `e` meets. around: of the timestamp that `e` is a date or a number of units of.
+// "": of no column.
+absl::Status Typing::ReadTimes(std::string_view met, std::string_view around, Expression* e) const {
+  const auto units = [](std::string_view format) {
+    return UnitsPerSecond(format.empty() ? DefaultFormat({.id = TypeId::kTimestamp}) : format);
+  };
+  if (IsUnread(*e)) {
+    if (e->type.id == TypeId::kI64) {
+      absl::StatusOr<Expression> constant = MakeConstant(Literal{.number = e->value->number * units(around)}, e->type);
+      if (!constant.ok())
+        return CommandError("bad interval in " + what_ + ": " + std::string(constant.status().message()));
+      *e = *std::move(constant);
+    } else {
+      const ExpressionText& text = *times_[static_cast<size_t>(e->value->number)];
+      QUERN_ASSIGN_OR_RETURN(e->value, Time(text, e->type.id, met));
+    }
+  }
+  const bool is_moment = e->type.id == TypeId::kTimestamp;
+  const bool is_part = e->type.id == TypeId::kDate32 || e->type.id == TypeId::kI64;
+  if (is_moment) around = met;
+  else if (!is_part) around = {};
+  std::string_view first = {};  // what the first argument meets
+  for (size_t i = 0; i < e->arguments.size(); ++i) {
+    Expression& argument = e->arguments[i];
+    std::string_view format = met;
+    if (argument.type.id != e->type.id) format = FormatMet(e->arguments, argument.type.id);
+    if (format.empty() && argument.type.id == TypeId::kTimestamp) format = around;
+    if (i == 0) first = format;
+    QUERN_RETURN_IF_ERROR(ReadTimes(format, around, &argument));
+  }
+  if (e->kind != ExpressionKind::kCall) return absl::OkStatus();
+  const Operands accepts = RowOf(e->function).accepts;
+  if (accepts == Operands::kTimestampAndUnits) e->arguments[1].value->number = units(first);
+  if (accepts == Operands::kDateAndUnits) e->arguments[1].value->number = units(met);
+  return absl::OkStatus();
+}
+
 // A constant of a type that holds it.
 absl::StatusOr<Expression> Typing::Constant(const ExpressionText& text, const ValueType& type) {
   if (text.form == Form::kNull || text.form == Form::kColumn) return MakeConstant(std::nullopt, type);
   if (text.form == Form::kTime) {
-    QUERN_ASSIGN_OR_RETURN(Literal literal, Time(text, type.id));
-    return MakeConstant(std::move(literal), type);
+    times_.push_back(&text);
+    QUERN_ASSIGN_OR_RETURN(Expression time,
+                           MakeConstant(Literal{.number = static_cast<__int128>(times_.size() - 1)}, type));
+    time.value->bytes = kUnread;
+    return time;
   }
   if (text.form == Form::kString) {
     ValueType of_values = type;
@@ -201,27 +243,32 @@ absl::StatusOr<std::optional<ValueType>> Typing::CommonOf(const ExpressionText& 
   };
   for (const Value& value : values)
     if (!value.is_constant) QUERN_RETURN_IF_ERROR(fold(value.expression.type));
-  for (const bool wholes : {false, true}) {  // what has a type of its own decides on those that have none
-    for (const Value& value : values) {
-      if (!value.is_constant) continue;
-      if (value.text->form == Form::kTime && !wholes &&
-          !(common.has_value() && IsTimeOf(value.text->type.id, common->id)))
-        QUERN_RETURN_IF_ERROR(fold(value.text->type));
-      const bool is_string = value.text->form == Form::kString;
-      if (is_string && !(common.has_value() && IsStringType(common->id)))
-        QUERN_RETURN_IF_ERROR(fold({.id = TypeId::kUtf8}));
-      if (value.text->form != Form::kNumber) continue;
-      const std::optional<Number> number = NumberOfText(value.text->text);
-      if (!number.has_value()) return Wrong(*value.text, "number of too many digits", kNumberForm);
-      if (number->is_whole() != wholes) continue;
-      const bool takes_it = common.has_value() && (IsFloat(common->id) || IsInteger(common->id)) &&
-                            NumberIn(*number, value.text->text, *common).has_value();
-      if (takes_it) continue;
-      const auto beside = common.has_value() && IsInteger(common->id) ? common : std::nullopt;
-      const bool is_integer = wholes && (!common.has_value() || !IsDecimal(common->id));
-      QUERN_RETURN_IF_ERROR(fold(is_integer ? TypeOfWhole(*number, beside) : number->type()));
-    }
+  std::vector<std::pair<Number, const ExpressionText*>> wholes;
+  const auto fold_number = [&](const Number& number, const ExpressionText& constant) -> absl::Status {
+    const bool takes_it = common.has_value() && (IsFloat(common->id) || IsInteger(common->id)) &&
+                          NumberIn(number, constant.text, *common).has_value();
+    if (takes_it) return absl::OkStatus();
+    const auto beside = common.has_value() && IsInteger(common->id) ? common : std::nullopt;
+    const bool is_integer = number.is_whole() && (!common.has_value() || !IsDecimal(common->id));
+    return fold(is_integer ? TypeOfWhole(number, beside) : number.type());
+  };
+  for (const Value& value : values) {  // what has a type of its own decides on those that have none
+    if (!value.is_constant) continue;
+    const ExpressionText& constant = *value.text;
+    if (constant.form == Form::kTime && !(common.has_value() && IsTimeOf(constant.type.id, common->id)))
+      QUERN_RETURN_IF_ERROR(fold(constant.type));
+    if (constant.form == Form::kString && !(common.has_value() && IsStringType(common->id)))
+      QUERN_RETURN_IF_ERROR(fold({.id = TypeId::kUtf8}));
+    if (constant.form != Form::kNumber) continue;
+    const std::optional<Number> number = NumberOfText(constant.text);
+    if (!number.has_value()) return Wrong(constant, "number of too many digits", kNumberForm);
+    if (number->is_whole()) wholes.emplace_back(*number, &constant);
+    else QUERN_RETURN_IF_ERROR(fold_number(*number, constant));
   }
+  // A u64 that holds the greatest one holds 1, too; an i64 that 1 becomes by itself does not hold the greatest one.
+  std::sort(wholes.begin(), wholes.end(),
+            [](const auto& a, const auto& b) { return a.first.unscaled > b.first.unscaled; });
+  for (const auto& [number, constant] : wholes) QUERN_RETURN_IF_ERROR(fold_number(number, *constant));
   return common;
 }
 
@@ -327,7 +374,7 @@ absl::StatusOr<Value> Typing::DateCall(const ExpressionText& text) {
     arguments.push_back(std::move(argument[0]));
   }
   QUERN_RETURN_IF_ERROR(CheckZone(text, arguments));
-  return Checked(text, cli::DateCall(text.function, std::move(arguments), units_));
+  return Checked(text, cli::DateCall(text.function, std::move(arguments)));
 }
 
 // "day + interval '3' month", "interval '1' day + day", "day - interval '90' day".
@@ -341,7 +388,7 @@ absl::StatusOr<Value> Typing::WithInterval(const ExpressionText& text) {
   QUERN_ASSIGN_OR_RETURN(Value value, Typed(other));
   QUERN_ASSIGN_OR_RETURN(auto moved, Unified(other, {std::move(value)}, false, ValueType{.id = TypeId::kDate32}));
   QUERN_RETURN_IF_ERROR(CheckZone(text, moved));
-  return Checked(text, PlusInterval(std::move(moved[0]), interval, units_));
+  return Checked(text, PlusInterval(std::move(moved[0]), interval));
 }
 
 // Of dates: their difference, a date and a number of days. nullopt: no such sum.
@@ -428,7 +475,7 @@ absl::StatusOr<Value> Typing::Cast(const ExpressionText& text) {
       (from == TypeId::kTimestamp && to == TypeId::kDate32) || (from == TypeId::kDate32 && to == TypeId::kTimestamp);
   if (is_of_dates && text.function == Function::kCast) {
     QUERN_RETURN_IF_ERROR(CheckZone(text, argument));
-    return Checked(text, DateCast(std::move(argument[0]), to, units_));
+    return Checked(text, DateCast(std::move(argument[0]), to));
   }
   return Made(text, text.function, std::move(argument), text.type);
 }
@@ -442,8 +489,10 @@ absl::StatusOr<Value> Typing::Call(const ExpressionText& text) {
   std::optional<ValueType> otherwise;
   if (row.accepts == Operands::kTruths || row.accepts == Operands::kAnyValue) otherwise = {.id = TypeId::kBool};
   if (TakesOnlyStrings(row)) otherwise = {.id = TypeId::kUtf8};
-  const bool all_constant = std::all_of(values.begin(), values.end(), [](const Value& v) { return v.is_constant; });
-  if (row.accepts == Operands::kFloats && all_constant) {
+  const bool all_numbers = std::all_of(values.begin(), values.end(), [](const Value& v) {
+    return v.is_constant && v.text->form != Form::kTime && v.text->form != Form::kString;
+  });
+  if (row.accepts == Operands::kFloats && all_numbers) {
     std::vector<Expression> reals;
     for (const Value& value : values) {
       QUERN_ASSIGN_OR_RETURN(Expression real, Settled(value, {.id = TypeId::kF64}, false));
@@ -479,38 +528,35 @@ absl::StatusOr<Value> Typing::Typed(const ExpressionText& text) {
 }
 
 absl::StatusOr<Expression> Typing::Whole(const ExpressionText& text) {
-  QUERN_RETURN_IF_ERROR(CheckUnits(text));
-  units_ = PerSecond(UnitOf(FormatOfTimestamps(text)));
   QUERN_ASSIGN_OR_RETURN(Value value, Typed(text));
   QUERN_ASSIGN_OR_RETURN(auto whole, Unified(text, {std::move(value)}, false, std::nullopt));
   if (IsStringType(whole[0].type.id))
     return Wrong(text, "its result is a string",
                  "truths and numbers, as NAME = 'x', NAME like 'x%', octet_length(NAME)");
+  QUERN_RETURN_IF_ERROR(CheckUnits(text, whole[0]));
+  QUERN_RETURN_IF_ERROR(ReadTimes(FormatMet(whole, whole[0].type.id), {}, &whole[0]));
   const absl::Status valid = ValidateExpression(whole[0], types_);
   if (!valid.ok())
     return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + std::string(valid.message()));
   return std::move(whole[0]);
 }
 
-// The first column of this type that an expression reads; null if it reads none.
-const Expression* FirstColumn(const Expression& e, TypeId id) {
-  if (e.kind == ExpressionKind::kColumn && e.type.id == id) return &e;
-  for (const Expression& argument : e.arguments)
-    if (const Expression* column = FirstColumn(argument, id); column != nullptr) return column;
-  return nullptr;
-}
-
 }  // namespace
 
+ValueType ExpressionColumn::TypeInSpec() const {
+  return type.value_or(ValueType{.id = TypeId::kBool, .nullable = true});
+}
+
+ExpressionColumn MakeExpressionColumn(std::string name, std::string text, std::string type_text, std::string format,
+                                      const absl::StatusOr<ColumnType>& read, bool nullable) {
+  ExpressionColumn column{std::move(name), std::move(text), std::move(type_text), std::move(format)};
+  column.has_values = column.format != "n";
+  if (column.has_values && read.ok()) column.type = ValueTypeOf(read->id, column.format, nullable);
+  return column;
+}
+
 std::string FormatOf(const Expression& expression, std::span<const ExpressionColumn> columns) {
-  const ValueType& type = expression.type;
-  if (IsDecimal(type.id)) return "d:" + std::to_string(type.digits) + "," + std::to_string(type.scale);
-  const Expression* column = FirstColumn(expression, type.id);
-  if (column != nullptr) return columns[column->column].format;
-  if (type.id == TypeId::kTimestamp) return "tsu:";
-  if (type.id == TypeId::kDuration) return "tDu";
-  const std::string accepted(RowOf(type.id).arrow);
-  return accepted.substr(0, accepted.find('|'));
+  return quern::FormatOf(expression, FormatsOf(columns));
 }
 
 absl::StatusOr<Expression> TypedExpression(std::string_view what, const ExpressionText& text,

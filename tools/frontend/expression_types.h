@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/spec/expression.h"
@@ -22,10 +23,14 @@ struct ExpressionColumn {
   std::string format;                  // of its values, in the Arrow C data interface: has a time's unit
   bool has_values = true;              // false: type null; the column is the constant null
   std::optional<ValueType> type = {};  // nullopt: expressions do not have it
-};
 
-// The Arrow format of what an expression computes: decimals have its digits and scale; times have the unit and zone of
-// the first column of their type that it reads, or microseconds.
+  // Its type in the spec. A column that no expression reads is a bool of nulls there, since it has a number all the
+  // same.
+  ValueType TypeInSpec() const;
+};
+// read: the type in which kernels read such values, or the error of a type that they do not read.
+ExpressionColumn MakeExpressionColumn(std::string name, std::string text, std::string type_text, std::string format,
+                                      const absl::StatusOr<ColumnType>& read, bool nullable);
 std::string FormatOf(const Expression& expression, std::span<const ExpressionColumn> columns);
 
 // The expression, whose $0, $1, .. are `columns`. *Errors*: InvalidArgument with `what` (the option), the part that is

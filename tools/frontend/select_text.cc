@@ -27,6 +27,7 @@ absl::StatusOr<SelectText> ParseSelected(std::string_view what, ListParser* pars
   selected.name = selected.is_column() ? selected.expression.text : selected.expression.shown;
   if (parser->ReadWord("as")) {
     QUERN_ASSIGN_OR_RETURN(selected.name, parser->PlainName());
+    selected.is_named = true;
   }
   return selected;
 }
@@ -42,7 +43,7 @@ absl::StatusOr<std::vector<SelectText>> ParseSelect(std::string_view what, std::
   } while (parser.Take(','));
   if (parser.AtEnd()) return all;
   return CommandError("bad expression in " + std::string(what) + ": " + std::string(parser.Rest()) +
-                      "; accepted: " + "+ - * / % = <> < <= > >= :: is, in, between, like, and, or, as NAME, ','");
+                      "; accepted: " + kOperatorForm + ", as NAME, ','");
 }
 
 }  // namespace quern::cli

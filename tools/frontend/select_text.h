@@ -16,7 +16,8 @@ namespace quern::cli {
 struct SelectText {
   bool is_all = false;  // *: all columns of the input
   ExpressionText expression;
-  std::string name;  // the user's; else that of a column, or the expression's text with normalised blanks
+  std::string name;       // the user's; else that of a column, or the expression's text with normalised blanks
+  bool is_named = false;  // the user gave the name: a column's own letters do not replace it
 
   bool is_column() const { return expression.form == ExpressionText::Form::kColumn; }
 };

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <string>
 
+#include "runtime/spec/expression_units.h"
 #include "tools/frontend/time_text.h"
 
 namespace quern::cli {
@@ -127,18 +128,19 @@ bool IsTimeOf(TypeId constant, TypeId beside) {
   return beside == constant;
 }
 
-int64_t PerSecond(char unit) {
-  if (unit == 's') return 1;
-  if (unit == 'm') return 1'000;
-  return unit == 'n' ? 1'000'000'000 : 1'000'000;
+int64_t UnitsPerSecond(std::string_view format) {
+  switch (format.size() < 3 ? 's' : format[2]) {
+    case 'm': return 1'000;
+    case 'u': return 1'000'000;
+    case 'n': return 1'000'000'000;
+    default: return 1;
+  }
 }
-
-char UnitOf(std::string_view format) { return format.size() > 2 ? format[2] : 'u'; }
 
 std::optional<Literal> TimeIn(std::string_view text, TypeId id, std::string_view format) {
   constexpr int64_t kMsPerDay = 86'400'000;
   const bool has_zone = format.empty() || format.size() > std::string_view("tsu:").size();
-  const int64_t per_second = PerSecond(format.empty() && id == TypeId::kTime32 ? 's' : UnitOf(format));
+  const int64_t per_second = UnitsPerSecond(format.empty() ? DefaultFormat({.id = id}) : format);
   std::optional<Integer> units;
   if (id == TypeId::kTimestamp) units = TimestampOf(text, per_second, has_zone);
   else if (id == TypeId::kTime32 || id == TypeId::kTime64) units = TimeOf(text, per_second);

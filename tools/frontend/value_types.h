@@ -11,10 +11,6 @@
 
 namespace quern::cli {
 
-inline bool HasUnit(TypeId id) {
-  return id == TypeId::kTime32 || id == TypeId::kTime64 || id == TypeId::kTimestamp || id == TypeId::kDuration;
-}
-
 // A decimal of as many digits, 38 at most.
 ValueType DecimalType(int digits, int scale);
 // The decimal that holds all values of an integer type; any other type as it is.
@@ -41,12 +37,11 @@ ValueType TypeOfWhole(const Number& number, const std::optional<ValueType>& besi
 
 // Whether a date, time or timestamp can be a constant of type `beside`.
 bool IsTimeOf(TypeId constant, TypeId beside);
-// The letter of a time's unit in an Arrow format; that of microseconds where there is none.
-char UnitOf(std::string_view format);
-// How many of these units a second has.
-int64_t PerSecond(char unit);
-// A date, time or timestamp in the units of a column of that type and format; "": of none. nullopt: a text of another
-// form, or no whole number of units.
+// How many units a second has in a time's Arrow format, whose third letter is the unit: "ttm", "tsu:".
+int64_t UnitsPerSecond(std::string_view format);
+// A date, time or timestamp in the units of a column of that type and Arrow format; "": of no column, whose unit is
+// that of DefaultFormat (expression_units.h) and to which a time with an offset from UTC belongs, too. nullopt: a text
+// of another form, or no whole number of units.
 std::optional<Literal> TimeIn(std::string_view text, TypeId id, std::string_view format);
 
 // The type of values of an Arrow format, which a kernel reads as a column of type `id`; nullopt for binaries of

@@ -25,7 +25,7 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/list_parser.h"
-#include "tools/frontend/time_text.h"
+#include "tools/frontend/value_types.h"
 
 namespace quern::cli {
 namespace {
@@ -34,19 +34,12 @@ using Integer = __int128;
 
 constexpr Integer kGreatest = ~(Integer{1} << 127);
 constexpr Integer kLeast = -kGreatest - 1;
-constexpr Integer kGreatestDecimal =
-    Integer{10'000'000'000'000'000'000ULL} * 10'000'000'000'000'000'000ULL - 1;  // 38 digits
 
-struct WholeRange {
-  Integer min, max;
-};
-
-WholeRange WholeRangeOf(TypeId id) {
-  if (id == TypeId::kDecimal128) return {-kGreatestDecimal, kGreatestDecimal};
-  const uint32_t bits = RowOf(id).width_bytes * 8;
-  const bool is_unsigned = id >= TypeId::kU8 && id <= TypeId::kU64;
-  return is_unsigned ? WholeRange{0, (Integer{1} << bits) - 1}
-                     : WholeRange{-(Integer{1} << (bits - 1)), (Integer{1} << (bits - 1)) - 1};
+// The integers that a column can hold, without the bit patterns that are no decimal of 38 digits.
+IntegerRange WholeRangeOf(TypeId id) {
+  if (id != TypeId::kDecimal128) return RangeOf(id);
+  const Integer greatest = PowerOfTen(kMaxDecimalDigits) - 1;
+  return {-greatest, greatest};
 }
 
 // A number on the scale of a column.
@@ -141,32 +134,11 @@ absl::StatusOr<Scaled> Reader::Number(const WhereConstant& constant) const {
   return ScaledBy(digits, ScaleOf(column.format));
 }
 
-// Units a second of a time or timestamp, whose format has the unit's letter in third place.
-int64_t UnitsPerSecond(std::string_view format) {
-  switch (format.size() < 3 ? 's' : format[2]) {
-    case 'm': return 1'000;
-    case 'u': return 1'000'000;
-    case 'n': return 1'000'000'000;
-    default: return 1;
-  }
-}
-
 absl::StatusOr<Scaled> Reader::Time(const WhereConstant& constant, const char* accepted) const {
-  constexpr int64_t kMsPerDay = 86'400'000;
-  constexpr size_t kZoneAt = 4;  // tsu:Europe/Berlin
-  const int64_t per_second = UnitsPerSecond(column.format);
-  std::optional<Integer> units;
   if (constant.form == WhereConstant::Form::kBytes) return Bad(constant, accepted);
-  if (column.type.id == TypeId::kTimestamp) {
-    units = TimestampOf(constant.text, per_second, column.format.size() > kZoneAt);
-  } else if (column.type.id == TypeId::kTime32 || column.type.id == TypeId::kTime64) {
-    units = TimeOf(constant.text, per_second);
-  } else {
-    units = DaysOf(constant.text);
-    if (units.has_value() && column.type.id == TypeId::kDate64) *units *= kMsPerDay;
-  }
-  if (!units.has_value()) return Bad(constant, accepted);
-  return Scaled{*units, true};
+  const std::optional<Literal> literal = TimeIn(constant.text, column.type.id, column.format);
+  if (!literal.has_value()) return Bad(constant, accepted);
+  return Scaled{literal->number, true};
 }
 
 // A whole number that a float column does not hold lies between two that it does, and no comparison with either is
@@ -262,7 +234,7 @@ class WholeLeaf {
 
   const WhereText& text_;
   const WhereColumn& column_;
-  WholeRange range_;
+  IntegerRange range_;
 };
 
 absl::StatusOr<Scaled> WholeLeaf::Read(const WhereConstant& constant) const {

@@ -187,8 +187,7 @@ absl::StatusOr<uint32_t> Computation::Argument(const Flow::Named& named) {
   const QueryColumn& column = flow_.columns[named.column];
   cli::ExpressionColumn argument{named.name, Flow::Text(named), TypeText(column), column.format};
   argument.type = ValueTypeOf(column);
-  // One that expressions do not have is refused where it is read; it has a number all the same.
-  spec_.columns.push_back(argument.type.value_or(ValueType{.id = TypeId::kBool, .nullable = true}));
+  spec_.columns.push_back(argument.TypeInSpec());
   arguments_.push_back(std::move(argument));
   numbers_.push_back(named.column);
   return static_cast<uint32_t>(numbers_.size() - 1);

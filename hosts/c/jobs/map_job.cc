@@ -2,9 +2,9 @@
 // Maps as jobs: ROWS takes a batch at an output and gives its computed columns, row by row in the order of the batch.
 // They keep nothing from one batch to the next. Any number of outputs may run at the same time.
 //
-// An Arrow array of a result has the formats of expressions: d:15,2 of a decimal; units and zones of times are those of
-// the first column that the expression passes on, or microseconds where it passes on none.
+// An Arrow array of a result has the formats of expressions (expression_units.h). Errors name a row by its id.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +16,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/map/row_mapper.h"
+#include "runtime/spec/expression_units.h"
 
 namespace quern::c_abi {
 namespace {
@@ -30,7 +31,9 @@ class MapOutput final : public GrowingOutput {
     state.reset();
     FitRows(std::min(batch.num_rows, thresholds::kMorselRows));
     has_batch_ = false;
-    QUERN_RETURN_IF_ERROR(reader_.SetInput(std::move(batch)));
+    const uint64_t first_row = batch.first_row_id == kCountedRowIds ? rows_seen_ : batch.first_row_id;
+    rows_seen_ += batch.num_rows;
+    QUERN_RETURN_IF_ERROR(reader_.SetInput(std::move(batch), first_row));
     has_batch_ = true;
     state = QUERN_RESULT_MORE;
     return absl::OkStatus();
@@ -49,48 +52,23 @@ class MapOutput final : public GrowingOutput {
  private:
   MapReader reader_;
   bool has_batch_ = false;
+  uint64_t rows_seen_ = 0;  // of the batches so far: the next one's first row id where it has none of its own
 };
 
-std::string DecimalFormat(const ValueType& type) {
-  return "d:" + std::to_string(type.digits) + "," + std::to_string(type.scale);
-}
-
-// The columns whose unit, and zone, an expression of the same type has: those that it passes on, not those that it only
-// compares. Example: $2 and $3 of case_when(less($0,$1),$2,$3), none of cast($0,timestamp) where $0 is an i64.
-void AddSources(const Expression& e, TypeId id, std::vector<const Expression*>* sources) {
-  if (e.type.id != id) return;
-  if (e.kind == ExpressionKind::kColumn) sources->push_back(&e);
-  for (const Expression& argument : e.arguments) AddSources(argument, id, sources);
-}
-
-std::string FormatOf(const Expression& e, const PortBinding& binding) {
-  if (e.type.id == TypeId::kDecimal128) return DecimalFormat(e.type);
-  std::vector<const Expression*> sources;
-  AddSources(e, e.type.id, &sources);
-  if (!sources.empty()) return binding.keys[sources.front()->column].format;
-  const std::string accepted(RowOf(e.type.id).arrow);
-  if (e.type.id == TypeId::kTimestamp) return "tsu:";
-  if (e.type.id == TypeId::kDuration) return "tDu";
-  return accepted.substr(0, accepted.find('|'));
+std::vector<std::string> FormatsOf(const PortBinding& binding) {
+  std::vector<std::string> formats;
+  for (const BoundField& field : binding.keys) formats.push_back(field.format);
+  return formats;
 }
 
 // Seconds beside milliseconds would be compared, or come out, as if they were of one unit.
-absl::Status CheckUnits(const Expression& e, const PortBinding& binding) {
-  for (const TypeId id : {TypeId::kTime32, TypeId::kTime64, TypeId::kTimestamp, TypeId::kDuration}) {
-    std::vector<const Expression*> sources;
-    for (const Expression& argument : e.arguments) AddSources(argument, id, &sources);
-    for (const Expression* source : sources) {
-      const std::string &first = binding.keys[sources.front()->column].format,
-                        &other = binding.keys[source->column].format;
-      if (UnitOf(first) == UnitOf(other)) continue;
-      return Wrong("units in " + PrintExpression(e),
-                   "$" + std::to_string(sources.front()->column) + " is " + first + ", $" +
-                       std::to_string(source->column) + " is " + other,
-                   "columns of one unit");
-    }
-  }
-  for (const Expression& argument : e.arguments) QUERN_RETURN_IF_ERROR(CheckUnits(argument, binding));
-  return absl::OkStatus();
+absl::Status CheckUnits(const Expression& e, const std::vector<std::string>& formats) {
+  const std::optional<MixedUnits> mixed = FindMixedUnits(e, formats);
+  if (!mixed.has_value()) return absl::OkStatus();
+  return Wrong("units in " + PrintExpression(*mixed->call),
+               "$" + std::to_string(mixed->first) + " is " + formats[mixed->first] + ", $" +
+                   std::to_string(mixed->other) + " is " + formats[mixed->other],
+               "columns of one unit");
 }
 
 class MapJob final : public Job {
@@ -112,26 +90,27 @@ class MapJob final : public Job {
 
   absl::Status CheckBindings() const override {
     if (!ports.front().binding.has_value()) return absl::OkStatus();
-    const PortBinding& binding = *ports.front().binding;
+    const std::vector<std::string> formats = FormatsOf(*ports.front().binding);
     for (size_t i = 0; i < spec_.columns.size(); ++i) {
       const ValueType& type = spec_.columns[i];
       if (type.id != TypeId::kDecimal128) continue;
-      const std::string &format = binding.keys[i].format, wanted = DecimalFormat(type);
+      const std::string &format = formats[i], wanted = DefaultFormat(type);
       if (format == wanted || format == wanted + ",128") continue;
       return Wrong("format of map input column " + std::to_string(i), format, wanted);
     }
-    for (const Expression& result : spec_.results) QUERN_RETURN_IF_ERROR(CheckUnits(result, binding));
+    for (const Expression& result : spec_.results) QUERN_RETURN_IF_ERROR(CheckUnits(result, formats));
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override {
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, "QUERN_PORT_ROWS");
+    const PortBinding& binding = *ports.front().binding;
+    const std::vector<std::string> formats = FormatsOf(binding);
     std::vector<ResultField> fields;
     for (const Expression& result : spec_.results) {
       const bool is_column = result.kind == ExpressionKind::kColumn;
-      const PortBinding& binding = *ports.front().binding;
       fields.push_back({is_column ? binding.keys[result.column].name : PrintExpression(result),
-                        FormatOf(result, binding), result.type.nullable});
+                        FormatOf(result, formats), result.type.nullable});
     }
     return fields;
   }

@@ -21,7 +21,6 @@
 #include "codegen/operators.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
-#include "tools/frontend/value_types.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"
 
@@ -56,19 +55,11 @@ absl::Status ExpressionPreparation::AddColumn(const std::string& name) {
   if (std::any_of(names_.begin(), names_.end(), is_name)) return absl::OkStatus();
   const auto values = columns_->Find(name);
   const auto type = DecodedType(values->type());
-  ExpressionColumn column{name, columns_->Text(name), type->ToString(), FormatOfType(*type)};
-  column.has_values = type->id() != arrow::Type::NA;
-  const absl::StatusOr<ColumnType> read = KernelType(column.text, *type);
-  if (column.has_values && read.ok()) column.type = ValueTypeOf(read->id, column.format, HasNulls(*values));
-  ValueType in_spec{.id = TypeId::kBool, .nullable = true};
-  int place = 0;
-  if (column.type.has_value()) {
-    in_spec = *column.type;
-    QUERN_ASSIGN_OR_RETURN(place, columns_->Add(name, type));
-  } else {
-    // Nothing reads it: it is null, or an error. It has a number all the same.
-    QUERN_ASSIGN_OR_RETURN(place, columns_->Add(name, column.has_values ? type : arrow::boolean()));
-  }
+  const std::string text = columns_->Text(name);
+  ExpressionColumn column = MakeExpressionColumn(name, text, type->ToString(), FormatOfType(*type),
+                                                 KernelType(text, *type), HasNulls(*values));
+  const ValueType in_spec = column.TypeInSpec();
+  QUERN_ASSIGN_OR_RETURN(const int place, columns_->Add(name, column.has_values ? type : arrow::boolean()));
   expressions_.spec.columns.push_back(in_spec);
   expressions_.binding.keys.push_back(place);
   expressions_.keys.push_back(ColumnTypeOf(in_spec));

@@ -42,9 +42,8 @@ absl::Status ResolveRequest(const TableInput& input, MapRequest* request) {
   request->select = WithAllColumns(input, std::move(request->select));
   std::set<std::string> names;
   for (SelectText& selected : request->select) {
-    const bool has_its_name = selected.is_column() && selected.name == selected.expression.text;
     QUERN_RETURN_IF_ERROR(ResolveNames(input, &selected.expression));
-    if (has_its_name) selected.name = selected.expression.text;
+    if (selected.is_column() && !selected.is_named) selected.name = selected.expression.text;
     if (!names.insert(selected.name).second)
       return CommandError("two result columns of one name: " + QuoteName(selected.name) +
                           "; accepted: different names, as by EXPRESSION as NAME");
