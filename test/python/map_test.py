@@ -31,6 +31,7 @@ class Map(unittest.TestCase):
         result = quern.map(sales(), "Id, id + 1, name as n, nothing + id as none")
         self.assertEqual(result.column_names, ["id", "id + 1", "n", "none"])
         self.assertEqual(rows(result), [(1, 2, "ada", None), (2, 3, "bob", None), (3, 4, None, None)])
+        self.assertEqual(quern.map(sales(), "NAME as NAME, Id, id as ID").column_names, ["NAME", "id", "ID"])
         self.assertEqual(quern.map(sales(), "*, id % 2 as odd").column_names, sales().column_names + ["odd"])
 
     def test_types(self):
@@ -39,6 +40,29 @@ class Map(unittest.TestCase):
         table = pa.table(quern.map(t, {"a": "coalesce(at, timestamp '1970-01-02 00:00:00Z')", "b": "n + 1", "c": "at"}))
         self.assertEqual(table.schema.types, [t.schema.field("at").type, pa.int16(), t.schema.field("at").type])
         self.assertEqual(table["a"], t["at"])
+
+    def test_units_of_constants(self):
+        moment = datetime.datetime(1970, 1, 1, 0, 0, 1)
+        s, ms = pa.array([moment, None], pa.timestamp("s")), pa.array([moment] * 2, pa.timestamp("ms"))
+        t = pa.table({"s": s, "ms": ms})
+        text = "case when s is null then null else timestamp '2020-01-01 00:00:00.5' end as at"
+        for other in ("ms = timestamp '1970-01-01 00:00:01' as b", "ms = s::i64::timestamp as b"):
+            self.assertEqual(pa.table(quern.map(t, f"{other}, {text}"))["at"].type, pa.timestamp("us"))
+            found = pa.table(quern.map(t, f"{text}, {other}"))["at"]
+            self.assertEqual(found.type, pa.timestamp("us"))
+            self.assertEqual(found.to_pylist(), [datetime.datetime(2020, 1, 1, 0, 0, 0, 500000), None])
+        self.assertEqual(rows(quern.map(t, "s = s as a, ms = timestamp '1970-01-01 00:00:01' as b"))[1], (None, True))
+
+    def test_errors_name_the_row_of_the_table(self):
+        t = pa.table({"a": range(200000)})
+        for threads in (1, 3):
+            with self.assertRaisesRegex(RuntimeError, "row 150000: divide_checked"):
+                quern.map(t, "1 / (a - 150000)", threads=threads)
+        with self.assertRaisesRegex(RuntimeError, "row 150000: divide_checked"):
+            quern.map(t, "1 / (a - 150000)", where="a > 100000", threads=1)
+        with self.assertRaisesRegex(RuntimeError, "row 150000: divide_checked"):
+            for _ in quern.map(t, "1 / (a - 150000)", stream=True):
+                pass
 
     def test_columns_are_copied_as_they_are(self):
         result = pa.table(quern.map(sales(), {"a": "kind", "b": "kind", "c": "id * 2"}, where="id <> 2"))

@@ -81,6 +81,43 @@ class Aggregations(unittest.TestCase):
             result = quern.aggregate(t, by="k", aggs="sum(x) as s", threads=4, stream=stream)
             self.assertEqual(sorted_rows(result), sorted([(k, 500) for k in range(1000)], key=repr))
 
+    def test_expressions_as_arguments(self):
+        t = pa.table({
+            "k": ["a", "b", "a"], "x": [1, 2, 3], "Y": [10.0, None, 30.0], "x-y": [7, 8, 9],
+            "kind": pa.array(["u", "v", "u"]).dictionary_encode(), "nothing": pa.nulls(3),
+        })  # fmt: skip
+        aggs = "sum(x * y) as a, sum(x-y) as b, count(*) filter (where x > 1) as c, max(x) as d, sum(x * y) as e"
+        expected = [("a", 100.0, 16, 1, 3, 100.0), ("b", None, 8, 1, 2, None)]
+        for engine in ("jit", "generic"):
+            result = quern.aggregate(t, "k", aggs, engine=engine)
+            self.assertEqual(sorted_rows(result), expected)
+        self.assertEqual(sorted_rows(quern.aggregate(t, "k", aggs, stream=True)), expected)
+        self.assertEqual(
+            sorted_rows(quern.aggregate(t, "kind", "sum(10 / (x - 2)), first(k), count(nothing + x)", where="x <> 2")),
+            [("u", 0, "a", 0)],
+        )
+        self.assertEqual(quern.aggregate(t, "k", {"total": "sum(x + 1)"}).column_names, ["k", "total"])
+        self.assertEqual(rows(quern.aggregate(t, aggs=[("sum", "x-y"), "avg(x + x-y)"])), [(24, -16.0)])
+        for text, error in {
+            "sum(x * z)": "unknown column of t: z",
+            "sum(x-z)": "unknown column of t: x-z",
+            "sum(k + 1)": "column k of t is utf8, which expressions do not have",
+            "sum(x > 1)": "sum",
+        }.items():
+            with self.assertRaisesRegex(ValueError, error):
+                quern.aggregate(t, "k", text)
+
+    def test_expressions_over_many_rows(self):
+        n = 200000
+        t = pa.table({"k": [i % 3 for i in range(n)], "x": range(n)})
+        for threads in (1, 3):
+            aggs = "sum(x * 2), first(x + 1)"
+            found = sorted_rows(quern.aggregate(t, "k", aggs, where="x >= 70000", threads=threads))
+            firsts = [70002, 70000, 70001]  # of each k
+            self.assertEqual(found, [(k, 2 * sum(range(x, n, 3)), x + 1) for k, x in enumerate(firsts)])
+        with self.assertRaisesRegex(RuntimeError, "row 150000: divide_checked"):
+            quern.aggregate(t, "k", "sum(1 / (x - 150000))", where="x >= 70000")
+
 
 class Sets(unittest.TestCase):
     LEFT = {"k": [1, 1, 1, 2, None, None], "s": ["a", "a", "a", "b", None, None]}

@@ -12,11 +12,12 @@ price and whether qty >= 10. The spec is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 from quern import _quern
 from quern._arguments import Names, Params, items_of, text_of, wrong
 from quern._conditions import Condition, apply_where
+from quern._expressions import compute, with_names_of
 from quern._inputs import Input
 from quern._progress import Progress
 from quern._results import Result
@@ -71,14 +72,21 @@ def _key(item: str | tuple[str, ...]) -> tuple[str, str]:
     raise wrong("bad key in by", item, 'a name, or ("NAME", "collate", "COLLATION")')
 
 
+class _Argument(NamedTuple):
+    number: int  # of a column, or of a computed one among these
+    type: str | None  # in the spec; None: it is computed
+
+
 class _AggregateSpec:
+    """Keys and calls are added first; then come the computed arguments, behind all other columns."""
+
     def __init__(self, data: Input, engine: str) -> None:
         self.data = data
         self.engine = engine
         self.keys: list[int] = []
-        self.payload: list[int] = []
         self.key_texts: list[str] = []
-        self.call_texts: list[str] = []
+        self._computed: list[_quern.Expression] = []
+        self._calls: list[tuple[dict[str, Any], list[_Argument], int | None]] = []
 
     def add_key(self, name: str, collation: str) -> None:
         column = self.data.find(name)
@@ -87,24 +95,47 @@ class _AggregateSpec:
         self.keys.append(self.data.place(number))
 
     def add_call(self, call: dict[str, Any]) -> None:
-        function = call["function"]
-        inside = [self._argument(function, name, collation) for name, collation in call["arguments"]]
-        if function == "quantile":
-            inside.append(repr(call["quantile"]))
-        if function == "string_agg":
-            inside.append(f"x'{call['separator'].hex()}'")
-        text = f"{function}({','.join(inside)})" if inside else function
+        arguments = [self._argument(call["function"], *argument) for argument in call["arguments"]]
+        test = None
         if call["filter"] is not None:
             condition = Condition(self.data, "aggs", call["filter"])
-            self.payload.append(self.data.place(self.data.add_test(condition.compile(self.engine), condition.columns)))
-            text += ":filter"
-        self.call_texts.append(text)
+            test = self.data.add_test(condition.compile(self.engine), condition.columns)
+        self._calls.append((call, arguments, test))
 
-    def _argument(self, function: str, name: str, collation: str) -> str:
+    def _argument(
+        self, function: str, name: str, collation: str, expression: _quern.Expression | None, may_be_column: bool
+    ) -> _Argument:
+        if expression is not None and not (may_be_column and name in self.data.names):
+            try:
+                self._computed.append(with_names_of(self.data, expression))
+                return _Argument(len(self._computed) - 1, None)
+            except ValueError:
+                if not may_be_column:
+                    raise
         column = self.data.find(name)
         number = self.data.readable(column, _format_without_values(function))
-        self.payload.append(self.data.place(number))
-        return self.data.kernel_type(number, self.data.nullable(column), collation)
+        return _Argument(number, self.data.kernel_type(number, self.data.nullable(column), collation))
+
+    def finish(self) -> tuple[list[str], list[int]]:
+        """The calls of the spec and the places of their columns."""
+        data = self.data
+        first = compute(data, "aggs", self._computed, self.engine)[1] if self._computed else 0
+        texts, payload = [], []
+        for call, arguments, test in self._calls:
+            inside = []
+            for argument in arguments:
+                number = argument.number if argument.type is not None else first + argument.number
+                payload.append(data.place(number))
+                inside.append(argument.type if argument.type is not None else data.result_type(number))
+            if call["function"] == "quantile":
+                inside.append(repr(call["quantile"]))
+            if call["function"] == "string_agg":
+                inside.append(f"x'{call['separator'].hex()}'")
+            texts.append(f"{call['function']}({','.join(inside)})" if inside else call["function"])
+            if test is not None:
+                payload.append(data.place(test))
+                texts[-1] += ":filter"
+        return texts, payload
 
 
 def _format_without_values(function: str) -> str:
@@ -139,6 +170,7 @@ def aggregate(
         there are none.
     aggs: "count(*), sum(x) as total, count(distinct s), quantile(x, 0.9) filter (where y > 5)"; or a list of such
         calls, or of tuples ("sum", "odd, name"); or a dictionary {"total": "sum(x)"}. None: only the distinct keys.
+        An argument may be an expression, "sum(price * qty)" (quern.map describes them); a name in a tuple is none.
     where: only rows for which the condition is true take part (quern.filter describes the grammar).
     threads, memory_limit, engine, params, progress: as in join. stream: t is pulled batch by batch instead of being
         collected first; memory holds only the groups.
@@ -146,7 +178,8 @@ def aggregate(
         0.
     Types: sums of integers have 64 bits, and one that does not fit is a RuntimeError (sum128 has 128); sums and
         averages of decimals are decimals with 38 digits; dictionaries come out decoded.
-    Cost: docs/performance.md. Errors: ValueError, MemoryError above the limit, RuntimeError.
+    Cost: docs/performance.md; with where and expressions, a copy of the rows that take part. Errors: ValueError,
+        MemoryError above the limit, RuntimeError.
     """
     run = Run(threads, memory_limit, engine, params, progress)
     keys, calls = keys_of(by), _calls(aggs)
@@ -161,12 +194,13 @@ def aggregate(
     for call in calls:
         spec.add_call(call)
     apply_where(data, where, engine)
+    call_texts, payload = spec.finish()
     text = "aggregate"
     text += " keys=" + ",".join(spec.key_texts) if keys else ""
-    text += " aggs=" + ",".join(spec.call_texts) if calls else ""
+    text += " aggs=" + ",".join(call_texts) if calls else ""
     kernel = run.compile(text)
     shape = _quern.Descriptor(list(range(len(names))), names)
-    source = data.kernel_input(spec.keys, spec.payload)
+    source = data.kernel_input(spec.keys, payload)
 
     def compute() -> _quern.Table:
         return _quern.run_aggregate(kernel, source, shape, run.threads, run.memory_limit)

@@ -112,6 +112,16 @@ class Input:
         self._all_fields.append(Field("", "b", "", False))
         return self.view.add_test(kernel, columns)
 
+    def set_computation(self, kernel: _quern.Kernel, columns: list[int]) -> int:
+        """The number of the first result of a map over these columns, the last columns that are added."""
+        first: int = self.view.set_computation(kernel, columns)
+        self._all_fields += [Field(*field) for field in self.view.fields[first:]]
+        return first
+
+    def result_type(self, number: int) -> str:
+        """The type of a computed column in a spec."""
+        return self.kernel_type(number, self._all_fields[number].nullable)
+
     def place(self, number: int) -> int:
         """The position of the column among those that the kernel reads, which it joins if it is not there yet."""
         if number not in self._places:

@@ -16,10 +16,10 @@ from typing import Literal, Union, overload
 from quern import _quern
 from quern._arguments import Params, text_of, wrong
 from quern._conditions import apply_where
+from quern._expressions import compute, with_names_of
 from quern._inputs import Input
 from quern._results import Reader, Result
 from quern._run import Run
-from quern._types import type_name
 
 Select = Union[str, Mapping[str, str]]
 
@@ -30,7 +30,7 @@ def _expressions_of(data: Input, select: Select) -> list[tuple[str, _quern.Expre
         parsed = _quern.parse_select("select", text_of("select", select))
     elif isinstance(select, Mapping):
         parsed = [
-            (text_of("select", name), _quern.parse_expression("select", text_of("select", text)))
+            (text_of("select", name), _quern.parse_expression("select", text_of("select", text)), True)
             for name, text in select.items()
         ]
     else:
@@ -38,37 +38,18 @@ def _expressions_of(data: Input, select: Select) -> list[tuple[str, _quern.Expre
     if not parsed:
         raise wrong("map to nothing", "no columns in select", "one or more")
     expressions = []
-    for name, expression in parsed:
+    for name, expression, is_named in parsed:
         if expression is None:
             expressions += [(n, _quern.parse_expression("select", _quern.quote_name(n))) for n in data.names]
             continue
-        found = [data.names[data.find_in_any_letters(mentioned)] for mentioned in expression.names]
-        is_own_name = isinstance(select, str) and expression.is_column and expression.names == [name]
-        expressions.append((found[0] if is_own_name else name, expression.renamed(found)))
+        found = with_names_of(data, expression)
+        expressions.append((found.names[0] if found.is_column and not is_named else name, found))
     for index, (name, _) in enumerate(expressions):
         if name in [other for other, _ in expressions[:index]]:
             raise wrong(
                 "two result columns of one name", _quern.quote_name(name), "different names, as by EXPRESSION as NAME"
             )
     return expressions
-
-
-def _compute(data: Input, expressions: list[_quern.Expression], run: Run) -> tuple[_quern.Kernel, int]:
-    """Adds the results of a map to the columns of t; the number of the first."""
-    columns: list[int] = []
-    described = []
-    for name in [name for expression in expressions for name in expression.names]:
-        column = data.find(name)
-        field = data.fields[column]
-        number = data.made(column, field.dictionary) if field.dictionary else data.readable(column, "b")
-        if number in columns:
-            continue
-        columns.append(number)
-        described.append(
-            (name, data.column_text(name), type_name(field), field.value_format, data.nullable(column))
-        )
-    kernel = run.compile(_quern.map_text("select", expressions, described))
-    return kernel, data.view.set_computation(kernel, columns)
 
 
 @overload
@@ -121,7 +102,7 @@ def map(
         column = data.find(expression.names[0])
         copied.append(data.readable(column))
         data.kernel_type(copied[-1], data.nullable(column))  # refuses types that cannot be gathered
-    kernel, first = _compute(data, computed, run) if computed else (None, 0)
+    kernel, first = compute(data, "select", computed, engine, run.params) if computed else (None, 0)
     copies, results = iter(copied), iter(range(first, first + len(computed)))
     places = [data.place(next(copies) if expression.is_column else next(results)) for _, expression in expressions]
     shape = _quern.Descriptor(places, [name for name, _ in expressions])

@@ -36,7 +36,8 @@ Computation::Computation(const KernelHandle& kernel, const std::vector<Field>& f
   fields_ = all.Fields(&schema);
 }
 
-std::vector<Column> Computation::Results(const Batch& batch, const uint32_t* rows, uint64_t n) const {
+std::vector<Column> Computation::Results(const Batch& batch, uint64_t first_row, const uint32_t* rows,
+                                         uint64_t n) const {
   Batch input{batch.num_rows, {}};
   for (const uint32_t column : columns_) input.columns.push_back(batch.columns[column]);
   quern_error error;
@@ -45,7 +46,7 @@ std::vector<Column> Computation::Results(const Batch& batch, const uint32_t* row
   const std::unique_ptr<quern_output, void (*)(quern_output*)> output(made, quern_output_destroy);
   ArrowArray array = {};
   ExportBatch(input, &array);
-  const quern_arrow_rows selected = {sizeof(selected), rows, n, 0};
+  const quern_arrow_rows selected = {sizeof(selected), rows, n, first_row};
   Check(quern_output_push_arrow(made, &array, &selected, &error), error);
   const quern_result* result = nullptr;
   array = {};

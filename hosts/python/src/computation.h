@@ -21,8 +21,9 @@ class Computation {
   // Of the results.
   const std::vector<Field>& fields() const { return fields_; }
   // The results for the rows rows[0] .. rows[n - 1] of a batch of up to kMorselRows rows; nullptr: for all of them.
-  // *Threads*: any, without the GIL. *Errors*: std::runtime_error for a row without a result.
-  std::vector<Column> Results(const Batch& batch, const uint32_t* rows, uint64_t n) const;
+  // first_row: the number of the batch's row 0 in the source. *Threads*: any, without the GIL. *Errors*:
+  // std::runtime_error for a row without a result, which it names by its number in the source.
+  std::vector<Column> Results(const Batch& batch, uint64_t first_row, const uint32_t* rows, uint64_t n) const;
 
  private:
   std::vector<uint32_t> columns_;

@@ -91,7 +91,7 @@ Appending::Appending(const Job* job, const View& view, quern_port port)
 bool Appending::AppendMorsel(quern_input* input, RowRoom* room) {
   std::optional<Feed::Morsel> morsel = feed_.Next();
   if (!morsel) return false;
-  const Taken taken = view_.Take(std::move(morsel->batch), room);
+  const Taken taken = view_.Take(std::move(morsel->batch), morsel->first_row, room);
   if (taken.num_rows == 0) return true;
   Handover batch(taken, morsel->first_row);
   quern_error error;

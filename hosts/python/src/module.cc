@@ -102,6 +102,9 @@ void DefineInputs(nb::module_* module) {
             return self.view->SetComputation(kernel, std::move(columns));
           },
           nb::arg("kernel"), nb::arg("columns"))
+      .def_prop_ro(
+          "fields", [](const PyView& self) { return FieldTuples(self.view->fields()); },
+          "Of the source's columns and the made ones.")
       .def(
           "set_output", [](PyView& self, std::vector<uint32_t> columns) { self.view->SetOutput(std::move(columns)); },
           nb::arg("columns"));

@@ -79,7 +79,7 @@ struct JoinReading {
         continue;
       }
       std::optional<Feed::Morsel> morsel = feed.Next();
-      if (morsel) output->Push(probe->Take(std::move(morsel->batch), &room), morsel->first_row);
+      if (morsel) output->Push(probe->Take(std::move(morsel->batch), morsel->first_row, &room), morsel->first_row);
       else output.emplace(job, QUERN_PORT_UNMATCHED);
     }
   }
@@ -119,7 +119,7 @@ Table RunJoin(const KernelHandle& kernel, const Input& build, const Input& probe
     while (go_on()) {
       std::optional<Feed::Morsel> morsel = feed.Next();
       if (!morsel) return;
-      output.Push(probe.view->Take(std::move(morsel->batch), &room), morsel->first_row);
+      output.Push(probe.view->Take(std::move(morsel->batch), morsel->first_row, &room), morsel->first_row);
       output.Read(morsel->number, go_on, &out);
     }
   });
@@ -181,7 +181,7 @@ Table RunMap(const std::shared_ptr<const View>& view, const ResultShape& descrip
     while (go_on()) {
       std::optional<Feed::Morsel> morsel = feed.Next();
       if (!morsel) return;
-      const Batch rows = view->Gather(std::move(morsel->batch), &room);
+      const Batch rows = view->Gather(std::move(morsel->batch), morsel->first_row, &room);
       if (rows.num_rows > 0) out.Add(morsel->number, descriptor.Arranged(rows));
     }
   });
@@ -195,7 +195,7 @@ std::unique_ptr<Reader> ReadMap(const std::shared_ptr<const View>& view, const R
       [view, descriptor, feed, room = RowRoom()](const Reader::Pause& pause) mutable -> std::optional<Batch> {
         while (std::optional<Feed::Morsel> morsel = feed->Next()) {
           pause();
-          const Batch batch = view->Gather(std::move(morsel->batch), &room);
+          const Batch batch = view->Gather(std::move(morsel->batch), morsel->first_row, &room);
           if (batch.num_rows > 0) return descriptor.Arranged(batch);
         }
         return std::nullopt;

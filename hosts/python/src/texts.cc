@@ -184,11 +184,12 @@ void DefineWhere(nb::module_* module) {
 
 // ---- expressions ----
 
-// [(name, expression), ..]; None in place of an expression: all columns.
+// [(name, expression, is_named), ..]; None in place of an expression: all columns.
 nb::list ParseSelect(const std::string& what, const std::string& text) {
   nb::list list;
   for (const cli::SelectText& selected : Value(cli::ParseSelect(what, text)))
-    list.append(nb::make_tuple(selected.name, selected.is_all ? nb::none() : nb::cast(selected.expression)));
+    list.append(
+        nb::make_tuple(selected.name, selected.is_all ? nb::none() : nb::cast(selected.expression), selected.is_named));
   return list;
 }
 
@@ -221,12 +222,9 @@ std::string MapText(const std::string& what, const std::vector<cli::ExpressionTe
   std::vector<cli::ExpressionColumn> named;
   MapSpec spec;
   for (const auto& [name, text, type_name, format, nullable] : columns) {
-    cli::ExpressionColumn column{name, text, type_name, format};
-    column.has_values = format != "n";
-    const absl::StatusOr<ColumnType> type = TypeOf(format, "", "", nullable);
-    if (column.has_values && type.ok()) column.type = cli::ValueTypeOf(type->id, format, nullable);
-    spec.columns.push_back(column.type.value_or(ValueType{.id = TypeId::kBool, .nullable = true}));
-    named.push_back(std::move(column));
+    named.push_back(
+        cli::MakeExpressionColumn(name, text, type_name, format, TypeOf(format, "", "", nullable), nullable));
+    spec.columns.push_back(named.back().TypeInSpec());
   }
   for (const cli::ExpressionText& expression : expressions)
     spec.results.push_back(Value(cli::TypedExpression(what, expression, named)));
@@ -242,21 +240,24 @@ void DefineExpressions(nb::module_* module) {
       .def("renamed", Renamed, nb::arg("names"), "The same expression with these names in place of `names`.");
   module->def("parse_expression", ParseExpression, nb::arg("what"), nb::arg("text"), "The tree of an expression.");
   module->def("parse_select", ParseSelect, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_select(what: str, text: str) -> list[tuple[str, Expression | None]]"),
-              "[(name, expression), ..] of a list; None: all columns.");
+              nb::sig("def parse_select(what: str, text: str) -> list[tuple[str, Expression | None, bool]]"),
+              "[(name, expression, whether the user gave the name), ..] of a list; None: all columns.");
   module->def("map_text", MapText, nb::arg("what"), nb::arg("expressions"), nb::arg("columns"),
               "The spec of a map over columns (name, text, type_name, format, nullable).");
 }
 
 // ---- aggregates ----
 
+// An argument is (name, collation, expression or None, whether the text may be the name of a column).
 nb::list ParseAggregates(const std::string& what, const std::string& text) {
   nb::list list;
   for (const cli::AggregateText& aggregate : Value(cli::ParseAggregates(what, text))) {
     nb::dict dict;
     nb::list arguments;
     for (const cli::KeyText& argument : aggregate.arguments)
-      arguments.append(nb::make_tuple(argument.name, argument.collation));
+      arguments.append(nb::make_tuple(argument.name, argument.collation,
+                                      argument.computed == nullptr ? nb::none() : nb::cast(*argument.computed),
+                                      argument.may_be_column));
     dict["function"] = std::string(RowOf(aggregate.function).text);
     dict["arguments"] = arguments;
     dict["quantile"] = aggregate.quantile;

@@ -5,8 +5,8 @@
 //
 // the view makes column 3 from column 1 (the test x > 5), selects rows by a test of column 2, and passes columns 0 and
 // 3 on. A thread processes a whole morsel of 65,536 rows at once: casts and tests first, then the condition. The rows
-// that satisfy it stay in place: their numbers go to the kernel with the columns. Only a filter and a map, whose rows
-// are the result, gather them.
+// that satisfy it stay in place: their numbers go to the kernel with the columns. They are gathered only where they are
+// the result, of a filter and a map, or stand beside computed columns, as in an aggregation of expressions.
 #include "view.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ void View::SetOutput(std::vector<uint32_t> columns) {
   output_ = std::move(columns);
 }
 
-Taken View::Take(Batch batch, RowRoom* room) const {
+Taken View::Take(Batch batch, uint64_t first_row, RowRoom* room) const {
   for (const auto& step : steps_) {
     const Cast* const cast = std::get_if<Cast>(&step);
     if (cast != nullptr)
@@ -106,17 +106,17 @@ Taken View::Take(Batch batch, RowRoom* room) const {
     taken.num_rows = where_->Select(batch, room->For(batch.num_rows));
     if (taken.num_rows == static_cast<uint64_t>(batch.num_rows)) taken.rows = nullptr;
   }
-  if (computation_ != nullptr) return WithResults(std::move(batch), std::move(taken));
+  if (computation_ != nullptr) return WithResults(std::move(batch), first_row, std::move(taken));
   for (const uint32_t column : output_) taken.batch.columns.push_back(batch.columns[column]);
   return taken;
 }
 
 // Results have the rows alone that come out, and so have the other columns beside them.
-Taken View::WithResults(Batch batch, Taken taken) const {
+Taken View::WithResults(Batch batch, uint64_t first_row, Taken taken) const {
   taken.batch.num_rows = static_cast<int64_t>(taken.num_rows);
   if (taken.num_rows == 0) return taken;
   const size_t first = batch.columns.size();
-  for (Column& column : computation_->Results(batch, taken.rows, taken.num_rows))
+  for (Column& column : computation_->Results(batch, first_row, taken.rows, taken.num_rows))
     batch.columns.push_back(std::move(column));
   for (const uint32_t column : output_) {
     const bool is_whole = column >= first || taken.rows == nullptr;
@@ -128,8 +128,8 @@ Taken View::WithResults(Batch batch, Taken taken) const {
   return taken;
 }
 
-Batch View::Gather(Batch batch, RowRoom* room) const {
-  Taken taken = Take(std::move(batch), room);
+Batch View::Gather(Batch batch, uint64_t first_row, RowRoom* room) const {
+  Taken taken = Take(std::move(batch), first_row, room);
   if (taken.rows == nullptr || taken.batch.columns.empty()) return std::move(taken.batch);
   Batch gathered{static_cast<int64_t>(taken.num_rows), {}};
   for (size_t i = 0; i < output_.size(); ++i) {

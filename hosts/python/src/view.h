@@ -66,6 +66,8 @@ class View {
   // The results of a map, which are made of the rows alone that come out; the number of the first. No column is added
   // after them.
   uint32_t SetComputation(const KernelHandle& kernel, std::vector<uint32_t> columns);
+  // The fields of all columns, made ones too.
+  const std::vector<Field>& fields() const { return fields_; }
   // Only rows where it holds.
   void SetWhere(const KernelHandle& kernel, const std::vector<uint32_t>& columns);
   // The columns that come out, in order.
@@ -73,13 +75,14 @@ class View {
 
   Source* source() const { return source_.get(); }
   const std::vector<Field>& output_fields() const { return output_fields_; }
-  // What comes out of a batch of the source; its rows lie in `room`. *Threads*: any, without the GIL.
-  Taken Take(Batch batch, RowRoom* room) const;
+  // What comes out of a batch of the source, whose row 0 is the source's row `first_row`; its rows lie in `room`.
+  // *Threads*: any, without the GIL.
+  Taken Take(Batch batch, uint64_t first_row, RowRoom* room) const;
   // The same as a batch of these rows alone. *Cost*: a copy of them, unless all come out.
-  Batch Gather(Batch batch, RowRoom* room) const;
+  Batch Gather(Batch batch, uint64_t first_row, RowRoom* room) const;
 
  private:
-  Taken WithResults(Batch batch, Taken taken) const;
+  Taken WithResults(Batch batch, uint64_t first_row, Taken taken) const;
 
   struct Cast {
     uint32_t column;
