@@ -280,7 +280,7 @@ absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
     QUERN_RETURN_IF_ERROR(SetCollation(key.collation, {key.name, number}, column, &type));
     spec.keys.push_back({.type = type, .null_equal = type.nullable});
     columns.keys.push_back(number);
-    QUERN_RETURN_IF_ERROR(add_result(key.name, column.format));
+    QUERN_RETURN_IF_ERROR(add_result(key.result_name(), column.format));
   }
   for (const cli::AggregateText& call : step.aggregates) {
     AggregateSpec aggregate;
