@@ -14,6 +14,8 @@ from quern._inputs import Input
 from quern._types import type_name
 
 
+_VIEWS = {"u": "vu", "U": "vu", "z": "vz", "Z": "vz"}
+
 def with_names_of(data: Input, expression: _quern.Expression) -> _quern.Expression:
     """The expression with the names of the columns in their own letters. *Errors*: ValueError for unknown columns."""
     return expression.renamed([data.names[data.find_in_any_letters(name)] for name in expression.names])
@@ -30,10 +32,12 @@ def compute(
     for name in [name for expression in expressions for name in expression.names]:
         column = data.find(name)
         field = data.fields[column]
-        number = data.made(column, field.dictionary) if field.dictionary else data.readable(column, "b")
+        # Values of a dictionary come out as they are, strings as views.
+        value_format = _VIEWS.get(field.dictionary, field.value_format)
+        number = data.made(column, value_format) if field.dictionary else data.readable(column, "b")
         if number in columns:
             continue
         columns.append(number)
-        described.append((name, data.column_text(name), type_name(field), field.value_format, data.nullable(column)))
+        described.append((name, data.column_text(name), type_name(field), value_format, data.nullable(column)))
     kernel = _quern.Kernel(_quern.map_text(what, expressions, described), engine, params, False)
     return kernel, data.set_computation(kernel, columns)
