@@ -33,7 +33,8 @@ class DateMaker:
             arguments.append(self._number(in_sql))
         elif accepts[1:] == ("units",):
             units = _UNITS if in_sql else rng.choice((1, 1000, 10**6, 10**9))
-            arguments.append(_constant(units, "i64"))
+            # A timestamp that is made of a date has the unit that the call names; columns here have microseconds.
+            arguments.append(_constant(_UNITS if result == "timestamp" and accepts[0] == "date32" else units, "i64"))
         elif accepts[1:]:
             arguments.append(self._date())
         nullable = any(argument.type.nullable for argument in arguments)

@@ -22,31 +22,34 @@ class Answer:
 
 
 def _asked(feeder):
-    """For each batch: the row of the case at each place, and the places in the order of the selection."""
+    """For each batch: the row of the case at each place, the places in the order of the selection, and the row of the
+    case by its id, by which errors name it."""
+    ids = feeder.row_ids()
     for (first, end), places in zip(feeder.cuts, feeder.batch_places()):
         row_at = dict(zip(places.of_row, range(first, end)))
-        yield row_at, list(places.selection) if places.selection is not None else list(places.of_row)
+        order = list(places.selection) if places.selection is not None else list(places.of_row)
+        yield row_at, order, dict(zip(ids[first:end], range(first, end)))
 
 
-def _failed_row(error, row_at):
+def _failed_row(error, row_of_id):
     found = re.match(r"row (\d+): .*; accepted: ", error.text)
-    if error.status != quern_abi.OUT_OF_RANGE or not found or int(found[1]) not in row_at:
+    if error.status != quern_abi.OUT_OF_RANGE or not found or int(found[1]) not in row_of_id:
         raise error
-    return row_at[int(found[1])]
+    return row_of_id[int(found[1])]
 
 
 def _read_all(job, feeder, variant, types):
     reader = ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows)
     rows, failed, text = [], None, ""
     with job.output(ROWS, batch_rows=variant.batch_rows) as output:
-        for (batch, _), (row_at, order) in zip(feeder.batches(in_order=True), _asked(feeder)):
+        for (batch, _), (row_at, order, row_of_id) in zip(feeder.batches(in_order=True), _asked(feeder)):
             before = reader.num_rows
             output.push(batch)
             del batch
             try:
                 reader.read(output)
             except quern_abi.QuernError as error:
-                failed, text = _failed_row(error, row_at), error.text
+                failed, text = _failed_row(error, row_of_id), error.text
             rows += [row_at[place] for place in order[:reader.num_rows - before]]
             if failed is not None:
                 break
