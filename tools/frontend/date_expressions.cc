@@ -27,9 +27,9 @@ Made Units() { return IntegerOf(1, TypeId::kI64); }
 
 // These seconds in units, likewise.
 Made UnreadSeconds(int64_t seconds) {
-  QUERN_ASSIGN_OR_RETURN(Expression constant, IntegerOf(seconds, TypeId::kI64));
-  constant.value->bytes = kUnread;
-  return constant;
+  Literal unread{.number = seconds};
+  unread.bytes = kUnread;
+  return MakeConstant(std::move(unread), kI64Type);
 }
 
 Made CallOf(Function function, Expression a, Made b) {

@@ -439,7 +439,7 @@ TEST(MapKernel, ErrorsThatDoNotCount) {
                            "map in=i64,i64 out=and(not_equal($1,0:i64),equal(modulo_checked($0,$1),1:i64))",
                            "map in=i64,i64 out=or(equal($1,0:i64),equal(modulo_or_null($0,$1),1:i64))",
                            "map in=i8:nullable,i8 out=coalesce($0,0:i8),add_or_null($0,$1)"})
-    ExpectFromBothEngines(SpecOf(text), {500}, &maker);
+    ExpectFromBothEngines(SpecOf(text), std::vector<size_t>{500}, &maker);
 }
 
 // Prices and discounts of TPC-H, and decimals that do not fit 64 bits among them.

@@ -78,9 +78,9 @@ inline __int128 OfDates(ExpressionFunction function, int64_t a, int64_t b) {
     case F::kDaysBetween: return b - a;
     case F::kTimestampToDate: return Floor(a, 86400 * b);
     case F::kDateToTimestamp: return static_cast<__int128>(a) * 86400 * b;
-    case F::kHour: return Floor(a, 3600 * b) - 24 * Floor(a, 86400 * b);
-    case F::kMinute: return Floor(a, 60 * b) - 60 * Floor(a, 3600 * b);
-    case F::kSecond: return Floor(a, b) - 60 * Floor(a, 60 * b);
+    case F::kHour: return Floor(a, 3600 * b) - __int128{24} * Floor(a, 86400 * b);
+    case F::kMinute: return Floor(a, 60 * b) - __int128{60} * Floor(a, 3600 * b);
+    case F::kSecond: return Floor(a, b) - __int128{60} * Floor(a, 60 * b);
     case F::kTimestampTruncDay: return static_cast<__int128>(Floor(a, 86400 * b)) * 86400 * b;
     case F::kTimestampTruncHour: return static_cast<__int128>(Floor(a, 3600 * b)) * 3600 * b;
     case F::kTimestampTruncMinute: return static_cast<__int128>(Floor(a, 60 * b)) * 60 * b;
