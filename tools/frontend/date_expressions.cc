@@ -27,9 +27,9 @@ Made Units() { return IntegerOf(1, TypeId::kI64); }
 
 // These seconds in units, likewise.
 Made UnreadSeconds(int64_t seconds) {
-  Literal unread{.number = seconds};
-  unread.bytes = kUnread;
-  return MakeConstant(std::move(unread), kI64Type);
+  Made made = IntegerOf(seconds, TypeId::kI64);
+  if (made.ok()) made->value->bytes = kUnread;
+  return made;
 }
 
 Made CallOf(Function function, Expression a, Made b) {
