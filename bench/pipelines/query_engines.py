@@ -8,6 +8,7 @@ tables and how many threads it takes, and Quern. Every class has:
     run(query, variant)     the query of query_list.py; the result, complete; timed
     table(result)           the result as a pyarrow table; not timed
     drop()                  gives the tables' memory back
+    supports(query)         whether it has the query; a class without this function has all of them
 
 Decimals stay decimals in all of them, and overflow checks stay on.
 """
@@ -19,6 +20,9 @@ import sys
 
 import engines
 import pyarrow as pa
+import single_steps
+import tpch
+from hand_written_engine import HandWritten
 
 _SQL, _STEPS = ",sql", ",steps"
 
@@ -72,11 +76,11 @@ class Datafusion(engines.DatafusionEngine):
 
 
 class Polars(engines.PolarsEngine):
-    """Lazy frames written by hand (polars_tpch.py, polars_ssb.py), with both of its engines."""
+    """Lazy frames written by hand (polars_tpch.py, polars_ssb.py, polars_seam.py), with both of its engines."""
 
     def __init__(self, threads):
         super().__init__(threads)
-        self._queries = {name: query for suite in ("tpch", "ssb")
+        self._queries = {name: query for suite in ("tpch", "ssb", "seam")
                          for name, query in importlib.import_module(f"polars_{suite}").QUERIES.items()}
 
     def run(self, query, variant):
@@ -127,7 +131,7 @@ class Quern:
     name, _KERNELS = "quern", ("auto", "jit")
 
     def __init__(self, threads):
-        sys.path.insert(0, os.path.join(engines_root(), "build", "python-site"))
+        sys.path.insert(0, os.path.join(tpch.ROOT, "build", "python-site"))
         import quern
 
         if not hasattr(quern, "run"):
@@ -145,7 +149,15 @@ class Quern:
         self._tables = tables
 
     def run(self, query, variant):
-        return self._quern.run(query.steps, self._tables, engine=variant, threads=self._threads)
+        return self._run(query.steps, self._tables, variant)
+
+    def _run(self, text, tables, variant):
+        return self._quern.run(text, tables, engine=variant, threads=self._threads)
+
+    def specs(self, query):
+        """The specs of the kernels of a query, once each."""
+        sources = [(name, self._quern._query._Table(table, name).source) for name, table in self._tables.items()]
+        return list(dict.fromkeys(spec for _, spec in self._quern._quern.Query(query.steps, sources).specs()))
 
     def table(self, result):
         return pa.table(result)
@@ -160,8 +172,16 @@ class Generic(Quern):
     name, _KERNELS = "generic", ("generic",)
 
 
-def engines_root():
-    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(engines.__file__))))
+class Operators(Quern):
+    """Quern without pipelines: each operator of the text runs alone, over all rows that the one before it has written
+    (single_steps.py)."""
+
+    name = "operators"
+
+    def run(self, query, variant):
+        run = lambda text, tables: self._run(text, tables, variant)
+        return single_steps.Steps(query.steps, run, lambda rows: rows.column_names).result(self._tables)
 
 
-ENGINES = {engine.name: engine for engine in (Duckdb, Datafusion, Polars, Clickhouse, Quern, Generic)}
+ENGINES = {engine.name: engine
+           for engine in (Duckdb, Datafusion, Polars, Clickhouse, Quern, Generic, Operators, HandWritten)}

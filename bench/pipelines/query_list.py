@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queries: queries/SUITE/NUMBER.sql for the other engines and queries/SUITE/NUMBER.quern for Quern. A query is
-named SUITE.NUMBER, such as tpch.3 or ssb.1_1. Their columns have names: the engines' answers are compared by them.
+named SUITE.NUMBER, such as tpch.3 or ssb.1_1, and those of suite seam SUITE/KEYS, as joins of bench/peers are named.
+Their columns have names: the engines' answers are compared by them.
 
 The .quern texts give the steps of each query: filters first, joins in the order that DuckDB plans at scale factor 1
 (EXPLAIN), and the side with fewer rows in the hash table. A join that only tests a unique key is a semi join. The .sql
@@ -13,7 +14,7 @@ import re
 import steps_sql
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "queries")
-SUITES = ("tpch", "ssb")
+SUITES = ("tpch", "ssb", "seam")
 OPERATOR = "query"  # in place of an operator of bench/peers, whose engines ask for it
 
 
@@ -24,7 +25,7 @@ class Query:
 
     @property
     def name(self):
-        return f"{self.suite}.{self.number}"
+        return f"{self.suite}{'/' if self.suite == 'seam' else '.'}{self.number}"
 
     @property
     def sql(self):
@@ -54,7 +55,7 @@ class Suite:
 
 def _numbers(suite):
     names = [name.removesuffix(".sql") for name in os.listdir(os.path.join(FOLDER, suite)) if name.endswith(".sql")]
-    return sorted(names, key=lambda name: [int(part) for part in name.split("_")])
+    return sorted(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
 
 
 QUERIES = [Query(suite, number) for suite in SUITES for number in _numbers(suite)]

@@ -5,6 +5,8 @@
                              make two of them in the same folder; the other six are put beside them here
     ssb-sf1/NAME.parquet     the five tables of the Star Schema Benchmark, from those of TPC-H by ssb.sql, which says
                              how they differ from that benchmark's own
+
+Those of suite seam have no files: seam_tables.py draws them.
 """
 import os
 import shutil
@@ -13,6 +15,7 @@ import subprocess
 import pyarrow as pa
 import pyarrow.parquet as pq
 import query_list
+import seam_tables
 import tpch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -60,9 +63,12 @@ def _ssb_files(scale):
     return folder
 
 
-def read(suite, scale):
+def read(suite, scale, queries=None):
     """{table: pyarrow table} of the suite, each with the columns that a query of it mentions, in one chunk. Texts are
-    utf8, and decimals stay as they are: decimal128(15,2)."""
+    utf8, and decimals stay as they are: decimal128(15,2). queries: those that will run, or None for all; it saves
+    making tables of suite seam that no query reads."""
+    if suite == "seam":
+        return seam_tables.read(scale, [query.number for query in queries or query_list.matching([suite])])
     folder, names = {"tpch": (_tpch_files, TPCH_TABLES), "ssb": (_ssb_files, SSB_TABLES)}[suite]
     folder = folder(scale)
     files = {name: os.path.join(folder, f"{name}.parquet") for name in names}

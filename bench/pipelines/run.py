@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times whole queries: ten of TPC-H and the thirteen of the Star Schema Benchmark, over tables in memory.
+"""Times whole queries: ten of TPC-H, the thirteen of the Star Schema Benchmark, and two joins, over tables in memory.
 
     bench/pipelines/run                                  all queries, all engines, scale factor 1, a thread
     bench/pipelines/run --queries ssb,tpch.3 --rounds 9  some, more often
     bench/pipelines/run --scale 0.1 --threads 2          smaller tables, two threads for every engine
     bench/pipelines/run --engines quern,generic,duckdb   Quern with compiled kernels and without them
+    bench/pipelines/run --queries seam                   two joins with a wide result that is summed at once
+    bench/pipelines/run --compile                        what compiling each query's kernels takes, and nothing else
     bench/pipelines/run --list                           the names of the queries, and nothing else
 
 The .quern texts give a query's steps; query_list.py says how they were chosen.
@@ -15,10 +17,15 @@ in one process, round by round; each setting that is documented to help is tried
 unless it was far from that engine's best, and the best time counts. All engines must give the same answer, as sorted
 rows, with numbers equal to eight digits.
 
-`best` is the fastest other engine's time in ms, and `ratio` is that time divided by Quern's. The last lines have the
-geometric means of the ratios. The exit status is 1 if answers differ, 2 for a wrong command line.
+Beside the engines stand three that say where Quern's time goes: `generic` runs the same steps without compiling,
+`operators` compiles, but runs each operator alone over all rows that the one before it has written (single_steps.py),
+and `hand-written` is loops in C++ for queries 1, 3, 6 and 9 of TPC-H (hand_written/*.cc, target hand_written_queries).
+
+`best` names the fastest of the other engines; `quern x` is its time divided by Quern's. The last lines have geometric
+means. The exit status is 1 if answers differ, 2 for a wrong command line.
 """
 import argparse
+import dataclasses
 import gc
 import json
 import math
@@ -30,10 +37,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
 
 import answers  # noqa: E402
+import compile_times  # noqa: E402
 import query_list  # noqa: E402
+from query_report import OTHERS, OURS, CompileTable, Table  # noqa: E402
 
-OTHERS = ("duckdb", "datafusion", "polars", "clickhouse")
-OURS = ("quern", "generic")
 CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 VARIANT_WITHIN = 1.3  # of the engine's best: others get no further round
 
@@ -51,6 +58,9 @@ def parse_options(arguments):
                         help="processor counts the processor time of all threads: on a busy machine, with one thread; "
                         "default: %(default)s")
     parser.add_argument("--json", metavar="FILE", help="all times, of every variant, as JSON")
+    parser.add_argument("--compile", action="store_true",
+                        help="compile the kernels of each query, in processes of their own, and run none: ms in all, "
+                        "cold and from the disk cache, medians of the rounds")
     parser.add_argument("--list", action="store_true", help="the names of the queries, and nothing else")
     options = parser.parse_args(arguments)
     options.engines = options.engines.split(",")
@@ -123,32 +133,22 @@ def time_query(query, engines, suite, options):
     return timings, errors
 
 
-class Table:
-    """Prints a line per query as soon as it is known, and the geometric means of the ratios at the end."""
+def _supports(engine, query):
+    return not hasattr(engine, "supports") or engine.supports(query)
 
-    def __init__(self, engines):
-        self._engines, self._compared = engines, [name for name in OURS if name in engines]
-        self._others = [name for name in engines if name in OTHERS]
-        self._ratios = {}
-        headers = [*engines, "best", *(f"{name} x" for name in self._compared if self._others)]
-        print("query     " + "".join(f"{header:>12}" for header in headers) + "    rows")
 
-    def add(self, query, timings):
-        milliseconds = {name: timing.best() * 1e3 for name, timing in timings.items()}
-        best = min(self._others, key=milliseconds.get, default=None)
-        ratios = {name: milliseconds[best] / milliseconds[name] for name in self._compared if best}
-        for name, ratio in ratios.items():
-            self._ratios.setdefault((query.suite, name), []).append(ratio)
-        cells = [*(f"{value:.1f}" for value in milliseconds.values()), best or "-",
-                 *(f"{ratio:.2f}" for ratio in ratios.values())]
-        num_rows = len(next(iter(timings.values())).answer)
-        print(f"{query.name:10}" + "".join(f"{cell:>12}" for cell in cells) + f"{num_rows:8}", flush=True)
+def compile_suite(suite, queries, engine, options, table):
+    """{query: CompileTimes as a dict}."""
+    import query_tables
 
-    def end(self):
-        for (suite, name), ratios in self._ratios.items():
-            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            print(f"{suite}: {name} is {mean:.2f} times as fast as the best other engine, geometric mean of "
-                  f"{len(ratios)} queries")
+    engine.load(suite, query_tables.read(suite.name, options.scale, queries))
+    times = {}
+    for query in queries:
+        measured = compile_times.measure(engine.specs(query), options.rounds)
+        table.add(query, measured)
+        times[query.name] = dataclasses.asdict(measured)
+    engine.drop()
+    return times
 
 
 def run_suite(suite, queries, engines, options, table):
@@ -158,12 +158,15 @@ def run_suite(suite, queries, engines, options, table):
 
     seconds, errors = {}, []
     try:
-        tables = query_tables.read(suite.name, options.scale)
+        tables = query_tables.read(suite.name, options.scale, queries)
         for engine in engines.values():
             engine.load(suite, tables)
         del tables
         for query in queries:
-            timings, wrong = time_query(query, engines, suite, options)
+            able = {name: engine for name, engine in engines.items() if _supports(engine, query)}
+            if not able:
+                continue
+            timings, wrong = time_query(query, able, suite, options)
             table.add(query, timings)
             seconds[query.name] = {name: timing.seconds for name, timing in timings.items()}
             errors += wrong
@@ -174,32 +177,60 @@ def run_suite(suite, queries, engines, options, table):
     return seconds, errors
 
 
-def main(arguments):
-    options = parse_options(arguments)
-    if options.list:
-        print("\n".join(query.name for query in options.queries))
-        return 0
+def compile_all(options):
+    """Prints what compiling takes. Answers the exit status."""
+    import query_engines
+
+    engine = query_engines.Quern(options.threads)
+    print(f"quern {engine.version()}\nmedians of {options.rounds} rounds, kernels compiled one after the other\n")
+    table, times = CompileTable(), {}
+    for suite, queries in _by_suite(options.queries):
+        times |= compile_suite(suite, queries, engine, options, table)
+    if options.json:
+        _write_json(options, {"versions": {"quern": engine.version()}, "compile": times})
+    return 0
+
+
+def run_all(options):
+    """Times all queries in all engines and prints a table. Answers the exit status."""
     engines = make_engines(options)
     versions = {name: engine.version() for name, engine in engines.items()}
     print(", ".join(f"{name} {version}" for name, version in versions.items()))
     print(f"ms of {options.clock} time, best of {options.rounds} rounds, {options.threads} thread(s), scale factor "
           f"{options.scale:g}\n")
     seconds, errors, table = {}, [], Table(engines)
-    for name in query_list.SUITES:
-        queries = [query for query in options.queries if query.suite == name]
-        if queries:
-            of_suite, wrong = run_suite(query_list.Suite(name), queries, engines, options, table)
-            seconds |= of_suite
-            errors += wrong
+    for suite, queries in _by_suite(options.queries):
+        of_suite, wrong = run_suite(suite, queries, engines, options, table)
+        seconds |= of_suite
+        errors += wrong
     table.end()
     if options.json:
-        settings = {name: getattr(options, name) for name in ("rounds", "scale", "threads", "clock")}
-        with open(options.json, "w") as file:
-            json.dump({"versions": versions, "settings": settings, "seconds": seconds, "errors": errors}, file,
-                      indent=1)
+        _write_json(options, {"versions": versions, "seconds": seconds, "errors": errors})
     for error in errors:
         print(f"run: error: {error}", file=sys.stderr)
     return 1 if errors else 0
+
+
+def _by_suite(queries):
+    """[(suite, those of its queries that run over one load of tables)]: one for suite seam, whose tables are large."""
+    loads = {}
+    for query in queries:
+        loads.setdefault(query.name if query.suite == "seam" else query.suite, []).append(query)
+    return [(query_list.Suite(of_load[0].suite), of_load) for of_load in loads.values()]
+
+
+def _write_json(options, report):
+    settings = {name: getattr(options, name) for name in ("rounds", "scale", "threads", "clock")}
+    with open(options.json, "w") as file:
+        json.dump(report | {"settings": settings}, file, indent=1)
+
+
+def main(arguments):
+    options = parse_options(arguments)
+    if options.list:
+        print("\n".join(query.name for query in options.queries))
+        return 0
+    return compile_all(options) if options.compile else run_all(options)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 """A .quern text as SQL that keeps its steps in their order, for engines that plan joins as SQL names them. Every step
 is a subquery of the one before:
 
-    scan orders                            s1 AS (SELECT * FROM orders)
-    filter o_orderdate < date '1995-03-15' s2 AS (SELECT * FROM s1 WHERE o_orderdate < date '1995-03-15')
-    join.semi building on o_custkey = ..   s3 AS (SELECT * FROM s2 LEFT SEMI JOIN s9 ON o_custkey = ..)
+    building:
+    scan customer                          s1 AS (SELECT * FROM customer)
+    result:
+    scan orders                            s2 AS (SELECT * FROM orders)
+    filter o_orderdate < date '1995-03-15' s3 AS (SELECT * FROM s2 WHERE o_orderdate < date '1995-03-15')
+    join.semi building on o_custkey = ..   s4 AS (SELECT * FROM s3 LEFT SEMI JOIN s1 ON o_custkey = ..)
 
 It reads the steps that the texts of queries/ use, and no others: joins are inner or semi joins.
 """
@@ -14,7 +17,7 @@ _STEP = re.compile(r"(scan|filter|select|join(?:\.\w+)?|aggregate|sort)\s+(.*)")
 _JOINS = {"join": "JOIN", "join.semi": "LEFT SEMI JOIN"}
 
 
-def _relations(text):
+def relations(text):
     """[(name, [(word, rest)])] in the order of the text."""
     relations = []
     for line in text.splitlines():
@@ -34,14 +37,14 @@ def _relations(text):
     return relations
 
 
-def _split(text):
+def split(text):
     """At the commas outside parentheses."""
     return [part.strip() for part in re.split(r",\s*(?![^()]*\))", text)]
 
 
 def _aggregate(rest, rows):
     calls, _, keys = rest.rpartition(" by ") if " by " in rest else (rest, "", "")
-    groups = [re.sub(r" as \w+$", "", key) for key in _split(keys)] if keys else []
+    groups = [re.sub(r" as \w+$", "", key) for key in split(keys)] if keys else []
     columns = ", ".join(filter(None, (keys, calls)))
     return f"SELECT {columns} FROM {rows}" + (f" GROUP BY {', '.join(groups)}" if groups else "")
 
@@ -66,7 +69,7 @@ def _subquery(word, rest, rows, names):
 
 def to_sql(text):
     subqueries, names, rows = [], {}, None
-    for relation, steps in _relations(text):
+    for relation, steps in relations(text):
         for word, rest in steps:
             query = _subquery(word, rest, rows, names)
             rows = f"s{len(subqueries) + 1}"

@@ -375,6 +375,7 @@ JoinOptions MakeJoinOptions(const KernelPlan& plan) {
   options.adapts = plan.adapt == Adaptation::kOn;
   options.huge_pages = plan.huge_pages == HugePages::kOn;
   options.layout = plan.layout;
+  options.key_filter = plan.key_filter;
   options.open_load_percent = plan.open_load_percent;
   options.partition_bits = plan.partition_bits;
   return options;

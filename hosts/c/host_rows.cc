@@ -14,7 +14,6 @@
 #include "runtime/base/status.h"
 
 namespace quern::c_abi {
-namespace {
 
 quern_column HostColumn(const QuernColumn& column) {
   quern_column host = {};
@@ -25,8 +24,6 @@ quern_column HostColumn(const QuernColumn& column) {
   host.bit_offset = column.bit_offset;
   return host;
 }
-
-}  // namespace
 
 absl::Status HostRows::CheckOpen(const char* call) const {
   if (finished_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a pipeline whose rows go to a function of the host. Internal.
+// Rows and columns for functions of the host, and the end of a pipeline whose rows go to one. Internal.
 #ifndef QUERN_HOSTS_C_HOST_ROWS_H_
 #define QUERN_HOSTS_C_HOST_ROWS_H_
 
@@ -12,6 +12,9 @@
 #include "runtime/rows/batch_view.h"
 
 namespace quern::c_abi {
+
+// The column as functions of the host see it, but for its dictionary.
+quern_column HostColumn(const QuernColumn& column);
 
 // Hands each batch to the host, as the quern_batch that a job's input takes; nothing is copied. *Threads*: one.
 class HostRows final : public JobInput {

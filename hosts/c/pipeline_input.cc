@@ -135,14 +135,15 @@ class PipelineJobInput final : public JobInput {
   }
 
   absl::Status BeginProbing() {
+    for (const FlaggedJoin& join : probed_) ++join.job->num_open_pipelines;
+    probes_ = true;
     for (const FlaggedJoin& join : probed_) {
-      if (!join.job->has_given_unmatched) continue;
+      if (join.job->num_unmatched_outputs == 0) continue;
+      EndProbing();
       return absl::FailedPreconditionError("append after QUERN_PORT_UNMATCHED: build rows of step " +
                                            std::to_string(join.step) +
                                            " have been handed out; accepted: before an output of that port is created");
     }
-    for (const FlaggedJoin& join : probed_) ++join.job->num_open_pipelines;
-    probes_ = true;
     return absl::OkStatus();
   }
   void EndProbing() {
@@ -272,7 +273,8 @@ absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pi
   if (given == nullptr) return MissingArgument("options");
   QUERN_ASSIGN_OR_RETURN(const quern_pipeline_options options, ReadOptions(given, kPipelineOptionsSize));
   if (options.piece_rows > kMaxPieceRows)
-    return Wrong("piece_rows out of range", std::to_string(options.piece_rows), "0 to 65536");
+    return Wrong("piece_rows out of range", std::to_string(options.piece_rows),
+                 "0 to " + std::to_string(kMaxPieceRows));
   if (job != nullptr && options.on_rows != nullptr)
     return Wrong("ends of a pipeline", "a job and on_rows", "one of them");
   End end;

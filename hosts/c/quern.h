@@ -97,10 +97,9 @@ typedef enum quern_engine {
  *
  * QUERN_ENGINE_AUTO returns at once. The generic kernel, whose results are identical to the bit, runs until the jobs
  * that use the kernel have processed so many rows that compiling pays off. Then a thread of the library compiles, and
- * jobs use the machine code from their next batch on and keep their data. A kernel that the process has compiled before
- * starts compiled. If compiling fails, the generic kernel continues to run, and one warning gives the reason
- * (quern_set_log_callback, quern_kernel_text). Cost: 10 to 50 us; below 1 us for a spec that was requested before.
- *
+ * jobs use the machine code from their next batch on and keep their data. If compiling fails, the generic kernel
+ * continues to run, and one warning gives the reason (quern_set_log_callback, quern_kernel_text). Cost: 10 to 50 us;
+ * below 1 us for a spec that was requested before, which starts compiled where the process has compiled it.
  * QUERN_ENGINE_JIT costs 3 to 40 ms the first time, 1 ms with the kernel on disk, and below 1 us afterwards. */
 QUERN_API quern_status quern_compile(const char* spec, quern_engine engine, const char* params, quern_kernel** kernel,
                                      quern_error* error);
@@ -178,9 +177,9 @@ typedef enum quern_column_flags {
   QUERN_COLUMN_POINTERS = 2,
   QUERN_COLUMN_BYTES = 4, /* bool: one byte a row; any value but 0 is true */
   /* utf8_view, binary_view: `values` is an array of pointers (the Datums of a PostgreSQL column) to varlena values with
-     headers of 1 or 4 bytes, in the byte order of little-endian machines; nothing needs to be aligned. Values that are
+     headers of 1 or 4 bytes, in the byte order of little-endian machines; nothing needs to be aligned. Those that are
      compressed or stored elsewhere (TOAST) are QUERN_INVALID_ARGUMENT, which names the row: unpack them before, with
-     pg_detoast_datum_packed. The pointers of null rows are not followed. Values lie in place as without this flag: of
+     pg_detoast_datum_packed. Pointers of null rows are not followed. Values lie in place as without this flag: of
      stored rows until the job and its outputs are destroyed, unless copy_bytes is true. */
   QUERN_COLUMN_VARLENA = 8,
   /* With QUERN_COLUMN_VARLENA: blanks (U+0020) at the end are no part of a value, as PostgreSQL compares and hashes
@@ -194,9 +193,7 @@ typedef enum quern_column_flags {
  * binary: `values` holds the bytes and `offsets` int32 offsets (large_: int64), one more than there are rows. Views:
  * `values` holds 16-byte Arrow views and `buffers` the data buffers. Dictionaries: `values` holds the indices and
  * `dictionary` the values.
- *
  * `validity` is a bitmap that starts at bit `bit_offset`; set bits are values. NULL: no nulls. Strings are below 4 GiB.
- *
  * The members up to bit_offset suffice for Arrow's layouts; zeros in the others change nothing. A column that uses
  * `selection`, `flags` or `value_bytes` is copied into a plain one for the rows of the batch, at a few ns a row. */
 typedef struct quern_column {
@@ -217,13 +214,11 @@ typedef struct quern_column {
 /* One batch. `keys` and `payload` are in the order of the spec. A `rowid` payload needs a column too, which is not
  * read. num_rows counts the selected rows and is below 2^32 - 1.
  *
- * Join: after the payload, the same array holds this side's column of each comparison of `residual`.
- *
- * Aggregation: `payload` holds the columns of each aggregate in turn: its arguments, then its `:filter` (a bool column
- * in which null counts as false). A batch of states has the keys of results (dictionaries decoded), and a binary column
- * for each aggregate as payload.
- *
- * Filter: `keys` holds a column for each mention of one in the condition, in that order; `payload` is not read.
+ * Join: after the payload, the same array holds this side's column of each comparison of `residual`. Filter: `keys`
+ * holds a column for each mention of one in the condition, in that order; `payload` is not read. Aggregation: `payload`
+ * holds the columns of each aggregate in turn: its arguments, then its `:filter` (a bool column in which null counts as
+ * false). A batch of states has the keys of results (dictionaries decoded), and a binary column for each aggregate as
+ * payload.
  *
  * The contents are trusted: only pointers are checked for NULL. Use the Arrow calls for data from untrusted sources. */
 typedef struct quern_batch {
@@ -238,12 +233,10 @@ typedef struct quern_batch {
 } quern_batch;
 
 /* Which rows of an Arrow array take part, and their row ids. The members mean the same as those of quern_batch. NULL
- * for the struct stands for all rows, with row ids that continue those of the previous batch.
- *
- * `selection` is, for example, the output of quern_job_filter_arrow. Each number is checked to be below the array's
- * length; row 0 is the first one after the array's offset. The selection is only read during the call, except by
- * quern_output_push_arrow and by inputs of a merge, where it must stay for as long as the vectors of a quern_batch.
- * Cost: one pass over the selection. The array is checked in full, as it is without a selection. */
+ * for the struct stands for all rows, with row ids that continue those of the previous batch. Each number is checked to
+ * be below the array's length; row 0 is the first one after the array's offset. The selection is only read during the
+ * call, except by quern_output_push_arrow and by inputs of a merge, where it must stay for as long as the vectors of a
+ * quern_batch. Cost: one pass over the selection. The array is checked in full, as it is without a selection. */
 typedef struct quern_arrow_rows {
   size_t struct_size;        /* sizeof(quern_arrow_rows): later versions may add members at the end */
   const uint32_t* selection; /* NULL: the first num_rows rows */
@@ -287,11 +280,11 @@ typedef enum quern_port {
    * this process or on another machine. Arrow arrays of states are taken by position, without a binding; damaged states
    * are QUERN_INVALID_ARGUMENT. */
   QUERN_PORT_STATES = 4,
-  /* The threshold of a sort with a limit: a row that later rows must precede (or equal) to be among the first `limit`.
-   * It gets tighter as rows arrive, though not with each of them. It exists only when somewhat more than `limit` rows
-   * have arrived, and not for limits above the plan's top_rows. A host's scan may skip rows that come after it, and may
-   * pass it on to sorts of other threads or machines: the keys of one row, in the order of the spec (dictionaries
-   * decoded). Each result of an output is the threshold at that time, or no row. */
+  /* The threshold of a sort with a limit: a row that later rows must precede (or equal) to be among the first `limit`,
+   * so that a host's scan may skip those after it: its keys, in the order of the spec (dictionaries decoded). It exists
+   * only when somewhat more than `limit` rows have arrived, not for limits above the plan's top_rows, and gets tighter
+   * as rows arrive, though not with each of them. It may go to sorts of other threads or machines. Each result of an
+   * output is the threshold at that time, or no row. */
   QUERN_PORT_THRESHOLD = 5,
   /* The two sides of a set operation; neither has to be complete before the other one begins. Batches have the keys of
    * the spec, and no payload. */
@@ -316,8 +309,8 @@ typedef struct quern_job_options {
   const quern_key_range* key_ranges; /* only read during the call */
   size_t num_key_ranges;
   /* The host's account of memory; both functions or neither. `reserve` is called before memory is taken, `release`
-   * after it was freed, on whichever thread works for the job, also while its handles are destroyed. Where `reserve`
-   * returns false, the call that needs the memory fails with QUERN_RESOURCE_EXHAUSTED. */
+   * after it was freed, on any thread that works for the job or destroys its handles. Where `reserve` returns false,
+   * the call that needs the memory fails with QUERN_RESOURCE_EXHAUSTED. */
   bool (*reserve)(void* host, uint64_t bytes);
   void (*release)(void* host, uint64_t bytes);
   void* host; /* the host's own pointer for the job: passed to both, and to the host's aggregate functions */
@@ -326,16 +319,11 @@ typedef struct quern_job_options {
   const volatile int* stop;
   /* The part of a join's residual that the host evaluates; for a spec with `residual=host` or `residual=..,host`, and
    * for no other. It is called with pairs of rows whose keys are equal and for which the spec's comparisons hold, up to
-   * 1024 at a time; the pairs of 1024 probe rows are collected for it. It sets keep[i] to 1 where pair i matches (all
-   * are 0 before). Every kind of join treats the others as pairs that do not match: a left join gives a probe row
-   * without a match once, with nulls.
-   *
-   * Rows are given by their ids: first_row_id of a batch plus the row's number in it, as in `rowid` columns. A host
-   * that keeps its build batches gathers what it needs from there, and from the probe batch in progress. `context` is
-   * that of the output's options. A pair is shown once. Return 0; anything else, or an exception, fails the call of
-   * quern_output_next with QUERN_ABORTED. Cost: a call for up to 1024 pairs, and 1 to 2 ns a pair; a build row takes 8
-   * bytes more, unless its payload has a rowid. Threads: that of the output; several at once. It must not call
-   * functions on this output. */
+   * 1024 at a time, and sets keep[i] to 1 where pair i matches (all are 0 before). Every kind of join treats the others
+   * as pairs that do not match. A pair is shown once. Rows are given by their ids, as in `rowid` columns; `context` is
+   * that of the output's options. Return 0; anything else, or an exception, fails the call of quern_output_next with
+   * QUERN_ABORTED. Cost: a call for up to 1024 pairs, and 1 to 2 ns a pair; a build row takes 8 bytes more, unless its
+   * payload has a rowid. Threads: that of the output; several at once. It must not call functions on this output. */
   int (*residual)(void* user, void* context, const uint64_t* probe_rows, const uint64_t* build_rows, uint64_t num_pairs,
                   uint8_t* keep);
   void* residual_user; /* passed to `residual` */
@@ -356,11 +344,10 @@ QUERN_API void quern_job_cancel(quern_job* job);
 
 /* Binds the columns of a port to the children of Arrow batches; call it before the port's first Arrow batch. `keys` and
  * `payload` are child numbers of the struct schema, as many as a quern_batch of the port has columns (-1 for a rowid).
- * The schema is checked against the spec and not kept. Ports that can be bound: ROWS, BUILD, PROBE.
- *
- * STATES need no binding, as their arrays are taken by position, and keep none; `keys` and `payload` are not read. But
- * a schema that comes with states may be checked by this call, any number of times. For STATES, and for ROWS of a
- * merge, metadata with another format number than this library's is QUERN_INVALID_ARGUMENT (quern_format_number). */
+ * The schema is checked against the spec and not kept. Ports that can be bound: ROWS, BUILD, PROBE. The arrays of
+ * STATES are taken by position: a schema that comes with them may be checked by this call, any number of times, and
+ * `keys` and `payload` are not read. For STATES, and for ROWS of a merge, metadata with another format number than this
+ * library's is QUERN_INVALID_ARGUMENT (quern_format_number). */
 QUERN_API quern_status quern_job_bind_arrow(quern_job* job, quern_port port, const struct ArrowSchema* schema,
                                             const int32_t* keys, const int32_t* payload, quern_error* error);
 
@@ -403,12 +390,10 @@ QUERN_API void quern_input_destroy(quern_input* input);
  * views and dictionary indices. rows: NULL for all rows, with row ids that continue those of the previous batch.
  *
  * Errors: after QUERN_RESOURCE_EXHAUSTED append the same batch again when there is memory, or destroy the input, which
- * drops its rows. The job has taken the first rows of the batch, or none, and goes on behind them. The same are its
- * rows and row ids; strings that are not copied stay in place from the first call on, and of Arrow a new array is
- * needed. Until then quern_input_finish, and another number of rows, are QUERN_FAILED_PRECONDITION where rows were
- * taken. A host may also make room within its `reserve`, where it may destroy other jobs. After any other failure that
- * may have added a part of the batch, and after a refusal in a merge or in a state that docs/embedding.md lists, all
- * calls on the job fail. In a merge, rows out of order are QUERN_INVALID_ARGUMENT, here or when they come out. */
+ * drops its rows (docs/embedding.md, "Errors"). Until the job has all of it, quern_input_finish and another number of
+ * rows are QUERN_FAILED_PRECONDITION where rows were taken. After any other failure that may have added a part of the
+ * batch, and after a refusal in a merge or in a state that docs/embedding.md lists, all calls on the job fail. In a
+ * merge, rows out of order are QUERN_INVALID_ARGUMENT, here or when they come out. */
 QUERN_API quern_status quern_input_append(quern_input* input, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_input_append_arrow(quern_input* input, struct ArrowArray* batch,
                                                 const quern_arrow_rows* rows, quern_error* error);
@@ -420,11 +405,9 @@ QUERN_API quern_status quern_input_finish(quern_input* input, quern_error* error
 QUERN_API uint64_t quern_input_num_groups(const quern_input* input);
 
 /* A pipeline: batches pass through steps on their way into a job, or to the host, some thousand rows at a time, so that
- * rows which one step makes are still in the cache when the next one reads them. Rows have columns, numbered from 0:
- *
- *   a filter   takes rows away
- *   a map      adds its results behind the columns
- *   a join     replaces the columns by those of its results, whose row ids are u64. All its work must be done
+ * rows which one step makes are still in the cache when the next one reads them. Rows have columns, numbered from 0: a
+ * filter takes rows away; a map adds its results behind the columns; a join, all of whose work must be done, replaces
+ * the columns by those of its results, whose row ids are u64.
  *
  * Each step names the columns that its job's batches have, by number: keys (filters, maps: all), then payload. The rows
  * of a join's UNMATCHED are for an input whose columns are the join's results and whose steps are those behind it: make
@@ -477,11 +460,9 @@ typedef enum quern_work_state {
 /* Does one piece of the work between the last input and the first output: of building a join's table, merging groups,
  * sorting. All inputs must have finished. Never waits for another thread, so that it suits hosts with an event loop or
  * a scheduler of their own. Most pieces take less than 10 ms; a sort whose threads have coded strings differently
- * begins with a pass over its rows. Merges and filters have no such work.
- *
- * Errors: the same for all threads. After QUERN_RESOURCE_EXHAUSTED while a join is built, once all threads have
- * returned, everything is as before the first piece, so that the host may free memory and try again. Otherwise the job
- * cannot be used any more. */
+ * begins with a pass over its rows. Merges and filters have no such work. Errors: the same for all threads. After
+ * QUERN_RESOURCE_EXHAUSTED while a join is built, once all threads have returned, everything is as before the first
+ * piece, so that the host may free memory and try again. Otherwise the job cannot be used any more. */
 QUERN_API quern_status quern_job_work(quern_job* job, quern_work_state* state, quern_error* error);
 
 /* The same for threads that may wait: returns when all work is done. Any number may call it, and each takes part. */
@@ -490,9 +471,9 @@ QUERN_API quern_status quern_job_finalise(quern_job* job, quern_error* error);
 typedef struct quern_output_options {
   size_t struct_size;  /* sizeof(quern_output_options): later versions may add members at the end */
   uint64_t batch_rows; /* the most rows of a result; 0: 65536 */
-  /* Aggregations: only the groups of partition number `partition`, by the hash of the key; num_partitions 0 or 1: all.
-   * A key belongs to the same partition in every aggregation, in every process with the same format number: that of
-   * quern_job_partition. Outputs of different partitions may follow one another. */
+  /* Aggregations: only the groups of partition number `partition`, by the hash of the key, which is that of
+   * quern_job_partition in every process with the same format number; num_partitions 0 or 1: all. Outputs of different
+   * partitions may follow one another. */
   uint32_t partition, num_partitions;
   void* context; /* PROBE: passed to the job's `residual` */
 } quern_output_options;
@@ -524,11 +505,9 @@ QUERN_API quern_status quern_output_next_arrow(quern_output* output, struct Arro
  * another batch, but must not overwrite the one that is read. bitmap: instead, as a bool column, bit i % 8 of byte i /
  * 8 is set where row i (with a selection: row selection[i]) passes and cleared where it does not, as are bits beyond
  * the last row; room for (batch->num_rows + 7) / 8 bytes. With neither, the rows are only counted. num_rows: receives
- * the number of rows that pass; may be &batch->num_rows.
- *
- * Ownership: nothing is kept; an array remains the caller's and is not released. Cost: one pass over the columns; later
- * comparisons test only the rows that earlier ones left undecided. Threads: any number at once. Errors: the contents of
- * `rows` and `bitmap` are then undefined. */
+ * the number of rows that pass; may be &batch->num_rows. Ownership: nothing is kept; an array remains the caller's and
+ * is not released. Cost: one pass over the columns; later comparisons test only the rows that earlier ones left
+ * undecided. Threads: any number at once. Errors: the contents of `rows` and `bitmap` are then undefined. */
 QUERN_API quern_status quern_job_filter(const quern_job* job, const quern_batch* batch, uint32_t* rows, uint8_t* bitmap,
                                         uint64_t* num_rows, quern_error* error);
 QUERN_API quern_status quern_job_filter_arrow(const quern_job* job, const struct ArrowArray* batch,
@@ -553,36 +532,29 @@ typedef struct quern_key_summary {
 } quern_key_summary;
 
 /* Summarises column number `key` (from 0) of the keys of a join, once all work on its build side is done. An empty
- * build side, or one with nulls alone, has no range; nor do floats, strings and binaries.
- *
- * num_keys is exact for every layout of the table (quern_job_get_stats) but "unchained", unless that has fewer than two
- * rows. Cost: for the one key of a spec, an integer without nullequal, about a nanosecond for each 64 values of its
- * range ("bitmap", "dense"), for each value ("csr"), or nothing ("open", "counting", "unchained"). For other keys one
- * pass over the table in addition, of 1 to 3 ns a row; call it once. Threads: any number at once, also while others
- * probe. Errors: QUERN_FAILED_PRECONDITION before all work is done; QUERN_INVALID_ARGUMENT for a job that is no join,
- * or a key that it does not have; the summary is then zero. */
+ * build side, or one with nulls alone, has no range; nor do floats, strings and binaries. num_keys is exact for every
+ * layout of the table (quern_job_get_stats) but "unchained", unless that has fewer than two rows.
+ * Cost: at most one pass over the table, of 1 to 3 ns a row, and next to nothing for a single integer key
+ * (docs/embedding.md); call it once. Threads: any number at once, also while others probe. Errors:
+ * QUERN_FAILED_PRECONDITION before all work is done; QUERN_INVALID_ARGUMENT for a job that is no join, or a key that it
+ * does not have; the summary is then zero. */
 QUERN_API quern_status quern_job_summarise_key(const quern_job* job, uint32_t key, quern_key_summary* summary,
                                                quern_error* error);
 
 /* Finds the rows of a batch of a join's probe side whose key a build row may have, without probing. Where it leaves a
  * row out, no build row has an equal key, by the equality of the spec (collations, NaN, dictionaries by value); a row
- * with a null key is left out unless the spec says nullequal. The residual is not looked at.
+ * with a null key is left out unless the spec says nullequal. The residual is not looked at. Rows without a match pass
+ * only where the table's layout (quern_job_get_stats) is "unchained": of its foreign keys, 1 in 300 to 1,000, and all
+ * those that share a place with very many build rows.
  *
  * The answer is that of quern_job_filter: `rows` receives row numbers, or `bitmap` one bit a row, or neither counts
- * them. So the rows may be the `selection` of the batch that is pushed to a probe; this keeps all results of inner,
- * right, semi, single-sided right_semi and right_anti joins, while left, full, single, anti and mark joins need the
- * rows without a match too. The batch has the columns of `keys`; `payload` is not read. Arrays have the schema to which
- * QUERN_PORT_PROBE is bound, and remain the caller's.
- *
- * Which rows pass without a match depends on the table (quern_job_get_stats): none, unless its layout is "unchained",
- * for keys that are not packed or wide payload. There a row passes by 4 of 16 bits of its place's tag: of keys that the
- * table does not have, 1 in 300 to 1,000, and all of those that fall on a place with very many build rows.
- *
- * Cost: hashing the key, and one random cache line of the table: 1 to 4 ns a row while the table is in cache, 3 to 8 ns
- * beyond; more for strings and weights. Ownership: nothing is kept. Threads: any number at once, also while others
- * probe. Errors: QUERN_FAILED_PRECONDITION before all work is done, or for an array without a binding;
- * QUERN_INVALID_ARGUMENT for a job that is no join, or a wrong batch. Contents of `rows` and `bitmap` are then
- * undefined, and *num_rows is 0. */
+ * them. So the rows may be the `selection` of the batch that is pushed to a probe, in inner, right, semi, right_semi
+ * and right_anti joins; other kinds need the rows without a match too. The batch has the columns of `keys`; `payload`
+ * is not read. Arrays have the schema to which QUERN_PORT_PROBE is bound, and remain the caller's.
+ * Cost: hashing the key, and one random cache line of the table, 1 to 8 ns a row; more for strings and weights.
+ * Ownership: nothing is kept. Threads: any number at once, also while others probe. Errors: QUERN_FAILED_PRECONDITION
+ * before all work is done, or for an array without a binding; QUERN_INVALID_ARGUMENT for a job that is no join, or a
+ * wrong batch. Contents of `rows` and `bitmap` are then undefined, and *num_rows is 0. */
 QUERN_API quern_status quern_job_may_match(const quern_job* job, const quern_batch* batch, uint32_t* rows,
                                            uint8_t* bitmap, uint64_t* num_rows, quern_error* error);
 QUERN_API quern_status quern_job_may_match_arrow(const quern_job* job, const struct ArrowArray* batch,
@@ -597,17 +569,12 @@ QUERN_API quern_status quern_job_may_match_arrow(const quern_job* job, const str
  * for batch->num_rows of them. `port` is BUILD or PROBE of a join, ROWS of an aggregation, or LEFT or RIGHT of a set
  * operation, and says which columns the batch has: those of `keys`; `payload` is not read. Arrays have the schema to
  * which the port is bound, and remain the caller's.
- *
  * Equal keys have the same number: on both sides of a join, in joins and aggregations with the same types of keys, in
- * every process and on every machine, whatever their secret. An output's option num_partitions divides groups in the
- * same way. The number depends on the values alone: strings count by content in every layout, under a collation by what
- * it makes equal (collations of ICU: with the same version of ICU), dictionaries by value, decimals and times without
- * their scale or unit. A null counts as a value of its own, also where it matches nothing.
- *
- * num_partitions: 1 to 4294967295. The job need not have begun. Cost: 2 to 4 ns a row and key of fixed width, 5 to 10
- * ns for strings; weights of a collation once for each different string of a thousand rows. Ownership: nothing is kept.
- * Threads: any number at once. Errors: QUERN_INVALID_ARGUMENT for another port or job, or a wrong batch;
- * QUERN_FAILED_PRECONDITION for an array without a binding. The contents of `partitions` are then undefined. */
+ * every process and on every machine. docs/embedding.md says which values are equal; a null is a value of its own. An
+ * output's option num_partitions divides groups in the same way. num_partitions: 1 to 4294967295. The job need not have
+ * begun. Cost: 2 to 10 ns a row and key. Ownership: nothing is kept. Threads: any number at once. Errors:
+ * QUERN_INVALID_ARGUMENT for another port or job, or a wrong batch; QUERN_FAILED_PRECONDITION for an array without a
+ * binding. The contents of `partitions` are then undefined. */
 QUERN_API quern_status quern_job_partition(const quern_job* job, quern_port port, const quern_batch* batch,
                                            uint32_t num_partitions, uint32_t* partitions, quern_error* error);
 QUERN_API quern_status quern_job_partition_arrow(const quern_job* job, quern_port port, const struct ArrowArray* batch,
@@ -662,14 +629,11 @@ typedef struct quern_run_options {
 } quern_run_options;
 
 /* A whole job for hosts without threads: adds the batches of all inputs, does the work and takes all results, on
- * threads of its own and this one. It divides batches of more than 65536 rows, so that one batch keeps all threads
- * busy. Rows that were added before take part.
- *
+ * threads of its own and this one, which share batches of more than 65536 rows. Rows that were added before take part.
  * Joins are probed with the batches of PROBE, after which the build rows of UNMATCHED come out. Results come in no
  * particular order, except those of a sort (one after the other, in order) and of a join with one thread (in the order
  * of the probe rows). Where a sort's results are only counted, they remain for outputs. options: NULL stands for zeros.
  * num_rows: NULL, or receives the number of rows that came out, also on failure.
- *
  * The bytes of strings must stay in place as without copy_bytes. After on_result has returned false it is not called
  * again, except for calls in progress on other threads, and the status is QUERN_OK. A failure before the first result
  * leaves the job unusable. Merges and filters are QUERN_INVALID_ARGUMENT. */
@@ -710,28 +674,23 @@ QUERN_API quern_status quern_register_aggregate(const char* name, const quern_ag
 
 /* The version of a collation, as a spec names it ("utf8mb4_unicode_ci", "icu:de-u-co-phonebk"): a text without spaces
  * that is another one whenever the order or the equality of strings under the collation may be another one. A host
- * stores it beside what relies on the order (an index, a sorted file, a partitioned table), compares it when it opens
- * that again, and warns or builds it anew where the texts differ. Compare texts of one collation as a whole; nothing
- * else in them has a meaning. Those of collations by bytes and of the tables inside the library change when these do,
- * and never with the machine; those of ICU change with the version of its rules and data, as ICU states it.
- *
+ * stores it beside what relies on the order (an index, a sorted file), and compares the texts of one collation as a
+ * whole when it opens that again (docs/embedding.md).
  * version: receives the text, which lives as long as the process. Cost: about 0.1 ms. Threads: any. Errors: as for a
  * spec with that name. */
 QUERN_API quern_status quern_collation_version(const char* name, const char** version, quern_error* error);
 
 /* The format number of this library. States of groups, partitions of keys (quern_output_options) and the order of
- * sorted runs mean the same to all libraries with the same number, whatever their versions, and to no others. During a
- * rolling upgrade, machines compare their numbers before they exchange such rows, or let the rows carry it: as metadata
- * of Arrow schemas (quern_job_result_schema, quern_job_bind_arrow), or beside batches (`format` of
- * quern_input_options). Collations have versions of their own, above. It stays the same for as long as possible; a new
- * number is 1 above the last. */
+ * sorted runs mean the same to all libraries with the same number, whatever their versions, and to no others; a new
+ * number is 1 above the last. Machines compare their numbers before they exchange such rows, or let the rows carry it:
+ * as metadata of Arrow schemas (quern_job_result_schema), or beside batches (`format` of quern_input_options).
+ * Collations have versions of their own, above. */
 QUERN_API uint32_t quern_format_number(void);
 
 /* ---- background compilation and messages ---- */
 
 typedef enum quern_compile_thread {
-  /* one thread of the library, started when first needed, with low priority and all signals blocked */
-  QUERN_COMPILE_THREAD_OWN = 0,
+  QUERN_COMPILE_THREAD_OWN = 0, /* one of the library, started when needed, of low priority, with signals blocked */
   QUERN_COMPILE_THREAD_HOST = 1 /* threads of the host that call quern_compile_work */
 } quern_compile_thread;
 
@@ -757,16 +716,13 @@ QUERN_API void quern_set_log_callback(quern_on_log on_log, void* context);
 
 /* Selects the prefetch settings of kernels: those of a profile that `quern tune` or quern_tune has written, or else
  * estimates. Without these calls, the process looks for a profile when it makes its first kernel: in QUERN_PROFILE,
- * then in the user's folder, then in /etc/quern. The settings change speed only, never a result, and no code is
- * compiled for them. They apply to the process, for kernels requested from now on; running jobs keep their settings.
- *
+ * then in the user's folder, then in /etc/quern. Settings change speed only, never a result or the compiled code. They
+ * apply to the process, for kernels requested from now on; running jobs keep theirs.
  * quern_set_profile: `path` is a file; "off" for no profile; NULL to repeat the process's own search, which warns of a
  * profile that it cannot use and does not fail. quern_set_profile_text takes the text of a profile, num_bytes long,
- * which is only read during the call.
- *
- * Errors: a file that is missing or wrong in any line (the error names the line); QUERN_FAILED_PRECONDITION for a
- * profile of another machine. After a failure the previous settings remain. Cost: about 0.2 ms, and 5 us a loop when a
- * kernel is next requested. Threads: any. */
+ * which is only read during the call. Errors: a file that is missing or wrong in any line, which is named;
+ * QUERN_FAILED_PRECONDITION for a profile of another machine. The previous settings then remain. Cost: about 0.2 ms,
+ * and 5 us a loop when a kernel is next requested. Threads: any. */
 QUERN_API quern_status quern_set_profile(const char* path, quern_error* error);
 QUERN_API quern_status quern_set_profile_text(const char* text, size_t num_bytes, quern_error* error);
 
@@ -797,8 +753,8 @@ typedef struct quern_tune_options {
 
 /* Measures which settings are best on this machine, with real joins, aggregations and sorts on this thread and on
  * threads that it starts. The result is neither used nor written: pass its text to quern_set_profile_text, or keep it
- * in a file. `options`: NULL stands for zeros. If on_progress ends the tuning, the profile holds what was measured
- * until then. Cost: the budget; memory for one table at a time. Threads: one call at a time in a process, otherwise
+ * in a file. It holds what was measured until on_progress ended the tuning. `options`: NULL stands for zeros. Cost: the
+ * budget; memory for one table at a time. Threads: one call at a time in a process, otherwise
  * QUERN_FAILED_PRECONDITION; nothing else should run on the machine. */
 QUERN_API quern_status quern_tune(const quern_tune_options* options, quern_profile** profile, quern_error* error);
 QUERN_API void quern_profile_destroy(quern_profile* profile);
@@ -807,16 +763,15 @@ QUERN_API const char* quern_profile_text(const quern_profile* profile);
 
 /* ---- memory of the process: kept pages, and the kernel cache ---- */
 
-/* Bounds the large pages that jobs leave for later jobs of the process, because a new page costs two to twenty times as
- * much as a used one; 0 keeps none, and returns those that are kept. Default: 1 GiB, or a sixteenth of the machine's
- * memory where that is less. They count in no job's memory limit and in no host's account. */
+/* Bounds the large pages that jobs leave for later jobs of the process, in no job's memory limit and in no host's
+ * account; 0 keeps none, and returns those that are kept. Default: 1 GiB, or a sixteenth of the machine's memory where
+ * that is less. */
 QUERN_API void quern_set_kept_memory(uint64_t bytes);
 
 /* Asks for memory that a job holds without needing it, for a host that is short of it: until `bytes` bytes are free, or
- * all there is (UINT64_MAX). No row is lost, and the job continues as before. Today this is what the process keeps for
- * later jobs, which is given back as a whole whichever job is named, and which counts in no account: call it before
- * another job is refused memory. Later versions may move rows to a disk here, if the job's options allow that.
- *
+ * all there is (UINT64_MAX). No row is lost, and the job continues as before. Call it before another job is refused
+ * memory: today this is what the process keeps for later jobs, as a whole, which counts in no account. Later versions
+ * may move rows to a disk here, if the job's options allow that.
  * released: receives the bytes that went back to the system; may exceed `bytes`; 0 if there was nothing. Cost: about
  * 3 ms a GiB; new jobs then pay for new pages. Threads: any, also while others use the job. */
 QUERN_API quern_status quern_job_release_memory(quern_job* job, uint64_t bytes, uint64_t* released, quern_error* error);

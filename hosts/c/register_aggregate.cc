@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "hosts/c/boundary.h"
+#include "hosts/c/host_rows.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/host_aggregates.h"
@@ -40,16 +41,6 @@ int WithoutExceptions(Call&& call) noexcept {
 
 const quern_aggregate_function& FunctionOf(const void* user) {
   return *static_cast<const quern_aggregate_function*>(user);
-}
-
-quern_column HostColumn(const QuernColumn& column) {
-  quern_column shown = {};
-  shown.validity = column.validity;
-  shown.values = column.values;
-  shown.offsets = column.offsets;
-  shown.buffers = column.buffers;
-  shown.bit_offset = column.bit_offset;
-  return shown;
 }
 
 // The columns of one call as the host knows them.

@@ -6,15 +6,16 @@
 //     failed    a row of the result failed where an argument did, or where it has a value that the type has not
 //
 // Lanes without a value are computed like all others, from whatever they hold, and masked: nothing here traps.
-// Arithmetic is written without branches, on vectors that LLVM splits as the machine needs; only divisions and 128-bit
-// products go lane by lane. kWide: whether decimals have 128 bits; if not, `escaped` gets the rows whose decimals do
-// not fit 64.
+// Arithmetic is written without branches, on vectors that LLVM splits as the machine needs; only divisions, 128-bit
+// products and functions of the C library go lane by lane. kWide: whether decimals have 128 bits; if not, `escaped`
+// gets the rows whose decimals do not fit 64.
 #ifndef QUERN_RUNTIME_BLOCKS_LANES_H_
 #define QUERN_RUNTIME_BLOCKS_LANES_H_
 
 #include "runtime/abi/map_abi.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/blocks/filter_blocks.h"
+#include "runtime/blocks/real_functions.h"
 
 namespace quern::blocks {
 
@@ -232,6 +233,42 @@ QUERN_EACH_LANE(FloatTrunc, __builtin_elementwise_trunc, __builtin_trunc)
 QUERN_EACH_LANE(FloatRound, __builtin_elementwise_roundeven, __builtin_roundeven)
 QUERN_EACH_LANE(FloatSqrt, __builtin_elementwise_sqrt, __builtin_sqrt)
 #undef QUERN_EACH_LANE
+
+QUERN_INLINE I64x8 AreFinite(F64x8 v) { return (I64x8)((AsWords(v) << 1) < (uint64_t{0x7ff} << 53)); }
+
+// A function of the C library, for eight rows at a time. A result that is not finite is refused, unless an argument is
+// infinite or NaN and has such a result.
+QUERN_INLINE void CallLibrary(const LaneCall& call, F64x8 x, F64x8 y,
+                              void (*function)(const double*, const double*, double*)) {
+  alignas(64) double from_x[kLanes], from_y[kLanes], to[kLanes];
+  __builtin_memcpy(from_x, &x, sizeof x);
+  __builtin_memcpy(from_y, &y, sizeof y);
+  function(from_x, from_y, to);
+  F64x8 result;
+  __builtin_memcpy(&result, to, sizeof result);
+  if (call.p.bits == 32) result = __builtin_convertvector(__builtin_convertvector(result, F32x8), F64x8);
+  if (call.p.errors != kErrorsIgnored) {
+    const I64x8 are_numbers = (I64x8)(x == x) & (I64x8)(y == y);
+    const I64x8 are_finite = AreFinite(x) & AreFinite(y);
+    const I64x8 is_nan = (I64x8)(result != result), is_finite = AreFinite(result);
+    Refuse(call, LaneBits((is_nan & are_numbers) | (~is_finite & are_finite)));
+  }
+  call.out->low = AsWords(result);
+}
+
+#define QUERN_LIBRARY_LANES(name, function)                                   \
+  QUERN_INLINE void name(const LaneCall& call) {                              \
+    Pass(call, call.a);                                                       \
+    CallLibrary(call, AsFloats(call.a.low), AsFloats(call.a.low), &function); \
+  }
+QUERN_LIBRARY_LANES(FloatLn, quern_rt_ln)
+QUERN_LIBRARY_LANES(FloatLog10, quern_rt_log10)
+QUERN_LIBRARY_LANES(FloatExp, quern_rt_exp)
+#undef QUERN_LIBRARY_LANES
+QUERN_INLINE void FloatPower(const LaneCall& call) {
+  Pass(call, call.a, call.b);
+  CallLibrary(call, AsFloats(call.a.low), AsFloats(call.b.low), &quern_rt_power);
+}
 
 // Signed integers in the order of the floats: NaN greatest, -0 as 0.
 QUERN_INLINE void FloatOrder(const LaneCall& call) {

@@ -211,9 +211,11 @@ void JoinProber::BeginPiece(bool is_again) {
   has_pieces_ = true;
   if (is_again) {
     rows_seen_ = rows_before_piece_;
+    key_filter_gate_ = key_filter_before_piece_;
     return;
   }
   AdaptPrefetch();
+  key_filter_before_piece_ = key_filter_gate_;
   rows_before_piece_ = rows_seen_;
 }
 
@@ -245,24 +247,35 @@ void JoinProber::Begin(BatchView batch) {
   args_.scratch = scratch_.get();
 }
 
+JoinProbe JoinProber::MakeProbe() {
+  const JoinKindRow& kind = RowOf(join_->descriptor_->spec().kind);
+  JoinProbe probe;
+  probe.entry_points = &join_->entry_points_;
+  probe.kind = &kind;
+  probe.table = is_quiet() ? &unprefetched_table_ : &join_->table_;
+  probe.build_is_empty = join_->build_is_empty_;
+  probe.build_has_null_key = join_->build_has_null_key_;
+  probe.counters = &counters_;
+  const bool drops_rows = kind.probe_row == RowsOut::kNever || kind.probe_row == RowsOut::kMatched;
+  if (drops_rows && probe.table->has_key_filter()) {
+    if (!key_filter_gate_.has_value()) key_filter_gate_.emplace(Gate::kKeyFilter, join_->options_.adapts);
+    probe.key_filter = &*key_filter_gate_;
+  }
+  probe.num_new_candidates = &num_new_candidates_;
+  probe.stop_flag = join_->stop_flag();
+  probe.host = &join_->host_residual_;
+  probe.host_context = host_context_;
+  return probe;
+}
+
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   const CallTimer timer(&counters_);
   const JoinDescriptor& descriptor = *join_->descriptor_;
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(descriptor), NoColumns::kRefused));
   QUERN_RETURN_IF_ERROR(out->Reset());
   const bool has_mark = descriptor.spec().kind == JoinKind::kMark;
-  JoinProbe probe;
-  probe.entry_points = &join_->entry_points_;
-  probe.kind = &RowOf(descriptor.spec().kind);
-  probe.table = is_quiet() ? &unprefetched_table_ : &join_->table_;
-  probe.build_is_empty = join_->build_is_empty_;
-  probe.build_has_null_key = join_->build_has_null_key_;
+  JoinProbe probe = MakeProbe();
   probe.counts = out->num_columns() == 0;
-  probe.counters = &counters_;
-  probe.num_new_candidates = &num_new_candidates_;
-  probe.stop_flag = join_->stop_flag();
-  probe.host = &join_->host_residual_;
-  probe.host_context = host_context_;
   args_.out_probe = out->columns();
   args_.output.columns = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
   if (has_mark) probe.out_mark = out->columns() + descriptor.get()->num_probe;
@@ -277,6 +290,49 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   out->set_num_rows(args_.output.num_rows);
   if (join_->observer() != nullptr) join_->observer()->SeeMatches(args_.output.num_rows);
   return code == kQuernFull;
+}
+
+// Whether a row comes out for its key alone, and the table knows exactly which keys it has.
+bool JoinProber::IsMembership() const {
+  const QuernJoinDescriptor& descriptor = *join_->descriptor_->get();
+  const JoinKind kind = join_->descriptor_->spec().kind;
+  const JoinTable& table = join_->table_;
+  return (kind == JoinKind::kSemi || kind == JoinKind::kAnti) && descriptor.num_residual == 0 &&
+         !descriptor.asks_host && table.packed_bytes != 0 &&
+         (table.layout != Layout::kUnchained || table.has_key_filter());
+}
+
+absl::StatusOr<uint64_t> JoinProber::Select(uint32_t* rows) {
+  const CallTimer timer(&counters_);
+  uint64_t num_rows = 0;
+  if (IsMembership()) {
+    const bool is_anti = join_->descriptor_->spec().kind == JoinKind::kAnti;
+    if (is_anti) members_.resize((input_.num_rows + 7) / 8);
+    const MemberAnswer answer = {.rows = is_anti ? nullptr : rows, .bitmap = is_anti ? members_.data() : nullptr};
+    QUERN_ASSIGN_OR_RETURN(num_rows, quern::FindMembers(join_->table_, *join_->descriptor_->get(), join_->entry_points_,
+                                                        join_->stop_flag(), input_, answer, &counters_));
+    counters_.Add(Counter::kTagHits, num_rows);
+    if (is_anti) {
+      num_rows = 0;
+      for (uint64_t i = 0; i < input_.num_rows; ++i) {
+        rows[num_rows] = input_.selection != nullptr ? input_.selection[i] : static_cast<uint32_t>(i);
+        num_rows += (members_[i / 8] >> (i % 8) & 1) == 0;
+      }
+    }
+  } else {
+    JoinProbe probe = MakeProbe();
+    probe.out_rows = rows;
+    args_.output.num_rows = 0;
+    args_.output.capacity = UINT64_MAX;
+    const RefusedCalls refused;
+    const int32_t code = ProbeRows(probe, &args_);
+    QUERN_RETURN_IF_ERROR(refused.status());
+    if (code < 0) return StatusOfCode(code);
+    if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
+    num_rows = args_.output.num_rows;
+  }
+  if (join_->observer() != nullptr) join_->observer()->SeeMatches(num_rows);
+  return num_rows;
 }
 
 }  // namespace quern

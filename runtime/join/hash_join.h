@@ -138,6 +138,11 @@ class JoinProber {
   // same inputs then give the same rows in the same order, as prefetching is adapted between pieces alone.
   void BeginPiece(bool is_again);
 
+  // Instead of Next, for joins of which a probe row comes out at most once and without columns of the build side:
+  // writes the numbers of the batch's rows that come out, in their order, and returns how many they are. rows: room for
+  // all rows of the input. *Errors*: as Next.
+  absl::StatusOr<uint64_t> Select(uint32_t* rows);
+
   // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds).
   // Call it when all probers have finished all inputs. Probers share the rows: exactly one of them outputs each row.
   absl::Status SetUnmatched();
@@ -153,12 +158,15 @@ class JoinProber {
  private:
   void Begin(BatchView batch);
   void AdaptPrefetch();
+  JoinProbe MakeProbe();
+  bool IsMembership() const;
   bool is_quiet() const { return prefetch_gate_.has_value() && !prefetch_gate_->is_open(); }
 
   std::shared_ptr<const HashJoin> join_;
   void* const host_context_;
   JoinTable unprefetched_table_;  // the join's table without prefetch; used where hits are rare
   std::optional<AdaptiveGate> prefetch_gate_;
+  std::optional<AdaptiveGate> key_filter_gate_, key_filter_before_piece_;
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
   BatchView input_;
   QuernJoinProbeArgs args_;
@@ -168,6 +176,7 @@ class JoinProber {
   bool has_pieces_ = false;
   uint64_t rows_before_piece_ = 0;
   const ProbeScratch scratch_;
+  std::vector<uint8_t> members_;  // bits of an anti join's rows
   CounterBlock counters_;
   uint32_t num_new_candidates_ = 0;
 };

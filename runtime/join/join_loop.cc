@@ -24,6 +24,7 @@
 
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/crowded_slots.h"
+#include "runtime/join/key_filter.h"
 #include "runtime/join/packed_key_table.h"
 #include "runtime/join/unchained_table.h"
 
@@ -101,6 +102,13 @@ class Prober {
       return kQuernDone;
     }
     const uint32_t* rows = s_->match_rows + s_->match_next;
+    if (p_.out_rows != nullptr) {
+      const uint32_t num_rows = s_->num_matches - s_->match_next;
+      std::memcpy(p_.out_rows + a_->output.num_rows, rows, num_rows * sizeof(uint32_t));
+      a_->output.num_rows += num_rows;
+      s_->num_matches = s_->match_next = first_open_ = 0;
+      return kQuernDone;
+    }
     const uint64_t* tuples = s_->match_tuples + s_->match_next;
     int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->output.capacity - a_->output.num_rows);
     if (kernel_->reserve_output != nullptr) n = kernel_->reserve_output(a_, rows, tuples, static_cast<uint32_t>(n));
@@ -131,15 +139,20 @@ class Prober {
     const uint32_t n = BatchSize(MaxBatchRows(), a_->num_rows - a_->next_row);
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
     const QuernRowLayout* layout = &a_->descriptor->rows;
-    const BatchRows batch = SelectRows(*kernel_, layout, a_->keys, a_->selection, a_->next_row, n, s_->rows);
+    BatchRows batch = SelectRows(*kernel_, layout, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     if (rows_alone_) {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
       std::memset(s_->found, 0, batch.n);
     }
     if (IsPackedKey()) {
       kernel_->pack(layout, a_->keys, batch.first, batch.rows, batch.n, s_->words);
+      if (p_.key_filter != nullptr && p_.key_filter->TakeTurn()) batch = KeepKeys(batch);
       if (p_.table->layout == Layout::kUnchained) HashPackedKeys(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
     } else {
+      if (p_.key_filter != nullptr && p_.key_filter->TakeTurn()) {
+        LoadFilterKeys(*layout, p_.table->filter_key, a_->keys, batch.rows, batch.first, batch.n, s_->words);
+        batch = KeepKeys(batch);
+      }
       kernel_->hash(layout, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
     s_->batch_numbers = batch.rows;
@@ -148,6 +161,14 @@ class Prober {
     s_->batch_next = 0;
     s_->batch_is_open = rows_alone_;
     a_->next_row += n;
+  }
+
+  // Keeps the rows of a batch whose words the key filter has.
+  BatchRows KeepKeys(const BatchRows& batch) {
+    const uint32_t kept =
+        KeepKeysOf(*p_.table, batch.rows, static_cast<uint32_t>(batch.first), batch.n, s_->words, s_->rows);
+    p_.key_filter->Count(batch.n, batch.n - kept);
+    return {s_->rows, 0, kept};
   }
 
   int32_t Test() {

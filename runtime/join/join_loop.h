@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "runtime/abi/join_abi.h"
+#include "runtime/base/adaptive_gate.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/join/host_residual.h"
 #include "runtime/join/join_table.h"
@@ -38,7 +39,9 @@ struct JoinProbe {
   bool build_has_null_key = false;
   bool counts = false;                 // there are no output columns
   QuernOutColumn* out_mark = nullptr;  // mark joins
+  uint32_t* out_rows = nullptr;        // receives the numbers of the probe rows that come out, in place of columns
   CounterBlock* counters = nullptr;
+  AdaptiveGate* key_filter = nullptr;      // null: the table has none that this probe may use
   uint32_t* num_new_candidates = nullptr;  // in/out: candidates in progress that have not been compared yet
   const StopFlag* stop_flag = nullptr;     // may be null
   const HostResidual* host = nullptr;      // where the descriptor asks it

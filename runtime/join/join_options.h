@@ -14,11 +14,15 @@ namespace quern {
 // unchained. The other values request one layout; where the data rules it out, the choice falls back in the same order.
 enum class LayoutChoice : uint8_t { kAuto, kUnchained, kDense, kOpen };
 
+// kAuto: a table of packed keys, whose rows are in no bitmap, has a bitmap of its keys beside it where that is small.
+enum class KeyFilterChoice : uint8_t { kAuto, kOff };
+
 struct JoinOptions {
   PrefetchSchedules prefetch;  // applied when the table is complete, by its bytes
   PrefetchDistances distances;
   CacheSizes caches;
   LayoutChoice layout = LayoutChoice::kAuto;
+  KeyFilterChoice key_filter = KeyFilterChoice::kAuto;
   uint32_t open_load_percent = 40;
   uint32_t partition_bits = 6;
   bool huge_pages = true;

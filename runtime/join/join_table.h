@@ -12,7 +12,8 @@
 //     counting     [  |k,2|  |k,1|..]          as open, with the number of the key's rows in place of a tuple
 //     unchained    directory + tuples          join_abi.h; duplicates, wide tuples, keys of any type
 //
-// All but unchained are packed-key tables (packed_key_table.h). A null tuple, with all its null bits set, stands for
+// All but unchained are packed-key tables (packed_key_table.h). Beside the last four layouts there may be a
+// bitmap of keys, the key filter (key_filter.h). A null tuple, with all its null bits set, stands for
 // the build side of a probe row that is output on its own.
 #ifndef QUERN_RUNTIME_JOIN_JOIN_TABLE_H_
 #define QUERN_RUNTIME_JOIN_JOIN_TABLE_H_
@@ -48,12 +49,13 @@ struct JoinTable {
   uint32_t shift = 0;                     // slot of hash h: h >> shift
   const CrowdedSlots* crowded = nullptr;  // where a slot is crowded
 
-  // dense: key w has the number (w ^ sign_bit) - base, where that is below range
+  // dense, and where there is a key filter: key w has the number (w ^ sign_bit) - base, where that is below range
   uint64_t base = 0;
   uint64_t sign_bit = 0;
   uint64_t range = 0;
-  const uint64_t* bitmap = nullptr;
-  const uint32_t* runs = nullptr;  // tuple numbers; runs[-1] exists and is 0
+  const uint64_t* bitmap = nullptr;  // csr, open, counting, unchained: the key filter; null where there is none
+  uint32_t filter_key = 0;           // which of unpacked keys it tests (key_filter.h)
+  const uint32_t* runs = nullptr;    // tuple numbers; runs[-1] exists and is 0
 
   // open: the first word of a slot holds w - sentinel; the sentinel is no key of the table
   uint64_t sentinel = 0;
@@ -63,6 +65,9 @@ struct JoinTable {
   uint64_t region_mask = 0;      // then it goes from line to line, within 2^k neighbouring slots
   uint32_t slot_bytes = 0;
   uint32_t max_walk = 0;  // length of the longest walk of any key, in slots from its start
+
+  // Whether a bitmap of the keys lies beside the table.
+  bool has_key_filter() const { return bitmap != nullptr && layout != Layout::kBitmap && layout != Layout::kDense; }
 };
 
 // The positions of a table in which tuples may lie; the scan of unmatched build rows visits them by number.

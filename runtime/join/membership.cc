@@ -19,6 +19,7 @@
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/join_loop.h"
+#include "runtime/join/key_filter.h"
 #include "runtime/join/packed_key_table.h"
 #include "runtime/join/probe_scratch.h"
 #include "runtime/join/unchained_table.h"
@@ -91,6 +92,7 @@ void TestSlots(const JoinTable& table, uint32_t n, QuernProbeScratch* s, uint8_t
 
 // Tests the n rows whose words or hashes the scratch has.
 void Test(const JoinTable& table, uint32_t n, QuernProbeScratch* s, uint8_t* passes) {
+  if (table.has_key_filter() && table.packed_bytes != 0) return TestBits(table, s->words, n, passes);
   switch (table.layout) {
     case Layout::kBitmap:
     case Layout::kDense: return TestBits(table, s->words, n, passes);
@@ -121,11 +123,15 @@ uint64_t CountPassing(const uint8_t* passes, uint32_t n) {
   return count;
 }
 
-uint64_t WriteRows(const uint32_t* selection, uint64_t next, uint32_t n, const uint8_t* passes, uint32_t* rows) {
+// scratch: room for n rows. Behind the rows that pass nothing is written.
+uint64_t WriteRows(const uint32_t* selection, uint64_t next, uint32_t n, const uint8_t* passes, uint32_t* scratch,
+                   uint32_t* rows) {
   uint64_t count = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    if (passes[i] != 0) rows[count++] = selection ? selection[next + i] : static_cast<uint32_t>(next + i);
+    scratch[count] = selection ? selection[next + i] : static_cast<uint32_t>(next + i);
+    count += passes[i];
   }
+  std::memcpy(rows, scratch, count * sizeof(uint32_t));
   return count;
 }
 
@@ -146,7 +152,9 @@ void WriteBits(uint64_t next, uint32_t n, const uint8_t* passes, uint8_t* bitmap
 
 absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDescriptor& descriptor,
                                      const JoinEntrySource& entry_points, const StopFlag* stop_flag,
-                                     const BatchView& batch, const MemberAnswer& answer) {
+                                     const BatchView& batch, const MemberAnswer& answer, CounterBlock* counters) {
+  const bool is_bitmap = table.layout == Layout::kBitmap || table.layout == Layout::kDense;
+  const bool keeps = answer.rows != nullptr && table.packed_bytes != 0 && (is_bitmap || table.has_key_filter());
   const ProbeScratch scratch = TakeProbeScratch();
   QuernProbeScratch* const s = scratch.get();
   const RefusedCalls refused;
@@ -155,11 +163,20 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
   for (uint64_t next = 0; next < batch.num_rows;) {
     if (stop_flag != nullptr) QUERN_RETURN_IF_ERROR(stop_flag->Check());
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(descriptor.batch_rows, batch.num_rows - next));
-    const QuernJoinEntryPoints& kernel = entry_points.ForLook(n);
+    const QuernJoinEntryPoints& kernel =
+        counters != nullptr ? entry_points.ForBatch(n, counters) : entry_points.ForLook(n);
     const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
     if (descriptor.rows.packed_bytes != 0)
       kernel.pack(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->words);
     else kernel.hash(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->hashes);
+    if (keeps) {
+      const uint32_t passed =
+          KeepKeysOf(table, kept.rows, static_cast<uint32_t>(kept.first), kept.n, s->words, s->rows);
+      std::memcpy(answer.rows + count, s->rows, passed * sizeof(uint32_t));
+      count += passed;
+      next += n;
+      continue;
+    }
     Test(table, kept.n, s, s->found);
     const uint8_t* passes = s->found;
     if (kept.n < n) {
@@ -167,7 +184,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
       passes = s->marks;
     }
     if (answer.rows != nullptr) {
-      count += WriteRows(batch.selection, next, n, passes, answer.rows + count);
+      count += WriteRows(batch.selection, next, n, passes, s->rows, answer.rows + count);
     } else {
       if (answer.bitmap != nullptr) WriteBits(next, n, passes, answer.bitmap);
       count += CountPassing(passes, n);

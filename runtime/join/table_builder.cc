@@ -24,6 +24,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
+#include "runtime/join/key_filter.h"
 #include "runtime/join/unchained_table.h"
 
 namespace quern {
@@ -174,6 +175,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
       phases_.pop_front();
       return phase;
     }
+    if (has_begun_ && NextFilterPhase()) continue;
     if (has_begun_) {
       table.max_walk = max_walk_;
       table.num_slots_taken = num_inserted_;
@@ -185,6 +187,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
     to_try_.pop_back();
     has_begun_ = true;
     memory = {};
+    table.bitmap = nullptr;
     QUERN_RETURN_IF_ERROR(BeginLayout(layout));
   }
 }
@@ -352,26 +355,10 @@ absl::Status TableBuilder::InsertPart(const TupleList& spans, Duplicates duplica
 // Each store fills a bitmap of its own, the first store that of the table. Then the bitmaps are merged, and finally
 // tuples go to their places.
 absl::Status TableBuilder::BeginBitmap(Layout layout) {
-  table.range = RangeOf(range_);
-  const uint64_t bytes = (table.range + 63) / 64 * sizeof(uint64_t);
-  QUERN_ASSIGN_OR_RETURN(memory.bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
-  table.bitmap = reinterpret_cast<const uint64_t*>(memory.bitmap.data());
+  QUERN_RETURN_IF_ERROR(AllocateBitmaps(RangeOf(range_)));
   if (layout == Layout::kDense) QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, descriptor_.rows.tuple_bytes));
-  store_bitmaps_.clear();
-  for (size_t i = 1; i < stores_.size(); ++i) {
-    QUERN_ASSIGN_OR_RETURN(HugeBuffer bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
-    store_bitmaps_.push_back(std::move(bitmap));
-  }
   SetPrefetch();
-  const Duplicates duplicates = OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop;
-  phases_.push_back(
-      PerStore([this, duplicates](uint64_t store, const TupleList& spans) { FillBitmapOf(store, spans, duplicates); }));
-  if (!store_bitmaps_.empty()) {
-    phases_.push_back({1, [this, duplicates](uint64_t) {
-                         MergeBitmaps(duplicates);
-                         return absl::OkStatus();
-                       }});
-  }
+  AddBitmapPhases(OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop);
   if (layout == Layout::kDense) {
     phases_.push_back(PerStore([this](uint64_t, const TupleList& spans) {
       for (const TupleSpan& span : spans) PlaceDense(table, format_, span);
@@ -380,8 +367,33 @@ absl::Status TableBuilder::BeginBitmap(Layout layout) {
   return absl::OkStatus();
 }
 
+absl::Status TableBuilder::AllocateBitmaps(uint64_t range) {
+  const uint64_t bytes = (range + 63) / 64 * sizeof(uint64_t);
+  QUERN_ASSIGN_OR_RETURN(memory.bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
+  store_bitmaps_.clear();
+  for (size_t i = 1; i < stores_.size(); ++i) {
+    QUERN_ASSIGN_OR_RETURN(HugeBuffer bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
+    store_bitmaps_.push_back(std::move(bitmap));
+  }
+  table.range = range;
+  table.bitmap = reinterpret_cast<const uint64_t*>(memory.bitmap.data());
+  return absl::OkStatus();
+}
+
+void TableBuilder::AddBitmapPhases(Duplicates duplicates) {
+  phases_.push_back(
+      PerStore([this, duplicates](uint64_t store, const TupleList& spans) { FillBitmapOf(store, spans, duplicates); }));
+  if (store_bitmaps_.empty()) return;
+  phases_.push_back({1, [this, duplicates](uint64_t) {
+                       MergeBitmaps(duplicates);
+                       return absl::OkStatus();
+                     }});
+}
+
 void TableBuilder::FillBitmapOf(uint64_t store, const TupleList& spans, Duplicates duplicates) {
   uint8_t* const bitmap = store == 0 ? memory.bitmap.data() : store_bitmaps_[store - 1].data();
+  if (descriptor_.rows.packed_bytes == 0)
+    return FillKeyFilter(table, descriptor_.rows, spans, reinterpret_cast<uint64_t*>(bitmap));
   for (const TupleSpan& span : spans) {
     if (stopped_.load(std::memory_order_relaxed) != Inserted::kAll) return;
     const Inserted inserted = FillBitmap(table, format_, span, duplicates, reinterpret_cast<uint64_t*>(bitmap));
@@ -401,6 +413,61 @@ void TableBuilder::MergeBitmaps(Duplicates duplicates) {
   }
   if (twice != 0 && duplicates == Duplicates::kStop) Stop(Inserted::kDuplicate);
 }
+
+// ---- key filter ----------------------------------------------------------------------------------------------------
+
+// The largest range of keys for which n rows get a filter. A few rows of a wide range have none: to clear its bitmap
+// would take longer than to look them up.
+static uint64_t LargestFilterRange(uint64_t n, uint64_t l2_bytes) {
+  const uint64_t small = std::min(8 * n * thresholds::kKeyFilterRangePerRow, thresholds::kSmallKeyFilterRange);
+  return std::min(std::max(n * thresholds::kKeyFilterRangePerRow, small), l2_bytes * 8);
+}
+
+// Adds the filter's next phase, and returns false where there is none. The range of unpacked keys takes a phase of its
+// own: nobody needed it while rows arrived.
+bool TableBuilder::NextFilterPhase() {
+  const bool is_bitmap = table.layout == Layout::kBitmap || table.layout == Layout::kDense;
+  const bool drops_rows = kind_.probe_row == RowsOut::kNever || kind_.probe_row == RowsOut::kMatched;
+  const bool is_wanted = (drops_rows || kind_.id == JoinKind::kAnti) && options_.key_filter != KeyFilterChoice::kOff;
+  table.filter_key = FilterKeyOf(descriptor_.rows);
+  if (is_bitmap || !is_wanted || num_tuples_ == 0 || table.filter_key == kNoFilterKey) return false;
+  const bool is_packed = descriptor_.rows.packed_bytes != 0;
+  if (filter_steps_ == 0) {
+    filter_steps_ = 1;
+    if (is_packed) return true;
+    key_ranges_.assign(stores_.size(), {});
+    const uint64_t limit = LargestFilterRange(num_tuples_, options_.caches.l2_bytes);
+    phases_.push_back(PerStore([this, limit](uint64_t store, const TupleList& spans) {
+      key_ranges_[store] = RangeOfKey(descriptor_.rows, table.filter_key, spans, limit);
+    }));
+    return true;
+  }
+  if (filter_steps_ == 2) return false;
+  filter_steps_ = 2;
+  PackedKeyRange range = is_packed ? range_ : PackedKeyRange();
+  for (const PackedKeyRange& of_store : key_ranges_) range.Add(of_store);
+  BeginKeyFilter(range);
+  return true;
+}
+
+// The table is complete without it, and stays so where memory is refused. Where most keys of the range are there, it
+// would let most rows pass.
+void TableBuilder::BeginKeyFilter(const PackedKeyRange& of_keys) {
+  const uint64_t range = RangeOf(of_keys);
+  if (range == 0 || range > LargestFilterRange(num_tuples_, options_.caches.l2_bytes)) return;
+  if (num_tuples_ >= thresholds::kFullKeyFilterRows * range) return;
+  if (!AllocateBitmaps(range).ok()) {
+    memory.bitmap = {};
+    table.bitmap = nullptr;
+    return;
+  }
+  table.base = of_keys.min;
+  table.sign_bit = FilterSignBit(descriptor_.rows, table.filter_key);
+  AddBitmapPhases(Duplicates::kDrop);
+}
+
+// ---- runs
+// ------------------------------------------------------------------------------------------------------------
 
 absl::Status TableBuilder::BeginRuns() {
   table.range = RangeOf(range_);

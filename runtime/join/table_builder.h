@@ -56,6 +56,10 @@ class TableBuilder {
   absl::Status BeginOpen(Layout layout);
   absl::Status BeginBitmap(Layout layout);
   absl::Status BeginRuns();
+  bool NextFilterPhase();
+  void BeginKeyFilter(const PackedKeyRange& range);
+  absl::Status AllocateBitmaps(uint64_t range);
+  void AddBitmapPhases(Duplicates duplicates);
   absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes);
   void SetPrefetch();
   Phase PerPart(std::function<absl::Status(uint64_t part, const TupleList& spans)> run);
@@ -78,6 +82,8 @@ class TableBuilder {
   bool is_partitioned_ = false;
   bool partitions_first_ = false;  // some stores are partitioned and others are not
   bool has_begun_ = false;
+  uint32_t filter_steps_ = 0;               // of the key filter, begun
+  std::vector<PackedKeyRange> key_ranges_;  // of unpacked keys, by store
   std::vector<Layout> to_try_;
   std::deque<Phase> phases_;
   std::vector<uint64_t> part_begin_;       // unchained: byte offset of each partition's first tuple

@@ -246,6 +246,18 @@ class MapBuilder {
       case ExpressionFunction::kContains:
       case ExpressionFunction::kOctetLength:
       case ExpressionFunction::kCharLength: break;  // StringCall
+      case ExpressionFunction::kSign: return Sign(e);
+      case ExpressionFunction::kLn:
+      case ExpressionFunction::kLnChecked:
+      case ExpressionFunction::kLnOrNull: return OfFloats(e, kFloatLnLanes, errors);
+      case ExpressionFunction::kLog10:
+      case ExpressionFunction::kLog10Checked:
+      case ExpressionFunction::kLog10OrNull: return OfFloats(e, kFloatLog10Lanes, errors);
+      case ExpressionFunction::kExp:
+      case ExpressionFunction::kExpChecked: return OfFloats(e, kFloatExpLanes, errors);
+      case ExpressionFunction::kPower:
+      case ExpressionFunction::kPowerChecked:
+      case ExpressionFunction::kPowerOrNull: return OfFloats(e, kFloatPowerLanes, errors);
     }
     __builtin_unreachable();
   }
@@ -260,6 +272,21 @@ class MapBuilder {
       values.push_back(is_decimal && scales ? ScaledArgument(e, i, e.type) : Argument(e, i));
     if (is_decimal) return Run(of_decimals, values, e.type, kErrorsFail);
     return Run(IsFloat(e.type.id) ? of_floats : of_integers, values, e.type, errors);
+  }
+
+  uint32_t OfFloats(const Expression& e, LaneFunction function, uint8_t errors) {
+    Arguments values;
+    for (size_t i = 0; i < e.arguments.size(); ++i) values.push_back(Argument(e, i));
+    return Run(function, values, e.type, errors);
+  }
+
+  // Whether it is above 0, less whether it is below.
+  uint32_t Sign(const Expression& e) {
+    const ValueType& type = TypeOf(e, 0);
+    const uint32_t value = Argument(e, 0), zero = Run(kConstantLanes, {}, type);
+    const uint32_t is_positive = Run(kTruthToIntegerLanes, {Less(type, zero, value)}, e.type);
+    const uint32_t is_negative = Run(kTruthToIntegerLanes, {Less(type, value, zero)}, e.type);
+    return Run(kSubtractLanes, {is_positive, is_negative}, e.type);
   }
 
   // With more digits for the dividend, so many that the quotient has the scale of the result.

@@ -53,9 +53,9 @@ std::string ValueText(const QuernLanes& lanes, const ValueType& type) {
   if ((lanes.valid & 1) == 0) return "null";
   Literal literal;
   if (type.id == TypeId::kBool) literal.number = lanes.truth & 1;
-  else if (type.id == TypeId::kF32 || type.id == TypeId::kF64) literal.real = std::bit_cast<double>(lanes.low[0]);
-  else if (type.id == TypeId::kDecimal128) literal.number = blocks::WideAt(lanes, 0);
-  else if (type.id >= TypeId::kU8 && type.id <= TypeId::kU64) literal.number = lanes.low[0];
+  else if (IsFloat(type.id)) literal.real = std::bit_cast<double>(lanes.low[0]);
+  else if (IsDecimal(type.id)) literal.number = blocks::WideAt(lanes, 0);
+  else if (IsInteger(type.id) && !IsSigned(type.id)) literal.number = lanes.low[0];
   else literal.number = static_cast<int64_t>(lanes.low[0]);
   return ConstantText(literal, type);
 }
@@ -65,8 +65,11 @@ std::string ReasonText(const Expression& e, const QuernMapInstruction& instructi
                        instruction.function == kFloatDivideLanes;
   if (divides && (divisor->low[0] << 1) == 0) return "division by 0";
   if (instruction.function == kDecimalDivideLanes && blocks::WideAt(*divisor, 0) == 0) return "division by 0";
+  const bool is_logarithm = instruction.function == kFloatLnLanes || instruction.function == kFloatLog10Lanes;
+  if (is_logarithm) return "logarithm of no number above 0";
   ValueType type = e.type;
   type.nullable = false;
+  if (instruction.function == kFloatPowerLanes) return "no power that " + PrintValueType(type) + " holds";
   return "overflow of " + PrintValueType(type);
 }
 

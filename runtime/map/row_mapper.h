@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A map: computes columns from the columns of a batch.
 //
-//     RowMapper mapper(descriptor, entry_points, GenericMapKernel());
+//     RowMapper mapper(descriptor, entry_points, GenericMapKernel(), GenericFilterKernel());
 //     MapReader reader(mapper, budget);
 //     reader.SetInput(batch);
 //     while (reader.Next(&out).value()) ..         // out: up to out.capacity() rows, in the order of the batch
@@ -49,8 +49,8 @@ class RowMapper {
  private:
   friend class MapReader;
 
-  // Computes the rows that args describes. places: of the generic kernel. wide_calls: how many of the reader's calls
-  // since the compiled kernel was last tried, that one included, had decimals beyond 64 bits; 0: that one had none.
+  // Computes the rows that args describes. strings: of the reader. wide_calls: how many of the reader's calls since the
+  // compiled kernel was last tried, that one included, had decimals beyond 64 bits; 0: that one had none.
   // *Errors*: OutOfRange for a row without a result, args->failed_row; ResourceExhausted.
   absl::Status Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const;
   // The first error with the row's number, its values and the cause.

@@ -226,14 +226,14 @@ void StringReader::ReadOne(size_t number, const QuernMapArgs& args, const QuernC
     }
   }
   if (value.function != StringFunction::kCondition) return ReadLengths(args, value, to);
-  std::vector<QuernColumn> columns;  // from the first row on
+  condition_columns_.clear();
   for (size_t c = 0; c < value.columns.size(); ++c) {
     const QuernColumn& column = args.columns[value.columns[c]];
-    columns.push_back(args.selection == nullptr ? ColumnFrom(args.first, value.types[c], column) : column);
+    condition_columns_.push_back(args.selection == nullptr ? ColumnFrom(args.first, value.types[c], column) : column);
   }
   QuernFilterArgs filter = {};
   filter.descriptor = value.condition->get();
-  filter.columns = columns.data();
+  filter.columns = condition_columns_.data();
   filter.selection = args.selection;
   filter.num_rows = args.num_rows;
   filter.mask = static_cast<uint64_t*>(const_cast<void*>(to.values));

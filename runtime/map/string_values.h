@@ -63,8 +63,9 @@ class StringReader {
   const std::vector<StringValue>& values_;
   const QuernFilterEntryPoints filter_;
   HugeBuffer buffer_;
-  std::vector<QuernColumn> columns_;  // by value
-  std::vector<FilterMemo> memos_;     // likewise; of the batch
+  std::vector<QuernColumn> columns_;            // by value
+  std::vector<FilterMemo> memos_;               // likewise; of the batch
+  std::vector<QuernColumn> condition_columns_;  // of the condition that is read, from the first row on
 };
 
 }  // namespace quern

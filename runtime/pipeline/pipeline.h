@@ -13,12 +13,13 @@
 //
 //     filter   keeps columns and takes rows away
 //     map      adds its results behind the columns
-//     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload
+//     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload; a semi or
+//              anti join copies nothing: it takes columns and rows away
 //
 // Build rows that come out on their own (right, full, right_semi, right_anti) do so when all probing is done, and
 // belong to no piece: whoever runs the pipeline sends them through one of the steps behind the probe.
 //
-// *Row ids*: those of the source, up to the first probe; behind it rows are counted.
+// *Row ids*: those of the source, up to the first probe that copies; behind it rows are counted.
 #ifndef QUERN_RUNTIME_PIPELINE_PIPELINE_H_
 #define QUERN_RUNTIME_PIPELINE_PIPELINE_H_
 
@@ -111,6 +112,7 @@ class PipelineInput {
   class FilterStep;
   class MapStep;
   class ProbeStep;
+  class SelectionStep;
   class SinkStep;
 
   // The next piece: num_rows rows, whose row 0 is the batch's row first_row.

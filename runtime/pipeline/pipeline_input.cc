@@ -7,7 +7,8 @@
 //
 // Columns of a piece lie in the batch, or in results of steps, and rows are selected by number. A filter thus copies
 // nothing. A map computes the selected rows one after the other, and puts its results where the rows are, so that one
-// selection serves all columns. A probe copies its payload, as it does for a host.
+// selection serves all columns. A semi or anti join takes rows away, as a filter does; any other probe copies its
+// payload, as it does for a host.
 #include "runtime/pipeline/pipeline.h"
 
 #include <algorithm>
@@ -272,6 +273,40 @@ class PipelineInput::ProbeStep final : public Step {
   std::vector<const uint8_t*> bytes_;  // of strings, by column
 };
 
+// Whether the rows that come out of a probe are rows that went in, each once and with its own columns.
+bool IsSelection(const JoinSpec& join) {
+  const JoinKindRow& kind = RowOf(join.kind);
+  const bool takes_away = !kind.pairs && (kind.probe_row == RowsOut::kMatched || kind.probe_row == RowsOut::kUnmatched);
+  const auto changes = [](const ColumnType& type) { return type.id == TypeId::kRowId || type.is_dictionary; };
+  return takes_away && std::none_of(join.probe.begin(), join.probe.end(), changes);
+}
+
+// A semi or anti join takes rows away, as a filter does, and copies nothing.
+class PipelineInput::SelectionStep final : public Step {
+ public:
+  SelectionStep(const PipelineStep& step, const std::shared_ptr<const HashJoin>& join)
+      : Step(step.columns), num_columns_(join->descriptor().spec().probe.size()), prober_(join, step.host_context) {}
+
+  void BeginPiece(bool is_again) override { prober_.BeginPiece(is_again); }
+
+  absl::Status Run(Rows* rows) override {
+    BindRows(columns_, *rows, &batch_);
+    if (selected_.size() < rows->num_rows) selected_.resize(rows->num_rows);
+    QUERN_RETURN_IF_ERROR(prober_.SetInput(batch_));
+    QUERN_ASSIGN_OR_RETURN(const uint64_t passed, prober_.Select(selected_.data()));
+    if (passed == 0) return absl::OkStatus();
+    rows->columns.assign(batch_.payload.begin(), batch_.payload.begin() + num_columns_);
+    if (passed < rows->num_rows) rows->selection = selected_.data();
+    rows->num_rows = passed;
+    return next->Run(rows);
+  }
+
+ private:
+  const size_t num_columns_;  // of the payload; residual columns are behind them
+  JoinProber prober_;
+  std::vector<uint32_t> selected_;
+};
+
 class PipelineInput::SinkStep final : public Step {
  public:
   SinkStep(const StepColumns& columns, PipelineEnd* end) : Step(columns), end_(end) {}
@@ -293,13 +328,15 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std
       steps_.push_back(std::make_unique<FilterStep>(step.columns, *filter));
     else if (const auto* mapper = std::get_if<std::shared_ptr<const RowMapper>>(&step.op))
       steps_.push_back(std::make_unique<MapStep>(step.columns, *mapper, budget));
-    else
-      steps_.push_back(std::make_unique<ProbeStep>(step, std::get<std::shared_ptr<const HashJoin>>(step.op), budget,
-                                                   piece_rows, pipeline_->sink().keeps_strings));
+    else if (const auto& join = std::get<std::shared_ptr<const HashJoin>>(step.op);
+             IsSelection(join->descriptor().spec()))
+      steps_.push_back(std::make_unique<SelectionStep>(step, join));
+    else steps_.push_back(std::make_unique<ProbeStep>(step, join, budget, piece_rows, pipeline_->sink().keeps_strings));
   }
   steps_.push_back(std::make_unique<SinkStep>(pipeline_->sink().columns, end));
   for (const PipelineStep& step : pipeline_->steps()) {
-    if (std::holds_alternative<std::shared_ptr<const HashJoin>>(step.op)) break;
+    const auto* join = std::get_if<std::shared_ptr<const HashJoin>>(&step.op);
+    if (join != nullptr && !IsSelection((*join)->descriptor().spec())) break;
     spreads_ |= std::holds_alternative<std::shared_ptr<const RowMapper>>(step.op);
   }
   for (size_t i = 0; i + 1 < steps_.size(); ++i) steps_[i]->next = steps_[i + 1].get();

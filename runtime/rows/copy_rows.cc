@@ -32,8 +32,8 @@ auto WithSource(const Values& values, F&& f) {
   });
 }
 
+// Of a column of variable length.
 absl::StatusOr<uint32_t> RoomFor(const Values& values, uint32_t n, QuernOutColumn* out) {
-  if (!IsVariable(values.storage)) return n;
   const int64_t fit = WithSource(values, [&](auto tag, const auto& source) -> int64_t {
     if constexpr (blocks::IsVariableStorage(tag.value)) return blocks::FitStrings<tag.value>(source, n, out);
     else return n;
@@ -56,6 +56,7 @@ class Block {
   absl::StatusOr<uint32_t> Copy(const std::vector<ColumnType>& types, OutputBatch* out) {
     uint32_t n = num_rows_;
     for (size_t c = 0; c < types.size(); ++c) {
+      if (!IsVariable(RowOf(types[c].id).storage)) continue;
       QUERN_ASSIGN_OR_RETURN(n, RoomFor(ValuesOf(c, types[c]), n, &out->columns()[c]));
     }
     for (size_t c = 0; c < types.size(); ++c) {

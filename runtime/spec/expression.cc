@@ -234,11 +234,6 @@ ValueType TypeOfCases(const Arguments& arguments) {
   return type;
 }
 
-// Whether a call names a type behind its arguments.
-bool NamesType(const ExpressionFunctionRow& row) {
-  return row.result == ResultOf::kTarget || row.result == ResultOf::kQuotient;
-}
-
 absl::StatusOr<ValueType> TypeOfQuotient(const Arguments& arguments, const ValueType& target) {
   QUERN_RETURN_IF_ERROR(CheckValueType(target));
   if (!IsDecimal(target.id)) return Wrong("type of a quotient", TypeText(target), "decimal128(DIGITS,SCALE)");
@@ -500,6 +495,9 @@ absl::Status Validate(const Expression& expression, std::span<const ValueType> c
 
 std::span<const ExpressionFunctionRow> AllExpressionFunctions() { return kFunctions; }
 const ExpressionFunctionRow& RowOf(ExpressionFunction function) { return kFunctions[static_cast<size_t>(function)]; }
+bool NamesType(const ExpressionFunctionRow& row) {
+  return row.result == ResultOf::kTarget || row.result == ResultOf::kQuotient;
+}
 
 std::string PrintValueType(const ValueType& type) { return TypeText(type) + (type.nullable ? ":nullable" : ""); }
 
@@ -604,9 +602,7 @@ std::string PrintExpression(const Expression& expression) {
 }
 
 absl::Status ValidateExpression(const Expression& expression, std::span<const ValueType> columns) {
-  if (SizeOf(expression) > kMaxExpressionNodes)
-    return Wrong("expression of too many parts", std::to_string(SizeOf(expression)),
-                 "up to " + std::to_string(kMaxExpressionNodes));
+  QUERN_RETURN_IF_ERROR(CheckSize(expression));
   return Validate(expression, columns, 0);
 }
 
@@ -614,6 +610,12 @@ size_t SizeOf(const Expression& expression) {
   size_t size = 1;
   for (const Expression& argument : expression.arguments) size += SizeOf(argument);
   return size;
+}
+
+absl::Status CheckSize(const Expression& expression) {
+  const size_t size = SizeOf(expression);
+  if (size <= kMaxExpressionNodes) return absl::OkStatus();
+  return Wrong("expression of too many parts", std::to_string(size), "up to " + std::to_string(kMaxExpressionNodes));
 }
 
 }  // namespace quern

@@ -8,7 +8,10 @@
 //
 //     equal($4,'it''s':utf8)    like($4,'%a!%%':utf8(utf8mb4_general_ci),'!':utf8(utf8mb4_general_ci))
 //
-//     expression   $NUMBER | CONSTANT:TYPE | null:TYPE | FUNCTION(expression,..) | cast(expression,TYPE)
+//     expression   $NUMBER | CONSTANT:TYPE | null:TYPE | FUNCTION(expression,..)
+//                  | cast(expression,TYPE) | cast_or_null(expression,TYPE)
+//                  | divide_decimal_checked(expression,expression,TYPE)
+//                  | divide_decimal_or_null(expression,expression,TYPE)
 //
 // Columns of strings are arguments of comparisons, `like` and others that give a truth or a number, as
 // equal($0,'MAIL':utf8). No expression has a string as its result.
@@ -115,6 +118,8 @@ struct ExpressionFunctionRow {
 };
 std::span<const ExpressionFunctionRow> AllExpressionFunctions();
 const ExpressionFunctionRow& RowOf(ExpressionFunction function);
+// Whether a call names a type behind its arguments, as casts do.
+bool NamesType(const ExpressionFunctionRow& row);
 
 enum class ExpressionKind : uint8_t { kColumn, kConstant, kCall };
 
@@ -152,6 +157,8 @@ absl::Status ValidateExpression(const Expression& expression, std::span<const Va
 
 // The number of nodes.
 size_t SizeOf(const Expression& expression);
+// *Errors*: InvalidArgument for more than kMaxExpressionNodes.
+absl::Status CheckSize(const Expression& expression);
 
 }  // namespace quern
 

@@ -28,15 +28,18 @@ bool Compares(const ExpressionFunctionRow& row) {
   return row.accepts == Operands::kAlike && (row.result == ResultOf::kTruth || row.result == ResultOf::kTruthNeverNull);
 }
 
-// Whether any string may be an argument; see AcceptedText.
-bool HasStrings(const ExpressionFunctionRow& row) {
+// Which strings may be arguments; null: none.
+const char* AcceptedText(const ExpressionFunctionRow& row) {
+  constexpr const char* kStrings = "a column of strings";
   switch (row.accepts) {
-    case Operands::kStrings:
-    case Operands::kTexts:
-    case Operands::kStringAndText:
-    case Operands::kStringAndPattern: return true;
-    case Operands::kAlike: return Compares(row);
-    case Operands::kAnyValue: return row.result == ResultOf::kTruthNeverNull;
+    case Operands::kStrings: return kStrings;
+    case Operands::kTexts: return "a column of utf8, large_utf8 or utf8_view";
+    case Operands::kStringAndText: return "a column of strings and a constant of its type";
+    case Operands::kStringAndPattern:
+      return "a column of strings, a constant of its type and, if wanted, another one, the escape";
+    case Operands::kAlike:
+      return Compares(row) ? "a column of strings and a constant of its type, or two columns of one type" : nullptr;
+    case Operands::kAnyValue: return row.result == ResultOf::kTruthNeverNull ? kStrings : nullptr;
     case Operands::kNumbers:
     case Operands::kPlainNumbers:
     case Operands::kIntegers:
@@ -49,32 +52,10 @@ bool HasStrings(const ExpressionFunctionRow& row) {
     case Operands::kDateAndUnits:
     case Operands::kTimestampAndUnits: break;
   }
-  return false;
+  return nullptr;
 }
 
-std::string AcceptedText(const ExpressionFunctionRow& row) {
-  switch (row.accepts) {
-    case Operands::kTexts: return "a column of utf8, large_utf8 or utf8_view";
-    case Operands::kStringAndText: return "a column of strings and a constant of its type";
-    case Operands::kStringAndPattern:
-      return "a column of strings, a constant of its type and, if wanted, another one, the escape";
-    case Operands::kAlike: return "a column of strings and a constant of its type, or two columns of one type";
-    case Operands::kNumbers:
-    case Operands::kPlainNumbers:
-    case Operands::kIntegers:
-    case Operands::kFloats:
-    case Operands::kTruths:
-    case Operands::kCases:
-    case Operands::kDecimals:
-    case Operands::kDates:
-    case Operands::kDateAndNumber:
-    case Operands::kDateAndUnits:
-    case Operands::kTimestampAndUnits:
-    case Operands::kAnyValue:
-    case Operands::kStrings: break;
-  }
-  return "a column of strings";
-}
+bool HasStrings(const ExpressionFunctionRow& row) { return AcceptedText(row) != nullptr; }
 
 bool AreAccepted(const ExpressionFunctionRow& row, Arguments arguments) {
   const Expression& first = arguments[0];

@@ -19,7 +19,8 @@
 namespace quern {
 
 // The numbers of the columns of this type that expressions pass on: those which reach the results through nothing but
-// values of the type. In the order of mention, one number for each.
+// values of the type; a timestamp also through the sum of its units, and through its date (expression_units.cc). In
+// the order of mention, one number for each.
 std::vector<uint32_t> PassedOn(std::span<const Expression> expressions, TypeId id);
 
 // The Arrow format of a decimal, "d:15,2"; of any other type without columns to take a unit from, "tsu:" of a

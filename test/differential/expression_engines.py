@@ -68,6 +68,17 @@ QUESTIONS = (
      "toFloat64(nan) > toFloat64(1)"),
     ("least of 1, null, 3", {"least": "least(1:i32,null:i32,3:i32)"}, "least(1, NULL, 3)", "least(1, NULL, 3)"),
     ("square root of -1", {"sqrt": "sqrt(-1:f64)"}, f"sqrt({_F64.format(-1)})", "sqrt(toFloat64(-1))"),
+    ("sign of NaN", {"sign": "sign(nan:f64)"},
+     {"DuckDB": "sign(CAST('nan' AS DOUBLE))", "DataFusion": "signum(CAST('nan' AS DOUBLE))"}, "sign(toFloat64(nan))"),
+    *((f"{question} of {value}", {name: f"{name}({value}:f64)" for name in (f, f + "_checked", f + "_or_null")},
+       f"{f}({_F64.format(value)})", f"{'log' if f == 'ln' else f}(toFloat64({value}))")
+      for f, question in (("ln", "natural logarithm"), ("log10", "logarithm to base 10")) for value in (0, -1)),
+    ("e to the power of 1000", {name: f"{name}(1000:f64)" for name in ("exp", "exp_checked")},
+     f"exp({_F64.format(1000)})", "exp(toFloat64(1000))"),
+    *((f"{x} to the power of {y}",
+       {f"power{form}": f"power{form}({x}:f64,{y}:f64)" for form in ("", "_checked", "_or_null")},
+       f"power({_F64.format(x)}, {_F64.format(y)})", f"pow(toFloat64({x}), toFloat64({y}))")
+      for x, y in ((0, -1), (-8, 0.5))),
     ("2024-01-31 plus one month", {"add_months": "add_months(19753:date32,1:i32)"},
      "CAST(DATE '2024-01-31' + INTERVAL '1' MONTH AS DATE)", "addMonths(toDate('2024-01-31'), 1)"),
     ("week of 2021-01-01", {"iso_week": "iso_week(18628:date32)"},

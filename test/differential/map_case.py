@@ -13,6 +13,7 @@ from aggregate_rows import Column
 from filter_rows import BIG_ROWS, random_size
 from map_dates import DateMaker
 from map_expressions import Maker, physical_values, random_value_type, type_text
+from map_numbers import NumberMaker
 from map_strings import string_columns, string_results
 from random_case import OneInputCase, RandomVariant, without_each
 from random_data import random_indices, random_values, with_nulls
@@ -52,6 +53,9 @@ class Case(OneInputCase):
         later = random.Random(f"map dates/{seed}/{number}")  # draws of its own, so that the others stay as they are
         if later.random() < 0.5:
             results.append(DateMaker(later, [column.type for column in columns]).any())
+        of_numbers = random.Random(f"map numbers/{seed}/{number}")
+        if of_numbers.random() < 0.5:
+            results.append(NumberMaker(of_numbers, [column.type for column in columns]).any())
         case._add_strings(random.Random(f"map strings/{seed}/{number}"))
         return case
 

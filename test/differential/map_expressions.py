@@ -87,7 +87,15 @@ DATE_FUNCTIONS = {
     **{f"timestamp_trunc_{field}": (f"epoch_us(date_trunc('{field}', {_MOMENT}))", ("timestamp", "units"), "timestamp")
        for field in ("day", "hour", "minute", "second")},
 }
-ALL_FUNCTIONS = {**FUNCTIONS, **DATE_FUNCTIONS, **STRING_FUNCTIONS}
+# Function: (its SQL, what it accepts, the number of arguments). map_numbers.py makes their calls. DuckDB has the same C
+# library or another one, whose last bits may differ, so that only signs are compared with it.
+NUMBER_FUNCTIONS = {
+    "sign": ("sign({})", _NUMBERS, 1),
+    **{f"{name}{errors}": (None, FLOATS, 1) for name in ("ln", "log10") for errors in ("", "_checked", "_or_null")},
+    **{f"exp{errors}": (None, FLOATS, 1) for errors in ("", "_checked")},
+    **{f"power{errors}": (None, FLOATS, 2) for errors in ("", "_checked", "_or_null")},
+}
+ALL_FUNCTIONS = {**FUNCTIONS, **DATE_FUNCTIONS, **STRING_FUNCTIONS, **NUMBER_FUNCTIONS}
 
 
 def type_text(column_type):
@@ -179,6 +187,8 @@ class Expression:
             return of[0] == "i"
         if name.startswith("divide_") and of in FLOATS:
             return False  # DuckDB's // is of integers
+        if name == "sign":  # of NaN DuckDB's is 0
+            return of not in FLOATS
         if name in ("least", "greatest"):  # which of 0 and -0 comes out
             return of not in FLOATS
         return not name.startswith("cast") or self._casts_alike(of, self.type.name)

@@ -6,13 +6,12 @@ All variants must give a row the same results, or all of them none: a row that h
 another. DuckDB computes the expressions that have SQL (map_expressions.py): for all rows that came out at once, which
 must not fail, and for each row that failed, which must.
 """
-import collections
-
 import duckdb
 import pyarrow as pa
 
+import run_coverage
 from map_case import Case, Variant  # noqa: F401
-from map_expressions import ALL_FUNCTIONS, STRING_TYPES, TYPES, sql_type
+from map_expressions import ALL_FUNCTIONS, NUMBER_FUNCTIONS, STRING_TYPES, TYPES, sql_type
 from map_run import check_compiles_twice, run  # noqa: F401
 from oracle import duckdb_column
 from random_data import normalised_float
@@ -115,7 +114,8 @@ def _marks(case, variant):
     yield from ((name, form) for name, form in variant.interfaces.items())
 
 
-_NOT_IN_DUCKDB = ("modulo_checked", "modulo_or_null", "divide")
+_NOT_IN_DUCKDB = ("modulo_checked", "modulo_or_null", "divide",
+                  *(name for name, (sql, *_) in NUMBER_FUNCTIONS.items() if sql is None))
 
 
 def _wanted():
@@ -127,31 +127,7 @@ def _wanted():
     yield from (("rows", what) for what in ("all have results", "one has none"))
 
 
-class Coverage:
-    """What has run: cases, runs by whether a row failed, and all marks."""
-
+class Coverage(run_coverage.Coverage):
     def __init__(self):
-        self.runs, self.unseen, self.num_cases = collections.Counter(), set(_wanted()), 0
-
-    def count_case(self, case):
-        self.num_cases += 1
-
-    def count_run(self, case, variant, answer):
-        what = "all have results" if answer.failed is None else "one has none"
-        self.runs[what] += 1
-        self.unseen -= {("rows", what), *_marks(case, variant)}
-
-    def adds(self, case):
-        """Whether a run of the case may cover something new."""
-        return bool(self.unseen & {("rows", "one has none"), *(
-            mark for variant in case.variants() for mark in _marks(case, variant))})
-
-    def is_complete(self):
-        return not self.unseen
-
-    def unseen_text(self):
-        return ", ".join(sorted(" ".join(map(str, mark)) for mark in self.unseen))
-
-    def text(self):
-        """One line."""
-        return f"cases: {self.num_cases}; runs: {', '.join(f'{what} {n}' for what, n in sorted(self.runs.items()))}"
+        end = lambda answer: "all have results" if answer.failed is None else "one has none"
+        super().__init__("rows", _marks, _wanted(), end, rare_end="one has none")

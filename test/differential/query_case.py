@@ -30,7 +30,8 @@ class Case:
         self.seed, self.number, self.reduction = seed, number, {}
         rng = random.Random(f"query/{seed}/{number}")
         self.tables = [random_table(rng, f"t{place}") for place in range(rng.randint(1, 3))]
-        self._maker, self._ctes, self.relations = StepMaker(rng, self.kinds), [], []
+        of_places = random.Random(f"query places/{seed}/{number}")
+        self._maker, self._ctes, self.relations = StepMaker(rng, self.kinds, of_places), [], []
         for _ in range(rng.choice((0, 1, 1, 2))):
             self._add_relation(rng, rng.randint(0, 2))
         self._add_relation(rng, rng.randint(1, 4), is_result=True)

@@ -14,6 +14,7 @@ import random
 import duckdb
 import pyarrow as pa
 
+import run_coverage
 from query_case import Case, Relation  # noqa: F401
 from query_steps import KINDS
 from query_tables import TYPES
@@ -152,31 +153,7 @@ def _wanted():
     yield from (("memory", what) for what in ("refused", "enough"))
 
 
-class Coverage:
-    """What has run: cases, runs by whether memory was refused, and all marks."""
-
+class Coverage(run_coverage.Coverage):
     def __init__(self):
-        self.runs, self.unseen, self.num_cases = collections.Counter(), set(_wanted()), 0
-
-    def count_case(self, case):
-        self.num_cases += 1
-
-    def count_run(self, case, variant, answer):
-        what = "refused" if answer.table is None else "enough"
-        self.runs[what] += 1
-        self.unseen -= {("memory", what), *_marks(case, variant)}
-
-    def adds(self, case):
-        """Whether a run of the case may cover something new."""
-        return bool(self.unseen & {("memory", "refused"), *(
-            mark for variant in case.variants() for mark in _marks(case, variant))})
-
-    def is_complete(self):
-        return not self.unseen
-
-    def unseen_text(self):
-        return ", ".join(sorted(" ".join(mark) for mark in self.unseen))
-
-    def text(self):
-        """One line."""
-        return f"cases: {self.num_cases}; runs: " + ", ".join(f"{n} {what}" for what, n in sorted(self.runs.items()))
+        end = lambda answer: "refused" if answer.table is None else "enough"
+        super().__init__("memory", _marks, _wanted(), end, rare_end="refused")

@@ -110,9 +110,16 @@ def random_condition(rng, rows, most=3):
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 
+def _small(rows):
+    """Columns whose sums and products fit an i8."""
+    return [column for column in rows.columns if column.type.of == "number" and -40 <= column.type.low
+            and column.type.high <= 40]
+
+
 class StepMaker:
-    def __init__(self, rng, kinds):
-        self.rng, self.kinds, self.num_names = rng, kinds, 0
+    def __init__(self, rng, kinds, of_places):
+        """of_places: draws expressions in places that once had columns alone, so that the others stay as they are."""
+        self.rng, self.kinds, self.of_places, self.num_names = rng, kinds, of_places, 0
 
     def name(self):
         self.num_names += 1
@@ -177,9 +184,25 @@ class StepMaker:
         if kind not in ("anti_null_aware", "mark", "single") and residuals and rng.random() < 0.3:
             one, other = rng.choice(residuals)
             terms.append(f"{one.text()} {rng.choice(SIGNS[1:])} {other.text()}")
+        terms = self._computed_terms(kind, terms, keys[0], rows, build)
         matches = " AND ".join(terms)
         columns, sql = _joined(kind, rows, build, keys[0], matches)
         return Step(f"join.{kind}", " and ".join(terms), relation), Rows(decoded(columns), sql, most)
+
+    def _computed_terms(self, kind, terms, key, rows, build):
+        """Some terms with expressions in place of columns, and conditions of both sides for an inner join."""
+        rng, probe, table = self.of_places, _small(rows), _small(build)
+        if key[0] in probe and key[1] in table and rng.random() < 0.3:
+            terms = [f"{key[0].text()} + 1 = {key[1].text()} + 1", *terms[1:]]
+        if not probe or not table or kind in ("anti_null_aware", "mark", "single"):
+            return terms
+        one, other = rng.choice(probe), rng.choice(table)
+        if rng.random() < 0.2:
+            terms = [*terms, f"{one.text()} * 2 {rng.choice(SIGNS[1:])} {other.text()} + 1"]
+        if kind == "inner" and rng.random() < 0.3:
+            either = f"({one.text()} > 1 or {other.text()} < 2)"
+            terms = [*terms, rng.choice((f"{one.text()} + {other.text()} > 3", either))]
+        return terms
 
     def aggregate(self, rows):
         rng = self.rng
@@ -189,6 +212,9 @@ class StepMaker:
             column = rng.choice(rows.columns)
             made, call = self._call(column)
             condition = f" filter (where {self._plain_condition(rows)})" if rng.random() < 0.25 else ""
+            if _small(rows) and self.of_places.random() < 0.2:
+                one, other = self.of_places.choice(_small(rows)), self.of_places.choice(_small(rows))
+                condition = f" filter (where {one.text()} * 2 > {other.text()} + 1)"
             calls.append((f"{call}{condition}", made))
             columns.append(made)
         text = ", ".join(f"{call} as {made.text()}" for call, made in calls)
@@ -227,7 +253,10 @@ class StepMaker:
         texts, sqls = [], []
         for column in rng.sample(rows.columns, len(rows.columns)):
             descending, nulls_first = rng.random() < 0.4, rng.random() < 0.3
-            texts.append(column.text() + " desc" * descending + " nulls first" * nulls_first)
+            # An expression of the same order, so that the rows are in it, too.
+            is_computed = column in _small(rows) and self.of_places.random() < 0.3
+            text = column.text() + " * 2 + 1" * is_computed
+            texts.append(text + " desc" * descending + " nulls first" * nulls_first)
             sqls.append(f"{column.text()} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}")
         limit = (rng.choice((1, 3, 10, 1000, 2**63)), rng.choice((0, 0, 1, 5, 2**62))) if rng.random() < 0.6 else ()
         order = ", ".join(sqls)

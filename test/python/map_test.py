@@ -34,6 +34,10 @@ class Map(unittest.TestCase):
         self.assertEqual(quern.map(sales(), "NAME as NAME, Id, id as ID").column_names, ["NAME", "id", "ID"])
         self.assertEqual(quern.map(sales(), "*, id % 2 as odd").column_names, sales().column_names + ["odd"])
 
+    def test_all_columns(self):
+        t = pa.table({"unit-price": [1], "a b": [2], "unit": [3], "price": [5]})
+        self.assertEqual(rows(quern.map(t, "*")), [(1, 2, 3, 5)])
+
     def test_types(self):
         at, n = pa.array([0, 86400], pa.timestamp("s", "Europe/Berlin")), pa.array([1, 2], pa.int16())
         t = pa.table({"at": at, "n": n})

@@ -40,6 +40,7 @@ class Query(unittest.TestCase):
             for threads in (1, 3):
                 result = frame.collect(engine=engine, threads=threads)
                 self.assertEqual(rows(result), expected)
+                self.assertIn(result.stats["engine"], ("jit", "generic") if engine == "auto" else (engine,))
         self.assertEqual(result.stats["pipelines"][1]["rows_in"], 5)
         self.assertEqual(result.stats["pipelines"][1]["rows_out"], 3)
 

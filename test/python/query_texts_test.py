@@ -50,6 +50,15 @@ class Columns(unittest.TestCase):
     def test_rows_are_counted_where_the_first_column_has_an_unsupported_type(self):
         self.assertEqual(rows("scan nested\naggregate count(*) as n"), {"n": [2]})
 
+    def test_a_side_that_does_not_come_out_may_have_columns_of_any_type(self):
+        self.assertEqual(rows("scan t\njoin.semi nested on b = k\nselect b"), {"b": [1]})
+        self.assertEqual(rows("scan t\nselect b\njoin.semi nested on b = k"), {"b": [1]})
+        self.assertEqual(rows("scan nested\njoin.right_anti t on k = b\nselect b"), {"b": [0, 3, 4]})
+        self.assertEqual(rows("scan nested\njoin.right_anti t on k = b\nselect b, mark"),
+                         {"b": [0, 3, 4], "mark": [2, 3, 4]})
+        self.assertIn("line 2: unsupported type of column list of table nested:",
+                      refusal("scan t\njoin nested on b = k"))
+
     def test_no_join_gives_two_columns_named_mark(self):
         self.assertIn("line 3: column of the name that a join gives: mark;",
                       refusal("scan t\nselect b, mark\njoin.mark d on b = k"))
@@ -73,6 +82,12 @@ class Errors(unittest.TestCase):
 
     def test_all_names_are_listed_though_some_are_not_wanted(self):
         self.assertIn("unknown column: n; accepted: a, b, s, f, mark", refusal("scan t\nfilter n > 1\nselect a"))
+
+    def test_names_of_a_side_that_does_not_come_out_are_not_listed(self):
+        self.assertIn("line 3: unknown column: n; accepted: k, word",
+                      refusal("scan t\njoin.right_semi d on b = k\nfilter n > 1\nselect k"))
+        self.assertIn("line 3: unknown column: n; accepted: b, a, s, f, mark",
+                      refusal("scan t\njoin.semi d on b = k\nfilter n > 1\nselect b"))
 
     def test_relations_that_double_with_each_line(self):
         text = "r0:\nscan t\nselect b\n" + "".join(f"r{i + 1}:\nscan r{i}\njoin r{i} on b = b\n" for i in range(60))

@@ -250,15 +250,16 @@ class TemplateJoin {
     const bool has_mark = kind_.probe_row == RowsOut::kAlways;
     CounterBlock counters(nullptr);
     uint32_t num_new_candidates = 0;
-    const JoinProbe probe = {&entry_points_,
-                             &kind_,
-                             &table_,
-                             is_empty_,
-                             has_null_key_,
-                             counts,
-                             has_mark && !counts ? &out_mark : nullptr,
-                             &counters,
-                             &num_new_candidates};
+    JoinProbe probe;
+    probe.entry_points = &entry_points_;
+    probe.kind = &kind_;
+    probe.table = &table_;
+    probe.build_is_empty = is_empty_;
+    probe.build_has_null_key = has_null_key_;
+    probe.counts = counts;
+    probe.out_mark = has_mark && !counts ? &out_mark : nullptr;
+    probe.counters = &counters;
+    probe.num_new_candidates = &num_new_candidates;
     args->out_probe = &out_probe;
     args->output.columns = &out_build;
     args->output.capacity = counts ? UINT64_MAX : capacity;

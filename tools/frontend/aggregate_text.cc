@@ -6,7 +6,8 @@
 //     inside    := '*'   |   ['distinct'] key (',' key)* [',' constant]
 //     key       := name ['collate' word] | expression
 //
-// Conditions are those of where_text.cc, expressions those of expression_text.cc.
+// Conditions are those of where_text.cc, expressions those of expression_text.cc, which are conditions too: in `filter
+// (where unit-price > 3)` a column is compared, or unit minus price where there is no such column.
 //
 // aggregate_functions.def lists the functions. Here are only the three that SQL spells differently: count(*) for
 // count_star, and count(distinct x) and sum(distinct x) for count_distinct and sum_distinct. A constant is recognised
@@ -122,7 +123,7 @@ absl::Status CallParser::ParseArguments() {
         has_constant = true;
         continue;
       }
-      QUERN_ASSIGN_OR_RETURN(KeyText column, ParseComputedKey(what_, &parser_));
+      QUERN_ASSIGN_OR_RETURN(KeyText column, ParseComputedKey(what_, &parser_, {"as"}));
       call_.arguments.push_back(std::move(column));
     } while (parser_.Take(','));
     if (!parser_.Take(')')) return parser_.Bad();
@@ -147,7 +148,15 @@ absl::Status CallParser::ParseFilter() {
   if (!parser_.ReadWord("filter")) return absl::OkStatus();
   if (!parser_.Take('(') || !parser_.ReadWord("where")) return parser_.Bad();
   const size_t begin = parser_.position();
-  QUERN_ASSIGN_OR_RETURN(call_.filter, ParseWhere(what_, &parser_));
+  ListParser behind_expression = parser_, behind_condition = parser_;
+  absl::StatusOr<WhereText> condition = ParseWhere(what_, &behind_condition);
+  absl::StatusOr<ExpressionText> expression = ParseExpressionText(what_, &behind_expression);
+  const bool is_expression = expression.ok() && behind_expression.At(')');
+  const bool is_condition = condition.ok() && behind_condition.At(')');
+  if (!is_expression && !is_condition) return condition.ok() ? parser_.Bad() : condition.status();
+  parser_.MoveTo(is_condition ? behind_condition : behind_expression);
+  if (is_condition) call_.filter = *std::move(condition);
+  if (is_expression) call_.computed_filter = std::make_shared<const ExpressionText>(*std::move(expression));
   call_.filter_text = parser_.TextFrom(begin);
   return parser_.Take(')') ? absl::OkStatus() : parser_.Bad();
 }

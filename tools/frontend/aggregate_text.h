@@ -3,6 +3,7 @@
 #ifndef QUERN_TOOLS_FRONTEND_AGGREGATE_TEXT_H_
 #define QUERN_TOOLS_FRONTEND_AGGREGATE_TEXT_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/spec/aggregate_spec.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/expression_text.h"
 #include "tools/frontend/where_text.h"
 
 namespace quern::cli {
@@ -21,8 +23,11 @@ struct AggregateText {
   std::vector<KeyText> arguments;
   double quantile = 0.5;
   std::string separator;
+  // The condition of the rows that take part: over columns, as an expression, or both, where its text has both
+  // readings.
   std::optional<WhereText> filter;
-  std::string filter_text;  // as it was written
+  std::shared_ptr<const ExpressionText> computed_filter;
+  std::string filter_text;  // as it was written; "": none
   std::string name;         // of the result column: the user's, or the text of the call with normalised blanks
 };
 

@@ -3,13 +3,10 @@
 //
 //     list := item (',' item)*              --select a,build.b,"odd, name"
 //     keys := key (',' key)*                --by "name collate utf8mb4_bin, k"
-//     pair := key ['=' key]                 --on "name collate utf8mb4_bin = other, k"
 //     key  := name ['collate' word]         --by '"", k': a column may have an empty name, as pandas writes its index
-//     test := name sign name                --residual 'shipped<=due,"odd name">k'
 //
 // A bare name with a point is ambiguous here: probe.x can be the column x of PROBE or a column called "probe.x", which
-// only the schemas decide. NameText keeps both readings; quotes make it unambiguous. In the list of tests a bare name
-// also ends at < > and !.
+// only the schemas decide. NameText keeps both readings; quotes make it unambiguous.
 #include "tools/frontend/column_names.h"
 
 #include <optional>
@@ -23,28 +20,6 @@ namespace quern::cli {
 namespace {
 
 constexpr const char* kNamesForm = "NAME[,NAME...], odd names in double quotes";
-
-absl::StatusOr<KeyPairText> ParseKeyPair(ListParser* parser) {
-  QUERN_ASSIGN_OR_RETURN(const KeyText probe, ParseKey(parser));
-  KeyText build = probe;
-  if (parser->Take('=')) {
-    QUERN_ASSIGN_OR_RETURN(build, ParseKey(parser));
-  }
-  if (!probe.collation.empty() && !build.collation.empty() && probe.collation != build.collation) {
-    return CommandError("two collations for one key: " + QuoteName(probe.name) + " collate " + probe.collation + "=" +
-                        QuoteName(build.name) + " collate " + build.collation +
-                        "; accepted: the same after both, or one after either");
-  }
-  return KeyPairText{probe.name, build.name, probe.collation.empty() ? build.collation : probe.collation};
-}
-
-absl::StatusOr<ComparisonText> ParseComparison(ListParser* parser) {
-  QUERN_ASSIGN_OR_RETURN(std::string probe, parser->PlainName());
-  const std::optional<Comparison> op = parser->ReadSign();
-  if (!op.has_value()) return parser->Bad();
-  QUERN_ASSIGN_OR_RETURN(std::string build, parser->PlainName());
-  return ComparisonText{std::move(probe), std::move(build), *op};
-}
 
 }  // namespace
 
@@ -88,28 +63,6 @@ absl::StatusOr<std::vector<KeyText>> ParseKeys(std::string_view what, std::strin
   } while (parser.Take(','));
   if (!parser.AtEnd()) return parser.Bad();
   return keys;
-}
-
-absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, std::string_view text) {
-  ListParser parser(what, "L=R[,L=R...], each a column name [collate NAME], odd names in double quotes", text);
-  std::vector<KeyPairText> pairs;
-  do {
-    QUERN_ASSIGN_OR_RETURN(KeyPairText pair, ParseKeyPair(&parser));
-    pairs.push_back(std::move(pair));
-  } while (parser.Take(','));
-  if (!parser.AtEnd()) return parser.Bad();
-  return pairs;
-}
-
-absl::StatusOr<std::vector<ComparisonText>> ParseComparisons(std::string_view what, std::string_view text) {
-  ListParser parser(what, "L<R[,L<R...], with < <= > >= != or =, odd names in double quotes", text, kEndsInTests);
-  std::vector<ComparisonText> comparisons;
-  do {
-    QUERN_ASSIGN_OR_RETURN(ComparisonText comparison, ParseComparison(&parser));
-    comparisons.push_back(std::move(comparison));
-  } while (parser.Take(','));
-  if (!parser.AtEnd()) return parser.Bad();
-  return comparisons;
 }
 
 std::string QuoteName(std::string_view name) {

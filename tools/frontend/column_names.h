@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of column names on the command line: --on, --by, --residual, --select, --null-equal.
+// Lists of column names on the command line: --by, --select, --null-equal.
 #ifndef QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
 #define QUERN_TOOLS_FRONTEND_COLUMN_NAMES_H_
 
@@ -38,20 +38,6 @@ struct KeyText {
   const std::string& result_name() const { return as.has_value() ? *as : name; }
 };
 
-// L=R, or one name for both sides, with the collation named after either.
-struct KeyPairText {
-  std::string probe;
-  std::string build;
-  std::string collation;  // "": none was named
-};
-
-// L OP R, L a column of PROBE and R one of BUILD.
-struct ComparisonText {
-  std::string probe;
-  std::string build;
-  Comparison op;
-};
-
 // "a,build.b,\"odd, name\"". *Errors*: InvalidArgument with `what` (the option), the text and the grammar.
 absl::StatusOr<std::vector<NameText>> ParseNames(std::string_view what, std::string_view text);
 
@@ -62,12 +48,6 @@ absl::StatusOr<std::vector<std::string>> ParsePlainNames(std::string_view what, 
 absl::StatusOr<std::vector<KeyText>> ParseKeys(std::string_view what, std::string_view text);
 // One of these, within another list.
 absl::StatusOr<KeyText> ParseKey(ListParser* parser);
-
-// "a=b,\"odd name\" collate utf8mb4_bin=c,k".
-absl::StatusOr<std::vector<KeyPairText>> ParseKeyPairs(std::string_view what, std::string_view text);
-
-// "a<b,\"odd name\" >= c".
-absl::StatusOr<std::vector<ComparisonText>> ParseComparisons(std::string_view what, std::string_view text);
 
 // The name as it is written in a list: in double quotes if it needs them.
 std::string QuoteName(std::string_view name);

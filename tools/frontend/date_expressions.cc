@@ -6,10 +6,12 @@
 // Kernels add integers to timestamps as casts of the same bits, so that an overflow is an error.
 #include "tools/frontend/date_expressions.h"
 
+#include <string>
 #include <utility>
 
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
+#include "tools/frontend/time_text.h"
 
 namespace quern::cli {
 namespace {
@@ -18,7 +20,6 @@ using Function = ExpressionFunction;
 using Made = absl::StatusOr<Expression>;
 
 constexpr ValueType kI64Type = {.id = TypeId::kI64};
-constexpr int64_t kDaySeconds = 86400;
 
 Made IntegerOf(__int128 number, TypeId id) { return MakeConstant(Literal{.number = number}, {.id = id}); }
 
@@ -61,6 +62,13 @@ Made Moved(Function function, Expression value, Expression number) {
 }
 
 bool IsTimestamp(const Expression& e) { return e.type.id == TypeId::kTimestamp; }
+
+// "i64", for errors: nulls are not the cause.
+std::string TypeText(const Expression& e) {
+  ValueType type = e.type;
+  type.nullable = false;
+  return PrintValueType(type);
+}
 
 // An argument, cast where the function takes dates.
 absl::Status MakeDates(std::vector<Expression>* arguments) {
@@ -106,6 +114,9 @@ Made DateCall(ExpressionFunction function, std::vector<Expression> arguments) {
   const bool is_moment = IsTimestamp(arguments[0]);
   if (row.accepts == Operands::kDateAndUnits || row.accepts == Operands::kTimestampAndUnits) {
     if (function == Function::kTimestampTruncDay && arguments[0].type.id == TypeId::kDate32) return arguments[0];
+    if (row.accepts == Operands::kTimestampAndUnits && !is_moment)
+      return Wrong("argument of " + std::string(row.text), TypeText(arguments[0]),
+                   "timestamp; a cast, as d::timestamp");
     QUERN_ASSIGN_OR_RETURN(Expression constant, Units());
     arguments.push_back(std::move(constant));
     return MakeCall(function, std::move(arguments));
@@ -121,7 +132,7 @@ Made DateCall(ExpressionFunction function, std::vector<Expression> arguments) {
 Made PlusInterval(Expression value, const Interval& interval) {
   const bool is_moment = IsTimestamp(value);
   if (!is_moment && value.type.id != TypeId::kDate32)
-    return Wrong("interval beside", PrintValueType(value.type), "date32, timestamp");
+    return Wrong("interval beside", TypeText(value), "date32, timestamp");
   if (interval.unit == Interval::Unit::kMonths) {
     QUERN_ASSIGN_OR_RETURN(Expression months, IntegerOf(interval.number, TypeId::kI32));
     return DateCall(Function::kAddMonths, {std::move(value), std::move(months)});
@@ -130,7 +141,7 @@ Made PlusInterval(Expression value, const Interval& interval) {
   if (!is_moment && !is_days)
     return Wrong("interval of seconds beside", "date32", "timestamp; a cast, as d::timestamp + interval '1' hour");
   if (!is_moment) return CallOf(Function::kAddDays, std::move(value), IntegerOf(interval.number, TypeId::kI32));
-  return PlusUnits(std::move(value), UnreadSeconds(interval.number * (is_days ? kDaySeconds : 1)));
+  return PlusUnits(std::move(value), UnreadSeconds(interval.number * (is_days ? kSecondsPerDay : 1)));
 }
 
 }  // namespace quern::cli

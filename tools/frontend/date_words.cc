@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An interval has one number and one unit; years, quarters and weeks are numbers of months and days:
 //
-//     interval '2' year     24 months          interval '1 week'     7 days          interval '90' minute    5400
-//     seconds
+//     interval '2' year         24 months
+//     interval '1 week'         7 days
+//     interval '90' minute      5400 seconds
 #include "tools/frontend/date_words.h"
 
 #include <charconv>

@@ -6,8 +6,8 @@
 //     comparison := sum sign sum | sum 'is' ['not'] ('null' | 'distinct' 'from' sum)
 //                 | sum ['not'] 'between' sum 'and' sum | sum ['not'] 'in' '(' expression (',' expression)* ')'
 //                 | sum ['not'] 'like' sum ['escape' sum]
-//     value      := number | "'" text "'" | 'true' | 'false' | 'null' | ('date' | 'time' | 'timestamp') "'" text "'" |
-//     column
+//     value      := number | "'" text "'" | 'true' | 'false' | 'null' | column
+//                 | ('date' | 'time' | 'timestamp') "'" text "'"
 //                 | function '(' expression (',' expression)* ')' | '(' expression ')'
 //                 | 'case' ('when' expression 'then' expression)+ ['else' expression] 'end'
 //                 | ('cast' | 'cast_or_null') '(' expression 'as' type ')'
@@ -44,8 +44,7 @@ using Function = ExpressionFunction;
 constexpr std::string_view kEndsInExpressions = ",=\"<>!()'+-*/%:";
 constexpr const char* kValueForm =
     "a column, a number, 'text', true, false, null, date '..', FUNCTION(..), case when .., cast(.. as TYPE), or "
-    "parentheses; "
-    "odd names in double quotes";
+    "parentheses; odd names in double quotes";
 constexpr std::string_view kReserved[] = {"and",  "or",   "not", "is", "in",       "between", "case", "when",
                                           "then", "else", "end", "as", "distinct", "from",    "null", "like"};
 constexpr size_t kMaxInCall = 64;  // arguments of and, or
@@ -125,12 +124,12 @@ class ExpressionParser {
   ExpressionParser& operator=(const ExpressionParser&) = delete;
 
   Parsed Or();
+  Parsed Not();
   absl::Status CheckEnd();
 
  private:
   Parsed Chain(Function function, const char* word, Parsed (ExpressionParser::*next)());
   Parsed And();
-  Parsed Not();
   Parsed Comparison();
   Parsed Nullness(ExpressionText left, size_t begin);
   Parsed Bounded(ExpressionText left, size_t begin);
@@ -458,7 +457,7 @@ ExpressionParser::Parsed ExpressionParser::Case(size_t begin) {
 ExpressionParser::Parsed ExpressionParser::Call(const ExpressionFunctionRow& row, size_t begin) {
   parser_.BareWord();
   parser_.Take('(');
-  const bool names_type = row.result == ResultOf::kTarget || row.result == ResultOf::kQuotient;
+  const bool names_type = NamesType(row);
   ExpressionText call{.form = Form::kCall, .function = row.id};
   do {
     QUERN_ASSIGN_OR_RETURN(ExpressionText argument, Or());
@@ -516,6 +515,10 @@ absl::Status ExpressionParser::CheckEnd() { return parser_.AtEnd() ? absl::OkSta
 
 absl::StatusOr<ExpressionText> ParseExpressionText(std::string_view what, ListParser* parser) {
   return ExpressionParser(what, parser).Or();
+}
+
+absl::StatusOr<ExpressionText> ParseExpressionTerm(std::string_view what, ListParser* parser) {
+  return ExpressionParser(what, parser).Not();
 }
 
 absl::StatusOr<ExpressionText> ParseExpressionText(std::string_view what, std::string_view text) {

@@ -42,6 +42,8 @@ struct ExpressionText {
 absl::StatusOr<ExpressionText> ParseExpressionText(std::string_view what, std::string_view text);
 // An expression within another text, up to its end. After an error the parser stands where the text is wrong.
 absl::StatusOr<ExpressionText> ParseExpressionText(std::string_view what, ListParser* parser);
+// The same up to an `and` or `or` that stands in no parentheses.
+absl::StatusOr<ExpressionText> ParseExpressionTerm(std::string_view what, ListParser* parser);
 
 // Calls `visit` for the name of each column that is mentioned, in order, which may replace it.
 absl::Status VisitNames(ExpressionText* text, const std::function<absl::Status(std::string*)>& visit);

@@ -16,8 +16,8 @@
 // them, and with dates and times, which take the unit of the columns.
 //
 // The signs: + - * of integers are the checked functions, / is divide_checked and % modulo_checked; + - * of decimals
-// and floats are add, subtract and multiply, / of floats is divide. There is no quotient of decimals: a user casts them
-// to floats.
+// and floats are add, subtract and multiply, / of floats is divide. / of decimals is refused: a user casts them to
+// floats, or calls divide_decimal_checked with the type of the result.
 //
 // A date plus an interval stays a date, as does a date plus a number of days; the difference of two dates is an i64. Of
 // a timestamp, the functions of dates take its date, those that cut dates down give the timestamp at midnight.
@@ -312,9 +312,11 @@ absl::StatusOr<Value> Typing::Made(const ExpressionText& text, Function function
   return Checked(text, MakeCall(function, std::move(arguments), target));
 }
 
+// A call may have an argument several times, so its size is checked before it becomes an argument itself.
 absl::StatusOr<Value> Typing::Checked(const ExpressionText& text, absl::StatusOr<Expression> call) {
-  if (!call.ok())
-    return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + std::string(call.status().message()));
+  const absl::Status status = call.ok() ? CheckSize(*call) : call.status();
+  if (!status.ok())
+    return CommandError("bad expression in " + what_ + ": " + text.shown + ": " + std::string(status.message()));
   return Value{.text = &text, .expression = *std::move(call)};
 }
 
@@ -562,6 +564,43 @@ std::string FormatOf(const Expression& expression, std::span<const ExpressionCol
 absl::StatusOr<Expression> TypedExpression(std::string_view what, const ExpressionText& text,
                                            std::span<const ExpressionColumn> columns) {
   return Typing(what, columns).Whole(text);
+}
+
+namespace {
+
+// Columns of different rows may have one name.
+constexpr const char* kSidePrefixes[2] = {"l:", "r:"};
+
+void MoveColumns(uint32_t by, Expression* expression) {
+  if (expression->kind == ExpressionKind::kColumn) expression->column -= by;
+  for (Expression& argument : expression->arguments) MoveColumns(by, &argument);
+}
+
+}  // namespace
+
+absl::StatusOr<TypedSides> TypedComparison(std::string_view what, const ExpressionText& left,
+                                           std::span<const ExpressionColumn> left_columns, const ExpressionText& right,
+                                           std::span<const ExpressionColumn> right_columns) {
+  ExpressionText both{.form = Form::kCall, .function = Function::kEqual, .parts = {left, right}};
+  both.shown = left.shown + " = " + right.shown;
+  std::vector<ExpressionColumn> columns;
+  for (const size_t side : {0u, 1u}) {
+    for (ExpressionColumn column : side == 0 ? left_columns : right_columns) {
+      column.name = kSidePrefixes[side] + column.name;
+      columns.push_back(std::move(column));
+    }
+    QUERN_RETURN_IF_ERROR(VisitNames(&both.parts[side], [side](std::string* name) {
+      *name = kSidePrefixes[side] + *name;
+      return absl::OkStatus();
+    }));
+  }
+  QUERN_ASSIGN_OR_RETURN(Expression typed, TypedExpression(what, both, columns));
+  TypedSides sides{std::move(typed.arguments[0]), std::move(typed.arguments[1])};
+  if (IsStringType(sides.left.type.id))
+    return CommandError("bad expression in " + std::string(what) + ": " + both.shown +
+                        ": strings of an expression; accepted: columns of strings on both sides");
+  MoveColumns(static_cast<uint32_t>(left_columns.size()), &sides.right);
+  return sides;
 }
 
 }  // namespace quern::cli

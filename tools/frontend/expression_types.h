@@ -38,6 +38,15 @@ std::string FormatOf(const Expression& expression, std::span<const ExpressionCol
 absl::StatusOr<Expression> TypedExpression(std::string_view what, const ExpressionText& text,
                                            std::span<const ExpressionColumn> columns);
 
+// Two expressions that are compared, of different rows: those of a join.
+struct TypedSides {
+  Expression left, right;  // of one type; $0, $1, .. are the columns of the side
+};
+// *Errors*: those of TypedExpression for `left = right`; strings, which no expression gives.
+absl::StatusOr<TypedSides> TypedComparison(std::string_view what, const ExpressionText& left,
+                                           std::span<const ExpressionColumn> left_columns, const ExpressionText& right,
+                                           std::span<const ExpressionColumn> right_columns);
+
 }  // namespace quern::cli
 
 #endif  // QUERN_TOOLS_FRONTEND_EXPRESSION_TYPES_H_

@@ -6,8 +6,8 @@
 //     sign     := '<' | '<=' | '>' | '>=' | '!=' | '='
 //     constant := a bare word   |   "'" anything, with '' for one ' "'"
 //
-// Each list chooses which characters end a bare name: in `--on a=b` these are , = and ", in `--agg sum(a)` also the
-// parentheses. So a column called f(x) can be bare in --on and needs quotes in --agg. QuoteName quotes every odd name,
+// Each list chooses which characters end a bare name: in `--by a` these are , = and ", in `--agg sum(a)` also the
+// parentheses. So a column called f(x) can be bare in --by and needs quotes in --agg. QuoteName quotes every odd name,
 // which all lists accept.
 //
 // Words are compared without regard to case, as in SQL: in "s COLLATE binary" ReadWord("collate") takes 7 characters.

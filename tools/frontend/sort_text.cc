@@ -2,7 +2,7 @@
 // The grammar of --by and --window: SQL's ORDER BY, and nearly SQL's window functions:
 //
 //     keys    := key (',' key)*                    --by 'day desc nulls first, name collate utf8mb4_bin, "odd, name"'
-//     key     := name (order | nulls | collate)*
+//     key     := (name | expression) (order | nulls | collate)*        expression: expression_text.cc
 //     order   := 'asc' | 'desc'
 //     nulls   := 'nulls' ('first' | 'last')
 //     collate := 'collate' word
@@ -10,13 +10,15 @@
 //     window  := word ['as' name]
 //
 // The first word of a key is always a name, so `desc desc` sorts the column desc. After it each of the three may appear
-// once, in any order; SQL has COLLATE first, but nothing depends on that. Case does not matter.
+// once, in any order; SQL has COLLATE first, but nothing depends on that. Case does not matter. A text that is a name
+// and an expression, as unit-price, has both readings (computed_key.h).
 #include "tools/frontend/sort_text.h"
 
 #include <array>
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/list_parser.h"
 
@@ -24,7 +26,8 @@ namespace quern::cli {
 namespace {
 
 constexpr const char* kKeysForm =
-    "KEY[,KEY...], each a column name [collate NAME] [asc|desc] [nulls first|last], odd names in double quotes";
+    "KEY[,KEY...], each a column name [collate NAME] or an expression, with [asc|desc] [nulls first|last], odd "
+    "names in double quotes";
 constexpr const char* kWindowsForm =
     "FUNCTION [as NAME][,...] with row_number, rank or dense_rank, odd names in double quotes";
 
@@ -119,7 +122,7 @@ absl::StatusOr<std::vector<SortKeyText>> ParseSortKeys(std::string_view what, st
   std::vector<SortKeyText> keys;
   do {
     SortKeyText key;
-    QUERN_ASSIGN_OR_RETURN(key.column.name, parser.PlainName());
+    QUERN_ASSIGN_OR_RETURN(key.column, ParseComputedKey(what, &parser, {"asc", "desc", "nulls", "collate"}));
     QUERN_RETURN_IF_ERROR(KeyWordsParser(what, &parser, &key).Parse());
     keys.push_back(std::move(key));
   } while (parser.Take(','));

@@ -13,7 +13,7 @@
 
 namespace quern::cli {
 
-// A column and its order: ascending and nulls last by default.
+// A column, or an expression, and its order: ascending and nulls last by default.
 struct SortKeyText {
   KeyText column;
   bool descending = false;
@@ -27,7 +27,7 @@ struct WindowText {
   std::string name;  // of the column: the function's, or the user's
 };
 
-// "a desc, s collate utf8mb4_bin nulls first, \"odd name\"": a name, then its words in any order.
+// "a desc, s collate utf8mb4_bin nulls first, price * qty desc": a name or an expression, then its words in any order.
 // *Errors*: InvalidArgument with the text and the grammar, or with the one word that is wrong.
 absl::StatusOr<std::vector<SortKeyText>> ParseSortKeys(std::string_view what, std::string_view text);
 

@@ -15,7 +15,6 @@
 namespace quern::cli {
 namespace {
 
-constexpr int64_t kSecondsPerDay = 86'400;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }

@@ -9,6 +9,8 @@
 
 namespace quern::cli {
 
+constexpr int64_t kSecondsPerDay = 86'400;
+
 // Each returns nullopt for a text of another form, and for one with a fraction of a second that is no whole number of
 // units. `per_second`: units a second, 1 to 10^9.
 

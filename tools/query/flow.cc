@@ -207,15 +207,46 @@ absl::StatusOr<uint32_t> Computation::Add(const cli::ExpressionText& expression)
     QUERN_ASSIGN_OR_RETURN(const Flow::Named named, flow_.Find(expression.text));
     return named.column;
   }
-  cli::ExpressionText resolved = expression;
-  QUERN_RETURN_IF_ERROR(cli::VisitNames(&resolved, [this](std::string* name) {
+  QUERN_ASSIGN_OR_RETURN(const cli::ExpressionText resolved, Resolved(expression));
+  QUERN_ASSIGN_OR_RETURN(Expression typed, cli::TypedExpression(what_, resolved, arguments_));
+  return AddTyped(std::move(typed));
+}
+
+absl::StatusOr<cli::ExpressionText> Computation::Resolved(cli::ExpressionText expression) {
+  QUERN_RETURN_IF_ERROR(cli::VisitNames(&expression, [this](std::string* name) {
     QUERN_ASSIGN_OR_RETURN(const Flow::Named named, flow_.Find(*name));
     *name = named.name;
     return Argument(named).status();
   }));
-  QUERN_ASSIGN_OR_RETURN(Expression typed, cli::TypedExpression(what_, resolved, arguments_));
+  return expression;
+}
+
+absl::StatusOr<uint32_t> Computation::AddTyped(Expression typed) {
+  if (typed.kind == ExpressionKind::kColumn) return numbers_[typed.column];
   std::string format = cli::FormatOf(typed, arguments_);
   return AddResult(std::move(typed), std::move(format));
+}
+
+absl::Status AddSides(const cli::JoinTermText& term, Computation* left, Computation* right, uint32_t (&numbers)[2]) {
+  const auto text_of = [](const cli::KeyText& side, const Computation& columns) {
+    const bool is_column = side.computed == nullptr || (side.may_be_column && columns.flow_.Find(side.name).ok());
+    if (!is_column) return *side.computed;
+    return cli::ExpressionText{
+        .form = cli::ExpressionText::Form::kColumn, .text = side.name, .shown = cli::QuoteName(side.name)};
+  };
+  QUERN_ASSIGN_OR_RETURN(const auto left_text, left->Resolved(text_of(term.probe, *left)));
+  QUERN_ASSIGN_OR_RETURN(const auto right_text, right->Resolved(text_of(term.build, *right)));
+  QUERN_ASSIGN_OR_RETURN(cli::TypedSides sides,
+                         cli::TypedComparison(left->what_, left_text, left->arguments_, right_text, right->arguments_));
+  QUERN_ASSIGN_OR_RETURN(numbers[0], left->AddTyped(std::move(sides.left)));
+  QUERN_ASSIGN_OR_RETURN(numbers[1], right->AddTyped(std::move(sides.right)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> Computation::AddKey(const cli::KeyText& key) {
+  if (key.computed != nullptr && !(key.may_be_column && flow_.Find(key.name).ok())) return Add(*key.computed);
+  QUERN_ASSIGN_OR_RETURN(const Flow::Named named, flow_.Find(key.name));
+  return named.column;
 }
 
 absl::StatusOr<uint32_t> Computation::Cast(const Flow::Named& named, const ValueType& type) {

@@ -14,6 +14,7 @@
 #include "runtime/spec/map_spec.h"
 #include "tools/frontend/expression_text.h"
 #include "tools/frontend/expression_types.h"
+#include "tools/frontend/join_text.h"
 #include "tools/frontend/where_text.h"
 #include "tools/query/query_plan.h"
 
@@ -49,8 +50,14 @@ class Computation {
   // The number that the column will have. An expression that is a column alone is that column, and one that is there
   // already keeps its number.
   absl::StatusOr<uint32_t> Add(const cli::ExpressionText& expression);
+  // The same for a key or an argument: a text that is the name of a column is that column, and no expression.
+  absl::StatusOr<uint32_t> AddKey(const cli::KeyText& key);
   // The column cast to another type, likewise.
   absl::StatusOr<uint32_t> Cast(const Flow::Named& named, const ValueType& type);
+  // A comparison of two flows likewise: each side is computed of its own flow's columns. numbers: receives the numbers
+  // of the sides.
+  friend absl::Status AddSides(const cli::JoinTermText& term, Computation* left, Computation* right,
+                               uint32_t (&numbers)[2]);
   // Appends the map to the flow's steps, if there is anything to compute. Until then the flow has not these columns.
   absl::Status Finish();
 
@@ -58,6 +65,9 @@ class Computation {
   const QueryColumn& column(uint32_t number) const;
 
  private:
+  // The expression with names of the flow, which become arguments.
+  absl::StatusOr<cli::ExpressionText> Resolved(cli::ExpressionText expression);
+  absl::StatusOr<uint32_t> AddTyped(Expression typed);
   absl::StatusOr<uint32_t> AddResult(Expression expression, std::string format);
   absl::StatusOr<uint32_t> Argument(const Flow::Named& named);
 
@@ -73,6 +83,8 @@ class Computation {
 // the mistake, for errors. numbers: receives the numbers of the columns, or of their casts. *Errors*: InvalidArgument.
 absl::Status MakeAlike(const Flow::Named& left, Computation* left_casts, const Flow::Named& right,
                        Computation* right_casts, const std::string& what, uint32_t (&numbers)[2]);
+
+absl::Status AddSides(const cli::JoinTermText& term, Computation* left, Computation* right, uint32_t (&numbers)[2]);
 
 // Keeps the rows for which all conditions and expressions hold; the conditions are tested first. *Errors*:
 // InvalidArgument that names the part and what is accepted.

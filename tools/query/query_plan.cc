@@ -12,8 +12,10 @@
 #include "runtime/rows/arrow_import.h"
 #include "runtime/spec/spec_text.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/query/flow.h"
+#include "tools/query/join_terms.h"
 #include "tools/query/wanted_names.h"
 
 namespace quern::query {
@@ -91,9 +93,6 @@ absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted
   for (size_t c = 0; c < all.size(); ++c)
     if (wanted.Has(all[c].name)) children.push_back(static_cast<uint32_t>(c));
     else flow.others.push_back(all[c].name);
-  // The rows of a batch are counted by its columns.
-  for (size_t c = 0; c < all.size() && children.empty(); ++c)
-    if (all[c].type.has_value()) children.push_back(static_cast<uint32_t>(c));
   for (const uint32_t child : children) {
     QueryColumn column = all[child];
     if (!column.type.has_value())
@@ -181,48 +180,27 @@ std::vector<QueryColumn> Typed(const std::vector<ColumnType>& types, std::vector
   return from;
 }
 
-absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const WantedNames& wanted, Flow* flow) {
-  WantedNames of_build = wanted;
-  for (const JoinTerm& term : step.on) of_build.Add(term.build);
+absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const WantedNames& wanted_behind, Flow* flow) {
+  const JoinKindRow& kind = RowOf(step.join);
+  WantedNames of_probe, of_build = kind.has_build_columns() ? wanted_behind : WantedNames();
+  AddJoinNames(step, &of_probe, &of_build);
   QUERN_ASSIGN_OR_RETURN(Flow build, Source(step, relation, of_build));
   build.pipeline.relation = step.relation;
+  QUERN_ASSIGN_OR_RETURN(JoinTerms terms, AddJoinTerms(step, flow, &build));
+  WantedNames wanted = wanted_behind;
+  for (const cli::ExpressionText& condition : terms.behind_join) wanted.Add(condition);
   JoinSpec spec;
   spec.kind = step.join;
-  StepColumns probe_columns, build_columns, probe_residual, build_residual;
-  std::vector<std::string> same_names;  // of keys whose columns have one name: they come out once
-  Computation probe_casts(flow, "join", step.text), build_casts(&build, "join", step.text);
-  for (const JoinTerm& term : step.on) {
-    QUERN_ASSIGN_OR_RETURN(const Flow::Named probe_name, flow->Find(term.probe));
-    QUERN_ASSIGN_OR_RETURN(const Flow::Named build_name, build.Find(term.build));
-    uint32_t numbers[2];
-    const bool is_key = term.op == Comparison::kEqual;
-    QUERN_RETURN_IF_ERROR(MakeAlike(probe_name, &probe_casts, build_name, &build_casts,
-                                    is_key ? "keys of types that do not compare" : "columns that do not compare",
-                                    numbers));
-    ColumnType type = *probe_casts.column(numbers[0]).type;
-    type.nullable = type.nullable || build_casts.column(numbers[1]).type->nullable;
-    QUERN_RETURN_IF_ERROR(SetCollation(term.collation, probe_name, probe_casts.column(numbers[0]), &type));
-    if (is_key) {
-      spec.keys.push_back({.type = type});
-      probe_columns.keys.push_back(numbers[0]);
-      build_columns.keys.push_back(numbers[1]);
-      if (probe_name.name == build_name.name) same_names.push_back(probe_name.name);
-    } else {
-      spec.residual.push_back({.type = type, .op = term.op});
-      probe_residual.payload.push_back(numbers[0]);
-      build_residual.payload.push_back(numbers[1]);
-    }
-  }
-  if (spec.keys.empty()) return Wrong("join without a key", step.text, "one COLUMN = COLUMN or more in on");
-  QUERN_RETURN_IF_ERROR(probe_casts.Finish());
-  QUERN_RETURN_IF_ERROR(build_casts.Finish());
+  spec.keys = std::move(terms.keys);
+  spec.residual = std::move(terms.residual);
+  StepColumns probe_columns{.keys = std::move(terms.probe_keys), .payload = {}};
+  StepColumns build_columns{.keys = std::move(terms.build_keys), .payload = {}};
 
-  const JoinKindRow& kind = RowOf(step.join);
   std::vector<Flow::Named> probe_names, build_names;
   if (kind.has_probe_columns()) AddPayload(*flow, wanted, {}, &probe_names, &probe_columns, &spec.probe);
   if (kind.has_build_columns())
     AddPayload(build, wanted,
-               kind.nulls_probe_columns() || !kind.has_probe_columns() ? std::vector<std::string>() : same_names,
+               kind.nulls_probe_columns() || !kind.has_probe_columns() ? std::vector<std::string>() : terms.same_names,
                &build_names, &build_columns, &spec.build);
   const bool has_mark = kind.probe_row == RowsOut::kAlways;
   QUERN_RETURN_IF_ERROR(CheckNames(probe_names, has_mark, build_names));
@@ -230,11 +208,11 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
   for (const uint32_t number : probe_columns.payload) results.push_back(flow->columns[number]);
   if (has_mark) results.push_back({"", "b", std::nullopt});
   for (const uint32_t number : build_columns.payload) results.push_back(build.columns[number]);
-  const auto append = [](const StepColumns& from, StepColumns* to) {
-    to->payload.insert(to->payload.end(), from.payload.begin(), from.payload.end());
+  const auto append = [](const std::vector<uint32_t>& from, StepColumns* to) {
+    to->payload.insert(to->payload.end(), from.begin(), from.end());
   };
-  append(probe_residual, &probe_columns);
-  append(build_residual, &build_columns);
+  append(terms.probe_residual, &probe_columns);
+  append(terms.build_residual, &build_columns);
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
 
   const std::vector<std::string> build_others = kind.has_build_columns() ? build.others : std::vector<std::string>();
@@ -242,25 +220,20 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
   flow->columns = Typed(JoinOutputTypes(spec), std::move(results));
   flow->pipeline.steps.push_back({step.text, std::move(spec), std::move(probe_columns), table});
   flow->names.clear();
+  if (!kind.has_probe_columns()) flow->others.clear();
   flow->others.insert(flow->others.end(), build_others.begin(), build_others.end());
   uint32_t next = 0;
   for (const Flow::Named& named : probe_names) flow->names.push_back({named.name, next++});
   if (has_mark) flow->names.push_back({"mark", next++});
   for (const Flow::Named& named : build_names) flow->names.push_back({named.name, next++});
-  return absl::OkStatus();
+  QueryStep behind_join;
+  behind_join.text = step.text;
+  behind_join.expressions = std::move(terms.behind_join);
+  return AddFilter(behind_join, flow);
 }
 
 absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
   Computation computation(flow, "aggregate", step.text);
-  // A text that is the name of a column is that column, and no expression.
-  const auto number_of = [&](const cli::KeyText& key) -> absl::StatusOr<uint32_t> {
-    const absl::StatusOr<Flow::Named> named = flow->Find(key.name);
-    if (key.computed == nullptr || (key.may_be_column && named.ok())) {
-      if (!named.ok()) return named.status();
-      return named->column;
-    }
-    return computation.Add(*key.computed);
-  };
   AggregationSpec spec;
   StepColumns columns;
   std::vector<QueryColumn> results;
@@ -274,7 +247,7 @@ absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
     return absl::OkStatus();
   };
   for (const cli::KeyText& key : step.keys) {
-    QUERN_ASSIGN_OR_RETURN(const uint32_t number, number_of(key));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t number, computation.AddKey(key));
     const QueryColumn& column = computation.column(number);
     ColumnType type = *column.type;
     QUERN_RETURN_IF_ERROR(SetCollation(key.collation, {key.name, number}, column, &type));
@@ -289,7 +262,7 @@ absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
     aggregate.separator = call.separator;
     std::string format;
     for (const cli::KeyText& argument : call.arguments) {
-      QUERN_ASSIGN_OR_RETURN(const uint32_t number, number_of(argument));
+      QUERN_ASSIGN_OR_RETURN(const uint32_t number, computation.AddKey(argument));
       const QueryColumn& column = computation.column(number);
       ColumnType type = *column.type;
       QUERN_RETURN_IF_ERROR(SetCollation(argument.collation, {argument.name, number}, column, &type));
@@ -297,9 +270,9 @@ absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
       columns.payload.push_back(number);
       if (format.empty()) format = column.format;
     }
-    if (call.filter.has_value()) {
-      QUERN_ASSIGN_OR_RETURN(const cli::ExpressionText filter, cli::ParseExpressionText("aggregate", call.filter_text));
-      QUERN_ASSIGN_OR_RETURN(const uint32_t number, computation.Add(filter));
+    if (!call.filter_text.empty()) {
+      if (call.computed_filter == nullptr) return cli::ParseExpressionText("aggregate", call.filter_text).status();
+      QUERN_ASSIGN_OR_RETURN(const uint32_t number, computation.Add(*call.computed_filter));
       if (computation.column(number).type->id != TypeId::kBool)
         return Wrong("filter that is no condition", call.filter_text, "a bool");
       columns.payload.push_back(number);
@@ -333,14 +306,17 @@ absl::Status Planner::AddSort(const QueryStep& step, const WantedNames& wanted, 
     return std::any_of(flow->names.begin(), flow->names.end(),
                        [&](const Flow::Named& named) { return named.column == number && wanted.Has(named.name); });
   };
+  Computation computation(flow, "sort", step.text);
   for (const cli::SortKeyText& text : step.sort_keys) {
-    QUERN_ASSIGN_OR_RETURN(const Flow::Named named, flow->Find(text.column.name));
-    KeySpec key{.type = *flow->columns[named.column].type, .descending = text.descending};
-    QUERN_RETURN_IF_ERROR(SetCollation(text.column.collation, named, flow->columns[named.column], &key.type));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t number, computation.AddKey(text.column));
+    if (number >= flow->columns.size()) QUERN_RETURN_IF_ERROR(cli::CheckNoConstant("sort", text.column));
+    const QueryColumn& column = computation.column(number);
+    KeySpec key{.type = *column.type, .descending = text.descending};
+    QUERN_RETURN_IF_ERROR(SetCollation(text.column.collation, {text.column.name, number}, column, &key.type));
     key.nulls_first = text.nulls_first && key.type.nullable;
-    key.out = is_wanted(named.column) && std::count(columns.keys.begin(), columns.keys.end(), named.column) == 0;
-    if (key.out) add_result(named.column);
-    columns.keys.push_back(named.column);
+    key.out = is_wanted(number) && std::count(columns.keys.begin(), columns.keys.end(), number) == 0;
+    if (key.out) add_result(number);
+    columns.keys.push_back(number);
     spec.keys.push_back(key);
   }
   for (const Flow::Named& named : flow->names) {
@@ -351,6 +327,7 @@ absl::Status Planner::AddSort(const QueryStep& step, const WantedNames& wanted, 
     spec.payload.push_back(*flow->columns[named.column].type);
     add_result(named.column);
   }
+  QUERN_RETURN_IF_ERROR(computation.Finish());
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   // Names stay in the order in which the query has them.
   std::vector<Flow::Named> ordered;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the text of a query to pipelines: names become numbers of columns, conditions and expressions become specs of
-// kernels. Nothing is reordered. For the query of query_text.h, with its two tables, there are four pipelines:
+// kernels. Nothing is reordered. For the query of query_text.h, with its two tables, there are three pipelines:
 //
 //     0  scan orders(o_orderkey, o_orderdate)  ─ filter ──────────────────────>  build of join.inner
 //     1  scan lineitem(l_orderkey, ..)         ─ probe 0 ─ map price * .. ─────>  aggregate
 //     2  rows of 1                              ───────────────────────────────>  sort limit=10
-//     3  rows of 2, which are the result
+//
+// The rows of the last one are the result.
 //
 // Each begins where rows were collected and ends where they are collected again. Between the two they pass in pieces
 // (runtime/pipeline/pipeline.h). Only columns that a later step mentions are carried along.

@@ -10,7 +10,6 @@
 #include "tools/query/query_run.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -20,99 +19,13 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/pipeline/pipeline.h"
-#include "runtime/rows/copy_rows.h"
+#include "runtime/rows/output_batch.h"
 #include "runtime/sink/sink_driver.h"
 #include "tools/query/row_sources.h"
+#include "tools/query/row_takers.h"
 
 namespace quern::query {
 namespace {
-
-constexpr uint64_t kResultRows = 65536;
-constexpr uint64_t kFirstResultRows = 1024;
-
-// Puts the rows of each morsel into batches of their own.
-class ResultTaker final : public PipelineEnd {
- public:
-  ResultTaker(std::vector<ColumnType> types, std::shared_ptr<MemoryBudget> budget)
-      : types_(std::move(types)), budget_(std::move(budget)) {}
-  ~ResultTaker() override {
-    for (ArrowArray& batch : batches_) batch.release(&batch);
-  }
-
-  absl::Status Append(const BatchView& batch) override {
-    num_rows_ += batch.num_rows;
-    for (uint64_t row = 0; row < batch.num_rows;) {
-      if (out_ == nullptr) {
-        const uint64_t capacity = std::max(next_rows_, std::bit_ceil(batch.num_rows - row));
-        out_ = std::make_unique<OutputBatch>(types_, std::min(capacity, kResultRows), budget_);
-        QUERN_RETURN_IF_ERROR(out_->Reset());
-        next_rows_ = std::min(4 * next_rows_, kResultRows);
-      }
-      QUERN_ASSIGN_OR_RETURN(const uint64_t copied, CopyRows(batch, types_, row, out_.get()));
-      row += copied;
-      if (row < batch.num_rows) Flush();
-    }
-    return absl::OkStatus();
-  }
-
-  std::vector<ArrowArray> TakeBatches() {
-    Flush();
-    next_rows_ = kFirstResultRows;
-    return std::move(batches_);
-  }
-  uint64_t num_rows() const { return num_rows_; }
-
- private:
-  void Flush() {
-    if (out_ == nullptr || out_->num_rows() == 0) return;
-    ArrowArray batch;
-    out_->ExportArrow(&batch);
-    batches_.push_back(batch);
-    out_ = nullptr;
-  }
-
-  const std::vector<ColumnType> types_;
-  const std::shared_ptr<MemoryBudget> budget_;
-  std::unique_ptr<OutputBatch> out_;
-  uint64_t next_rows_ = kFirstResultRows;
-  std::vector<ArrowArray> batches_;
-  uint64_t num_rows_ = 0;
-};
-
-class SinkTaker final : public PipelineEnd {
- public:
-  explicit SinkTaker(const SinkInput& input) : input_(input) {}
-  absl::Status Append(const BatchView& batch) override {
-    num_rows_ += batch.num_rows;
-    return input_.Append(batch);
-  }
-  uint64_t num_rows() const { return num_rows_; }
-
- private:
-  const SinkInput input_;
-  uint64_t num_rows_ = 0;
-};
-
-// One thread's way through a pipeline.
-class PipelineTaker final : public RowTaker {
- public:
-  PipelineTaker(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget, PipelineEnd* end,
-                const StopFlag* stop)
-      : input_(std::move(pipeline), budget, end, thresholds::kPipelineRows), stop_(stop) {}
-
-  absl::Status Take(const BatchView& batch) override {
-    if (stop_ != nullptr) QUERN_RETURN_IF_ERROR(stop_->Check());
-    num_rows_ += batch.num_rows;
-    uint64_t taken_rows;
-    return input_.Append(batch, &taken_rows);
-  }
-  uint64_t num_rows() const { return num_rows_; }
-
- private:
-  PipelineInput input_;
-  const StopFlag* const stop_;
-  uint64_t num_rows_ = 0;
-};
 
 std::vector<ColumnType> TypesOf(const std::vector<QueryColumn>& columns) {
   std::vector<ColumnType> types;
@@ -168,6 +81,7 @@ class QueryRun {
                             PipelineStats* stats);
   absl::Status SendToSink(RowSource* source, size_t number, const std::shared_ptr<const Pipeline>& pipeline,
                           uint32_t threads, PipelineStats* stats);
+  void DropWhatWasRead(const PlannedPipeline& planned);
   absl::Status ReadCollected(const PlannedPipeline& last);
   absl::StatusOr<QueryRows> Result();
 
@@ -231,55 +145,28 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> QueryRun::PipelineOf(size_t numb
 
 absl::Status QueryRun::SendToResult(RowSource* source, const std::shared_ptr<const Pipeline>& pipeline,
                                     uint32_t threads, PipelineStats* stats) {
-  struct Thread {
-    std::unique_ptr<ResultTaker> end;
-    std::unique_ptr<PipelineTaker> taker;
-  };
-  std::vector<Thread> all(threads);
+  Takers<ResultTaker> takers(pipeline, options_, threads);
   std::vector<std::vector<ArrowArray>> rows(source->num_morsels());
-  std::vector<ColumnType> types = TypesOf(plan_.pipelines.back().results);
-  std::vector<ColumnType> read = pipeline->sink().keys;
   const absl::Status status = RunMorsels(threads, rows.size(), [&](uint32_t thread, uint64_t morsel) -> absl::Status {
-    Thread& own = all[thread];
-    if (own.end == nullptr) {
-      own.end = std::make_unique<ResultTaker>(read, options_.budget);
-      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.stop.get());
-    }
+    const auto& own = takers.Of(thread, pipeline->sink().keys, options_.budget);
     QUERN_RETURN_IF_ERROR(source->Send(morsel, own.taker.get()));
     rows[morsel] = own.end->TakeBatches();
     return absl::OkStatus();
   });
   rows_.push_back(std::move(rows));
-  for (const Thread& thread : all) {
-    if (thread.end == nullptr) continue;
-    stats->rows_in += thread.taker->num_rows();
-    stats->rows_out += thread.end->num_rows();
-  }
+  takers.AddTo(stats);
   return status;
 }
 
 absl::Status QueryRun::SendToSink(RowSource* source, size_t number, const std::shared_ptr<const Pipeline>& pipeline,
                                   uint32_t threads, PipelineStats* stats) {
-  struct Thread {
-    std::unique_ptr<SinkTaker> end;
-    std::unique_ptr<PipelineTaker> taker;
+  Takers<SinkTaker> takers(pipeline, options_, threads);
+  const auto append = [&](const SinkInput& input, uint32_t thread, uint64_t morsel) {
+    return source->Send(morsel, takers.Of(thread, input).taker.get());
   };
-  std::vector<Thread> all(threads);
-  const auto append = [&](const SinkInput& input, uint32_t thread, uint64_t morsel) -> absl::Status {
-    Thread& own = all[thread];
-    if (own.end == nullptr) {
-      own.end = std::make_unique<SinkTaker>(input);
-      own.taker = std::make_unique<PipelineTaker>(pipeline, options_.budget, own.end.get(), options_.stop.get());
-    }
-    return source->Send(morsel, own.taker.get());
-  };
-  QUERN_RETURN_IF_ERROR(AppendMorsels(sinks_[number].any, source->num_morsels(), threads, append));
-  for (const Thread& thread : all) {
-    if (thread.end == nullptr) continue;
-    stats->rows_in += thread.taker->num_rows();
-    stats->rows_out += thread.end->num_rows();
-  }
-  return absl::OkStatus();
+  const absl::Status status = AppendMorsels(sinks_[number].any, source->num_morsels(), threads, append);
+  takers.AddTo(stats);
+  return status;
 }
 
 // Sends the rows of a source through the steps from one of them on.
@@ -307,8 +194,17 @@ absl::Status QueryRun::RunPipeline(size_t number, PipelineStats* stats) {
   }
   if (planned.sink == SinkKind::kResult) return absl::OkStatus();
   // Starting a thread costs more than a morsel's share of the work.
-  const uint64_t threads = std::clamp<uint64_t>(stats->rows_out / kResultRows, 1, std::max(options_.threads, 1u));
+  const uint64_t threads =
+      std::clamp<uint64_t>(stats->rows_out / thresholds::kMorselRows, 1, std::max(options_.threads, 1u));
   return FinaliseOnThreads(sinks_[number].any.get(), static_cast<uint32_t>(threads));
+}
+
+// One pipeline alone reads the groups or sorted rows of another, and one alone probes a table. A sink that keeps
+// strings has the batches that they were copied to, not the sink that these came from.
+void QueryRun::DropWhatWasRead(const PlannedPipeline& planned) {
+  if (!planned.reads_table) sinks_[planned.source] = {};
+  for (const PlannedStep& step : planned.steps)
+    if (std::holds_alternative<JoinSpec>(step.spec)) sinks_[step.table] = {};
 }
 
 // The result is what the last sink has collected.
@@ -316,7 +212,7 @@ absl::Status QueryRun::ReadCollected(const PlannedPipeline& last) {
   const std::vector<ColumnType> types = TypesOf(last.results);
   const SinkOf& sink = sinks_.back();
   const uint64_t num_rows = sink.sort != nullptr ? sink.sort->stats().num_rows : sink.groups->stats().num_groups;
-  const uint64_t readers = std::min<uint64_t>(options_.threads, num_rows / kResultRows + 1);
+  const uint64_t readers = Readers(num_rows, options_.threads);
   struct Placed {
     uint64_t position;
     ArrowArray batch;
@@ -324,7 +220,7 @@ absl::Status QueryRun::ReadCollected(const PlannedPipeline& last) {
   std::vector<Placed> placed;
   std::mutex mutex;
   const absl::Status status = RunMorsels(options_.threads, readers, [&](uint32_t, uint64_t) -> absl::Status {
-    OutputBatch out(types, std::clamp<uint64_t>(num_rows, 1, kResultRows), options_.budget);
+    OutputBatch out(types, std::clamp<uint64_t>(num_rows, 1, thresholds::kMorselRows), options_.budget);
     const auto read = [&](auto& reader, const auto& position) -> absl::Status {
       for (bool more = true; more;) {
         if (options_.stop != nullptr) QUERN_RETURN_IF_ERROR(options_.stop->Check());
@@ -400,6 +296,7 @@ absl::StatusOr<QueryRows> QueryRun::Run(std::vector<PipelineStats>* stats) {
   for (size_t i = 0; i < plan_.pipelines.size() && status.ok(); ++i) {
     const auto start = std::chrono::steady_clock::now();
     status = RunPipeline(i, &of_pipelines[i]);
+    if (status.ok()) DropWhatWasRead(plan_.pipelines[i]);
     of_pipelines[i].milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
@@ -425,39 +322,6 @@ QueryRows& QueryRows::operator=(QueryRows&& other) noexcept {
 QueryRows::~QueryRows() {
   for (ArrowArray& batch : batches)
     if (batch.release != nullptr) batch.release(&batch);
-}
-
-absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const CompileOptions& compile, uint32_t threads) {
-  PreparedQuery query;
-  query.plan_ = std::move(plan);
-  CompileOptions options = compile;
-  options.overrides = {};
-  // A join's kernel is that of its build side, where it comes first.
-  struct Request {
-    const KernelSpec* spec;
-    CompiledKernel* kernel;
-  };
-  std::vector<Request> requests;
-  query.kernels_.resize(query.plan_.pipelines.size());
-  for (size_t p = 0; p < query.plan_.pipelines.size(); ++p) {
-    const PlannedPipeline& planned = query.plan_.pipelines[p];
-    query.kernels_[p].resize(planned.steps.size() + 1);
-    for (size_t s = 0; s < planned.steps.size(); ++s)
-      if (!std::holds_alternative<JoinSpec>(planned.steps[s].spec))
-        requests.push_back({&planned.steps[s].spec, &query.kernels_[p][s]});
-    if (planned.spec.has_value()) requests.push_back({&*planned.spec, &query.kernels_[p].back()});
-  }
-  QUERN_RETURN_IF_ERROR(RunMorsels(threads, requests.size(), [&](uint32_t, uint64_t i) -> absl::Status {
-    QUERN_ASSIGN_OR_RETURN(*requests[i].kernel, Compile(*requests[i].spec, options));
-    return absl::OkStatus();
-  }));
-  for (size_t p = 0; p < query.plan_.pipelines.size(); ++p) {
-    const PlannedPipeline& planned = query.plan_.pipelines[p];
-    for (size_t s = 0; s < planned.steps.size(); ++s)
-      if (std::holds_alternative<JoinSpec>(planned.steps[s].spec))
-        query.kernels_[p][s] = query.kernels_[planned.steps[s].table].back();
-  }
-  return query;
 }
 
 absl::StatusOr<QueryRows> PreparedQuery::Run(const std::vector<TableRows>& tables, const RunQueryOptions& options,

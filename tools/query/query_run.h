@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a planned query: its kernels are made once, and run any number of times.
 //
-//     PreparedQuery::Make(plan, compile options)  ->  Run(tables, ..)  ->  rows, as Arrow arrays
+//     PreparedQuery::Make(plan, tables, compile options)  ->  Run(tables, ..)  ->  rows, as Arrow arrays
 #ifndef QUERN_TOOLS_QUERY_QUERY_RUN_H_
 #define QUERN_TOOLS_QUERY_QUERY_RUN_H_
 
@@ -50,16 +50,27 @@ struct PipelineStats {
   double milliseconds = 0;
 };
 
+// How many rows one thread will send to each kernel, as CompileOptions::expected_rows, by pipeline: those of its steps,
+// then its sink's. Rows that steps take away are counted; 0: unknown. A join's rows, of both sides, are those of the
+// sink that builds it.
+std::vector<std::vector<uint64_t>> ExpectedRows(const QueryPlan& plan, const std::vector<TableRows>& tables,
+                                                uint32_t threads);
+
 // A query with its kernels. *Threads*: any may run it, also at the same time.
 class PreparedQuery {
  public:
-  // Requests all kernels. `compile.overrides` are not used. *Cost*: as Compile, for each kernel, on up to `threads`
-  // threads. *Errors*: those of Compile.
-  static absl::StatusOr<PreparedQuery> Make(QueryPlan plan, const CompileOptions& compile, uint32_t threads);
+  // Requests all kernels. tables: those that the plan was made for, with about as many rows as they will have in Run;
+  // of each only num_rows is read. `compile.overrides` and `compile.expected_rows` are not used. *Cost*: as Compile,
+  // for each kernel, on up to `threads` threads. *Errors*: those of Compile.
+  static absl::StatusOr<PreparedQuery> Make(QueryPlan plan, const std::vector<TableRows>& tables,
+                                            const CompileOptions& compile, uint32_t threads);
 
   const QueryPlan& plan() const { return plan_; }
   // Of a pipeline's steps, then of its sink; null for the result's.
   const std::vector<CompiledKernel>& kernels(size_t pipeline) const { return kernels_[pipeline]; }
+
+  // kJit if any of the kernels is compiled by now, else kGeneric.
+  Engine engine() const;
 
   // tables: those that the plan was made for. stats: null, or receives one for each pipeline. The rows of a sort come
   // in its order, those of pipelines without a sort in that of the source, with one thread or several; groups in any.

@@ -24,6 +24,7 @@
 namespace quern::query {
 namespace {
 
+constexpr const char* kOnForm = "SIDE = SIDE [and SIDE < SIDE ..], each a column or an expression, with = < <= > >= !=";
 constexpr const char* kSteps = "scan, filter, select, join, aggregate, sort, limit";
 
 struct Line {
@@ -212,33 +213,16 @@ absl::StatusOr<JoinKind> JoinKindOf(std::string_view word) {
   return Unknown("kind of join", kind, accepted);
 }
 
-absl::StatusOr<JoinTerm> ParseTerm(cli::ListParser* parser) {
-  JoinTerm term;
-  QUERN_ASSIGN_OR_RETURN(const cli::KeyText probe, cli::ParseKey(parser));
-  const std::optional<Comparison> op = parser->ReadSign();
-  if (!op.has_value()) return parser->Bad();
-  QUERN_ASSIGN_OR_RETURN(const cli::KeyText build, cli::ParseKey(parser));
-  term.op = *op;
-  term.collation = probe.collation.empty() ? build.collation : probe.collation;
-  if (!probe.collation.empty() && !build.collation.empty() && probe.collation != build.collation)
-    return Wrong("two collations for one key", probe.collation + ", " + build.collation, "the same after both, or one");
-  if (!term.collation.empty() && *op != Comparison::kEqual)
-    return Wrong("collation of a comparison", term.collation, "collations of keys, which are equal");
-  term.probe = probe.name;
-  term.build = build.name;
-  return term;
-}
-
 absl::Status ParseJoin(std::string_view line, std::string_view text, QueryStep* step) {
   QUERN_ASSIGN_OR_RETURN(step->join, JoinKindOf(FirstWord(line)));
   const size_t on = FindWord(text, "on");
-  if (on == std::string_view::npos) return Wrong("join without on", text, "join NAME on COLUMN = COLUMN [and ..]");
+  if (on == std::string_view::npos) return Wrong("join without on", text, "join NAME on SIDE = SIDE [and ..]");
   QUERN_ASSIGN_OR_RETURN(step->relation, NameOf("join", Trimmed(text.substr(0, on))));
-  cli::ListParser parser("on",
-                         "COLUMN = COLUMN [and COLUMN < COLUMN ..], with = < <= > >= !=", Trimmed(text.substr(on + 2)),
-                         cli::kEndsInTests);
+  cli::ListParser parser("on", kOnForm, Trimmed(text.substr(on + 2)), cli::kEndsInTests);
   do {
-    QUERN_ASSIGN_OR_RETURN(JoinTerm term, ParseTerm(&parser));
+    QUERN_ASSIGN_OR_RETURN(cli::JoinTermText term, cli::ParseJoinTerm("on", &parser, {"and"}));
+    if (!term.collation.empty() && term.op != Comparison::kEqual)
+      return Wrong("collation of a comparison", term.collation, "collations of keys, which are equal");
     step->on.push_back(std::move(term));
   } while (parser.ReadWord("and") || parser.Take(','));
   return parser.AtEnd() ? absl::OkStatus() : parser.Bad();

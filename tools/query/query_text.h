@@ -15,9 +15,9 @@
 //     step      :=  scan NAME
 //                |  filter CONDITION | filter EXPRESSION
 //                |  select EXPRESSION [as NAME], .. | select *, ..
-//                |  join[.KIND] NAME on COLUMN OP COLUMN [and ..]        OP: = (a key), < <= > >= != (a residual)
+//                |  join[.KIND] NAME on SIDE OP SIDE [and ..]            OP: = (a key), < <= > >= != (a residual)
 //                |  aggregate [CALLS] [by KEYS]
-//                |  sort COLUMN [desc] [nulls first], .. [limit N [offset N]]
+//                |  sort KEY [desc] [nulls first], .. [limit N [offset N]]
 //                |  limit N [offset N]
 //
 // A step stands on a line of its own; lines that begin with no word of a step continue the one before them. `--` and
@@ -37,6 +37,7 @@
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
 #include "tools/frontend/expression_text.h"
+#include "tools/frontend/join_text.h"
 #include "tools/frontend/select_text.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/frontend/where_text.h"
@@ -44,13 +45,6 @@
 namespace quern::query {
 
 enum class StepKind : uint8_t { kScan, kFilter, kSelect, kJoin, kAggregate, kSort, kLimit };
-
-// One term of a join's `on`.
-struct JoinTerm {
-  std::string probe, build;
-  Comparison op = Comparison::kEqual;
-  std::string collation;  // of a key; "": none was named
-};
 
 // The members that belong to the kind are set.
 struct QueryStep {
@@ -62,7 +56,7 @@ struct QueryStep {
   std::vector<cli::ExpressionText> expressions;  // .. and expressions, which are computed after them
   std::vector<cli::SelectText> select;
   JoinKind join = JoinKind::kInner;
-  std::vector<JoinTerm> on;
+  std::vector<cli::JoinTermText> on;
   std::vector<cli::AggregateText> aggregates;
   std::vector<cli::KeyText> keys;  // aggregate
   std::vector<cli::SortKeyText> sort_keys;

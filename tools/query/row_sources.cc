@@ -131,10 +131,6 @@ absl::Status SendResults(const SourceContext& context, uint64_t num_rows, uint64
   return absl::OkStatus();
 }
 
-uint64_t Readers(uint64_t num_rows, uint32_t threads) {
-  return std::min<uint64_t>(threads, num_rows / kMorselRows + 1);
-}
-
 class GroupSource final : public RowSource {
  public:
   GroupSource(std::shared_ptr<HashAggregate> groups, SourceContext context)
@@ -193,6 +189,10 @@ class UnmatchedSource final : public RowSource {
 };
 
 }  // namespace
+
+uint64_t Readers(uint64_t num_rows, uint32_t threads) {
+  return std::min<uint64_t>(threads, num_rows / kMorselRows + 1);
+}
 
 std::unique_ptr<RowSource> MakeTableSource(const TableRows& rows, const std::vector<uint32_t>& children,
                                            SourceContext context) {

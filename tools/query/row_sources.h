@@ -42,6 +42,9 @@ struct SourceContext {
   bool keeps_strings = false;  // batches own their strings as long as somebody wants them
 };
 
+// How many of `threads` threads share so many rows: one for each whole 65,536, and one for the rest.
+uint64_t Readers(uint64_t num_rows, uint32_t threads);
+
 // The children of a table's batches; its morsels have up to 65,536 rows, with the numbers of the rows as ids.
 // *Ownership*: `rows` must outlive it.
 std::unique_ptr<RowSource> MakeTableSource(const TableRows& rows, const std::vector<uint32_t>& children,

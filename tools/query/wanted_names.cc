@@ -9,10 +9,7 @@ namespace {
 
 void AddKey(const cli::KeyText& key, WantedNames* wanted) {
   if (key.computed == nullptr || key.may_be_column) wanted->Add(key.name);
-  if (key.computed == nullptr) return;
-  std::vector<std::string> names;
-  cli::AddNames(*key.computed, &names);
-  for (const std::string& name : names) wanted->Add(name);
+  if (key.computed != nullptr) wanted->Add(*key.computed);
 }
 
 void AddConditions(const QueryStep& step, WantedNames* wanted) {
@@ -40,14 +37,13 @@ WantedNames BeforeAggregate(const QueryStep& step) {
   for (const cli::KeyText& key : step.keys) AddKey(key, &wanted);
   for (const cli::AggregateText& call : step.aggregates) {
     for (const cli::KeyText& argument : call.arguments) AddKey(argument, &wanted);
-    std::vector<std::string> names;
-    if (call.filter.has_value()) cli::AddNames(*call.filter, &names);
-    for (const std::string& name : names) wanted.Add(name);
+    if (call.computed_filter != nullptr) wanted.Add(*call.computed_filter);
   }
   return wanted;
 }
 
-// What is wanted of the rows before a step. A join also wants columns of the relation that it names.
+// What is wanted of the rows before a step. A join also wants columns of the relation that it names;
+// a side that does not come out has only its columns in `on` read.
 WantedNames Before(const QueryStep& step, const WantedNames& behind, WantedNames* of_relation) {
   WantedNames wanted = behind;
   switch (step.kind) {
@@ -56,11 +52,9 @@ WantedNames Before(const QueryStep& step, const WantedNames& behind, WantedNames
     case StepKind::kSelect: return BeforeSelect(step, behind);
     case StepKind::kAggregate: return BeforeAggregate(step);
     case StepKind::kJoin:
-      of_relation->Add(behind);
-      for (const JoinTerm& term : step.on) {
-        wanted.Add(term.probe);
-        of_relation->Add(term.build);
-      }
+      if (!RowOf(step.join).has_probe_columns()) wanted = {};
+      if (RowOf(step.join).has_build_columns()) of_relation->Add(behind);
+      AddJoinNames(step, &wanted, of_relation);
       break;
     case StepKind::kSort:
       for (const cli::SortKeyText& key : step.sort_keys) AddKey(key.column, &wanted);
@@ -77,6 +71,22 @@ void WantedNames::Add(const std::string& name) { names.insert(cli::LowerCase(nam
 void WantedNames::Add(const WantedNames& other) {
   all = all || other.all;
   names.insert(other.names.begin(), other.names.end());
+}
+
+void WantedNames::Add(const cli::ExpressionText& expression) {
+  std::vector<std::string> mentioned;
+  cli::AddNames(expression, &mentioned);
+  for (const std::string& name : mentioned) Add(name);
+}
+
+void AddJoinNames(const QueryStep& step, WantedNames* of_probe, WantedNames* of_build) {
+  for (const cli::JoinTermText& term : step.on) {
+    AddKey(term.probe, of_probe);
+    AddKey(term.build, of_build);
+    if (term.probe.computed == nullptr && term.build.computed == nullptr) continue;
+    of_probe->Add(*term.whole);
+    of_build->Add(*term.whole);
+  }
 }
 
 size_t FindRelation(const QueryText& text, const std::string& name, size_t before) {

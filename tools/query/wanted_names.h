@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/frontend/expression_text.h"
 #include "tools/query/query_text.h"
 
 namespace quern::query {
@@ -20,7 +21,12 @@ struct WantedNames {
   bool Has(const std::string& name) const;
   void Add(const std::string& name);
   void Add(const WantedNames& other);
+  void Add(const cli::ExpressionText& expression);  // the columns that it mentions
 };
+
+// Adds what the terms of a join want of both sides. Which columns a term mentions is known, but not of which side they
+// are, where it is no comparison of two columns.
+void AddJoinNames(const QueryStep& step, WantedNames* of_probe, WantedNames* of_build);
 
 // By relation and step: what is wanted of the rows behind the step.
 std::vector<std::vector<WantedNames>> FindWantedNames(const QueryText& text);

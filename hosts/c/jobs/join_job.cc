@@ -117,14 +117,9 @@ class JoinJob final : public SinkJob {
       return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
     QUERN_RETURN_IF_ERROR(CheckDone());
     if (!unmatched) return std::make_unique<ProbeOutput>(join(), spec_, options, budget);
-    if (const int64_t num_open = num_open_pipelines; num_open != 0) {
-      return absl::FailedPreconditionError(
-          "QUERN_PORT_UNMATCHED before all inputs of pipelines have finished: " + std::to_string(num_open) +
-          " with rows; accepted: after quern_input_finish of each");
-    }
-    has_given_unmatched = true;
-    auto output = std::make_unique<UnmatchedOutput>(join(), spec_, options.batch_rows, budget);
-    QUERN_RETURN_IF_ERROR(output->Begin());
+    ++num_unmatched_outputs;
+    absl::StatusOr<std::unique_ptr<JobOutput>> output = NewUnmatched(options);
+    if (!output.ok()) --num_unmatched_outputs;
     return output;
   }
 
@@ -146,6 +141,16 @@ class JoinJob final : public SinkJob {
   bool HasPartitions(quern_port port) const override { return FindPort(port) != nullptr; }
 
  private:
+  absl::StatusOr<std::unique_ptr<JobOutput>> NewUnmatched(const OutputOptions& options) {
+    if (const int64_t num_open = num_open_pipelines; num_open != 0) {
+      return absl::FailedPreconditionError(
+          "QUERN_PORT_UNMATCHED before all inputs of pipelines have finished: " + std::to_string(num_open) +
+          " with rows; accepted: after quern_input_finish of each");
+    }
+    auto output = std::make_unique<UnmatchedOutput>(join(), spec_, options.batch_rows, budget);
+    QUERN_RETURN_IF_ERROR(output->Begin());
+    return output;
+  }
   std::shared_ptr<const HashJoin> join() const { return std::static_pointer_cast<const HashJoin>(sink); }
 
   struct Residual {

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Union
 from quern import _quern
 from quern._arguments import Names, Params, items_of, text_of, wrong
 from quern._conditions import Condition, apply_where
-from quern._expressions import compute, with_names_of
+from quern._expressions import compute, resolved, with_names_of
 from quern._inputs import Input
 from quern._progress import Progress
 from quern._results import Result
@@ -86,7 +86,7 @@ class _AggregateSpec:
         self.keys: list[int] = []
         self.key_texts: list[str] = []
         self._computed: list[_quern.Expression] = []
-        self._calls: list[tuple[dict[str, Any], list[_Argument], int | None]] = []
+        self._calls: list[tuple[dict[str, Any], list[_Argument], _Argument | None]] = []
 
     def add_key(self, name: str, collation: str) -> None:
         column = self.data.find(name)
@@ -96,22 +96,27 @@ class _AggregateSpec:
 
     def add_call(self, call: dict[str, Any]) -> None:
         arguments = [self._argument(call["function"], *argument) for argument in call["arguments"]]
-        test = None
-        if call["filter"] is not None:
-            condition = Condition(self.data, "aggs", call["filter"])
-            test = self.data.add_test(condition.compile(self.engine), condition.columns)
-        self._calls.append((call, arguments, test))
+        self._calls.append((call, arguments, self._filter(call["filter"], call["computed_filter"])))
+
+    def _filter(self, where: _quern.Where | None, expression: _quern.Expression | None) -> _Argument | None:
+        """The column of a condition: over columns where they are there, otherwise an expression."""
+        data = self.data
+        has_columns = where is not None and data.has_in_any_letters(where.names)
+        if expression is not None and not has_columns and (where is None or data.has_in_any_letters(expression.names)):
+            self._computed.append(with_names_of(data, expression))
+            return _Argument(len(self._computed) - 1, None)
+        if where is None:
+            return None
+        condition = Condition(data, "aggs", where)
+        return _Argument(data.add_test(condition.compile(self.engine), condition.columns), "bool")
 
     def _argument(
         self, function: str, name: str, collation: str, expression: _quern.Expression | None, may_be_column: bool
     ) -> _Argument:
-        if expression is not None and not (may_be_column and name in self.data.names):
-            try:
-                self._computed.append(with_names_of(self.data, expression))
-                return _Argument(len(self._computed) - 1, None)
-            except ValueError:
-                if not may_be_column:
-                    raise
+        computed = resolved(self.data, name, expression, may_be_column)
+        if computed is not None:
+            self._computed.append(computed)
+            return _Argument(len(self._computed) - 1, None)
         column = self.data.find(name)
         number = self.data.readable(column, _format_without_values(function))
         return _Argument(number, self.data.kernel_type(number, self.data.nullable(column), collation))
@@ -133,7 +138,10 @@ class _AggregateSpec:
                 inside.append(f"x'{call['separator'].hex()}'")
             texts.append(f"{call['function']}({','.join(inside)})" if inside else call["function"])
             if test is not None:
-                payload.append(data.place(test))
+                number = test.number if test.type is not None else first + test.number
+                if test.type is None and not data.result_type(number).startswith("bool"):
+                    raise wrong("filter of an aggregate that is no condition", call["name"], "a bool")
+                payload.append(data.place(number))
                 texts[-1] += ":filter"
         return texts, payload
 
@@ -170,7 +178,8 @@ def aggregate(
         there are none.
     aggs: "count(*), sum(x) as total, count(distinct s), quantile(x, 0.9) filter (where y > 5)"; or a list of such
         calls, or of tuples ("sum", "odd, name"); or a dictionary {"total": "sum(x)"}. None: only the distinct keys.
-        An argument may be an expression, "sum(price * qty)" (quern.map describes them); a name in a tuple is none.
+        An argument may be an expression, "sum(price * qty)" (quern.map describes them), and so may a condition, "avg(x)
+        filter (where price * qty > 3)"; a name in a tuple is none.
     where: only rows for which the condition is true take part (quern.filter describes the grammar).
     threads, memory_limit, engine, params, progress: as in join. stream: t is pulled batch by batch instead of being
         collected first; memory holds only the groups.

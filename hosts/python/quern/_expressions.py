@@ -13,22 +13,35 @@ from quern import _quern
 from quern._inputs import Input
 from quern._types import type_name
 
-
 _VIEWS = {"u": "vu", "U": "vu", "z": "vz", "Z": "vz"}
+
 
 def with_names_of(data: Input, expression: _quern.Expression) -> _quern.Expression:
     """The expression with the names of the columns in their own letters. *Errors*: ValueError for unknown columns."""
     return expression.renamed([data.names[data.find_in_any_letters(name)] for name in expression.names])
 
 
-def compute(
-    data: Input, what: str, expressions: list[_quern.Expression], engine: str, params: str = ""
-) -> tuple[_quern.Kernel, int]:
-    """Adds the results of a map to the columns of an input, to which no column is added afterwards; the number of the
-    first. `what` is the argument that held the expressions, whose names are those of with_names_of.
-    """
+def resolved(
+    data: Input, name: str, expression: _quern.Expression | None, may_be_column: bool
+) -> _quern.Expression | None:
+    """The expression that a text stands for, likewise; None: it is the column `name`, or neither."""
+    if expression is None or (may_be_column and name in data.names):
+        return None
+    try:
+        return with_names_of(data, expression)
+    except ValueError:
+        if not may_be_column:
+            raise
+    return None
+
+
+_Described = list[tuple[str, str, str, str, bool]]
+
+
+def _described(data: Input, expressions: list[_quern.Expression]) -> tuple[list[int], _Described]:
+    """The columns that expressions mention, each once: their numbers, and what map_text has to know of them."""
     columns: list[int] = []
-    described = []
+    described: _Described = []
     for name in [name for expression in expressions for name in expression.names]:
         column = data.find(name)
         field = data.fields[column]
@@ -39,5 +52,28 @@ def compute(
             continue
         columns.append(number)
         described.append((name, data.column_text(name), type_name(field), value_format, data.nullable(column)))
+    return columns, described
+
+
+def compute(
+    data: Input, what: str, expressions: list[_quern.Expression], engine: str, params: str = ""
+) -> tuple[_quern.Kernel, int]:
+    """Adds the results of a map to the columns of an input, to which no column is added afterwards; the number of the
+    first. `what` is the argument that held the expressions, whose names are those of with_names_of.
+    """
+    columns, described = _described(data, expressions)
     kernel = _quern.Kernel(_quern.map_text(what, expressions, described), engine, params, False)
     return kernel, data.set_computation(kernel, columns)
+
+
+def compute_sides(
+    sides: list[Input], what: str, expressions: list[list[_quern.Expression]], engine: str
+) -> tuple[int, int]:
+    """The same for comparisons of two inputs: expressions[0][i] of the first with expressions[1][i] of the second."""
+    described = [_described(data, of_side) for data, of_side in zip(sides, expressions)]
+    texts = _quern.side_map_texts(what, expressions[0], described[0][1], expressions[1], described[1][1])
+    first, second = (
+        data.set_computation(_quern.Kernel(text, engine, "", False), columns)
+        for data, text, (columns, _) in zip(sides, texts, described)
+    )
+    return first, second

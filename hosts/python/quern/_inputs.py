@@ -66,6 +66,10 @@ class Input:
             raise wrong(f"column of {self.what} that is meant is not clear", _quern.quote_name(name), ", ".join(alike))
         return self.find(alike[0] if alike else name)
 
+    def has_in_any_letters(self, names: list[str]) -> bool:
+        small = {_in_small_letters(column) for column in self.names}
+        return all(_in_small_letters(name) in small for name in names)
+
     def nullable(self, column: int) -> bool:
         """Whether nulls were read; in a stream, whether there may be any."""
         if self.fields[column].format == "n":
@@ -120,7 +124,10 @@ class Input:
 
     def result_type(self, number: int) -> str:
         """The type of a computed column in a spec."""
-        return self.kernel_type(number, self._all_fields[number].nullable)
+        return self.kernel_type(number, self.result_nullable(number))
+
+    def result_nullable(self, number: int) -> bool:
+        return self._all_fields[number].nullable
 
     def place(self, number: int) -> int:
         """The position of the column among those that the kernel reads, which it joins if it is not there yet."""

@@ -9,7 +9,8 @@ order an i32, order is cast, and the spec is
     join.inner keys=i64 build=i64 probe=utf8,i64
 
 Its kernel writes probe payload, then build payload: here note, id, qty. `order` = 2, 0, 1 puts these into the requested
-order. The mark of a mark join stands between the two.
+order. The mark of a mark join stands between the two. Sides of keys and comparisons that are expressions are computed
+by a map of each input, whose results stand behind all other columns.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Literal, NamedTuple, Union, overload
 from quern import _quern
 from quern._arguments import Names, Params, items_of, text_of, wrong
 from quern._conditions import apply_where
+from quern._expressions import compute_sides, resolved
 from quern._inputs import KEY_TYPES, Input, in_common_type
 from quern._progress import Progress
 from quern._results import Reader, Result
@@ -29,7 +31,7 @@ from quern._types import common_format
 _MARK = "mark"
 _MAX_KEYS = 16
 # kind: whether columns of probe and of build come out
-_KINDS = {
+KINDS = {
     "inner": (True, True), "left": (True, True), "right": (True, True), "full": (True, True), "semi": (True, False),
     "anti": (True, False), "right_semi": (False, True), "right_anti": (False, True), "anti_null_aware": (True, False),
     "mark": (True, False), "single": (True, True),
@@ -37,7 +39,9 @@ _KINDS = {
 _SIGNS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "!=": "ne", "=": "eq"}
 On = Union[str, Iterable[Union[str, tuple[str, ...]]], Mapping[str, str]]
 Residual = Union[str, Iterable[Union[str, tuple[str, str, str]]], None]
-_Pair = tuple[str, str, str]  # probe, build, collation
+_Side = tuple[str, Union[_quern.Expression, None], bool]  # name, expression, whether the text may be a name
+_Pair = tuple[_Side, _Side, str]  # probe, build, collation
+_Comparison = tuple[_Side, str, _Side]
 
 
 class _Column(NamedTuple):
@@ -56,30 +60,35 @@ def _pairs(on: On) -> list[_Pair]:
     return [_pair(item) for item in items]
 
 
+def _name(name: str) -> _Side:
+    return name, None, True
+
+
 def _pair(item: str | tuple[str, ...]) -> _Pair:
     if not isinstance(item, tuple):
-        return text_of("on", item), item, ""
+        return _name(text_of("on", item)), _name(item), ""
     words = [text_of("on", word) for word in item]
     if len(words) == 2:
-        return words[0], words[1], ""
+        return _name(words[0]), _name(words[1]), ""
     if len(words) == 3 and words[2].lower().startswith("collate "):
-        return words[0], words[1], words[2][len("collate ") :].strip()
+        return _name(words[0]), _name(words[1]), words[2][len("collate ") :].strip()
     raise wrong("bad key in on", item, 'a name, ("LEFT", "RIGHT"), or ("LEFT", "RIGHT", "collate NAME")')
 
 
-def _comparisons(residual: Residual) -> list[tuple[str, str, str]]:
+def _comparisons(residual: Residual) -> list[_Comparison]:
     if residual is None:
         return []
     if isinstance(residual, str):
         return _quern.parse_comparisons("residual", text_of("residual", residual))
-    comparisons: list[tuple[str, str, str]] = []
+    comparisons: list[_Comparison] = []
     for item in items_of("residual", residual):
         if not isinstance(item, tuple):
             comparisons += _quern.parse_comparisons("residual", text_of("residual", item))
             continue
         if len(item) != 3 or item[1] not in _SIGNS:
             raise wrong("bad comparison in residual", item, '("LEFT", "<", "RIGHT") with < <= > >= != or =')
-        comparisons.append((text_of("residual", item[0]), item[1], text_of("residual", item[2])))
+        sides = _name(text_of("residual", item[0])), _name(text_of("residual", item[2]))
+        comparisons.append((sides[0], item[1], sides[1]))
     return comparisons
 
 
@@ -104,7 +113,7 @@ class _Columns:
     def __init__(self, how: str, sides: list[Input]) -> None:
         self.how = how
         self.sides = sides
-        self.comes_out = _KINDS[how]
+        self.comes_out = KINDS[how]
         self.has_mark = how == "mark"
 
     def selectable(self) -> list[str]:
@@ -167,6 +176,16 @@ class _Columns:
 # ---- the spec ----
 
 
+class _Computed(NamedTuple):
+    """A key or a comparison whose sides are computed, and where its columns and its text belong."""
+
+    expressions: list[_quern.Expression]  # of each side
+    is_key: bool
+    places: list[int]  # among the keys or the payload of each side
+    text: int  # among the texts of the spec
+    suffix: str
+
+
 class _JoinSpec:
     def __init__(self, how: str, sides: list[Input]) -> None:
         self.how = how
@@ -176,9 +195,48 @@ class _JoinSpec:
         self.key_texts: list[str] = []
         self.payload_texts: list[list[str]] = [[], []]
         self.residual_texts: list[str] = []
+        self._computed: list[_Computed] = []
+
+    def _add_computed(self, sides: tuple[_Side, _Side], is_key: bool, suffix: str) -> bool:
+        """Whether one of the sides is an expression: then both are computed, by finish."""
+        found = [resolved(data, *side) for data, side in zip(self.sides, sides)]
+        if found == [None, None]:
+            return False
+        expressions = []
+        for data, (name, _, _), expression in zip(self.sides, sides, found):
+            if expression is None:
+                data.find(name)
+            expressions.append(expression or _quern.column_expression(name))
+        columns, texts = (self.keys, self.key_texts) if is_key else (self.payload, self.residual_texts)
+        places = [len(columns[side]) for side in (0, 1)]
+        self._computed.append(_Computed(expressions, is_key, places, len(texts), suffix))
+        texts.append("")
+        for side in (0, 1):
+            columns[side].append(-1)
+        return True
+
+    def finish(self, engine: str) -> None:
+        """Computes sides that are expressions; no column is added afterwards."""
+        if not self._computed:
+            return
+        what = ", ".join({"on" if computed.is_key else "residual": None for computed in self._computed})
+        expressions = [[computed.expressions[side] for computed in self._computed] for side in (0, 1)]
+        first = compute_sides(self.sides, what, expressions, engine)
+        for index, computed in enumerate(self._computed):
+            numbers = [first[side] + index for side in (0, 1)]
+            nullable = any(data.result_nullable(number) for data, number in zip(self.sides, numbers))
+            columns, texts = (self.keys, self.key_texts) if computed.is_key else (self.payload, self.residual_texts)
+            suffix = computed.suffix if nullable or not computed.is_key else ""
+            texts[computed.text] = self.sides[0].kernel_type(numbers[0], nullable) + suffix
+            for side in (0, 1):
+                columns[side][computed.places[side]] = self.sides[side].place(numbers[side])
 
     def add_key(self, pair: _Pair, null_equal: bool) -> None:
-        names = (pair[0], pair[1])
+        if self._add_computed((pair[0], pair[1]), True, ":nullequal" if null_equal else ""):
+            if pair[2]:
+                raise wrong("collation on a key without text", pair[0][0], "utf8 columns")
+            return
+        names = (pair[0][0], pair[1][0])
         numbers, nullable = in_common_type(self.sides, names, "keys of types that do not compare", KEY_TYPES)
         text = self.sides[0].kernel_type(numbers[0], nullable, pair[2])
         self.sides[1].kernel_type(numbers[1], nullable, pair[2])
@@ -193,10 +251,12 @@ class _JoinSpec:
         self.payload_texts[column.side].append(data.kernel_type(number, data.nullable(place)))
         self.payload[column.side].append(data.place(number))
 
-    def add_residual(self, left: str, sign: str, right: str) -> None:
+    def add_residual(self, left: _Side, sign: str, right: _Side) -> None:
+        if self._add_computed((left, right), False, f":{_SIGNS[sign]}"):
+            return
         accepted = "the same type, two integers that one integer type holds, numbers with floats"
         what = "residual on types that do not compare"
-        numbers, nullable = in_common_type(self.sides, (left, right), what, accepted, "b")
+        numbers, nullable = in_common_type(self.sides, (left[0], right[0]), what, accepted, "b")
         numbers = [self._decoded(side, number) for side, number in enumerate(numbers)]
         self.residual_texts.append(f"{self.sides[0].kernel_type(numbers[0], nullable)}:{_SIGNS[sign]}")
         for side in (0, 1):
@@ -224,10 +284,10 @@ def _null_equal_keys(null_equal: Names | None, pairs: list[_Pair]) -> set[int]:
     """A key is named by either of its columns; the probe's name comes first."""
     found: set[int] = set()
     for whole, _, name in [] if null_equal is None else _name_texts("null_equal", null_equal):
-        by_side = [[pair[side] for pair in pairs] for side in (0, 1)]
+        by_side = [[pair[side][0] for pair in pairs] for side in (0, 1)]
         side = next((names for names in by_side if whole in names), None)
         if whole is None or side is None:
-            accepted = [_quern.quote_name(pair[0]) for pair in pairs]
+            accepted = [_quern.quote_name(pair[0][0]) for pair in pairs]
             given = _quern.quote_name(name if whole is None else whole)
             raise ValueError(_quern.unknown_word("key in null_equal", given, accepted))
         found.add(side.index(whole))
@@ -296,7 +356,7 @@ def join(
 
     on: "a = b, k": column a of probe equals column b of build, and the columns k are equal; `s = t collate utf8mb4_bin`
         names a collation. Or a list ["k", ("a", "b"), ("s", "t", "collate NAME")] or a dictionary {"a": "b"}, of whole
-        names.
+        names. In a text a side may be an expression over columns of its table, "a + 1 = b" (quern.map describes them).
     how: inner, left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark, single; probe is left.
         Rows of build that come out on their own follow all others, in no particular order.
     null_equal: keys, by name, whose nulls match nulls; otherwise a null matches nothing.
@@ -321,8 +381,8 @@ def join(
         join).
     """
     run = Run(threads, memory_limit, engine, params, progress)
-    if how not in _KINDS:
-        raise ValueError(_quern.unknown_word("join type", str(how), list(_KINDS)))
+    if how not in KINDS:
+        raise ValueError(_quern.unknown_word("join type", str(how), list(KINDS)))
     pairs = _pairs(on)
     sides = [Input(probe, "probe", stream), Input(build, "build")]
     resolved = _Columns(how, sides)
@@ -332,6 +392,7 @@ def join(
     _prepare(spec, pairs, columns, residual, null_equal)
     apply_where(sides[0], probe_where, engine, "probe_where")
     apply_where(sides[1], build_where, engine, "build_where")
+    spec.finish(engine)
     kernel = run.compile(spec.text())
     probe_input, build_input = (sides[side].kernel_input(spec.keys[side], spec.payload[side]) for side in (0, 1))
     if stream:

@@ -40,7 +40,7 @@ def _expressions_of(data: Input, select: Select) -> list[tuple[str, _quern.Expre
     expressions = []
     for name, expression, is_named in parsed:
         if expression is None:
-            expressions += [(n, _quern.parse_expression("select", _quern.quote_name(n))) for n in data.names]
+            expressions += [(n, _quern.column_expression(n)) for n in data.names]
             continue
         found = with_names_of(data, expression)
         expressions.append((found.names[0] if found.is_column and not is_named else name, found))

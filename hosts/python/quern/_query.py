@@ -21,21 +21,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Union
 
 from quern import _quern
-from quern._arguments import bytes_of, text_of, threads_of, wrong
+from quern._arguments import Names, text_of, wrong
+from quern._join import KINDS
 from quern._kernel import compile as compile_kernel
 from quern._results import Result
+from quern._run import Run
 
-Names = Union[str, Iterable[str]]
 Calls = Union[str, Mapping[str, str], None]
-_KINDS = (
-    "inner", "left", "right", "full", "semi", "anti", "right_semi", "right_anti", "anti_null_aware", "mark", "single",
-)  # fmt: skip
-
-
 _QUOTED = re.compile("\"[^\"]*\"|'[^']*'")
 _COMMENTS = re.compile(f"({_QUOTED.pattern})|(?:--|#).*")
 
@@ -154,10 +150,11 @@ class Frame:
     def join(self, other: object, on: str, how: str = "inner") -> Frame:
         """Probes a hash table of `other`, a Frame or an object with Arrow data, whose columns come behind these.
 
-        on: "a = b and c < d", columns of this frame to the left: keys, and comparisons of pairs. how: as of quern.join.
+        on: "a = b and c * 2 < d", columns and expressions of this frame to the left: keys, and comparisons of pairs; of
+        an inner join also any other condition. how: as of quern.join.
         """
-        if how not in _KINDS:
-            raise ValueError(_quern.unknown_word("kind of join", str(how), list(_KINDS)))
+        if how not in KINDS:
+            raise ValueError(_quern.unknown_word("kind of join", str(how), list(KINDS)))
         frame = other if isinstance(other, Frame) else scan(other)
         return self._with((f"join.{how}", frame, _one_line("on", on)))
 
@@ -178,7 +175,7 @@ class Frame:
         return self._with(f"aggregate {', '.join(calls)}" + (f" by {keys}" if keys else ""))
 
     def sort(self, by: str, limit: int | None = None, offset: int = 0) -> Frame:
-        """The rows in order, or the first of them: sort("revenue desc, day", limit=10)."""
+        """The rows in order, or the first of them: sort("revenue desc, day", limit=10), sort("price * qty")."""
         text = f"sort {_one_line('by', by)}"
         if limit is not None:
             text += f" limit {_count('limit', limit, 1)}"
@@ -231,14 +228,12 @@ def _query_of(text: str, tables: Mapping[str, _Table]) -> _quern.Query:
 
 
 def _collect(query: _quern.Query, threads: int | None, memory_limit: int | str | None, engine: str) -> Result:
-    if engine not in ("auto", "jit", "generic"):
-        raise ValueError(_quern.unknown_word("engine", str(engine), ["auto", "jit", "generic"]))
-    used = threads_of(threads)
+    run = Run(threads, memory_limit, engine)
     begin = time.perf_counter()
-    table, pipelines = query.run(engine, used, bytes_of(memory_limit))
+    table, ran, pipelines = query.run(run.engine, run.threads, run.memory_limit)
     stats = {
-        "engine": engine,
-        "threads": used,
+        "engine": ran,
+        "threads": run.threads,
         "run_ms": round((time.perf_counter() - begin) * 1e3, 3),
         "num_rows": table.num_rows,
         "pipelines": [dict(zip(("relation", "rows_in", "rows_out", "ms"), pipeline)) for pipeline in pipelines],

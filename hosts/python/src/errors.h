@@ -8,8 +8,10 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "hosts/c/quern.h"
 
 namespace quern::python {
@@ -49,6 +51,13 @@ inline void Check(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) throw LimitError(text);
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status)) throw std::invalid_argument(text);
   throw std::runtime_error(text);
+}
+
+// The value, unless there is none: then the error is thrown.
+template <class T>
+T Value(absl::StatusOr<T> result) {
+  Check(result.status());
+  return *std::move(result);
 }
 
 }  // namespace quern::python

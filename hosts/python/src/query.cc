@@ -32,12 +32,6 @@
 namespace quern::python {
 namespace {
 
-template <class T>
-T Value(absl::StatusOr<T> result) {
-  Check(result.status());
-  return *std::move(result);
-}
-
 // A table's batches as Arrow arrays.
 struct ExportedRows {
   std::vector<ArrowArray> arrays;
@@ -96,9 +90,10 @@ class Query {
 
   const std::vector<std::string>& names() const { return plan_.names; }
 
-  // The rows, and (relation, rows in, rows out, milliseconds) of each pipeline.
+  // The rows, "jit" or "generic", and (relation, rows in, rows out, milliseconds) of each pipeline.
   using Stats = std::tuple<std::string, uint64_t, uint64_t, double>;
-  std::pair<PyTable, std::vector<Stats>> Run(const std::string& engine, uint32_t threads, uint64_t memory_limit) const;
+  using Ran = std::tuple<PyTable, std::string, std::vector<Stats>>;
+  Ran Run(const std::string& engine, uint32_t threads, uint64_t memory_limit) const;
 
  private:
   std::vector<query::QueryTable> tables_;
@@ -115,8 +110,7 @@ Table TableOfRows(query::QueryRows rows) {
   return MakeTable(std::move(fields), std::move(batches));
 }
 
-std::pair<PyTable, std::vector<Query::Stats>> Query::Run(const std::string& engine, uint32_t threads,
-                                                         uint64_t memory_limit) const {
+Query::Ran Query::Run(const std::string& engine, uint32_t threads, uint64_t memory_limit) const {
   std::vector<std::unique_ptr<ExportedRows>> exported;
   std::vector<query::TableRows> tables;
   CompileOptions compile;
@@ -125,25 +119,26 @@ std::pair<PyTable, std::vector<Query::Stats>> Query::Run(const std::string& engi
   for (const auto& source : sources_) {
     exported.push_back(std::make_unique<ExportedRows>(*source));
     tables.push_back(exported.back()->rows);
-    compile.expected_rows += source->num_rows() / threads;
   }
   const auto stop = std::make_shared<StopFlag>();
   const query::RunQueryOptions options{threads, std::make_shared<MemoryBudget>(memory_limit), stop};
   std::vector<query::PipelineStats> stats;
   query::QueryRows rows;
+  std::string ran;
   RunWorkers(
       1,
       [&](uint32_t, const GoOn&) {
-        const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan_, compile, threads));
+        const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan_, tables, compile, threads));
         absl::StatusOr<query::QueryRows> made = prepared.Run(tables, options, &stats);
         if (absl::IsCancelled(made.status())) throw FollowUpError(std::string(made.status().message()));
         rows = Value(std::move(made));
+        ran = prepared.engine() == Engine::kJit ? "jit" : "generic";
       },
       [&] { stop->Stop(); });
   std::vector<Stats> of_pipelines;
   for (size_t i = 0; i < stats.size(); ++i)
     of_pipelines.emplace_back(plan_.pipelines[i].relation, stats[i].rows_in, stats[i].rows_out, stats[i].milliseconds);
-  return {PyTable{TableOfRows(std::move(rows))}, std::move(of_pipelines)};
+  return {PyTable{TableOfRows(std::move(rows))}, std::move(ran), std::move(of_pipelines)};
 }
 
 }  // namespace

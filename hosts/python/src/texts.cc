@@ -2,7 +2,7 @@
 // Texts in Python are those of the command line, so one parser reads both: tools/frontend/*_text.cc, compiled into this
 // module. Here its results become tuples and dictionaries, which the Python layer resolves against the columns:
 //
-//     parse_sort_keys("by", "day desc nulls first, name")  ->  [("day", "", True, True), ("name", "", False, False)]
+//     parse_windows("window", "rank as place")  ->  [("rank", "place")]
 //     parse_where("where", "x > 5 and s like 'a%'")
 //         ->  Where(kind="and", children=[Where(kind="compare", column=("x", ""), op=">", ..
 //
@@ -36,6 +36,7 @@
 #include "tools/frontend/errors.h"
 #include "tools/frontend/expression_text.h"
 #include "tools/frontend/expression_types.h"
+#include "tools/frontend/join_text.h"
 #include "tools/frontend/select_text.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/frontend/value_types.h"
@@ -46,12 +47,6 @@ namespace nb = nanobind;
 
 namespace quern::python {
 namespace {
-
-template <class T>
-T Value(absl::StatusOr<T> result) {
-  Check(result.status());
-  return *std::move(result);
-}
 
 const char* SignOf(Comparison op) {
   switch (op) {
@@ -67,6 +62,11 @@ const char* SignOf(Comparison op) {
 
 // ---- lists ----
 
+// None where the text is only a name.
+nb::object ExpressionOf(const cli::KeyText& key) {
+  return key.computed == nullptr ? nb::none() : nb::cast(*key.computed);
+}
+
 nb::list ParseNames(const std::string& what, const std::string& text) {
   nb::list list;
   for (const cli::NameText& name : Value(cli::ParseNames(what, text)))
@@ -81,26 +81,28 @@ nb::list ParseKeys(const std::string& what, const std::string& text) {
   return list;
 }
 
+// (name, expression or None, whether the text may be a name)
+nb::tuple SideOf(const cli::KeyText& key) { return nb::make_tuple(key.name, ExpressionOf(key), key.may_be_column); }
+
 nb::list ParseKeyPairs(const std::string& what, const std::string& text) {
   nb::list list;
-  for (const cli::KeyPairText& pair : Value(cli::ParseKeyPairs(what, text))) {
-    list.append(nb::make_tuple(pair.probe, pair.build, pair.collation));
-  }
+  for (const cli::JoinTermText& pair : Value(cli::ParseKeyPairs(what, text)))
+    list.append(nb::make_tuple(SideOf(pair.probe), SideOf(pair.build), pair.collation));
   return list;
 }
 
 nb::list ParseComparisons(const std::string& what, const std::string& text) {
   nb::list list;
-  for (const cli::ComparisonText& test : Value(cli::ParseComparisons(what, text))) {
-    list.append(nb::make_tuple(test.probe, SignOf(test.op), test.build));
-  }
+  for (const cli::JoinTermText& test : Value(cli::ParseComparisons(what, text)))
+    list.append(nb::make_tuple(SideOf(test.probe), SignOf(test.op), SideOf(test.build)));
   return list;
 }
 
 nb::list ParseSortKeys(const std::string& what, const std::string& text) {
   nb::list list;
   for (const cli::SortKeyText& key : Value(cli::ParseSortKeys(what, text))) {
-    list.append(nb::make_tuple(key.column.name, key.column.collation, key.descending, key.nulls_first));
+    list.append(nb::make_tuple(key.column.name, key.column.collation, key.descending, key.nulls_first,
+                               ExpressionOf(key.column), key.column.may_be_column));
   }
   return list;
 }
@@ -176,6 +178,14 @@ void DefineWhere(nb::module_* module) {
       .def_prop_ro(
           "other", [](const WhereText& where) { return Pair(where.other); }, "(name, collation)")
       .def_prop_ro("op", [](const WhereText& where) { return SignOf(where.op); })
+      .def_prop_ro(
+          "names",
+          [](const WhereText& where) {
+            std::vector<std::string> names;
+            cli::AddNames(where, &names);
+            return names;
+          },
+          "The columns that are mentioned, in order.")
       .def_prop_ro("negated", [](const WhereText& where) { return where.negated; })
       .def("leaf_text", LeafText, nb::arg("option"), nb::arg("text"), nb::arg("type_name"), nb::arg("format"),
            nb::arg("dictionary"), nb::arg("collation"), nb::arg("nullable"),
@@ -216,20 +226,42 @@ cli::ExpressionText Renamed(cli::ExpressionText text, const std::vector<std::str
 // name, text for errors, name of the type, format, nullable.
 using ColumnTuple = std::tuple<std::string, std::string, std::string, std::string, bool>;
 
-// The spec of a map over these columns, in this order.
-std::string MapText(const std::string& what, const std::vector<cli::ExpressionText>& expressions,
-                    const std::vector<ColumnTuple>& columns) {
+std::vector<cli::ExpressionColumn> Named(const std::vector<ColumnTuple>& columns, MapSpec* spec) {
   std::vector<cli::ExpressionColumn> named;
-  MapSpec spec;
   for (const auto& [name, text, type_name, format, nullable] : columns) {
     named.push_back(
         cli::MakeExpressionColumn(name, text, type_name, format, TypeOf(format, "", "", nullable), nullable));
-    spec.columns.push_back(named.back().TypeInSpec());
+    spec->columns.push_back(named.back().TypeInSpec());
   }
+  return named;
+}
+
+// The spec of a map over these columns, in this order.
+std::string MapText(const std::string& what, const std::vector<cli::ExpressionText>& expressions,
+                    const std::vector<ColumnTuple>& columns) {
+  MapSpec spec;
+  const std::vector<cli::ExpressionColumn> named = Named(columns, &spec);
   for (const cli::ExpressionText& expression : expressions)
     spec.results.push_back(Value(cli::TypedExpression(what, expression, named)));
   Check(spec.Validate());
   return spec.Print();
+}
+
+// The same for the sides of comparisons: left[i] with right[i], over columns of two inputs.
+std::pair<std::string, std::string> SideMapTexts(const std::string& what, const std::vector<cli::ExpressionText>& left,
+                                                 const std::vector<ColumnTuple>& left_columns,
+                                                 const std::vector<cli::ExpressionText>& right,
+                                                 const std::vector<ColumnTuple>& right_columns) {
+  MapSpec specs[2];
+  const std::vector<cli::ExpressionColumn> on_left = Named(left_columns, &specs[0]);
+  const std::vector<cli::ExpressionColumn> on_right = Named(right_columns, &specs[1]);
+  for (size_t i = 0; i < left.size(); ++i) {
+    cli::TypedSides sides = Value(cli::TypedComparison(what, left[i], on_left, right.at(i), on_right));
+    specs[0].results.push_back(std::move(sides.left));
+    specs[1].results.push_back(std::move(sides.right));
+  }
+  for (const MapSpec& spec : specs) Check(spec.Validate());
+  return {specs[0].Print(), specs[1].Print()};
 }
 
 void DefineExpressions(nb::module_* module) {
@@ -238,12 +270,22 @@ void DefineExpressions(nb::module_* module) {
                    [](const cli::ExpressionText& text) { return text.form == cli::ExpressionText::Form::kColumn; })
       .def_prop_ro("names", NamesIn, "The columns that are mentioned, in order.")
       .def("renamed", Renamed, nb::arg("names"), "The same expression with these names in place of `names`.");
+  module->def(
+      "column_expression",
+      [](const std::string& name) {
+        return cli::ExpressionText{
+            .form = cli::ExpressionText::Form::kColumn, .text = name, .shown = cli::QuoteName(name)};
+      },
+      nb::arg("name"), "The column of this name, whatever its letters.");
   module->def("parse_expression", ParseExpression, nb::arg("what"), nb::arg("text"), "The tree of an expression.");
   module->def("parse_select", ParseSelect, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_select(what: str, text: str) -> list[tuple[str, Expression | None, bool]]"),
               "[(name, expression, whether the user gave the name), ..] of a list; None: all columns.");
   module->def("map_text", MapText, nb::arg("what"), nb::arg("expressions"), nb::arg("columns"),
               "The spec of a map over columns (name, text, type_name, format, nullable).");
+  module->def("side_map_texts", SideMapTexts, nb::arg("what"), nb::arg("left"), nb::arg("left_columns"),
+              nb::arg("right"), nb::arg("right_columns"),
+              "The same for comparisons of two inputs: of each, the map of its side, in the type that both have.");
 }
 
 // ---- aggregates ----
@@ -255,14 +297,14 @@ nb::list ParseAggregates(const std::string& what, const std::string& text) {
     nb::dict dict;
     nb::list arguments;
     for (const cli::KeyText& argument : aggregate.arguments)
-      arguments.append(nb::make_tuple(argument.name, argument.collation,
-                                      argument.computed == nullptr ? nb::none() : nb::cast(*argument.computed),
-                                      argument.may_be_column));
+      arguments.append(
+          nb::make_tuple(argument.name, argument.collation, ExpressionOf(argument), argument.may_be_column));
     dict["function"] = std::string(RowOf(aggregate.function).text);
     dict["arguments"] = arguments;
     dict["quantile"] = aggregate.quantile;
     dict["separator"] = nb::bytes(aggregate.separator.data(), aggregate.separator.size());
     dict["filter"] = aggregate.filter.has_value() ? nb::cast(*aggregate.filter) : nb::none();
+    dict["computed_filter"] = aggregate.computed_filter == nullptr ? nb::none() : nb::cast(*aggregate.computed_filter);
     dict["name"] = aggregate.name;
     list.append(dict);
   }
@@ -283,14 +325,17 @@ void DefineTexts(nb::module_* module) {
   module->def("parse_keys", ParseKeys, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_keys(what: str, text: str) -> list[tuple[str, str]]"), "[(name, collation), ..].");
   module->def("parse_key_pairs", ParseKeyPairs, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_key_pairs(what: str, text: str) -> list[tuple[str, str, str]]"),
-              "[(probe, build, collation), ..].");
+              nb::sig("def parse_key_pairs(what: str, text: str) -> "
+                      "list[tuple[tuple[str, Expression | None, bool], tuple[str, Expression | None, bool], str]]"),
+              "[(probe, build, collation), ..]; each side is (name, expression, whether the text may be a name).");
   module->def("parse_comparisons", ParseComparisons, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_comparisons(what: str, text: str) -> list[tuple[str, str, str]]"),
-              "[(probe, sign, build), ..].");
+              nb::sig("def parse_comparisons(what: str, text: str) -> "
+                      "list[tuple[tuple[str, Expression | None, bool], str, tuple[str, Expression | None, bool]]]"),
+              "[(probe, sign, build), ..], with sides as those of parse_key_pairs.");
   module->def("parse_sort_keys", ParseSortKeys, nb::arg("what"), nb::arg("text"),
-              nb::sig("def parse_sort_keys(what: str, text: str) -> list[tuple[str, str, bool, bool]]"),
-              "[(name, collation, descending, nulls_first), ..].");
+              nb::sig("def parse_sort_keys(what: str, text: str) -> "
+                      "list[tuple[str, str, bool, bool, Expression | None, bool]]"),
+              "[(name, collation, descending, nulls_first, expression or None, whether the text may be a name), ..].");
   module->def("parse_windows", ParseWindows, nb::arg("what"), nb::arg("text"),
               nb::sig("def parse_windows(what: str, text: str) -> list[tuple[str, str]]"), "[(function, name), ..].");
   DefineWhere(module);

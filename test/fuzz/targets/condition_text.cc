@@ -8,6 +8,7 @@
 #include "test/fuzz/targets/fuzz_target.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/join_text.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/frontend/where_text.h"
 

@@ -16,8 +16,8 @@
 // 128-bit numbers; precision and scale, and the units and zones of times, are restored here, since sums, averages,
 // minima and maxima keep them.
 //
-// Arguments and keys that are expressions are computed of each batch by a map, whose columns stand between those of the
-// table and those of the conditions.
+// Arguments, keys and conditions that are expressions are computed of each batch by a map, whose columns stand between
+// those of the table and those of the conditions.
 //
 // A CSV column without values has type null. It counts as the first type that its function accepts: its sum is null,
 // not an error.
@@ -31,6 +31,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/spec/expression.h"
+#include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/expression_text.h"
 #include "tools/quern/files/input_columns.h"
@@ -54,31 +55,20 @@ std::vector<KeyText*> AllColumns(AggregateRequest* request) {
   return columns;
 }
 
-// A text that is the name of a column is that column, and no expression.
-absl::Status ResolveColumn(const TableInput& input, KeyText* column) {
-  const std::vector<std::string>& names = input.column_names();
-  const bool is_column = column->may_be_column && std::find(names.begin(), names.end(), column->name) != names.end();
-  if (is_column || column->computed == nullptr) {
-    column->computed = nullptr;
-    QUERN_RETURN_IF_ERROR(CheckColumn(names, input.what(), column->name));
-    return CollationByName(column->collation).status();
+// Keeps one of the condition's readings: that over columns where they are there.
+absl::Status ResolveFilter(const TableInput& input, AggregateText* aggregate) {
+  absl::Status resolved;
+  if (aggregate->filter.has_value()) {
+    resolved = ResolveNames(input, &*aggregate->filter);
+    if (resolved.ok()) aggregate->computed_filter = nullptr;
   }
-  ExpressionText expression = *column->computed;
-  const absl::Status resolved = ResolveNames(input, &expression);
-  if (!resolved.ok()) return column->may_be_column ? CheckColumn(names, input.what(), column->name) : resolved;
-  column->computed = std::make_shared<const ExpressionText>(std::move(expression));
+  if (aggregate->computed_filter == nullptr) return resolved;
+  ExpressionText expression = *aggregate->computed_filter;
+  const absl::Status computed = ResolveNames(input, &expression);
+  if (!computed.ok()) return resolved.ok() ? computed : resolved;
+  aggregate->filter.reset();
+  aggregate->computed_filter = std::make_shared<const ExpressionText>(std::move(expression));
   return absl::OkStatus();
-}
-
-// `--by 1` would make one group of all rows, and is in SQL the first column.
-absl::Status CheckKey(const KeyText& key) {
-  using Form = ExpressionText::Form;
-  if (key.computed == nullptr) return absl::OkStatus();
-  const Form form = key.computed->form;
-  if (form != Form::kNumber && form != Form::kTime && form != Form::kTruth && form != Form::kNull)
-    return absl::OkStatus();
-  return CommandError("constant as a key in --by: " + key.computed->shown +
-                      "; accepted: a column name, or an expression over columns");
 }
 
 absl::Status CheckResultNames(const AggregateRequest& request) {
@@ -143,8 +133,8 @@ class Preparation {
   absl::StatusOr<PreparedAggregate> Finish();
 
  private:
-  absl::StatusOr<ReadColumn> Read(const std::string& option, const KeyText& column, const TypePointer& without_values);
   absl::Status AddFilter(const WhereText& filter);
+  absl::Status AddFilter(const ExpressionText& filter);
   absl::Status FinishPlaces();
 
   InputColumns columns_;
@@ -156,17 +146,8 @@ class Preparation {
   std::vector<size_t> made_payload_;    // places of the binding's payload that count from the first made column
 };
 
-// The place of a computed column is below 0 until the number of the table's columns is known: -1, -2, ..
-absl::StatusOr<ReadColumn> Preparation::Read(const std::string& option, const KeyText& column,
-                                             const TypePointer& without_values) {
-  if (column.computed == nullptr) return columns_.Add(column, without_values);
-  QUERN_ASSIGN_OR_RETURN(const size_t result, expressions_.Add(option, *column.computed, column.result_name()));
-  return ReadColumn{-1 - static_cast<int>(result), ColumnTypeOf(expressions_.type(result)),
-                    expressions_.field(result)->type()};
-}
-
 absl::Status Preparation::AddKey(const KeyText& key) {
-  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, Read("--by", key, arrow::utf8()));
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, expressions_.Read("--by", key, arrow::utf8()));
   prepared_.spec.keys.push_back({.type = column.type, .null_equal = column.type.nullable});
   prepared_.input.keys.push_back(column.type);
   prepared_.input.binding.keys.push_back(column.place);
@@ -182,13 +163,14 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
   TypePointer first;
   for (const KeyText& argument : text.arguments) {
     QUERN_ASSIGN_OR_RETURN(const ReadColumn column,
-                           Read("--agg", argument, TypeWithoutValues(RowOf(text.function).accepts)));
+                           expressions_.Read("--agg", argument, TypeWithoutValues(RowOf(text.function).accepts)));
     aggregate.arguments.push_back(column.type);
     prepared_.input.binding.payload.push_back(column.place);
     if (first == nullptr) first = DecodedType(column.arrow);
   }
-  aggregate.filtered = text.filter.has_value();
-  if (aggregate.filtered) QUERN_RETURN_IF_ERROR(AddFilter(*text.filter));
+  aggregate.filtered = !text.filter_text.empty();
+  if (text.filter.has_value()) QUERN_RETURN_IF_ERROR(AddFilter(*text.filter));
+  if (text.computed_filter != nullptr) QUERN_RETURN_IF_ERROR(AddFilter(*text.computed_filter));
   prepared_.spec.aggregates.push_back(std::move(aggregate));
   arguments_.push_back(std::move(first));
   names_.push_back(text.name);
@@ -220,19 +202,21 @@ absl::Status Preparation::AddFilter(const WhereText& filter) {
   return absl::OkStatus();
 }
 
+absl::Status Preparation::AddFilter(const ExpressionText& filter) {
+  KeyText key{.name = filter.shown, .computed = std::make_shared<const ExpressionText>(filter)};
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, expressions_.Read("--agg", key, arrow::boolean()));
+  prepared_.input.binding.payload.push_back(column.place);
+  if (column.type.id == TypeId::kBool) return absl::OkStatus();
+  return CommandError("filter of an aggregate that is no condition: " + filter.shown + " is " +
+                      column.arrow->ToString() + "; accepted: a bool");
+}
+
 // The kernel's table, behind it the computed columns, behind these the filters' bools.
 absl::Status Preparation::FinishPlaces() {
   KernelInput& input = prepared_.input;
   const int num_columns = columns_.size(), num_computed = static_cast<int>(expressions_.size());
   for (const size_t i : made_payload_) input.binding.payload[i] += num_columns + num_computed;
-  for (std::vector<int>* places : {&input.binding.keys, &input.binding.payload})
-    for (int& place : *places)
-      if (place < 0) place = num_columns - 1 - place;
-  input.table = columns_.Finish();
-  if (num_computed == 0) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(RowExpressions expressions, expressions_.Finish());
-  input.map = std::make_shared<RowMap>(std::move(expressions));
-  return absl::OkStatus();
+  return FinishInput(columns_, &expressions_, &input);
 }
 
 absl::StatusOr<PreparedAggregate> Preparation::Finish() {
@@ -254,9 +238,8 @@ absl::StatusOr<PreparedAggregate> Preparation::Finish() {
 
 absl::Status ResolveRequest(const TableInput& input, AggregateRequest* request) {
   for (KeyText* column : AllColumns(request)) QUERN_RETURN_IF_ERROR(ResolveColumn(input, column));
-  for (const KeyText& key : request->keys) QUERN_RETURN_IF_ERROR(CheckKey(key));
-  for (AggregateText& aggregate : request->aggregates)
-    if (aggregate.filter.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*aggregate.filter));
+  for (const KeyText& key : request->keys) QUERN_RETURN_IF_ERROR(CheckNoConstant("--by", key));
+  for (AggregateText& aggregate : request->aggregates) QUERN_RETURN_IF_ERROR(ResolveFilter(input, &aggregate));
   if (request->where.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*request->where));
   return CheckResultNames(*request);
 }
@@ -272,6 +255,7 @@ std::vector<std::string> ColumnsToRead(const AggregateRequest& request, const Ta
     for (const KeyText& argument : aggregate.arguments) add(argument);
   for (const AggregateText& aggregate : request.aggregates)
     if (aggregate.filter.has_value()) AddNames(*aggregate.filter, &wanted);
+    else if (aggregate.computed_filter != nullptr) AddNames(*aggregate.computed_filter, &wanted);
   if (request.where.has_value()) AddNames(*request.where, &wanted);
   for (const std::string& name : wanted)
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

@@ -16,6 +16,7 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/commands/command.h"
+#include "tools/quern/files/row_map.h"
 #include "tools/quern/join/join_columns.h"
 #include "tools/quern/join/join_run.h"
 #include "tools/quern/run/arguments.h"
@@ -72,13 +73,14 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, JoinCom
   arguments.Positional("PROBE", &command->probe_path,
                        ".parquet, .csv or .arrow file, or a quoted pattern; best the larger one");
   arguments.Positional("BUILD", &command->build_path, "the same; its rows are kept in memory as a table");
-  arguments.Values("--on", &given.on, "L=R[,L=R...]",
-                   "keys: column L of PROBE = column R of BUILD; L alone: of that name in both; with 'collate NAME'");
+  arguments.Values(
+      "--on", &given.on, "L=R[,L=R...]",
+      "keys: column or expression L of PROBE = R of BUILD; L alone: of that name in both; with 'collate NAME'");
   arguments.Value("--type", &given.type, "TYPE",
                   "inner (default), left, right, full, semi, anti, right_semi, right_anti, anti_null_aware, mark or "
                   "single; PROBE is left");
   arguments.Values("--residual", &given.residual, "L<R[,L<R...]",
-                   "pairs match only where column L of PROBE < column R of BUILD too; with < <= > >= != or =");
+                   "pairs match only where column or expression L of PROBE < R of BUILD too; with < <= > >= != or =");
   arguments.Values("--null-equal", &given.null_equal, "COLS", "keys whose nulls match nulls");
   arguments.Value("--select", &given.select, "COLS",
                   "result columns in order; probe.X or build.X where both have X; mark of a mark join (default: all "
@@ -99,6 +101,8 @@ class JoinOperator final : public FileOperator {
 
   absl::Status Read() override;
   KernelSpec spec() const override { return join_.spec; }
+  std::vector<KernelSpec> input_specs() const override;
+  absl::Status CompileConditions(const CompileOptions& options) override;
   uint64_t rows_in() const override;
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;
@@ -119,6 +123,18 @@ absl::Status JoinOperator::Read() {
   QUERN_ASSIGN_OR_RETURN(const auto probe_table, probe.Read(ColumnsToRead(columns, kProbe)));
   QUERN_ASSIGN_OR_RETURN(const auto build_table, build.Read(ColumnsToRead(columns, kBuild)));
   QUERN_ASSIGN_OR_RETURN(join_, PrepareJoin(columns, probe_table, build_table));
+  return absl::OkStatus();
+}
+
+std::vector<KernelSpec> JoinOperator::input_specs() const {
+  std::vector<KernelSpec> specs;
+  for (const KernelInput& input : join_.inputs)
+    if (input.map != nullptr) specs.emplace_back(input.map->expressions().spec);
+  return specs;
+}
+
+absl::Status JoinOperator::CompileConditions(const CompileOptions& options) {
+  for (const KernelInput& input : join_.inputs) QUERN_RETURN_IF_ERROR(cli::CompileConditions(options, input));
   return absl::OkStatus();
 }
 

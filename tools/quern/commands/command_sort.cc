@@ -19,6 +19,7 @@
 #include "tools/frontend/errors.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/quern/commands/command.h"
+#include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/sort/sort_request.h"
@@ -79,7 +80,8 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCom
       "quern sort --by 'l_shipdate desc, l_extendedprice' --limit 10 --select l_orderkey,l_shipdate lineitem.parquet");
   arguments.Values(
       "--by", &given.by, "KEYS",
-      "columns in the order of their weight, as 'a desc, s collate NAME nulls first' (default: asc, nulls last)");
+      "columns or expressions in the order of their weight, as 'a desc, s collate NAME nulls first, x * y' (default: "
+      "asc, nulls last)");
   arguments.Value("--limit", &given.limit, "N", "only the first N rows");
   arguments.Flag("--stable", &command->request.stable,
                  "rows whose keys are equal stay in the order of the file (default: any order)");
@@ -100,6 +102,10 @@ class SortOperator final : public FileOperator {
 
   absl::Status Read() override;
   KernelSpec spec() const override { return prepared_.spec; }
+  std::vector<KernelSpec> input_specs() const override {
+    if (prepared_.input.map == nullptr) return {};
+    return {prepared_.input.map->expressions().spec};
+  }
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }

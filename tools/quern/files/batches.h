@@ -64,7 +64,7 @@ class InputBatches {
   uint64_t num_rows() const { return num_rows_; }
 
   // The batch with the rows that the input's condition keeps. Their numbers are written to `selection`, which must
-  // outlive the view.
+  // outlive the view; nullptr: there is no condition.
   absl::StatusOr<BatchView> View(size_t i, std::vector<uint32_t>* selection) const;
 
  private:

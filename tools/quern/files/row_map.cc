@@ -50,6 +50,42 @@ absl::Status ResolveNames(const TableInput& input, ExpressionText* text) {
   return VisitNames(text, [&input](std::string* name) { return ResolveName(input, name); });
 }
 
+absl::Status ResolveColumn(const TableInput& input, KeyText* column) {
+  const std::vector<std::string>& names = input.column_names();
+  const bool is_column = column->may_be_column && std::find(names.begin(), names.end(), column->name) != names.end();
+  if (is_column || column->computed == nullptr) {
+    column->computed = nullptr;
+    QUERN_RETURN_IF_ERROR(CheckColumn(names, input.what(), column->name));
+    return CollationByName(column->collation).status();
+  }
+  ExpressionText expression = *column->computed;
+  const absl::Status resolved = ResolveNames(input, &expression);
+  if (!resolved.ok()) return column->may_be_column ? CheckColumn(names, input.what(), column->name) : resolved;
+  column->computed = std::make_shared<const ExpressionText>(std::move(expression));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ReadColumn> ExpressionPreparation::Read(const std::string& option, const KeyText& column,
+                                                       const std::shared_ptr<arrow::DataType>& without_values) {
+  if (column.computed == nullptr) return columns_->Add(column, without_values);
+  QUERN_ASSIGN_OR_RETURN(const size_t result, Add(option, *column.computed, column.result_name()));
+  ReadColumn read{-1 - static_cast<int>(result), ColumnTypeOf(type(result)), field(result)->type()};
+  QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(column.collation));
+  QUERN_RETURN_IF_ERROR(SetCollation(collation, column.name, *read.arrow, &read.type));
+  return read;
+}
+
+absl::Status FinishInput(const InputColumns& columns, ExpressionPreparation* expressions, KernelInput* input) {
+  for (std::vector<int>* places : {&input->binding.keys, &input->binding.payload})
+    for (int& place : *places)
+      if (place < 0) place = columns.size() - 1 - place;
+  input->table = columns.Finish();
+  if (expressions->size() == 0) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(RowExpressions finished, expressions->Finish());
+  input->map = std::make_shared<RowMap>(std::move(finished));
+  return absl::OkStatus();
+}
+
 absl::Status ExpressionPreparation::AddColumn(const std::string& name) {
   const auto is_name = [&name](const ExpressionColumn& column) { return column.name == name; };
   if (std::any_of(names_.begin(), names_.end(), is_name)) return absl::OkStatus();
@@ -67,12 +103,21 @@ absl::Status ExpressionPreparation::AddColumn(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> ExpressionPreparation::Add(const std::string& option, const ExpressionText& text,
-                                                  const std::string& name) {
+absl::Status ExpressionPreparation::AddColumns(const ExpressionText& text) {
   std::vector<std::string> mentioned;
   AddNames(text, &mentioned);
   for (const std::string& column : mentioned) QUERN_RETURN_IF_ERROR(AddColumn(column));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> ExpressionPreparation::Add(const std::string& option, const ExpressionText& text,
+                                                  const std::string& name) {
+  QUERN_RETURN_IF_ERROR(AddColumns(text));
   QUERN_ASSIGN_OR_RETURN(Expression expression, TypedExpression(option, text, names_));
+  return AddTyped(std::move(expression), name);
+}
+
+absl::StatusOr<size_t> ExpressionPreparation::AddTyped(Expression expression, const std::string& name) {
   std::vector<Expression>& results = expressions_.spec.results;
   const auto same = std::find(results.begin(), results.end(), expression);
   if (same != results.end()) return static_cast<size_t>(same - results.begin());
@@ -80,6 +125,32 @@ absl::StatusOr<size_t> ExpressionPreparation::Add(const std::string& option, con
   expressions_.fields.push_back(arrow::field(name, std::move(type), expression.type.nullable));
   results.push_back(std::move(expression));
   return results.size() - 1;
+}
+
+absl::StatusOr<ReadColumn> ExpressionPreparation::ReadTyped(Expression expression, const std::string& name) {
+  if (expression.kind == ExpressionKind::kColumn) {
+    QUERN_ASSIGN_OR_RETURN(auto type, TypeOfFormat(FormatOf(expression, names_)));
+    return ReadColumn{expressions_.binding.keys[expression.column], ColumnTypeOf(expression.type), std::move(type)};
+  }
+  QUERN_ASSIGN_OR_RETURN(const size_t result, AddTyped(std::move(expression), name));
+  return ReadColumn{-1 - static_cast<int>(result), ColumnTypeOf(type(result)), field(result)->type()};
+}
+
+absl::StatusOr<std::array<ReadColumn, 2>> ReadSides(const std::string& option, const KeyText& left,
+                                                    ExpressionPreparation* left_side, const KeyText& right,
+                                                    ExpressionPreparation* right_side) {
+  const auto text_of = [](const KeyText& side) {
+    if (side.computed != nullptr) return *side.computed;
+    return ExpressionText{.form = ExpressionText::Form::kColumn, .text = side.name, .shown = QuoteName(side.name)};
+  };
+  const ExpressionText left_text = text_of(left), right_text = text_of(right);
+  QUERN_RETURN_IF_ERROR(left_side->AddColumns(left_text));
+  QUERN_RETURN_IF_ERROR(right_side->AddColumns(right_text));
+  QUERN_ASSIGN_OR_RETURN(TypedSides sides, TypedComparison(option, left_text, left_side->arguments(), right_text,
+                                                           right_side->arguments()));
+  QUERN_ASSIGN_OR_RETURN(ReadColumn on_left, left_side->ReadTyped(std::move(sides.left), left.name));
+  QUERN_ASSIGN_OR_RETURN(ReadColumn on_right, right_side->ReadTyped(std::move(sides.right), right.name));
+  return std::array<ReadColumn, 2>{std::move(on_left), std::move(on_right)};
 }
 
 absl::StatusOr<RowExpressions> ExpressionPreparation::Finish() {

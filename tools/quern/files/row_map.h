@@ -6,6 +6,7 @@
 
 #include <arrow/type_fwd.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "runtime/map/row_mapper.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/spec/spec.h"
+#include "tools/frontend/column_names.h"
 #include "tools/frontend/expression_text.h"
 #include "tools/frontend/expression_types.h"
 #include "tools/quern/files/batches.h"
@@ -29,6 +31,9 @@ namespace quern::cli {
 
 // The same for the names of an expression as ResolveName of row_condition.h.
 absl::Status ResolveNames(const TableInput& input, ExpressionText* text);
+// The same for a key or an argument; a text that is the name of a column is that column, and no expression. *Errors*:
+// also an unknown collation.
+absl::Status ResolveColumn(const TableInput& input, KeyText* column);
 
 // Expressions with types instead of names.
 struct RowExpressions {
@@ -48,6 +53,15 @@ class ExpressionPreparation {
   // keeps its own. *Cost*: a pass over the bitmaps, and a cast of columns that are dictionaries. *Errors*: those of
   // TypedExpression.
   absl::StatusOr<size_t> Add(const std::string& option, const ExpressionText& text, const std::string& name);
+  // The column as a kernel reads it, or the result of its expression, whose place is below 0 until FinishInput: -1, -2,
+  // .. *Errors*: those of Add and of InputColumns::Add.
+  absl::StatusOr<ReadColumn> Read(const std::string& option, const KeyText& column,
+                                  const std::shared_ptr<arrow::DataType>& without_values);
+  // The columns that an expression mentions become arguments.
+  absl::Status AddColumns(const ExpressionText& text);
+  const std::vector<ExpressionColumn>& arguments() const { return names_; }
+  // An expression over these, likewise.
+  absl::StatusOr<ReadColumn> ReadTyped(Expression expression, const std::string& name);
   size_t size() const { return expressions_.spec.results.size(); }
   const ValueType& type(size_t result) const { return expressions_.spec.results[result].type; }
   const std::shared_ptr<arrow::Field>& field(size_t result) const { return expressions_.fields[result]; }
@@ -56,11 +70,22 @@ class ExpressionPreparation {
 
  private:
   absl::Status AddColumn(const std::string& name);
+  absl::StatusOr<size_t> AddTyped(Expression expression, const std::string& name);
 
   InputColumns* columns_;
   std::vector<ExpressionColumn> names_;
   RowExpressions expressions_;
 };
+
+// Two expressions, or columns, of two inputs that are compared, in the type that they have in common; places as those
+// of ExpressionPreparation::Read. *Errors*: those of TypedComparison.
+absl::StatusOr<std::array<ReadColumn, 2>> ReadSides(const std::string& option, const KeyText& left,
+                                                    ExpressionPreparation* left_side, const KeyText& right,
+                                                    ExpressionPreparation* right_side);
+
+// Gives an input its table and its map, behind whose columns the results stand, and its computed columns their places.
+// *Errors*: those of ExpressionPreparation::Finish.
+absl::Status FinishInput(const InputColumns& columns, ExpressionPreparation* expressions, KernelInput* input);
 
 // Expressions with their kernel. *Threads*: any.
 class RowMap {

@@ -13,7 +13,8 @@
 // Its kernel writes probe payload, then build payload: here note, id, qty. `order` = 2, 0, 1 puts these into the
 // requested order. The mark of a mark join stands between the two. Columns of --residual are read after the payload of
 // their sides and not written. A key that is also selected is read twice from one column if its type did not change,
-// and from two columns if it did: the result has the file's type.
+// and from two columns if it did: the result has the file's type. Sides of keys and comparisons that are expressions
+// are computed of each batch by a map, one for each side of the join, whose columns stand behind those of the table.
 #include "tools/quern/join/join_columns.h"
 
 #include <arrow/api.h>
@@ -25,14 +26,17 @@
 
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
+#include "tools/frontend/expression_text.h"
 #include "tools/quern/files/input_columns.h"
 #include "tools/quern/files/key_types.h"
+#include "tools/quern/files/row_map.h"
 
 namespace quern::cli {
 namespace {
 
 constexpr const char* kMarkName = "mark";
 
+using Inputs = std::array<const TableInput*, 2>;               // by JoinSide
 using Names = std::array<const std::vector<std::string>*, 2>;  // of the files' columns, by JoinSide
 
 int64_t CountName(const std::vector<std::string>& names, const std::string& name) {
@@ -43,13 +47,19 @@ absl::Status CheckColumn(const Names& names, JoinSide side, const std::string& n
   return cli::CheckColumn(*names[side], kSideWords[side], name);
 }
 
-absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, const Names& names) {
+// The columns or expressions of both sides, with the names of the files.
+absl::StatusOr<std::array<KeyText, 2>> ResolveSides(const JoinTermText& term, const Inputs& inputs) {
+  std::array<KeyText, 2> sides = {term.probe, term.build};
+  for (const JoinSide side : {kProbe, kBuild}) QUERN_RETURN_IF_ERROR(ResolveColumn(*inputs[side], &sides[side]));
+  return sides;
+}
+
+absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, const Inputs& inputs) {
   std::vector<KeyColumns> keys;
-  for (const KeyPairText& pair : request.keys) {
-    QUERN_RETURN_IF_ERROR(CheckColumn(names, kProbe, pair.probe));
-    QUERN_RETURN_IF_ERROR(CheckColumn(names, kBuild, pair.build));
+  for (const JoinTermText& pair : request.keys) {
+    QUERN_ASSIGN_OR_RETURN(auto sides, ResolveSides(pair, inputs));
     QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(pair.collation));
-    keys.push_back({{pair.probe, pair.build}, collation, false});
+    keys.push_back({std::move(sides), collation, false});
   }
   if (keys.size() > kMaxKeys) {
     return CommandError("too many keys: " + std::to_string(keys.size()) + "; accepted: 1 to " +
@@ -62,13 +72,13 @@ absl::StatusOr<std::vector<KeyColumns>> ResolveKeys(const JoinRequest& request, 
 absl::Status MarkNullEqual(const NameText& name, std::vector<KeyColumns>* keys) {
   for (const JoinSide side : {kProbe, kBuild}) {
     for (KeyColumns& key : *keys) {
-      if (key.names[side] != name.whole) continue;
+      if (key.sides[side].name != name.whole) continue;
       key.null_equal = true;
       return absl::OkStatus();
     }
   }
   std::vector<std::string> accepted;
-  for (const KeyColumns& key : *keys) accepted.push_back(QuoteName(key.names[kProbe]));
+  for (const KeyColumns& key : *keys) accepted.push_back(QuoteName(key.sides[kProbe].name));
   return CommandError(UnknownWord("key in --null-equal", QuoteName(name.whole.value_or(name.name)), accepted));
 }
 
@@ -179,12 +189,11 @@ absl::Status NameResult(std::vector<ResultColumn>* result) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ResidualColumns>> ResolveResidual(const JoinRequest& request, const Names& names) {
+absl::StatusOr<std::vector<ResidualColumns>> ResolveResidual(const JoinRequest& request, const Inputs& inputs) {
   std::vector<ResidualColumns> residual;
-  for (const ComparisonText& text : request.residual) {
-    QUERN_RETURN_IF_ERROR(CheckColumn(names, kProbe, text.probe));
-    QUERN_RETURN_IF_ERROR(CheckColumn(names, kBuild, text.build));
-    residual.push_back({{text.probe, text.build}, text.op});
+  for (const JoinTermText& text : request.residual) {
+    QUERN_ASSIGN_OR_RETURN(auto sides, ResolveSides(text, inputs));
+    residual.push_back({std::move(sides), text.op});
   }
   if (residual.size() > kMaxResiduals) {
     return CommandError("too many comparisons in --residual: " + std::to_string(residual.size()) +
@@ -193,36 +202,94 @@ absl::StatusOr<std::vector<ResidualColumns>> ResolveResidual(const JoinRequest& 
   return residual;
 }
 
+// One side of a join while it is prepared.
+struct Side {
+  Side(JoinSide side, const std::shared_ptr<arrow::Table>& table)
+      : columns(kSideWords[side], table), expressions(&columns) {}
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  InputColumns columns;
+  ExpressionPreparation expressions;
+};
+
+using Sides = std::array<std::unique_ptr<Side>, 2>;  // by JoinSide
+
 // "column id of PROBE is int64, column name of BUILD is string"
-std::string TypesText(const std::string (&names)[2], const InputColumns (&inputs)[2]) {
+std::string TypesText(const std::array<KeyText, 2>& names, const Sides& sides) {
   std::string text;
   for (const JoinSide side : {kProbe, kBuild}) {
-    text += (text.empty() ? "" : ", ") + inputs[side].Text(names[side]) + " is " +
-            inputs[side].Find(names[side])->type()->ToString();
+    const InputColumns& columns = sides[side]->columns;
+    text += (text.empty() ? "" : ", ") + columns.Text(names[side].name) + " is " +
+            columns.Find(names[side].name)->type()->ToString();
   }
   return text;
 }
 
-absl::Status AddKey(const KeyColumns& key, InputColumns (&inputs)[2], PreparedJoin* join) {
-  const auto probe = inputs[kProbe].Find(key.names[kProbe]);
-  const auto build = inputs[kBuild].Find(key.names[kBuild]);
-  const std::string probe_text = inputs[kProbe].Text(key.names[kProbe]);
-  std::shared_ptr<arrow::DataType> type = CommonKeyType(probe->type(), build->type());
+bool IsComputed(const std::array<KeyText, 2>& names) {
+  return names[kProbe].computed != nullptr || names[kBuild].computed != nullptr;
+}
+
+// Both sides of a comparison in the type that they have in common. Returns the type in a spec; places: receives
+// theirs.
+absl::StatusOr<ColumnType> AddColumns(const std::array<KeyText, 2>& names, const std::shared_ptr<arrow::DataType>& type,
+                                      const Sides& sides, int (&places)[2]) {
+  const auto probe = sides[kProbe]->columns.Find(names[kProbe].name);
+  const auto build = sides[kBuild]->columns.Find(names[kBuild].name);
+  QUERN_ASSIGN_OR_RETURN(ColumnType read, KernelType(sides[kProbe]->columns.Text(names[kProbe].name), *type));
+  read.nullable = HasNulls(*probe) || HasNulls(*build);
+  for (const JoinSide side : {kProbe, kBuild}) {
+    QUERN_ASSIGN_OR_RETURN(places[side], sides[side]->columns.Add(names[side].name, type));
+  }
+  return read;
+}
+
+// The same where one of them is an expression.
+absl::StatusOr<ColumnType> AddExpressions(const char* option, const std::array<KeyText, 2>& names, const Sides& sides,
+                                          int (&places)[2]) {
+  QUERN_ASSIGN_OR_RETURN(const auto read, ReadSides(option, names[kProbe], &sides[kProbe]->expressions, names[kBuild],
+                                                    &sides[kBuild]->expressions));
+  for (const JoinSide side : {kProbe, kBuild}) places[side] = read[side].place;
+  ColumnType type = read[kProbe].type;
+  type.nullable = type.nullable || read[kBuild].type.nullable;
+  return type;
+}
+
+std::shared_ptr<arrow::DataType> CommonType(const std::array<KeyText, 2>& names, const Sides& sides) {
+  return CommonKeyType(sides[kProbe]->columns.Find(names[kProbe].name)->type(),
+                       sides[kBuild]->columns.Find(names[kBuild].name)->type());
+}
+
+absl::StatusOr<ColumnType> KeyType(const KeyColumns& key, const Sides& sides, int (&places)[2]) {
+  if (IsComputed(key.sides)) {
+    QUERN_ASSIGN_OR_RETURN(ColumnType type, AddExpressions("--on", key.sides, sides, places));
+    const std::string& probe = key.sides[kProbe].name;
+    if (key.collation != kCollationBinary)
+      return CommandError("collation on a key without text: " + probe + "; accepted: utf8 columns");
+    return type;
+  }
+  std::shared_ptr<arrow::DataType> type = CommonType(key.sides, sides);
   if (type == nullptr) {
-    return CommandError("keys of types that do not compare: " + TypesText(key.names, inputs) +
+    return CommandError("keys of types that do not compare: " + TypesText(key.sides, sides) +
                         "; accepted: the same type, integers and decimals, integers and floats, "
                         "strings with strings");
   }
   if (type->id() == arrow::Type::NA) type = arrow::utf8();  // neither side has a value
+  QUERN_ASSIGN_OR_RETURN(ColumnType read, AddColumns(key.sides, type, sides, places));
+  const InputColumns& probe = sides[kProbe]->columns;
+  const std::string& name = key.sides[kProbe].name;
+  QUERN_RETURN_IF_ERROR(SetCollation(key.collation, probe.Text(name), *probe.Find(name)->type(), &read));
+  return read;
+}
+
+absl::Status AddKey(const KeyColumns& key, const Sides& sides, PreparedJoin* join) {
+  int places[2];
   KeySpec spec;
-  QUERN_ASSIGN_OR_RETURN(spec.type, KernelType(probe_text, *type));
-  QUERN_RETURN_IF_ERROR(SetCollation(key.collation, probe_text, *probe->type(), &spec.type));
-  spec.type.nullable = HasNulls(*probe) || HasNulls(*build);
+  QUERN_ASSIGN_OR_RETURN(spec.type, KeyType(key, sides, places));
   spec.null_equal = key.null_equal && spec.type.nullable;  // without nulls there is nothing to compare them by
   join->spec.keys.push_back(spec);
   for (const JoinSide side : {kProbe, kBuild}) {
-    QUERN_ASSIGN_OR_RETURN(const int place, inputs[side].Add(key.names[side], type));
-    join->inputs[side].binding.keys.push_back(place);
+    join->inputs[side].binding.keys.push_back(places[side]);
     join->inputs[side].keys.push_back(spec.type);
   }
   return absl::OkStatus();
@@ -250,41 +317,43 @@ std::string ResidualTypesText() {
   return JoinWords(accepted);
 }
 
-absl::Status AddResidual(const ResidualColumns& residual, InputColumns (&inputs)[2], PreparedJoin* join) {
-  const auto probe = inputs[kProbe].Find(residual.names[kProbe]);
-  const auto build = inputs[kBuild].Find(residual.names[kBuild]);
-  std::shared_ptr<arrow::DataType> type = CommonKeyType(probe->type(), build->type());
+absl::StatusOr<ColumnType> ResidualType(const ResidualColumns& residual, const Sides& sides, int (&places)[2]) {
+  if (IsComputed(residual.sides)) return AddExpressions("--residual", residual.sides, sides, places);
+  std::shared_ptr<arrow::DataType> type = CommonType(residual.sides, sides);
   if (type == nullptr) {
-    return CommandError("residual on types that do not compare: " + TypesText(residual.names, inputs) +
+    return CommandError("residual on types that do not compare: " + TypesText(residual.sides, sides) +
                         "; accepted: the same type, integers and decimals, integers and floats");
   }
   type = type->id() == arrow::Type::NA ? arrow::boolean() : DecodedType(type);
-  ResidualSpec spec;
-  QUERN_ASSIGN_OR_RETURN(spec.type, KernelType(inputs[kProbe].Text(residual.names[kProbe]), *type));
-  if (!IsResidualType(spec.type)) {
-    return CommandError("residual on a type that it cannot have: " + TypesText(residual.names, inputs) +
+  const std::string text = sides[kProbe]->columns.Text(residual.sides[kProbe].name);
+  QUERN_ASSIGN_OR_RETURN(const ColumnType read, KernelType(text, *type));
+  if (!IsResidualType(read)) {
+    return CommandError("residual on a type that it cannot have: " + TypesText(residual.sides, sides) +
                         "; accepted: " + ResidualTypesText());
   }
-  spec.type.nullable = HasNulls(*probe) || HasNulls(*build);
-  spec.op = residual.op;
-  join->spec.residual.push_back(spec);
+  return AddColumns(residual.sides, type, sides, places);
+}
+
+absl::Status AddResidual(const ResidualColumns& residual, const Sides& sides, PreparedJoin* join) {
+  int places[2];
+  QUERN_ASSIGN_OR_RETURN(const ColumnType type, ResidualType(residual, sides, places));
+  join->spec.residual.push_back({.type = type, .op = residual.op});
   for (const JoinSide side : {kProbe, kBuild}) {
-    QUERN_ASSIGN_OR_RETURN(const int place, inputs[side].Add(residual.names[side], type));
-    join->inputs[side].binding.payload.push_back(place);
-    join->inputs[side].payload.push_back(spec.type);
+    join->inputs[side].binding.payload.push_back(places[side]);
+    join->inputs[side].payload.push_back(type);
   }
   return absl::OkStatus();
 }
 
 // The payload of both sides, and the kernel's columns in their order.
-absl::Status AddResult(const std::vector<ResultColumn>& result, InputColumns (&inputs)[2],
-                       arrow::FieldVector* kernel_fields, PreparedJoin* join) {
+absl::Status AddResult(const std::vector<ResultColumn>& result, const Sides& sides, arrow::FieldVector* kernel_fields,
+                       PreparedJoin* join) {
   join->order.resize(result.size());
   for (const JoinSide side : {kProbe, kBuild}) {
     for (size_t i = 0; i < result.size(); ++i) {
       if (result[i].side != side || result[i].is_mark) continue;
       join->order[i] = static_cast<int>(kernel_fields->size());
-      QUERN_RETURN_IF_ERROR(AddPayload(result[i], &inputs[side], &join->inputs[side], kernel_fields));
+      QUERN_RETURN_IF_ERROR(AddPayload(result[i], &sides[side]->columns, &join->inputs[side], kernel_fields));
     }
     if (side == kBuild || !HasMark(join->spec.kind)) continue;
     for (size_t i = 0; i < result.size(); ++i) {
@@ -306,11 +375,12 @@ std::shared_ptr<arrow::Schema> KernelSchema(const JoinSpec& spec, arrow::FieldVe
 
 absl::StatusOr<JoinColumns> ResolveColumns(const JoinRequest& request, const TableInput& probe, const TableInput& build,
                                            bool count) {
+  const Inputs inputs = {&probe, &build};
   const Names names = {&probe.column_names(), &build.column_names()};
   JoinColumns columns;
   columns.kind = request.kind;
-  QUERN_ASSIGN_OR_RETURN(columns.keys, ResolveKeys(request, names));
-  QUERN_ASSIGN_OR_RETURN(columns.residual, ResolveResidual(request, names));
+  QUERN_ASSIGN_OR_RETURN(columns.keys, ResolveKeys(request, inputs));
+  QUERN_ASSIGN_OR_RETURN(columns.residual, ResolveResidual(request, inputs));
   for (const NameText& name : request.null_equal) QUERN_RETURN_IF_ERROR(MarkNullEqual(name, &columns.keys));
   if (count && !request.select.has_value()) return columns;
   QUERN_ASSIGN_OR_RETURN(columns.result, ResolveResult(request, names));
@@ -324,8 +394,14 @@ std::vector<std::string> ColumnsToRead(const JoinColumns& columns, JoinSide side
   const auto add = [&names](const std::string& name) {
     if (CountName(names, name) == 0) names.push_back(name);
   };
-  for (const KeyColumns& key : columns.keys) add(key.names[side]);
-  for (const ResidualColumns& residual : columns.residual) add(residual.names[side]);
+  const auto add_side = [&add](const KeyText& text) {
+    if (text.computed == nullptr) return add(text.name);
+    std::vector<std::string> mentioned;
+    AddNames(*text.computed, &mentioned);
+    for (const std::string& name : mentioned) add(name);
+  };
+  for (const KeyColumns& key : columns.keys) add_side(key.sides[side]);
+  for (const ResidualColumns& residual : columns.residual) add_side(residual.sides[side]);
   for (const ResultColumn& column : columns.result) {
     if (column.side == side && !column.is_mark) add(column.name);
   }
@@ -336,14 +412,15 @@ absl::StatusOr<PreparedJoin> PrepareJoin(const JoinColumns& columns, const std::
                                          const std::shared_ptr<arrow::Table>& build) {
   PreparedJoin join;
   join.spec.kind = columns.kind;
-  InputColumns inputs[2] = {InputColumns(kSideWords[kProbe], probe), InputColumns(kSideWords[kBuild], build)};
-  for (const KeyColumns& key : columns.keys) QUERN_RETURN_IF_ERROR(AddKey(key, inputs, &join));
+  const Sides sides = {std::make_unique<Side>(kProbe, probe), std::make_unique<Side>(kBuild, build)};
+  for (const KeyColumns& key : columns.keys) QUERN_RETURN_IF_ERROR(AddKey(key, sides, &join));
   arrow::FieldVector kernel_fields;
-  QUERN_RETURN_IF_ERROR(AddResult(columns.result, inputs, &kernel_fields, &join));
+  QUERN_RETURN_IF_ERROR(AddResult(columns.result, sides, &kernel_fields, &join));
   join.spec.build = join.inputs[kBuild].payload;
   join.spec.probe = join.inputs[kProbe].payload;
-  for (const ResidualColumns& residual : columns.residual) QUERN_RETURN_IF_ERROR(AddResidual(residual, inputs, &join));
-  for (const JoinSide side : {kProbe, kBuild}) join.inputs[side].table = inputs[side].Finish();
+  for (const ResidualColumns& residual : columns.residual) QUERN_RETURN_IF_ERROR(AddResidual(residual, sides, &join));
+  for (const JoinSide side : {kProbe, kBuild})
+    QUERN_RETURN_IF_ERROR(FinishInput(sides[side]->columns, &sides[side]->expressions, &join.inputs[side]));
   QUERN_RETURN_IF_ERROR(ValidateSpec(join.spec));
   join.kernel_schema = KernelSchema(join.spec, std::move(kernel_fields));
   return join;

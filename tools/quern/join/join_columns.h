@@ -5,6 +5,7 @@
 
 #include <arrow/type_fwd.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "runtime/spec/column_type.h"
 #include "runtime/spec/spec.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/join_text.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/table_io.h"
 
@@ -24,13 +26,13 @@ constexpr const char* kSideWords[2] = {"PROBE", "BUILD"};
 constexpr const char* kSidePrefixes[2] = {"probe.", "build."};
 
 struct KeyColumns {
-  std::string names[2];  // by JoinSide
+  std::array<KeyText, 2> sides;  // by JoinSide; resolved
   Collation collation;
   bool null_equal;
 };
 
 struct ResidualColumns {
-  std::string names[2];  // by JoinSide
+  std::array<KeyText, 2> sides;  // by JoinSide; resolved
   Comparison op;
 };
 
@@ -52,8 +54,8 @@ struct JoinColumns {
 // The values of --type, --on, --residual, --null-equal and --select.
 struct JoinRequest {
   JoinKind kind = JoinKind::kInner;
-  std::vector<KeyPairText> keys;
-  std::vector<ComparisonText> residual;
+  std::vector<JoinTermText> keys;
+  std::vector<JoinTermText> residual;
   std::vector<NameText> null_equal;
   std::optional<std::vector<NameText>> select;  // nullopt: all columns of the sides that come out
 };

@@ -47,13 +47,13 @@ uint32_t ThreadsForBuild(const KernelInput& build, uint32_t threads) {
 // Returns how many threads there were.
 absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progress* progress,
                                const std::shared_ptr<HashJoin>& join) {
-  QUERN_ASSIGN_OR_RETURN(const auto batches, CutIntoBatches(input.table));
-  progress->Begin("build", static_cast<uint64_t>(input.table->num_rows()));
+  QUERN_ASSIGN_OR_RETURN(const InputBatches batches, InputBatches::Cut(input));
+  progress->Begin("build", batches.num_rows());
   const uint32_t used = ThreadsFor(batches.size(), threads);
   const auto append = [&](const SinkInput& sink, uint32_t /*thread*/, uint64_t i) -> absl::Status {
-    QUERN_ASSIGN_OR_RETURN(const BatchView view, ViewOf(*batches[i], input));
+    QUERN_ASSIGN_OR_RETURN(const BatchView view, batches.View(i, nullptr));
     QUERN_RETURN_IF_ERROR(sink.Append(view));
-    progress->Add(static_cast<uint64_t>(batches[i]->num_rows()));
+    progress->Add(batches.num_rows(i));
     return absl::OkStatus();
   };
   QUERN_RETURN_IF_ERROR(AppendMorsels(join, batches.size(), used, append));
@@ -64,7 +64,7 @@ absl::StatusOr<uint32_t> Build(const KernelInput& input, uint32_t threads, Progr
 // What all threads share while they probe and scan unmatched build rows.
 struct ProbeWork {
   const PreparedJoin& join;
-  const std::vector<RecordBatchPointer>& batches;
+  const InputBatches& batches;
   std::vector<std::vector<RecordBatchPointer>> results;  // per batch, then per thread that scans
   std::shared_ptr<const HashJoin> table;
   std::shared_ptr<MemoryBudget> budget;
@@ -95,10 +95,10 @@ struct ProbeThread {
 };
 
 absl::Status ProbeBatch(uint64_t i, ProbeThread* thread, ProbeWork* work) {
-  QUERN_ASSIGN_OR_RETURN(BatchView view, ViewOf(*work->batches[i], work->join.inputs[kProbe]));
+  QUERN_ASSIGN_OR_RETURN(BatchView view, work->batches.View(i, nullptr));
   QUERN_RETURN_IF_ERROR(thread->prober.SetInput(std::move(view)));
   QUERN_RETURN_IF_ERROR(TakeAll(i, &thread->prober, &thread->out, work));
-  work->progress->Add(static_cast<uint64_t>(work->batches[i]->num_rows()));
+  work->progress->Add(work->batches.num_rows(i));
   return absl::OkStatus();
 }
 
@@ -111,7 +111,7 @@ absl::Status ScanUnmatchedRows(size_t number, ProbeWork* work) {
 
 // Returns the most threads there were at one time.
 absl::StatusOr<uint32_t> Probe(uint32_t threads, uint32_t scan_threads, ProbeWork* work) {
-  work->progress->Begin("probe", static_cast<uint64_t>(work->join.inputs[kProbe].table->num_rows()));
+  work->progress->Begin("probe", work->batches.num_rows());
   const uint32_t used = ThreadsFor(work->batches.size(), threads);
   std::vector<std::unique_ptr<ProbeThread>> of_threads(used);
   QUERN_RETURN_IF_ERROR(RunMorsels(used, work->batches.size(), [&](uint32_t thread, uint64_t i) {
@@ -139,7 +139,7 @@ absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const Compi
   QUERN_RETURN_IF_ERROR(AsDataError(builders.status()));
   result.build_ms = watch.Lap();
 
-  QUERN_ASSIGN_OR_RETURN(const auto batches, CutIntoBatches(join.inputs[kProbe].table));
+  QUERN_ASSIGN_OR_RETURN(const InputBatches batches, InputBatches::Cut(join.inputs[kProbe]));
   ProbeWork work{join, batches, std::vector<std::vector<RecordBatchPointer>>(batches.size()), table, budget, progress};
   const absl::StatusOr<uint32_t> probers = Probe(threads, ThreadsForBuild(join.inputs[kBuild], threads), &work);
   QUERN_RETURN_IF_ERROR(AsDataError(probers.status()));

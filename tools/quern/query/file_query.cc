@@ -8,7 +8,7 @@
 #include <arrow/api.h>
 #include <arrow/c/bridge.h>
 
-#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -102,10 +102,20 @@ absl::Status FileQuery::Read() {
   return absl::OkStatus();
 }
 
+// A table that several pipelines read is read from its file once.
 uint64_t FileQuery::rows_in() const {
+  std::set<size_t> read;
+  for (const query::PlannedPipeline& pipeline : plan_.pipelines)
+    if (pipeline.reads_table) read.insert(pipeline.source);
   uint64_t num_rows = 0;
-  for (const auto& rows : rows_) num_rows += rows->rows.num_rows;
+  for (const size_t table : read) num_rows += rows_[table]->rows.num_rows;
   return num_rows;
+}
+
+std::vector<query::TableRows> FileQuery::Tables() const {
+  std::vector<query::TableRows> tables;
+  for (const auto& rows : rows_) tables.push_back(rows->rows);
+  return tables;
 }
 
 absl::StatusOr<std::string> FileQuery::Explain(const RunOptions&) const { return plan_.Explain(tables_); }
@@ -115,24 +125,19 @@ absl::Status FileQuery::Compile(const RunOptions& options, RunStats* stats) {
     return CommandError("parameter of a plan: --param " + options.compile.overrides.front().first +
                         "; accepted: none, since a query has several plans");
   Stopwatch watch;
-  CompileOptions compile = options.compile;
-  compile.expected_rows = rows_in() / options.threads;
-  QUERN_ASSIGN_OR_RETURN(prepared_, query::PreparedQuery::Make(plan_, compile, threads_));
+  QUERN_ASSIGN_OR_RETURN(prepared_, query::PreparedQuery::Make(plan_, Tables(), options.compile, threads_));
   stats->compile_ms = watch.Lap();
   stats->spec = path_;
   stats->plan_json = "{}";
-  stats->engine = options.compile.engine == Engine::kGeneric ? "generic" : "jit";
   stats->cache = "";
   return absl::OkStatus();
 }
 
 absl::StatusOr<OperatorResult> FileQuery::Run(const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   Stopwatch watch;
-  std::vector<query::TableRows> tables;
-  for (const auto& rows : rows_) tables.push_back(rows->rows);
   progress->Begin("run", 0);
   const query::RunQueryOptions options{threads_, budget, nullptr};
-  absl::StatusOr<query::QueryRows> rows = prepared_->Run(tables, options, &stats_);
+  absl::StatusOr<query::QueryRows> rows = prepared_->Run(Tables(), options, &stats_);
   QUERN_RETURN_IF_ERROR(AsDataError(rows.status()));
   OperatorResult result;
   result.num_rows = rows->num_rows;
@@ -144,7 +149,7 @@ absl::StatusOr<OperatorResult> FileQuery::Run(const std::shared_ptr<MemoryBudget
   return result;
 }
 
-void FileQuery::AddStats(RunStats*) {}
+void FileQuery::AddStats(RunStats* stats) { stats->engine = prepared_->engine() == Engine::kJit ? "jit" : "generic"; }
 
 void FileQuery::AddFields(const RunStats&, JsonObject* json) const {
   std::string pipelines;

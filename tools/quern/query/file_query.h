@@ -44,6 +44,7 @@ class FileQuery final : public FileJob {
   struct Rows;
 
   absl::Status ReadTable(const QueryTableFile& file);
+  std::vector<query::TableRows> Tables() const;
 
   const query::QueryText text_;
   const std::string path_;

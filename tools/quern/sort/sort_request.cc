@@ -11,6 +11,9 @@
 // blanks that a collation ignores and the sign of -0. shop is only a key, id is payload. The kernel writes keys, then
 // payload, then window functions: here price, name, id, rank. `order` = 1, 2, 0, 3 puts these into the requested order.
 //
+// A key that is an expression is computed of each batch by a map, whose columns stand behind those of the table. It is
+// only a key, and does not come out.
+//
 // A column may be a key twice, under two collations: values that are equal under one may be ordered by the other. A CSV
 // column without values has type null and counts as a string column.
 #include "tools/quern/sort/sort_request.h"
@@ -23,10 +26,13 @@
 
 #include "runtime/base/status.h"
 #include "runtime/sort/row_sort.h"
+#include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
+#include "tools/frontend/expression_text.h"
 #include "tools/quern/files/input_columns.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"
+#include "tools/quern/files/row_map.h"
 
 namespace quern::cli {
 namespace {
@@ -37,17 +43,18 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 
 // ---- names ----
 
-absl::Status CheckKeys(const SortRequest& request, const TableInput& input) {
+absl::Status ResolveKeys(const TableInput& input, SortRequest* request) {
   std::set<std::pair<std::string, Collation>> keys;
-  for (const SortKeyText& key : request.keys) {
-    QUERN_RETURN_IF_ERROR(CheckColumn(input.column_names(), input.what(), key.column.name));
+  for (SortKeyText& key : request->keys) {
+    QUERN_RETURN_IF_ERROR(ResolveColumn(input, &key.column));
+    QUERN_RETURN_IF_ERROR(CheckNoConstant("--by", key.column));
     QUERN_ASSIGN_OR_RETURN(const Collation collation, CollationByName(key.column.collation));
     if (keys.insert({key.column.name, collation}).second) continue;
     return CommandError("key given twice: " + QuoteName(key.column.name) +
                         "; accepted: once, or with another collation");
   }
-  if (request.keys.size() <= kMaxKeys) return absl::OkStatus();
-  return CommandError("too many keys: " + std::to_string(request.keys.size()) + "; accepted: 1 to " +
+  if (request->keys.size() <= kMaxKeys) return absl::OkStatus();
+  return CommandError("too many keys: " + std::to_string(request->keys.size()) + "; accepted: 1 to " +
                       std::to_string(kMaxKeys));
 }
 
@@ -83,7 +90,7 @@ class Preparation {
  public:
   Preparation(const SortRequest& request, const std::vector<std::string>& selected, const TableInput& input,
               const std::shared_ptr<arrow::Table>& table)
-      : request_(request), selected_(selected), columns_(input.what(), table) {}
+      : request_(request), selected_(selected), columns_(input.what(), table), expressions_(&columns_) {}
 
   absl::StatusOr<PreparedSort> Prepare();
 
@@ -97,6 +104,7 @@ class Preparation {
   const SortRequest& request_;
   const std::vector<std::string>& selected_;
   InputColumns columns_;
+  ExpressionPreparation expressions_;
   PreparedSort prepared_;
   arrow::FieldVector fields_;  // of the kernel's columns
 };
@@ -107,12 +115,13 @@ bool Preparation::ComesOut(const std::string& name) const {
 }
 
 absl::Status Preparation::AddKey(const SortKeyText& text) {
-  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, columns_.Add(text.column, arrow::utf8()));
+  QUERN_ASSIGN_OR_RETURN(const ReadColumn column, expressions_.Read("--by", text.column, arrow::utf8()));
   KeySpec key;
   key.type = column.type;
   key.descending = text.descending;
   key.nulls_first = text.nulls_first && column.type.nullable;  // without nulls there are none to come first
-  key.out = Contains(selected_, text.column.name) && !ComesOut(text.column.name);
+  const bool is_column = text.column.computed == nullptr;
+  key.out = is_column && Contains(selected_, text.column.name) && !ComesOut(text.column.name);
   if (key.out) fields_.push_back(arrow::field(text.column.name, DecodedType(column.arrow)));
   prepared_.spec.keys.push_back(key);
   prepared_.input.keys.push_back(column.type);
@@ -166,14 +175,14 @@ absl::StatusOr<PreparedSort> Preparation::Prepare() {
   const std::vector<ColumnType> types = SortOutputTypes(spec);
   for (size_t i = 0; i < fields_.size(); ++i) fields_[i] = fields_[i]->WithNullable(types[i].nullable);
   prepared_.kernel_schema = arrow::schema(std::move(fields_));
-  prepared_.input.table = columns_.Finish();
+  QUERN_RETURN_IF_ERROR(FinishInput(columns_, &expressions_, &prepared_.input));
   return std::move(prepared_);
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> SelectColumns(const TableInput& input, bool count, SortRequest* request) {
-  QUERN_RETURN_IF_ERROR(CheckKeys(*request, input));
+  QUERN_RETURN_IF_ERROR(ResolveKeys(input, request));
   QUERN_RETURN_IF_ERROR(CheckWindows(*request));
   if (request->where.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*request->where));
   if (count && !request->select.has_value()) return std::vector<std::string>();
@@ -189,11 +198,13 @@ std::vector<std::string> ColumnsToRead(const SortRequest& request, const std::ve
   const auto add = [&names](const std::string& name) {
     if (!Contains(names, name)) names.push_back(name);
   };
-  for (const SortKeyText& key : request.keys) add(key.column.name);
-  for (const std::string& name : selected) add(name);
-  std::vector<std::string> tested;
-  if (request.where.has_value()) AddNames(*request.where, &tested);
-  for (const std::string& name : tested) add(name);
+  std::vector<std::string> mentioned;
+  for (const SortKeyText& key : request.keys)
+    if (key.column.computed != nullptr) AddNames(*key.column.computed, &mentioned);
+    else mentioned.push_back(key.column.name);
+  mentioned.insert(mentioned.end(), selected.begin(), selected.end());
+  if (request.where.has_value()) AddNames(*request.where, &mentioned);
+  for (const std::string& name : mentioned) add(name);
   return names;
 }
 

@@ -32,8 +32,9 @@ struct SortRequest {
   bool stable = false;
 };
 
-// The columns of the file that the result has, in order; none with `count`. Replaces the names in the condition by the
-// file's (ResolveNames). *Errors*: unknown and repeated columns, keys and window functions, unknown collations.
+// The columns of the file that the result has, in order; none with `count`. Replaces the names in the condition and
+// in keys that are expressions by the file's (ResolveNames). *Errors*: unknown and repeated columns, keys and window
+// functions, unknown collations.
 absl::StatusOr<std::vector<std::string>> SelectColumns(const TableInput& input, bool count, SortRequest* request);
 
 // The columns that must be read, each once.

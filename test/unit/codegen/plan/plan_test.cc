@@ -157,7 +157,8 @@ TEST(Plan, ErrorsNameWhatIsAccepted) {
   EXPECT_EQ(Error({{"batch_size", "0"}}), "bad value of plan parameter batch_size: 0; accepted: 1 to 4096 rows");
   EXPECT_EQ(Error({{"test.hash", "crc"}}), "bad value of plan parameter test.hash: crc; accepted: mix64, zero");
   EXPECT_EQ(Error({{"batch", "1"}}),
-            "unknown plan parameter: batch; accepted: layout, open_load_percent, partition_bits, inline_key_bytes, "
+            "unknown plan parameter: batch; accepted: layout, key_filter, open_load_percent, partition_bits, "
+            "inline_key_bytes, "
             "batch_size, prefetch, "
             "prefetch_group, pipeline, prefetch_build_dense, prefetch_build_open, prefetch_build_unchained, "
             "prefetch_probe_dense, "

@@ -128,6 +128,7 @@ Counters OfJoin(LayoutChoice layout, bool zero_hashes, const std::vector<int64_t
   descriptor->mutable_tuning()->rows.prefetches = true;
   JoinOptions options;
   options.layout = layout;
+  options.key_filter = KeyFilterChoice::kOff;  // rows without a match would not reach the table
   const auto join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, test::NoLimit(), options);
   const auto build_rows = RowNumbers(build.size()), probe_rows = RowNumbers(probe.size());
   const auto keys_of = [&](const std::vector<int64_t>& keys, const std::vector<int64_t>& rows) {

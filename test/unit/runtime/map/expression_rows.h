@@ -67,6 +67,19 @@ inline RowValue Real(double number, const Expression& e) {
   return {.valid = true, .real = e.type.id == TypeId::kF32 ? static_cast<float>(number) : number};
 }
 
+// The same, refused where it is infinite or NaN and the arguments do not say so.
+inline RowValue FiniteReal(double number, std::initializer_list<double> arguments, const Expression& e) {
+  const RowErrors errors = RowOf(e.function).errors;
+  bool all_finite = true, any_nan = false;
+  for (const double argument : arguments) {
+    all_finite = all_finite && std::isfinite(argument);
+    any_nan = any_nan || std::isnan(argument);
+  }
+  const RowValue value = Real(number, e);
+  const bool is_refused = std::isnan(number) ? !any_nan : std::isinf(value.real) && all_finite;
+  return is_refused && errors != RowErrors::kNone ? Refused(value, errors) : value;
+}
+
 // A decimal result of `scale`, whose size as a long double tells what 128 bits do not hold.
 inline RowValue Decimal(__int128 number, long double size, int digits, RowErrors errors) {
   RowValue value{.valid = true, .number = number};
@@ -269,6 +282,21 @@ inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
     case F::kTrunc: return Real(std::trunc(a.real), e);
     case F::kRoundHalfToEven: return Real(std::nearbyint(a.real), e);
     case F::kSqrt: return Real(std::sqrt(a.real), e);
+    case F::kLn:
+    case F::kLnChecked:
+    case F::kLnOrNull: return FiniteReal(std::log(a.real), {a.real}, e);
+    case F::kLog10:
+    case F::kLog10Checked:
+    case F::kLog10OrNull: return FiniteReal(std::log10(a.real), {a.real}, e);
+    case F::kExp:
+    case F::kExpChecked: return FiniteReal(std::exp(a.real), {a.real}, e);
+    case F::kPower:
+    case F::kPowerChecked:
+    case F::kPowerOrNull: return FiniteReal(std::pow(a.real, b.real), {a.real, b.real}, e);
+    case F::kSign: {
+      const RowValue zero{.valid = true};
+      return {.valid = true, .number = Compared(a, zero, of)};
+    }
     case F::kEqual: return Truth(Compared(a, b, of) == 0);
     case F::kNotEqual: return Truth(Compared(a, b, of) != 0);
     case F::kLess: return Truth(Compared(a, b, of) < 0);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Key filters: which tables have one, and that it takes away no row that has a match. Pairs are compared with those of
+// two nested loops, with the filter and without it.
+#include "runtime/join/key_filter.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir-templates/generic/generic_join.h"
+#include "runtime/join/hash_join.h"
+#include "runtime/rows/output_batch.h"
+#include "runtime/spec/spec.h"
+#include "test/unit/runtime/join/number_join.h"
+
+namespace quern {
+namespace {
+
+using Keys = std::vector<int64_t>;
+
+constexpr char kOneKey[] = "join.inner keys=i64 build=i64 probe=i64";
+constexpr char kTwoKeys[] = "join.inner keys=i64,i64 build=i64 probe=i64";
+
+Keys Times(int64_t factor, Keys keys) {
+  for (int64_t& key : keys) key *= factor;
+  return keys;
+}
+
+Keys From(int64_t first, Keys keys) {
+  for (int64_t& key : keys) key += first;
+  return keys;
+}
+
+// The keys, as often as the spec has keys, and row numbers as payload.
+BatchView BatchOf(const JoinSpec& spec, const Keys& keys, const Keys& rows) {
+  BatchView batch = test::Batch(keys, rows);
+  batch.keys.assign(spec.keys.size(), test::Column(keys));
+  return batch;
+}
+
+struct Case {
+  const char* spec;
+  LayoutChoice layout;
+  Keys build, probe;
+};
+
+uint64_t DirectoryBytes(const Case& c, KeyFilterChoice choice) {
+  const auto descriptor = std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(c.spec));
+  JoinOptions options;
+  options.layout = c.layout;
+  options.key_filter = choice;
+  const auto join = std::make_shared<HashJoin>(descriptor, GenericJoinKernel(), nullptr, nullptr, options);
+  const Keys build_rows = test::RowNumbers(c.build.size()), probe_rows = test::RowNumbers(c.probe.size());
+  EXPECT_TRUE(join->Append(BatchOf(descriptor->spec(), c.build, build_rows)).ok());
+  EXPECT_TRUE(join->Finalise().ok());
+  EXPECT_EQ(test::Probe(join, BatchOf(descriptor->spec(), c.probe, probe_rows), 1000),
+            test::NestedLoops(c.build, c.probe));
+  return join->stats().directory_bytes;
+}
+
+// The bytes of the filter; the same rows come out with it and without.
+uint64_t FilterBytes(const Case& c) {
+  return DirectoryBytes(c, KeyFilterChoice::kAuto) - DirectoryBytes(c, KeyFilterChoice::kOff);
+}
+
+// Most probe rows have no match: keys between those of the table, and beyond both ends of its range.
+Keys Wanderers() { return From(-5000, test::SomeKeys(6000, 40000, 1)); }
+
+TEST(KeyFilter, OfEveryLayoutWithoutABitmap) {
+  const Keys stepped = Times(100, test::RowNumbers(300)), twice = Times(100, test::SomeKeys(600, 300, 2));
+  EXPECT_GT(FilterBytes({kOneKey, LayoutChoice::kOpen, stepped, Wanderers()}), 0u);
+  EXPECT_GT(FilterBytes({kOneKey, LayoutChoice::kAuto, twice, Wanderers()}), 0u);
+  EXPECT_GT(FilterBytes({kOneKey, LayoutChoice::kUnchained, twice, Wanderers()}), 0u);
+  EXPECT_GT(FilterBytes({kTwoKeys, LayoutChoice::kAuto, twice, Wanderers()}), 0u);
+  EXPECT_GT(
+      FilterBytes({"join.inner keys=i64:nullable,i64 build=i64 probe=i64", LayoutChoice::kAuto, twice, Wanderers()}),
+      0u);
+  EXPECT_EQ(FilterBytes({kOneKey, LayoutChoice::kDense, Times(10, test::RowNumbers(300)), Wanderers()}), 0u);
+}
+
+TEST(KeyFilter, OfSignedKeysOnBothSidesOfZero) {
+  const Keys around = From(-30000, Times(100, test::RowNumbers(600)));
+  EXPECT_GT(FilterBytes({kOneKey, LayoutChoice::kOpen, around, From(-32000, Wanderers())}), 0u);
+  EXPECT_GT(FilterBytes({kTwoKeys, LayoutChoice::kAuto, around, From(-32000, Wanderers())}), 0u);
+}
+
+// Keys at both ends of all numbers, all keys of a range, and nulls that match: no filter.
+TEST(KeyFilter, OfNoOtherTable) {
+  const Keys ends = {INT64_MIN, -1, 0, 1, INT64_MAX}, full = test::SomeKeys(3000, 1000, 3);
+  EXPECT_EQ(FilterBytes({kOneKey, LayoutChoice::kOpen, ends, ends}), 0u);
+  EXPECT_EQ(FilterBytes({kTwoKeys, LayoutChoice::kAuto, ends, ends}), 0u);
+  EXPECT_EQ(FilterBytes({kTwoKeys, LayoutChoice::kAuto, full, Wanderers()}), 0u);
+  EXPECT_EQ(FilterBytes({"join.inner keys=f64,f64 build=i64 probe=i64", LayoutChoice::kAuto, {4, 8}, {8}}), 0u);
+  EXPECT_EQ(FilterBytes({"join.inner keys=i64:nullable:nullequal,f64 build=i64 probe=i64", LayoutChoice::kAuto,
+                         Times(100, test::RowNumbers(300)), Wanderers()}),
+            0u);
+}
+
+// A probe that finds every key closes the gate, and later finds what it finds without a filter.
+TEST(KeyFilter, StopsWhereAllRowsPass) {
+  const Keys stepped = Times(10, test::RowNumbers(1000));
+  Keys probe;
+  for (int i = 0; i < 20; ++i) probe.insert(probe.end(), stepped.begin(), stepped.end());
+  const Keys last = Wanderers();
+  probe.insert(probe.end(), last.begin(), last.end());
+  EXPECT_GT(FilterBytes({kOneKey, LayoutChoice::kOpen, stepped, probe}), 0u);
+}
+
+}  // namespace
+}  // namespace quern

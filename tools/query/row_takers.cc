@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/query/row_takers.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
+#include "runtime/rows/copy_rows.h"
+
+namespace quern::query {
+namespace {
+
+constexpr uint64_t kFirstResultRows = 1024;
+
+}  // namespace
+
+ResultTaker::ResultTaker(std::vector<ColumnType> types, std::shared_ptr<MemoryBudget> budget)
+    : types_(std::move(types)), budget_(std::move(budget)), next_rows_(kFirstResultRows) {}
+
+ResultTaker::~ResultTaker() {
+  for (ArrowArray& batch : batches_) batch.release(&batch);
+}
+
+absl::Status ResultTaker::Append(const BatchView& batch) {
+  num_rows_ += batch.num_rows;
+  for (uint64_t row = 0; row < batch.num_rows;) {
+    if (out_ == nullptr) {
+      const uint64_t capacity = std::max(next_rows_, std::bit_ceil(batch.num_rows - row));
+      out_ = std::make_unique<OutputBatch>(types_, std::min(capacity, thresholds::kMorselRows), budget_);
+      QUERN_RETURN_IF_ERROR(out_->Reset());
+      next_rows_ = std::min(4 * next_rows_, thresholds::kMorselRows);
+    }
+    QUERN_ASSIGN_OR_RETURN(const uint64_t copied, CopyRows(batch, types_, row, out_.get()));
+    row += copied;
+    if (row < batch.num_rows) Flush();
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ArrowArray> ResultTaker::TakeBatches() {
+  Flush();
+  next_rows_ = kFirstResultRows;
+  return std::move(batches_);
+}
+
+void ResultTaker::Flush() {
+  if (out_ == nullptr || out_->num_rows() == 0) return;
+  ArrowArray batch;
+  out_->ExportArrow(&batch);
+  batches_.push_back(batch);
+  out_ = nullptr;
+}
+
+PipelineTaker::PipelineTaker(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
+                             PipelineEnd* end, const StopFlag* stop)
+    : input_(std::move(pipeline), budget, end, thresholds::kPipelineRows), stop_(stop) {}
+
+absl::Status PipelineTaker::Take(const BatchView& batch) {
+  if (stop_ != nullptr) QUERN_RETURN_IF_ERROR(stop_->Check());
+  num_rows_ += batch.num_rows;
+  uint64_t taken_rows;
+  return input_.Append(batch, &taken_rows);
+}
+
+}  // namespace quern::query
