@@ -153,10 +153,11 @@ TEST_F(Tiers, RowsOfManySmallJobsAddUp) {
     swapped = mine.kernel->engine == Engine::kJit;
   }
   ASSERT_TRUE(swapped);
-  ASSERT_NE(kernel->tier->Compiled(), nullptr);
+  // The last job may have found the kernel in the cache just before the tier has it.
+  ASSERT_TRUE(Eventually([&] { return kernel->tier->Compiled() != nullptr; }));
   EXPECT_NE(kernel->tier->cache(), CacheOutcome::kOff);
   EXPECT_EQ(CompileOrDie(kGreater, InBackground()).kernel, kernel->tier->Compiled());
-  EXPECT_EQ(TierTable::OfProcess().size(), 0u);
+  EXPECT_TRUE(Eventually([] { return TierTable::OfProcess().size() == 0; }));
 }
 
 TEST_F(Tiers, WhereManyRowsAreExpectedCompilingBeginsAtOnce) {
