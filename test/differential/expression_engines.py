@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which function of expressions is which engine's behaviour: asks Quern, DuckDB, DataFusion and ClickHouse the same,
-and compares the answers with the table of docs/expressions.md.
+"""Which function of expressions is which engine's behaviour: asks Quern, DuckDB, DataFusion, ClickHouse and, where it
+is installed, PostgreSQL the same, and compares the answers with the table of docs/expressions.md.
 
     expression_engines.py --lib build/lib/libquern.so --page docs/expressions.md      exit status 1 where a row differs
     expression_engines.py --lib build/lib/libquern.so                                 prints the rows
 
-A cell has the names of the functions that answer as the engine does, or else the engine's own answer.
+A cell has the names of the functions that answer as the engine does ("yes" in a row of one function), or else the
+engine's own answer.
 """
 import argparse
 import ctypes
@@ -19,24 +20,36 @@ import datafusion
 import duckdb
 import pyarrow as pa
 
+import postgres
 import quern_abi
 from quern_abi import ROWS
 
 _I8, _F64, _D = "CAST({} AS TINYINT)", "CAST('{}' AS DOUBLE)", "CAST('{}' AS DECIMAL({}))"
 
 
-def _integers(sign, left, right):
-    return f"{_I8.format(left)} {sign} {_I8.format(right)}", f"toInt8({left}) {sign} toInt8({right})"
+def _integers(sign, left, right, wide):
+    """The last two values are those of the same question for i16: PostgreSQL has no i8."""
+    sql = f"{_I8.format(left)} {sign} {_I8.format(right)}"
+    postgres_sql = f"CAST({wide[0]} AS SMALLINT) {sign} CAST({wide[1]} AS SMALLINT)"
+    return {"DuckDB": sql, "DataFusion": sql, "PostgreSQL": postgres_sql}, f"toInt8({left}) {sign} toInt8({right})"
 
 
-# (question, name of a function -> its expression, SQL of DuckDB and DataFusion, SQL of ClickHouse)
+def _of_engine(sql, engine):
+    if engine == "PostgreSQL" and (isinstance(sql, str) or engine not in sql):
+        return _of_engine(sql, "DataFusion").replace(" AS DOUBLE)", " AS DOUBLE PRECISION)")
+    return sql if isinstance(sql, str) else sql[engine]
+
+
+# (question, name of a function -> its expression, SQL of the others, SQL of ClickHouse). PostgreSQL is asked what
+# DataFusion is asked where nothing else is given.
 QUESTIONS = (
     ("127 + 1 of i8", {name: f"{name}(127:i8,1:i8)" for name in ("add", "add_checked", "add_or_null")},
-     *_integers("+", 127, 1)),
+     *_integers("+", 127, 1, (32767, 1))),
     ("-128 - 1 of i8", {name: f"{name}(-128:i8,1:i8)"
-                        for name in ("subtract", "subtract_checked", "subtract_or_null")}, *_integers("-", -128, 1)),
+                        for name in ("subtract", "subtract_checked", "subtract_or_null")},
+     *_integers("-", -128, 1, (-32768, 1))),
     ("100 * 3 of i8", {name: f"{name}(100:i8,3:i8)" for name in ("multiply", "multiply_checked", "multiply_or_null")},
-     *_integers("*", 100, 3)),
+     *_integers("*", 100, 3, (300, 300))),
     ("i64: most + 1", {name: f"{name}(9223372036854775807:i64,1:i64)"
                             for name in ("add", "add_checked", "add_or_null")},
      "CAST(9223372036854775807 AS BIGINT) + CAST(1 AS BIGINT)", "toInt64(9223372036854775807) + toInt64(1)"),
@@ -52,16 +65,18 @@ QUESTIONS = (
      "CAST(-7 AS INT) % CAST(3 AS INT)", "toInt32(-7) % toInt32(3)"),
     ("7 modulo 0", {name: f"{name}(7:i32,0:i32)" for name in ("modulo_checked", "modulo_or_null")},
      "CAST(7 AS INT) % CAST(0 AS INT)", "toInt32(7) % toInt32(0)"),
-    ("-128 modulo -1 of i8", {"modulo_checked": "modulo_checked(-128:i8,-1:i8)"}, *_integers("%", -128, -1)),
-    ("f64 2.7 to i32", {"cast": "cast(2.7:f64,i32)",
-                        "cast(round_half_to_even())": "cast(round_half_to_even(2.7:f64),i32)"},
-     f"CAST({_F64.format(2.7)} AS INT)", "CAST(toFloat64(2.7) AS Int32)"),
+    ("-128 modulo -1 of i8", {"modulo_checked": "modulo_checked(-128:i8,-1:i8)"},
+     *_integers("%", -128, -1, (-32768, -1))),
+    *(("f64 2.7 to i32", {name: expression}, f"CAST({_F64.format(2.7)} AS INT)", "CAST(toFloat64(2.7) AS Int32)")
+      for name, expression in (("cast", "cast(2.7:f64,i32)"),
+                               ("cast(round_half_to_even(..))", "cast(round_half_to_even(2.7:f64),i32)"))),
     ("decimal 2.5 to i32", {"cast": "cast(2.5:decimal128(5,1),i32)"},
      f"CAST({_D.format(2.5, '5,1')} AS INT)", "CAST(toDecimal32('2.5', 1) AS Int32)"),
     ("decimal 2.45 to scale 1", {"cast": "cast(2.45:decimal128(5,2),decimal128(5,1))"},
      f"CAST({_D.format(2.45, '5,2')} AS DECIMAL(5,1))", "CAST(toDecimal32('2.45', 2) AS Decimal(5, 1))"),
     ("300 to i8", {"cast": "cast(300:i32,i8)", "cast_or_null": "cast_or_null(300:i32,i8)"},
-     "CAST(CAST(300 AS INT) AS TINYINT)", "CAST(toInt32(300) AS Int8)"),
+     {"DuckDB": "CAST(CAST(300 AS INT) AS TINYINT)", "DataFusion": "CAST(CAST(300 AS INT) AS TINYINT)",
+      "PostgreSQL": "CAST(CAST(70000 AS INT) AS SMALLINT)"}, "CAST(toInt32(300) AS Int8)"),
     ("NaN = NaN", {"equal": "equal(nan:f64,nan:f64)"}, f"{_F64.format('nan')} = {_F64.format('nan')}",
      "toFloat64(nan) = toFloat64(nan)"),
     ("NaN > 1", {"greater": "greater(nan:f64,1:f64)"}, f"{_F64.format('nan')} > {_F64.format(1)}",
@@ -69,10 +84,11 @@ QUESTIONS = (
     ("least of 1, null, 3", {"least": "least(1:i32,null:i32,3:i32)"}, "least(1, NULL, 3)", "least(1, NULL, 3)"),
     ("square root of -1", {"sqrt": "sqrt(-1:f64)"}, f"sqrt({_F64.format(-1)})", "sqrt(toFloat64(-1))"),
     ("sign of NaN", {"sign": "sign(nan:f64)"},
-     {"DuckDB": "sign(CAST('nan' AS DOUBLE))", "DataFusion": "signum(CAST('nan' AS DOUBLE))"}, "sign(toFloat64(nan))"),
+     {"DuckDB": "sign(CAST('nan' AS DOUBLE))", "DataFusion": "signum(CAST('nan' AS DOUBLE))",
+      "PostgreSQL": "sign(CAST('nan' AS DOUBLE PRECISION))"}, "sign(toFloat64(nan))"),
     *((f"{question} of {value}", {name: f"{name}({value}:f64)" for name in (f, f + "_checked", f + "_or_null")},
        f"{f}({_F64.format(value)})", f"{'log' if f == 'ln' else f}(toFloat64({value}))")
-      for f, question in (("ln", "natural logarithm"), ("log10", "logarithm to base 10")) for value in (0, -1)),
+      for f, question in (("ln", "natural logarithm"), ("log10", "base 10 logarithm")) for value in (0, -1)),
     ("e to the power of 1000", {name: f"{name}(1000:f64)" for name in ("exp", "exp_checked")},
      f"exp({_F64.format(1000)})", "exp(toFloat64(1000))"),
     *((f"{x} to the power of {y}",
@@ -161,19 +177,45 @@ def ask_clickhouse(sql, asks_type):
 def _shortened(name):
     for ending in ("_checked", "_or_null"):
         if name.endswith(ending):
-            return ".." + ending
+            return ending
     return name
 
 
-def row_of(library, question, functions, sql, clickhouse):
-    asks_type = question.startswith("type of")
+def ask_postgres():
+    """The answers to all questions; a list of None where PostgreSQL is not installed."""
+    if postgres.folder() is None:
+        return [None] * len(QUESTIONS)
+    asked = [_of_engine(sql, "PostgreSQL") for _, _, sql, _ in QUESTIONS]
+    with postgres.Cluster() as cluster:
+        answers = cluster.ask([f"pg_typeof({sql})" if _asks_type(question) else sql
+                              for sql, (question, *_) in zip(asked, QUESTIONS)])
+    return [text_of(answer, None, False) for answer in answers]
+
+
+def _asks_type(question):
+    return question.startswith("type of")
+
+
+def _names_of(answer, ours):
+    same = [name for name, one in ours.items() if one == answer]
+    return "yes" if same and len(ours) == 1 else ", ".join(f"`{_shortened(name)}`" for name in same)
+
+
+def row_of(library, of_postgres, question, functions, sql, clickhouse):
+    asks_type = _asks_type(question)
     ours = {name: ask_quern(library, expression, asks_type) for name, expression in functions.items()}
-    of_engine = sql if isinstance(sql, dict) else {"DuckDB": sql, "DataFusion": sql}
-    theirs = [ask_duckdb(of_engine["DuckDB"], asks_type), ask_datafusion(of_engine["DataFusion"], asks_type),
-              ask_clickhouse(clickhouse, asks_type)]
-    cells = [", ".join(f"`{name}`" for name, answer in ours.items() if answer == one) or one for one in theirs]
+    theirs = [ask_duckdb(_of_engine(sql, "DuckDB"), asks_type),
+              ask_datafusion(_of_engine(sql, "DataFusion"), asks_type), ask_clickhouse(clickhouse, asks_type)]
+    if of_postgres is not None:
+        theirs.append(of_postgres)
+    cells = [_names_of(one, ours) or one for one in theirs]
     answers = ", ".join(f"`{_shortened(name)}` {answer}" for name, answer in ours.items())
     return f"| {question} | {answers} | {' | '.join(cells)} |"
+
+
+def without_postgres(line):
+    """A row of the page without its last column."""
+    return line.rstrip("|").rpartition("|")[0] + "|" if line.startswith("|") else line
 
 
 def main():
@@ -182,16 +224,19 @@ def main():
     parser.add_argument("--page")
     options = parser.parse_args()
     library = quern_abi.Library(options.lib)
-    rows = [row_of(library, *question) for question in QUESTIONS]
+    of_postgres = ask_postgres()
+    is_asked = of_postgres[0] is not None
+    rows = [row_of(library, answer, *question) for answer, question in zip(of_postgres, QUESTIONS)]
     if options.page is None:
         print("\n".join(rows))
         return 0
     with open(options.page, encoding="utf-8") as page:
-        on_page = set(page.read().splitlines())
+        lines = page.read().splitlines()
+    on_page = set(lines if is_asked else map(without_postgres, lines))
     for row in rows:
         if row not in on_page:
             print(f"not on the page: {row}")
-    print(f"{len(rows)} questions")
+    print(f"{len(rows)} questions" + ("" if is_asked else "; PostgreSQL is not installed: not asked"))
     return 0 if on_page.issuperset(rows) else 1
 
 
