@@ -50,7 +50,7 @@ QUESTIONS = (
      *_integers("-", -128, 1, (-32768, 1))),
     ("100 * 3 of i8", {name: f"{name}(100:i8,3:i8)" for name in ("multiply", "multiply_checked", "multiply_or_null")},
      *_integers("*", 100, 3, (300, 300))),
-    ("i64: most + 1", {name: f"{name}(9223372036854775807:i64,1:i64)"
+    ("i64: 2^63", {name: f"{name}(9223372036854775807:i64,1:i64)"
                             for name in ("add", "add_checked", "add_or_null")},
      "CAST(9223372036854775807 AS BIGINT) + CAST(1 AS BIGINT)", "toInt64(9223372036854775807) + toInt64(1)"),
     ("1 / 0 of integers", {name: f"{name}(1:i32,0:i32)" for name in ("divide_checked", "divide_or_null")},
