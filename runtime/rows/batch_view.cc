@@ -53,6 +53,23 @@ BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, c
   return slice;
 }
 
+BatchView ViewOf(const OutputBatch& rows) {
+  BatchView view;
+  view.keys.reserve(rows.num_columns());
+  for (size_t c = 0; c < rows.num_columns(); ++c) {
+    const QuernOutColumn& from = rows.column(c);
+    const Storage storage = RowOf(rows.type(c).id).storage;
+    QuernColumn column = {};
+    column.validity = from.validity;
+    column.values = storage == kVar32 || storage == kVar64 ? from.bytes : from.values;
+    column.offsets = from.offsets;
+    column.buffers = storage == kView ? &from.bytes : nullptr;
+    view.keys.push_back(column);
+  }
+  view.num_rows = rows.num_rows();
+  return view;
+}
+
 absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload, const char* payload_name) {
   if (batch.num_rows >= kNullRow) {
     return InvalidArgument("batch too large: " + std::to_string(batch.num_rows) + " rows; accepted: below 4294967295");

@@ -40,6 +40,9 @@ QuernColumn ColumnFrom(uint64_t first_row, const ColumnType& type, QuernColumn c
 BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, const std::vector<ColumnType>& payload,
                   uint64_t first_row, uint64_t num_rows);
 
+// The rows of an output batch as a batch whose columns are all `keys`; valid until the output batch changes.
+BatchView ViewOf(const OutputBatch& rows);
+
 // Checks that row numbers of the batch fit their type, and that it has as many columns as a kernel reads, whatever the
 // batch holds. payload_name: what messages call the columns of `payload`. *Errors*: InvalidArgument.
 absl::Status CheckBatch(const BatchView& batch, size_t num_keys, size_t num_payload,

@@ -29,6 +29,7 @@
 #include "runtime/base/stop_flag.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/job_observer.h"
+#include "runtime/spill/spill_context.h"
 
 namespace quern {
 
@@ -129,6 +130,11 @@ class Sink {
   void SetStopFlag(std::shared_ptr<const StopFlag> stop_flag) { stop_flag_ = std::move(stop_flag); }
   const StopFlag* stop_flag() const { return stop_flag_.get(); }  // may be null
 
+  // Lets the operator write rows to a store where memory is short, and read them back. Call it before Append. Operators
+  // that cannot spill ignore it.
+  void SetSpill(std::shared_ptr<SpillContext> spill) { spill_ = std::move(spill); }
+  const std::shared_ptr<SpillContext>& spill() const { return spill_; }  // may be null
+
   // Sets an observer for the rest of the sink's life. Call it before Append.
   void Observe(std::unique_ptr<JobObserver> observer) { observer_ = std::move(observer); }
 
@@ -171,7 +177,8 @@ class Sink {
 
   const std::shared_ptr<CounterSet> counters_;
   const std::shared_ptr<MemoryBudget> budget_;
-  std::mutex mutex_;  // guards which thread begins and ends, and what appenders add
+  std::mutex mutex_;                     // guards which thread begins and ends, and what appenders add
+  std::shared_ptr<SpillContext> spill_;  // null: rows stay in memory
 
  private:
   friend class Appender;

@@ -20,6 +20,7 @@ ROWS = [
     [("runtime/spec", "the kernel spec and its text form: types, join kinds, aggregate functions, conditions")],
     [("runtime/blocks", "blocks, the smallest pieces of a kernel; the calls that compiled code may make")],
     [("runtime/rows", "row layouts, tuple storage, batches, Arrow import, output, prefetch settings")],
+    [("runtime/spill", "rows in files: writing, reading ahead, memory that is set aside")],
     [("runtime/sink", "what operators that need all rows share: local states, appending, finalising")],
     [("runtime/join", "hash joins"),
      ("runtime/aggregate", "hash aggregations; `tables/` find groups, `accumulators/` run out of line"),

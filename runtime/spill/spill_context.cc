@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that is set aside, of a limit of 256 MiB:
+//
+//     job's budget   |######## tables, rows, results ########|== set aside: 32 MiB ==|
+//                                                             io_budget takes this first, then what is free on the left
+#include "runtime/spill/spill_context.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/spill/io_threads.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kAsideShare = 8;  // of the limit
+constexpr uint64_t kMinAsideBytes = kMiB, kMaxAsideBytes = 64 * kMiB;
+constexpr uint64_t kAsideBytesWithoutLimit = 8 * kMiB;
+constexpr uint64_t kMinBlockBytes = 16 << 10, kMaxBlockBytes = 256 << 10;
+// The shares of the memory set aside that one writer's partitions take.
+constexpr uint64_t kWriterShares = 4;
+constexpr uint32_t kNumIoThreads = 2;
+
+SpillSettings Complete(SpillSettings settings, uint64_t limit) {
+  if (settings.io_bytes == 0) {
+    settings.io_bytes =
+        limit == 0 ? kAsideBytesWithoutLimit : std::clamp(limit / kAsideShare, kMinAsideBytes, kMaxAsideBytes);
+  }
+  if (settings.num_partitions == 0) {
+    settings.num_partitions = settings.io_bytes >= 16 * kMiB ? 64 : settings.io_bytes >= 4 * kMiB ? 32 : 16;
+  }
+  settings.num_partitions = std::clamp<uint32_t>(std::bit_ceil(settings.num_partitions), 2, 256);
+  if (settings.block_bytes == 0) {
+    settings.block_bytes =
+        std::clamp(settings.io_bytes / (kWriterShares * settings.num_partitions), kMinBlockBytes, kMaxBlockBytes);
+  }
+  if (settings.read_depth == 0) settings.read_depth = 2;
+  return settings;
+}
+
+}  // namespace
+
+// What is set aside: bytes that are reserved in the job's budget whether they are used or not.
+struct SpillContext::Aside {
+  std::shared_ptr<MemoryBudget> budget;
+  std::mutex mutex;
+  bool is_set = false;
+  uint64_t reserved_bytes = 0;  // in the job's budget
+  uint64_t used_bytes = 0;      // by readers and writers
+  uint64_t least_bytes = 0;     // that stay reserved
+
+  bool Reserve(uint64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (used_bytes + bytes > reserved_bytes) {
+      const uint64_t more = used_bytes + bytes - reserved_bytes;
+      if (!budget->Reserve(more).ok()) return false;
+      reserved_bytes += more;
+    }
+    used_bytes += bytes;
+    return true;
+  }
+
+  void Release(uint64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    used_bytes -= bytes;
+    const uint64_t kept = std::max(used_bytes, is_set ? least_bytes : 0);
+    if (kept < reserved_bytes) budget->Release(std::exchange(reserved_bytes, kept) - kept);
+  }
+};
+
+SpillContext::SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
+                           const SpillSettings& settings)
+    : store_(std::move(store)),
+      budget_(std::move(budget)),
+      settings_(Complete(settings, budget_->limit_bytes())),
+      aside_(std::make_shared<Aside>()) {
+  aside_->budget = budget_;
+  aside_->least_bytes = settings_.io_bytes;
+  const MemoryAccount account = {[](void* aside, uint64_t bytes) { return static_cast<Aside*>(aside)->Reserve(bytes); },
+                                 [](void* aside, uint64_t bytes) { static_cast<Aside*>(aside)->Release(bytes); },
+                                 aside_.get()};
+  // Blocks may outlive the context, and with them this budget: it keeps the account.
+  io_budget_ = std::shared_ptr<MemoryBudget>(new MemoryBudget(0, account),
+                                             [aside = aside_](const MemoryBudget* io) { delete io; });
+}
+
+SpillContext::~SpillContext() {
+  io_threads_.reset();
+  const std::lock_guard<std::mutex> lock(aside_->mutex);
+  aside_->is_set = false;
+  if (aside_->used_bytes < aside_->reserved_bytes)
+    budget_->Release(std::exchange(aside_->reserved_bytes, aside_->used_bytes) - aside_->used_bytes);
+}
+
+absl::Status SpillContext::SetMemoryAside() {
+  const std::lock_guard<std::mutex> lock(aside_->mutex);
+  if (aside_->is_set) return absl::OkStatus();
+  if (aside_->reserved_bytes < aside_->least_bytes) {
+    QUERN_RETURN_IF_ERROR(budget_->Reserve(aside_->least_bytes - aside_->reserved_bytes));
+    aside_->reserved_bytes = aside_->least_bytes;
+  }
+  aside_->is_set = true;
+  return absl::OkStatus();
+}
+
+bool SpillContext::HasRoom(uint64_t bytes) const {
+  if (!budget_->Reserve(bytes).ok()) return false;
+  budget_->Release(bytes);
+  return true;
+}
+
+uint32_t SpillContext::max_readers() const {
+  const uint64_t bytes_each = settings_.block_bytes * (settings_.read_depth + 1);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(settings_.io_bytes / bytes_each, 2, 1024));
+}
+
+SpillStats SpillContext::stats() const {
+  return {written_bytes_, read_bytes_, written_blocks_, read_blocks_, written_rows_, max_level_, late_blocks_};
+}
+
+void SpillContext::CountWritten(uint64_t bytes, uint64_t rows) {
+  written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  written_rows_.fetch_add(rows, std::memory_order_relaxed);
+  written_blocks_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void SpillContext::CountRead(uint64_t bytes) {
+  read_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  read_blocks_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void SpillContext::CountLevel(uint64_t level) {
+  uint64_t most = max_level_.load(std::memory_order_relaxed);
+  while (most < level && !max_level_.compare_exchange_weak(most, level, std::memory_order_relaxed)) {
+  }
+}
+
+IoThreads* SpillContext::io_threads() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!tried_threads_) {
+    tried_threads_ = true;
+    io_threads_ = IoThreads::Start(kNumIoThreads);
+  }
+  return io_threads_.get();
+}
+
+}  // namespace quern

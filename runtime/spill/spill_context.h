@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the operators of one job need to spill: the store, memory that is set aside for reading and writing, sizes, and
+// counts.
+#ifndef QUERN_RUNTIME_SPILL_SPILL_CONTEXT_H_
+#define QUERN_RUNTIME_SPILL_SPILL_CONTEXT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "runtime/base/memory.h"
+#include "runtime/spill/spill_store.h"
+
+namespace quern {
+
+class IoThreads;
+
+// How rows are written and read. Zeros: by the memory limit.
+struct SpillSettings {
+  uint32_t num_partitions = 0;  // into which rows are divided by their keys at one level: a power of two, 2 to 256
+  uint64_t block_bytes = 0;     // of a block, roughly
+  uint32_t read_depth = 0;      // blocks that are read ahead of the one in use
+  uint64_t io_bytes = 0;        // of memory that is set aside
+};
+
+// What a job has spilled so far.
+struct SpillStats {
+  uint64_t written_bytes = 0, read_bytes = 0;
+  uint64_t written_blocks = 0, read_blocks = 0;
+  uint64_t written_rows = 0;
+  uint64_t max_level = 0;    // how often rows were divided again: 1 where each was written at most once
+  uint64_t late_blocks = 0;  // for which a reader waited, though they were read ahead
+};
+
+// *Threads*: any number at once.
+class SpillContext {
+ public:
+  // budget: the job's.
+  SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
+               const SpillSettings& settings = {});
+  SpillContext(const SpillContext&) = delete;
+  SpillContext& operator=(const SpillContext&) = delete;
+  ~SpillContext();
+
+  // Sets memory aside in the job's budget, so that rows can be written when that is exhausted. Operators call it before
+  // they take memory of their own; only the first call does anything. *Errors*: ResourceExhausted.
+  absl::Status SetMemoryAside();
+
+  // The job's budget.
+  const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
+  // For buffers of reading and writing: takes what was set aside first, then from the job's budget.
+  const std::shared_ptr<MemoryBudget>& io_budget() const { return io_budget_; }
+  SpillStore* store() const { return store_.get(); }
+
+  // Whether so many bytes more may be taken from the job's budget now: for an operator that must know whether it can
+  // finish in memory.
+  bool HasRoom(uint64_t bytes) const;
+
+  uint32_t num_partitions() const { return settings_.num_partitions; }
+  uint64_t block_bytes() const { return settings_.block_bytes; }
+  uint32_t read_depth() const { return settings_.read_depth; }
+  // How many sequences of rows can be read at once with the memory set aside; at least 2.
+  uint32_t max_readers() const;
+
+  SpillStats stats() const;
+  void CountWritten(uint64_t bytes, uint64_t rows);
+  void CountRead(uint64_t bytes);
+  void CountLate() { late_blocks_.fetch_add(1, std::memory_order_relaxed); }
+  void CountLevel(uint64_t level);
+
+  // Threads that read blocks ahead; started by the first call. Null where the system has none.
+  IoThreads* io_threads();
+
+ private:
+  struct Aside;
+  std::unique_ptr<SpillStore> store_;
+  const std::shared_ptr<MemoryBudget> budget_;
+  SpillSettings settings_;
+  std::shared_ptr<Aside> aside_;
+  std::shared_ptr<MemoryBudget> io_budget_;
+  std::mutex mutex_;
+  std::unique_ptr<IoThreads> io_threads_;
+  bool tried_threads_ = false;
+  std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, written_blocks_{0}, read_blocks_{0}, written_rows_{0},
+      max_level_{0}, late_blocks_{0};
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SPILL_SPILL_CONTEXT_H_

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Partitions are written as radix partitioning writes them: each has a buffer of one block, and goes to the store when
+// that is full. A batch that several threads append to the same partitions goes to those first that no other thread
+// holds:
+//
+//     thread 0    partitions 0, 1, 2 ..           thread 1    partition 0 is held: 1, 2, .., then 0
+//
+// Reading asks for blocks before they are needed, as many as the context's depth:
+//
+//     in use   asked for
+//     block 4  block 5, block 6        Next: waits for block 5 if it has not come, and asks for block 7
+#include "runtime/spill/spilled_rows.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <string>
+#include <utility>
+
+#include "runtime/base/output_buffer.h"
+#include "runtime/base/status.h"
+#include "runtime/rows/copy_rows.h"
+#include "runtime/spill/block_format.h"
+#include "runtime/spill/io_threads.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kMinBlockRows = 16, kMaxBlockRows = 65536;
+// Of a string, where nothing is known of it.
+constexpr uint64_t kGuessedStringBytes = 16;
+// Rows of strings that are copied before the size of a block is looked at: it exceeds its size by no more than them.
+constexpr uint64_t kStepRows = 64;
+
+std::vector<ColumnType> SpilledTypes(std::vector<ColumnType> types) {
+  for (ColumnType& type : types) type = SpilledType(type);
+  return types;
+}
+
+bool HasVariable(const std::vector<ColumnType>& types) {
+  return std::any_of(types.begin(), types.end(),
+                     [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); });
+}
+
+uint64_t BlockRows(const std::vector<ColumnType>& types, uint64_t block_bytes) {
+  uint64_t row_bytes = 0;
+  for (const ColumnType& type : types) {
+    const Storage storage = RowOf(type.id).storage;
+    if (storage == kFixed) row_bytes += type.width_bytes;
+    else if (IsVariable(storage)) row_bytes += 8 + kGuessedStringBytes;
+    else row_bytes += StorageFieldBytes(storage);
+  }
+  return std::clamp(block_bytes / std::max<uint64_t>(row_bytes, 1), kMinBlockRows, kMaxBlockRows) / 8 * 8;
+}
+
+uint64_t StringBytes(const OutputBatch& rows) {
+  uint64_t bytes = 0;
+  for (size_t c = 0; c < rows.num_columns(); ++c) bytes += rows.column(c).num_bytes;
+  return bytes;
+}
+
+absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, const OutputBatch& rows) {
+  const BlockPieces block(rows);
+  const uint64_t checksum = block.Checksum();
+  QUERN_ASSIGN_OR_RETURN(const StoredBlock stored, context->store()->Write(block.pieces()));
+  context->CountWritten(block.num_bytes(), rows.num_rows());
+  return SpilledBlock{stored, checksum, rows.num_rows()};
+}
+
+// Copies rows into a block until it is full. rows: its buffers, which were reset. Returns how many it has copied.
+absl::StatusOr<uint64_t> CopySome(const BatchView& batch, const std::vector<ColumnType>& types, uint64_t first_row,
+                                  uint64_t block_bytes, bool has_strings, OutputBatch* rows) {
+  if (!has_strings) return CopyRows(batch, types, first_row, rows);
+  uint64_t copied = 0;
+  while (first_row + copied < batch.num_rows && rows->num_rows() < rows->capacity() &&
+         StringBytes(*rows) < block_bytes) {
+    BatchView step = batch;
+    step.num_rows = std::min(batch.num_rows, first_row + copied + kStepRows);
+    QUERN_ASSIGN_OR_RETURN(const uint64_t n, CopyRows(step, types, first_row + copied, rows));
+    if (n == 0) break;
+    copied += n;
+  }
+  return copied;
+}
+
+}  // namespace
+
+ColumnType SpilledType(const ColumnType& type) {
+  ColumnType spilled = type;
+  spilled.is_dictionary = false;
+  spilled.index = TypeId::kI32;
+  return spilled;
+}
+
+// ---- sequences ------------------------------------------------------------------------------------------------------
+
+SpilledRows& SpilledRows::operator=(SpilledRows&& other) noexcept {
+  if (this == &other) return *this;
+  Free();
+  context_ = std::move(other.context_);
+  blocks_ = std::exchange(other.blocks_, {});
+  num_rows_ = std::exchange(other.num_rows_, 0);
+  num_bytes_ = std::exchange(other.num_bytes_, 0);
+  return *this;
+}
+
+void SpilledRows::Add(const std::shared_ptr<SpillContext>& context, const SpilledBlock& block) {
+  context_ = context;
+  blocks_.push_back(block);
+  num_rows_ += block.num_rows;
+  num_bytes_ += block.stored.bytes;
+}
+
+void SpilledRows::Take(SpilledRows&& other) {
+  if (other.context_ != nullptr) context_ = std::move(other.context_);
+  blocks_.insert(blocks_.end(), other.blocks_.begin(), other.blocks_.end());
+  num_rows_ += std::exchange(other.num_rows_, 0);
+  num_bytes_ += std::exchange(other.num_bytes_, 0);
+  other.blocks_.clear();
+}
+
+void SpilledRows::Free() {
+  if (context_ == nullptr) return;
+  for (const SpilledBlock& block : blocks_) context_->store()->Free(block.stored);
+  blocks_.clear();
+  num_rows_ = num_bytes_ = 0;
+  context_.reset();
+}
+
+// ---- one sequence ---------------------------------------------------------------------------------------------------
+
+RowWriter::RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types)
+    : context_(std::move(context)),
+      types_(std::move(types)),
+      rows_(SpilledTypes(types_), BlockRows(types_, context_->block_bytes()), context_->io_budget()) {}
+
+absl::Status RowWriter::Append(const BatchView& batch) {
+  const bool has_strings = HasVariable(types_);
+  for (uint64_t next = 0; next < batch.num_rows;) {
+    if (!is_open_) QUERN_RETURN_IF_ERROR(rows_.Reset());
+    is_open_ = true;
+    QUERN_ASSIGN_OR_RETURN(const uint64_t n,
+                           CopySome(batch, types_, next, context_->block_bytes(), has_strings, &rows_));
+    next += n;
+    if (next < batch.num_rows) QUERN_RETURN_IF_ERROR(Flush());
+  }
+  num_rows_ += batch.num_rows;
+  return absl::OkStatus();
+}
+
+absl::Status RowWriter::Append(const OutputBatch& rows) {
+  const bool is_block = 2 * rows.num_rows() >= rows_.capacity() || StringBytes(rows) >= context_->block_bytes() / 2;
+  const uint64_t most_bytes = 4 * context_->block_bytes();
+  const BlockPieces block(rows);
+  if (!is_block || block.num_bytes() > most_bytes) return Append(ViewOf(rows));
+  QUERN_RETURN_IF_ERROR(Flush());
+  QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(context_.get(), rows));
+  written_.Add(context_, written);
+  num_rows_ += rows.num_rows();
+  return absl::OkStatus();
+}
+
+absl::Status RowWriter::Flush() {
+  if (!std::exchange(is_open_, false) || rows_.num_rows() == 0) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(context_.get(), rows_));
+  written_.Add(context_, written);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SpilledRows> RowWriter::Finish() {
+  QUERN_RETURN_IF_ERROR(Flush());
+  return std::move(written_);
+}
+
+// ---- partitions -----------------------------------------------------------------------------------------------------
+
+struct PartitionedWriter::Partition {
+  Partition(const std::shared_ptr<SpillContext>& context, const std::vector<ColumnType>& types)
+      : writer(context, types) {}
+  std::mutex mutex;
+  RowWriter writer;
+};
+
+PartitionedWriter::PartitionedWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+                                     uint32_t num_partitions) {
+  partitions_.reserve(num_partitions);
+  for (uint32_t p = 0; p < num_partitions; ++p) partitions_.push_back(std::make_unique<Partition>(context, types));
+}
+
+PartitionedWriter::~PartitionedWriter() = default;
+
+absl::Status PartitionedWriter::Append(const BatchView& batch, const uint32_t* partitions) {
+  // Rows by partition, as a counting sort lays them out: those of partition p begin at begin[p].
+  const size_t num_partitions = partitions_.size();
+  std::vector<uint64_t> begin(num_partitions + 1);
+  for (uint64_t i = 0; i < batch.num_rows; ++i) ++begin[partitions[i] + 1];
+  for (size_t p = 0; p < num_partitions; ++p) begin[p + 1] += begin[p];
+  std::vector<uint32_t> rows(batch.num_rows);
+  std::vector<uint64_t> next(begin.begin(), begin.end() - 1);
+  for (uint64_t i = 0; i < batch.num_rows; ++i)
+    rows[next[partitions[i]]++] = batch.selection == nullptr ? static_cast<uint32_t>(i) : batch.selection[i];
+  BatchView part = batch;
+  const auto append = [&](size_t p) {
+    part.selection = rows.data() + begin[p];
+    part.num_rows = begin[p + 1] - begin[p];
+    return partitions_[p]->writer.Append(part);
+  };
+  std::vector<size_t> held;
+  for (size_t p = 0; p < num_partitions; ++p) {
+    if (begin[p] == begin[p + 1]) continue;
+    const std::unique_lock<std::mutex> lock(partitions_[p]->mutex, std::try_to_lock);
+    if (lock.owns_lock()) QUERN_RETURN_IF_ERROR(append(p));
+    else held.push_back(p);
+  }
+  for (const size_t p : held) {
+    const std::lock_guard<std::mutex> lock(partitions_[p]->mutex);
+    QUERN_RETURN_IF_ERROR(append(p));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<SpilledRows>> PartitionedWriter::Finish() {
+  std::vector<SpilledRows> rows;
+  rows.reserve(partitions_.size());
+  for (const auto& partition : partitions_) {
+    QUERN_ASSIGN_OR_RETURN(SpilledRows written, partition->writer.Finish());
+    rows.push_back(std::move(written));
+  }
+  partitions_.clear();
+  return rows;
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+// A block that was asked for. The I/O thread that reads it and the reader each hold it; the reader outlives the
+// reading.
+struct RowReader::Pending {
+  SpillContext* context = nullptr;
+  SpilledBlock block;
+  OutputBuffer memory;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_done = false;
+  absl::Status status;
+  std::vector<const uint8_t*> string_bytes;  // to which columns of views point
+
+  void Read() {
+    absl::Status read = context->store()->Read(block.stored, memory.data());
+    if (read.ok() && ChecksumOf(memory.data(), block.stored.bytes) != block.checksum) {
+      read = absl::DataLossError("spilled rows: a block is not what was written: its checksum differs over " +
+                                 std::to_string(block.stored.bytes) + " bytes; accepted: a device that keeps data");
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    status = std::move(read);
+    is_done = true;
+    changed.notify_all();
+  }
+
+  absl::Status Wait() {
+    std::unique_lock<std::mutex> lock(mutex);
+    if (!is_done) context->CountLate();
+    changed.wait(lock, [this] { return is_done; });
+    return status;
+  }
+};
+
+RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, SpilledRows rows,
+                     After after, std::shared_ptr<MemoryBudget> budget)
+    : context_(std::move(context)),
+      types_(SpilledTypes(std::move(types))),
+      rows_(std::move(rows)),
+      after_(after),
+      budget_(budget == nullptr ? context_->io_budget() : std::move(budget)) {}
+
+// What was asked for is read to its end, since the space it is read from goes away.
+RowReader::~RowReader() {
+  for (const auto& pending : ahead_) pending->Wait().IgnoreError();
+  if (after_ != After::kFree) return;
+  rows_.blocks_.erase(rows_.blocks_.begin(), rows_.blocks_.begin() + static_cast<int64_t>(num_freed_));
+}
+
+absl::StatusOr<std::shared_ptr<RowReader::Pending>> RowReader::Request(const SpilledBlock& block) {
+  auto pending = std::make_shared<Pending>();
+  pending->context = context_.get();
+  pending->block = block;
+  QUERN_RETURN_IF_ERROR(pending->memory.Allocate(budget_, block.stored.bytes));
+  return pending;
+}
+
+absl::Status RowReader::ReadAhead() {
+  IoThreads* const threads = context_->io_threads();
+  const size_t depth = threads == nullptr ? 1 : context_->read_depth();
+  while (ahead_.size() < depth && next_block_ < rows_.blocks().size()) {
+    absl::StatusOr<std::shared_ptr<Pending>> pending = Request(rows_.blocks()[next_block_]);
+    // Where memory is short, one block at a time.
+    if (!pending.ok() && !ahead_.empty() && absl::IsResourceExhausted(pending.status())) break;
+    QUERN_RETURN_IF_ERROR(pending.status());
+    ahead_.push_back(*pending);
+    ++next_block_;
+    if (threads == nullptr) (*pending)->Read();
+    else threads->Ask([read = *std::move(pending)] { read->Read(); });
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
+  *batch = {};
+  QUERN_RETURN_IF_ERROR(ReadAhead());
+  if (ahead_.empty()) return false;
+  const std::shared_ptr<Pending> read = ahead_.front();
+  QUERN_RETURN_IF_ERROR(read->Wait());
+  ahead_.pop_front();
+  context_->CountRead(read->block.stored.bytes);
+  if (after_ == After::kFree) {
+    context_->store()->Free(read->block.stored);
+    ++num_freed_;
+  }
+  QUERN_RETURN_IF_ERROR(Decode(read, batch));
+  QUERN_RETURN_IF_ERROR(ReadAhead());
+  return true;
+}
+
+absl::Status RowReader::Decode(const std::shared_ptr<Pending>& read, BatchView* batch) const {
+  batch->first_row_id = 0;
+  batch->owner = read;
+  return ReadBlock(read->memory.data(), read->block.stored.bytes, types_, &batch->keys, &read->string_bytes,
+                   &batch->num_rows);
+}
+
+void RowReader::Rewind() {
+  for (const auto& pending : ahead_) pending->Wait().IgnoreError();
+  ahead_.clear();
+  next_block_ = 0;
+}
+
+}  // namespace quern

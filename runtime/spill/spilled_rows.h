@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that lie in a store, as columns: written batch by batch, to one sequence or to one for each partition, and read
+// batch by batch in the order in which they were written.
+//
+//     RowWriter writer(context, types);            RowReader reader(context, types, std::move(rows));
+//     writer.Append(batch)*                        while (more) more = reader.Next(&batch);
+//     rows = writer.Finish();
+//
+// Columns come back in the form of OutputBatch: dictionaries decoded, strings and bitmaps from the start of their
+// buffers.
+#ifndef QUERN_RUNTIME_SPILL_SPILLED_ROWS_H_
+#define QUERN_RUNTIME_SPILL_SPILLED_ROWS_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/memory.h"
+#include "runtime/rows/batch_view.h"
+#include "runtime/rows/output_batch.h"
+#include "runtime/spec/column_type.h"
+#include "runtime/spill/spill_context.h"
+#include "runtime/spill/spill_store.h"
+
+namespace quern {
+
+// The type as which a column comes back: without a dictionary.
+ColumnType SpilledType(const ColumnType& type);
+
+struct SpilledBlock {
+  StoredBlock stored;
+  uint64_t checksum = 0;
+  uint64_t num_rows = 0;
+};
+
+// A sequence of blocks, whose space is given back when it is destroyed. *Threads*: one at a time.
+class SpilledRows {
+ public:
+  SpilledRows() = default;
+  SpilledRows(SpilledRows&& other) noexcept { *this = std::move(other); }
+  SpilledRows& operator=(SpilledRows&& other) noexcept;
+  ~SpilledRows() { Free(); }
+
+  uint64_t num_rows() const { return num_rows_; }
+  uint64_t num_bytes() const { return num_bytes_; }  // in the store
+  bool empty() const { return blocks_.empty(); }
+  const std::vector<SpilledBlock>& blocks() const { return blocks_; }
+  // Adds a block behind the others.
+  void Add(const std::shared_ptr<SpillContext>& context, const SpilledBlock& block);
+  // Moves the blocks of another sequence behind these.
+  void Take(SpilledRows&& other);
+  void Free();
+
+ private:
+  friend class RowReader;
+  std::shared_ptr<SpillContext> context_;
+  std::vector<SpilledBlock> blocks_;
+  uint64_t num_rows_ = 0, num_bytes_ = 0;
+};
+
+// Writes one sequence. *Threads*: one.
+class RowWriter {
+ public:
+  // types: of the columns, which may be dictionaries and have any collation; rowid is refused (write a u64).
+  RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types);
+
+  // Adds the selected rows of a batch whose columns are `batch.keys`. *Cost*: a copy of the values. *Errors*:
+  // Unavailable (spill_store.h); ResourceExhausted beyond the memory set aside; the rows are then lost.
+  absl::Status Append(const BatchView& batch);
+  // Adds all rows of a batch with these columns. Where it has many rows they are written from it, without a copy.
+  absl::Status Append(const OutputBatch& rows);
+  absl::StatusOr<SpilledRows> Finish();
+  uint64_t num_rows() const { return num_rows_; }
+
+ private:
+  absl::Status Flush();
+
+  std::shared_ptr<SpillContext> context_;
+  std::vector<ColumnType> types_;
+  OutputBatch rows_;
+  bool is_open_ = false;  // rows_ was reset
+  SpilledRows written_;
+  uint64_t num_rows_ = 0;
+};
+
+// Writes a sequence for each partition. *Threads*: any number append at once.
+class PartitionedWriter {
+ public:
+  PartitionedWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, uint32_t num_partitions);
+  ~PartitionedWriter();
+
+  // partitions: of the batch's rows (of its selection's, in their order), each below num_partitions. *Errors*: as
+  // RowWriter::Append.
+  absl::Status Append(const BatchView& batch, const uint32_t* partitions);
+  // No thread appends any more. One sequence for each partition, some of them without rows.
+  absl::StatusOr<std::vector<SpilledRows>> Finish();
+
+ private:
+  struct Partition;
+  std::vector<std::unique_ptr<Partition>> partitions_;
+};
+
+// Reads a sequence. *Threads*: one; blocks are read ahead on threads of the context.
+class RowReader {
+ public:
+  enum class After : uint8_t { kFree, kKeep };
+  // budget: that the memory of blocks counts in, the context's io_budget where it is null. after: kFree gives a block's
+  // space back as soon as it was read; kKeep leaves `rows` to be read again (Rewind).
+  RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, SpilledRows rows,
+            After after = After::kFree, std::shared_ptr<MemoryBudget> budget = nullptr);
+  ~RowReader();
+
+  // Sets `batch` to the rows of the next block, its columns in `keys`; false, and no rows, behind the last one. The
+  // columns are valid as long as batch->owner. first_row_id is 0. *Errors*: Unavailable; DataLoss for a block that is
+  // not what was written; ResourceExhausted.
+  absl::StatusOr<bool> Next(BatchView* batch);
+  // Begins again with the first block; only with kKeep.
+  void Rewind();
+  const SpilledRows& rows() const { return rows_; }
+
+ private:
+  struct Pending;
+  absl::Status ReadAhead();
+  absl::StatusOr<std::shared_ptr<Pending>> Request(const SpilledBlock& block);
+  absl::Status Decode(const std::shared_ptr<Pending>& read, BatchView* batch) const;
+
+  std::shared_ptr<SpillContext> context_;
+  std::vector<ColumnType> types_;
+  SpilledRows rows_;
+  const After after_;
+  std::shared_ptr<MemoryBudget> budget_;
+  size_t next_block_ = 0;  // to request
+  size_t num_freed_ = 0;
+  std::deque<std::shared_ptr<Pending>> ahead_;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SPILL_SPILLED_ROWS_H_
