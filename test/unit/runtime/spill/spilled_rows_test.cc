@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/spill/spilled_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "test/unit/runtime/spill/spill_test_rows.h"
+
+namespace quern {
+namespace {
+
+constexpr uint32_t kNumRows = 5000;
+const SpillSettings kSmallBlocks = {4, 4096, 2, 256 << 10};
+
+absl::Status ReadTexts(const std::shared_ptr<SpillContext>& context, SpilledRows rows,
+                       std::vector<std::string>* texts) {
+  RowReader reader(context, TestRows::Types(), std::move(rows));
+  while (true) {
+    BatchView batch;
+    const absl::StatusOr<bool> more = reader.Next(&batch);
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::OkStatus();
+    for (uint32_t r = 0; r < batch.num_rows; ++r) texts->push_back(TestRows::RowText(batch, r));
+  }
+}
+
+TEST(SpilledRows, ComeBackAsTheyWere) {
+  const auto budget = std::make_shared<MemoryBudget>(0);
+  const TestRows rows(kNumRows);
+  for (const uint64_t block_bytes : {1000, 4096, 65536, 1 << 20}) {
+    const auto context = TestContext(budget, SystemFileCalls(), {4, block_bytes, 2, 0});
+    RowWriter writer(context, TestRows::Types());
+    for (uint64_t first = 0; first < kNumRows; first += 777) {
+      std::vector<uint32_t> selection;
+      for (uint32_t r = static_cast<uint32_t>(first); r < std::min<uint64_t>(first + 777, kNumRows); ++r)
+        selection.push_back(r);
+      BatchView some = rows.batch();
+      some.selection = selection.data();
+      some.num_rows = selection.size();
+      ASSERT_TRUE(writer.Append(some).ok());
+    }
+    absl::StatusOr<SpilledRows> written = writer.Finish();
+    ASSERT_TRUE(written.ok());
+    EXPECT_EQ(written->num_rows(), kNumRows);
+    EXPECT_EQ(context->stats().written_rows, kNumRows);
+    std::vector<std::string> texts;
+    ASSERT_EQ(ReadTexts(context, *std::move(written), &texts), absl::OkStatus());
+    ASSERT_EQ(texts.size(), kNumRows);
+    for (uint32_t r = 0; r < kNumRows; ++r) ASSERT_EQ(texts[r], TestRows::ExpectedText(r));
+    EXPECT_EQ(context->stats().read_bytes, context->stats().written_bytes);
+  }
+  EXPECT_EQ(budget->used_bytes(), 0);
+}
+
+TEST(SpilledRows, AreReadAgain) {
+  const auto budget = std::make_shared<MemoryBudget>(0);
+  const auto context = TestContext(budget, SystemFileCalls(), kSmallBlocks);
+  const TestRows rows(kNumRows);
+  RowWriter writer(context, TestRows::Types());
+  ASSERT_TRUE(writer.Append(rows.batch()).ok());
+  RowReader reader(context, TestRows::Types(), *writer.Finish(), RowReader::After::kKeep);
+  for (int time = 0; time < 3; ++time) {
+    uint32_t r = 0;
+    BatchView batch;
+    while (*reader.Next(&batch)) {
+      for (uint32_t i = 0; i < batch.num_rows; ++i, ++r)
+        ASSERT_EQ(TestRows::RowText(batch, i), TestRows::ExpectedText(r));
+      if (time == 1 && r > kNumRows / 2) break;
+    }
+    if (time != 1) EXPECT_EQ(r, kNumRows);
+    reader.Rewind();
+  }
+}
+
+TEST(SpilledRows, ThreadsShareAPartitionedWriter) {
+  const auto budget = std::make_shared<MemoryBudget>(0);
+  const auto context = TestContext(budget, SystemFileCalls(), kSmallBlocks);
+  const TestRows rows(kNumRows);
+  PartitionedWriter writer(context, TestRows::Types(), 8);
+  std::vector<uint32_t> partitions(kNumRows);
+  for (uint32_t r = 0; r < kNumRows; ++r) partitions[r] = r * 7 % 8;
+  std::vector<std::thread> threads;
+  std::vector<absl::Status> statuses(3);
+  for (absl::Status& status : statuses)
+    threads.emplace_back([&] { status = writer.Append(rows.batch(), partitions.data()); });
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) EXPECT_EQ(status, absl::OkStatus());
+  absl::StatusOr<std::vector<SpilledRows>> written = writer.Finish();
+  ASSERT_TRUE(written.ok());
+  ASSERT_EQ(written->size(), 8);
+  for (uint32_t p = 0; p < 8; ++p) {
+    std::vector<std::string> texts, expected;
+    ASSERT_EQ(ReadTexts(context, std::move((*written)[p]), &texts), absl::OkStatus());
+    for (uint32_t r = 0; r < kNumRows; ++r)
+      if (partitions[r] == p) expected.insert(expected.end(), 3, TestRows::ExpectedText(r));
+    std::sort(texts.begin(), texts.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(texts, expected);
+  }
+}
+
+TEST(SpilledRows, LongStringsMakeNoLongBlocks) {
+  const auto budget = std::make_shared<MemoryBudget>(0);
+  const auto context = TestContext(budget, SystemFileCalls(), {4, 16384, 2, 0});
+  const std::string bytes(3000 * 1000, 'x');
+  std::vector<int32_t> offsets;
+  for (int32_t r = 0; r <= 1000; ++r) offsets.push_back(3000 * r);
+  QuernColumn column = {};
+  column.values = bytes.data();
+  column.offsets = offsets.data();
+  BatchView batch;
+  batch.keys = {column};
+  batch.num_rows = 1000;
+  RowWriter writer(context, {TypeOf(TypeId::kUtf8)});
+  ASSERT_TRUE(writer.Append(batch).ok());
+  const absl::StatusOr<SpilledRows> written = writer.Finish();
+  for (const SpilledBlock& block : written->blocks()) EXPECT_LE(block.stored.bytes, 16384 + 66 * 3000);
+  EXPECT_EQ(written->num_rows(), 1000);
+}
+
+// Every call fails in turn, in every way: the rows come back whole, or there is an error.
+TEST(SpilledRows, EveryFaultIsAnErrorOrChangesNothing) {
+  const TestRows rows(1000);
+  std::vector<std::string> expected;
+  for (uint32_t r = 0; r < 1000; ++r) expected.push_back(TestRows::ExpectedText(r));
+  std::map<Fault, int> num_errors;
+  for (const Fault fault : {Fault::kError, Fault::kShort, Fault::kNothing, Fault::kOtherBytes}) {
+    for (int64_t fails_at = 0;; ++fails_at) {
+      FaultyCalls calls(fails_at, fault);
+      const auto budget = std::make_shared<MemoryBudget>(0);
+      {
+        const auto context = TestContext(budget, &calls, kSmallBlocks);
+        RowWriter writer(context, TestRows::Types());
+        absl::Status status = writer.Append(rows.batch());
+        std::vector<std::string> texts;
+        absl::StatusOr<SpilledRows> written = status.ok() ? writer.Finish() : absl::StatusOr<SpilledRows>(status);
+        if (written.ok()) status = ReadTexts(context, *std::move(written), &texts);
+        else status = written.status();
+        if (status.ok()) {
+          EXPECT_EQ(texts, expected);
+        } else {
+          EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDataLoss(status)) << status;
+          ++num_errors[fault];
+        }
+      }
+      EXPECT_EQ(budget->used_bytes(), 0);
+      EXPECT_EQ(calls.num_open, 0);
+      if (calls.num_calls <= fails_at) break;
+    }
+  }
+  EXPECT_GT(num_errors[Fault::kError], 10);
+  EXPECT_EQ(num_errors[Fault::kShort], 0);  // the rest is asked for again
+  EXPECT_GT(num_errors[Fault::kNothing], 10);
+  EXPECT_GT(num_errors[Fault::kOtherBytes], 10);
+}
+
+TEST(SpilledRows, ABlockOfOtherRowsIsRefused) {
+  const auto budget = std::make_shared<MemoryBudget>(0);
+  const auto context = TestContext(budget);
+  RowWriter writer(context, TestRows::Types());
+  ASSERT_TRUE(writer.Append(TestRows(100).batch()).ok());
+  RowReader reader(context, {TypeOf(TypeId::kI64)}, *writer.Finish());
+  BatchView batch;
+  EXPECT_TRUE(absl::IsDataLoss(reader.Next(&batch).status()));
+}
+
+}  // namespace
+}  // namespace quern
