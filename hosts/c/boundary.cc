@@ -29,6 +29,8 @@ quern_status CodeOf(absl::StatusCode code) {
     case absl::StatusCode::kAborted: return QUERN_ABORTED;
     case absl::StatusCode::kUnimplemented: return QUERN_UNIMPLEMENTED;
     case absl::StatusCode::kCancelled: return QUERN_CANCELLED;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDataLoss: return QUERN_IO_ERROR;
     default: return QUERN_INTERNAL;  // not our enum: Abseil may add values
   }
 }

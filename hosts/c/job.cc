@@ -18,6 +18,7 @@
 
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/host_batch.h"
+#include "hosts/c/spill_options.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
@@ -221,6 +222,11 @@ absl::Status Job::NoSuchPort(quern_port port, const char* accepted) const {
                          "; accepted: " + accepted);
 }
 
+// Jobs without rows of their own: what is wrong is still said.
+absl::Status Job::Spill(const quern_spill_options& options, void* host) {
+  return SpillOf(options, host, budget).status();
+}
+
 absl::StatusOr<std::unique_ptr<JobInput>> Job::NewInput(quern_port port, const InputOptions& /*options*/) {
   return NoSuchPort(port, "none, as it has no inputs");
 }
@@ -242,6 +248,12 @@ absl::Status JobOutput::Push(BatchView /*batch*/, const BatchTypes& /*rows_of*/)
 
 std::unique_ptr<JobInput> SinkJob::NewSinkInput(RowKind kind) {
   return std::make_unique<SinkJobInput>(std::static_pointer_cast<SinkJob>(shared_from_this()), kind);
+}
+
+absl::Status SinkJob::Spill(const quern_spill_options& options, void* host) {
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<SpillContext> spill, SpillOf(options, host, budget));
+  sink->SetSpill(std::move(spill));
+  return absl::OkStatus();
 }
 
 absl::Status SinkJob::CheckInputs() const {

@@ -142,6 +142,9 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual absl::StatusOr<WorkState> Work() { return WorkState::kDone; }
   virtual absl::Status Finalise() { return absl::OkStatus(); }
 
+  // Before the first row. host: of the job's options. *Errors*: InvalidArgument for options that are not accepted.
+  virtual absl::Status Spill(const quern_spill_options& options, void* host);
+
   virtual Kept kept(quern_port /*port*/) const { return Kept::kBatch; }
   // Called when a port has been bound. *Errors*: InvalidArgument for schemas that do not fit each other.
   virtual absl::Status CheckBindings() const { return absl::OkStatus(); }
@@ -151,6 +154,8 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual bool reads_format(quern_port /*port*/) const { return false; }
   virtual bool writes_format(quern_port /*port*/) const { return false; }
   virtual void FillStats(quern_job_stats* /*stats*/) const {}
+  // Where it writes rows; null: nowhere.
+  virtual const SpillContext* spill() const { return nullptr; }
   virtual Counters counters() const = 0;
   virtual const char* prefetch_class() const { return "off"; }
   virtual const RowFilter* filter() const { return nullptr; }
@@ -191,6 +196,8 @@ class SinkJob : public Job {
 
   absl::StatusOr<WorkState> Work() override;
   absl::Status Finalise() override;
+  absl::Status Spill(const quern_spill_options& options, void* host) override;
+  const SpillContext* spill() const override { return sink->spill().get(); }
   Counters counters() const override { return sink->counters(); }
 
   // The inputs that have rows and are neither finished nor destroyed.

@@ -8,6 +8,7 @@
 //
 // A host may therefore destroy them in any order. Result columns belong to their output.
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -22,8 +23,8 @@
 namespace quern::c_abi {
 namespace {
 
-// The sizes that the structs had in version 2.0.
-constexpr size_t kJobOptionsSize = sizeof(quern_job_options), kInputOptionsSize = sizeof(quern_input_options),
+// The sizes that the structs had in version 2.0, or in the version that brought them.
+constexpr size_t kJobOptionsSize = offsetof(quern_job_options, spill), kInputOptionsSize = sizeof(quern_input_options),
                  kOutputOptionsSize = sizeof(quern_output_options);
 
 // ---- jobs ----
@@ -49,6 +50,7 @@ absl::Status CreateJob(const quern_kernel* kernel, const quern_job_options* give
   if (kernel == nullptr) return MissingArgument("kernel");
   QUERN_ASSIGN_OR_RETURN(const quern_job_options options, ReadOptions(given, kJobOptionsSize));
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<Job> made, NewAnyJob(kernel->compiled, options));
+  if (options.spill != nullptr) QUERN_RETURN_IF_ERROR(made->Spill(*options.spill, options.host));
   *job = new quern_job{std::move(made)};
   return absl::OkStatus();
 }
@@ -317,6 +319,14 @@ void quern_job_get_stats(const quern_job* job, quern_job_stats* stats) {
     job->job->FillStats(&all);
     all.used_bytes = job->job->budget->used_bytes();
     all.peak_bytes = job->job->budget->peak_bytes();
+    if (const quern::SpillContext* const spill = job->job->spill(); spill != nullptr) {
+      const quern::SpillStats spilled = spill->stats();
+      all.spilled_bytes = spilled.written_bytes;
+      all.spilled_rows = spilled.written_rows;
+      all.unspilled_bytes = spilled.read_bytes;
+      all.spill_levels = spilled.max_level;
+      all.spill_waits = spilled.late_blocks;
+    }
   }
   c_abi::WriteAnswer(all, stats);
 }

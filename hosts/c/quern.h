@@ -48,7 +48,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 2
-#define QUERN_ABI_VERSION_MINOR 0
+#define QUERN_ABI_VERSION_MINOR 1
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -66,7 +66,8 @@ typedef enum quern_status {
   QUERN_INTERNAL = 5,     /* a defect of Quern */
   QUERN_CANCELLED = 6,    /* the host has stopped the job */
   QUERN_OUT_OF_RANGE = 7, /* data without a result: a sum that does not fit its type, a second match in a single join */
-  QUERN_ABORTED = 8       /* a function of the host has failed */
+  QUERN_ABORTED = 8,      /* a function of the host has failed */
+  QUERN_IO_ERROR = 9      /* rows could not be written to files, or did not come back as they were */
 } quern_status;
 
 /* Owned by the caller; filled on failure. The text is one NUL-terminated line, cut if it is longer than the array. */
@@ -274,7 +275,8 @@ typedef enum quern_port {
   QUERN_PORT_BUILD = 1,
   QUERN_PORT_PROBE = 2,
   /* The build rows without a match (right, full, right_anti) or with one (right_semi), and none of other kinds. Create
-   * such outputs when all probing is done. They share these rows: each comes out of one output, once. */
+   * such outputs when all probing is done. They share these rows: each comes out of one output, once. Of a job that has
+   * written rows to files, all rows of the keys that were written come out here, whatever the kind. */
   QUERN_PORT_UNMATCHED = 3,
   /* Groups with a binary column of states for each aggregate, to be added to another aggregation of the same spec, in
    * this process or on another machine. Arrow arrays of states are taken by position, without a binding; damaged states
@@ -298,6 +300,26 @@ typedef struct quern_key_range {
   uint32_t key; /* its number in the spec */
   int64_t min, max;
 } quern_key_range;
+
+/* Where a job writes rows that its memory limit, or the host's account, has no room for. With such options joins,
+ * aggregations, set operations and sorts finish under any limit from about 16 MiB up (docs/spilling.md), where they
+ * would fail with QUERN_RESOURCE_EXHAUSTED. Nothing is written while all rows fit. A sixteenth to an eighth of the
+ * limit is set aside for reading and writing. */
+typedef struct quern_spill_options {
+  size_t struct_size; /* sizeof(quern_spill_options): later versions may add members at the end */
+  /* A folder for nameless files, which the system removes however the process ends. NULL: QUERN_SPILL_DIR of the
+   * environment, else /var/tmp. Not read where the host has functions of its own. */
+  const char* folder;
+  uint64_t max_bytes;   /* that the files may take at one time; above it calls fail with QUERN_IO_ERROR. 0: no limit */
+  uint64_t block_bytes; /* of one write, roughly, 4096 to 64 MiB; 0: by the memory limit, 16 to 256 KiB */
+  /* The host's own store in place of files: all three, or none. They receive `host` of the job's options, and are
+   * called by any thread, also by threads of the library that read ahead. write_block copies num_bytes bytes and sets
+   * *block to a number of its own, by which read_block finds all of them again; free_block ends that. Returning
+   * anything but 0 ends the job with QUERN_IO_ERROR. Bytes that come back are compared with a checksum. */
+  int (*write_block)(void* host, const void* bytes, uint64_t num_bytes, uint64_t* block);
+  int (*read_block)(void* host, uint64_t block, void* bytes, uint64_t num_bytes);
+  void (*free_block)(void* host, uint64_t block, uint64_t num_bytes);
+} quern_spill_options;
 
 /* All zeros are the defaults. */
 typedef struct quern_job_options {
@@ -331,6 +353,10 @@ typedef struct quern_job_options {
    * numbers. The call whose result would have a row id of 2^32 or more fails with QUERN_OUT_OF_RANGE. Batches that go
    * in have no ids in them. Cost of 4: about 0.4 ns an id. */
   uint32_t row_id_bytes;
+  /* NULL: rows stay in memory. Otherwise where rows may be written; only read during the call. Jobs that keep no rows
+   * (merges, filters, maps) ignore it. For joins of every kind the host then reads QUERN_PORT_UNMATCHED, too: rows
+   * whose key was written come out there, in no order. */
+  const quern_spill_options* spill;
 } quern_job_options;
 
 /* options: NULL stands for zeros. Cost: about a microsecond; memory is taken when rows come. */
@@ -604,6 +630,10 @@ typedef struct quern_job_stats {
   uint64_t entry_bytes;     /* of one sort-key prefix, which is sorted in place of a row */
   uint32_t key_bits;        /* bits of a sort's keys that differ from row to row */
   uint32_t prefetch_distance;
+  uint64_t spilled_bytes, spilled_rows; /* written to files, or to the host's store; a row may be written repeatedly */
+  uint64_t unspilled_bytes;             /* read back */
+  uint64_t spill_levels;                /* how often rows were divided, or runs merged, again; 0: nothing was written */
+  uint64_t spill_waits;                 /* blocks that had not come yet, though they were read ahead */
 } quern_job_stats;
 /* Must not be called while other threads append or work. NULL gives zeros. */
 QUERN_API void quern_job_get_stats(const quern_job* job, quern_job_stats* stats);
