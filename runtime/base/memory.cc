@@ -97,6 +97,13 @@ absl::Status MemoryBudget::Reserve(uint64_t bytes) {
   return absl::OkStatus();
 }
 
+void MemoryBudget::Take(uint64_t bytes) {
+  const uint64_t now = used_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  uint64_t peak = peak_.load(std::memory_order_relaxed);
+  while (peak < now && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
 void MemoryBudget::Release(uint64_t bytes) {
   used_.fetch_sub(bytes, std::memory_order_relaxed);
   if (account_.release != nullptr) account_.release(account_.host, bytes);

@@ -31,6 +31,8 @@ class MemoryBudget {
   // Takes bytes, or returns ResourceExhausted with the request, the bytes in use and the limit.
   absl::Status Reserve(uint64_t bytes);
   void Release(uint64_t bytes);
+  // Takes bytes even beyond the limit, for memory for which others must make room. Not for budgets with an account.
+  void Take(uint64_t bytes);
 
   uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "runtime/aggregate/hash_aggregate.h"
+#include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
+#include "runtime/rows/output_batch.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
@@ -37,6 +39,32 @@ absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& pr
   QUERN_RETURN_IF_ERROR(AsDataError(read.status()));
   result.num_rows = read->num_rows;
   result.table = std::move(read->table);
+  result.run_ms = watch.Lap();
+  return AggregateResult{std::move(result), aggregate->stats()};
+}
+
+absl::StatusOr<AggregateResult> StreamAggregate(const PreparedAggregate& prepared, const StreamedInput& input,
+                                                const CompiledKernel& compiled, bool count, const StreamRun& run,
+                                                ResultStream* results) {
+  Stopwatch watch;
+  const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(compiled.kernel, run.budget);
+  aggregate->SetSpill(run.spill);
+  QUERN_RETURN_IF_ERROR(AsDataError(AppendStream(input, run.threads, "append", run.progress, aggregate)));
+  run.progress->Begin("groups", 0);
+  const std::vector<ColumnType> types = count ? std::vector<ColumnType>() : AggregateOutputTypes(prepared.spec);
+  const auto read = [&](uint32_t, uint64_t) -> absl::Status {
+    GroupReader reader(aggregate);
+    OutputBatch out(types, StreamedRows(types, *run.budget), run.spill->io_budget());
+    bool more = true;
+    while (more) {
+      QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
+      QUERN_RETURN_IF_ERROR(results->Write(&out));
+    }
+    return absl::OkStatus();
+  };
+  OperatorResult result;
+  result.threads = ThreadsFor(input.stream->num_pieces(), run.threads);
+  QUERN_RETURN_IF_ERROR(AsDataError(RunMorsels(result.threads, result.threads, read)));
   result.run_ms = watch.Lap();
   return AggregateResult{std::move(result), aggregate->stats()};
 }

@@ -11,6 +11,7 @@
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
 #include "tools/quern/aggregate/aggregate_columns.h"
+#include "tools/quern/files/append_stream.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/run/run_command.h"
 
@@ -26,6 +27,11 @@ struct AggregateResult {
 absl::StatusOr<AggregateResult> RunPreparedAggregate(const PreparedAggregate& prepared, const CompiledKernel& compiled,
                                                      bool count, const std::shared_ptr<MemoryBudget>& budget,
                                                      uint32_t threads, Progress* progress);
+
+// The same with an input that is read piece by piece, groups that may be spilled, and results that go to a stream.
+absl::StatusOr<AggregateResult> StreamAggregate(const PreparedAggregate& prepared, const StreamedInput& input,
+                                                const CompiledKernel& compiled, bool count, const StreamRun& run,
+                                                ResultStream* results);
 
 }  // namespace quern::cli
 

@@ -12,6 +12,7 @@
 // (aggregate_run.h). run_ms of --stats includes the conditions.
 #include <arrow/api.h>
 
+#include <numeric>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -21,6 +22,7 @@
 #include "tools/quern/aggregate/aggregate_columns.h"
 #include "tools/quern/aggregate/aggregate_run.h"
 #include "tools/quern/commands/command.h"
+#include "tools/quern/files/append_stream.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
@@ -75,6 +77,11 @@ class AggregateOperator final : public FileOperator {
   explicit AggregateOperator(AggregateCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
+  bool can_stream() const override { return StreamsFile(command_.input_path); }
+  absl::Status ReadSamples() override;
+  ResultColumns result_columns() const override;
+  absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                        ResultStream* results) override;
   KernelSpec spec() const override { return prepared_.spec; }
   std::vector<KernelSpec> input_specs() const override {
     if (prepared_.input.map == nullptr) return {};
@@ -83,7 +90,9 @@ class AggregateOperator final : public FileOperator {
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }
-  uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
+  uint64_t rows_in() const override {
+    return streamed_.stream ? streamed_.stream->num_rows() : static_cast<uint64_t>(prepared_.input.table->num_rows());
+  }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;
   void AddStats(JsonObject* json) const override;
@@ -92,6 +101,7 @@ class AggregateOperator final : public FileOperator {
  private:
   AggregateCommand& command_;
   PreparedAggregate prepared_;
+  StreamedInput streamed_;
   AggregateResult result_;
 };
 
@@ -101,6 +111,32 @@ absl::Status AggregateOperator::Read() {
   QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command_.request, input)));
   QUERN_ASSIGN_OR_RETURN(prepared_, PrepareAggregate(command_.request, input, table));
   return absl::OkStatus();
+}
+
+absl::Status AggregateOperator::ReadSamples() {
+  QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command_.input_path));
+  QUERN_RETURN_IF_ERROR(ResolveRequest(input, &command_.request));
+  QUERN_ASSIGN_OR_RETURN(streamed_.stream, TableStream::Open(input, ColumnsToRead(command_.request, input)));
+  const auto prepare = [this, input](const std::shared_ptr<arrow::Table>& table) {
+    return PrepareAggregate(command_.request, input, table);
+  };
+  QUERN_ASSIGN_OR_RETURN(prepared_, prepare(streamed_.stream->sample()));
+  streamed_.input = prepared_.input;
+  streamed_.prepare = [prepare](const std::shared_ptr<arrow::Table>& table) { return TableOfInput(prepare(table)); };
+  return absl::OkStatus();
+}
+
+ResultColumns AggregateOperator::result_columns() const {
+  std::vector<int> order(static_cast<size_t>(prepared_.schema->num_fields()));
+  std::iota(order.begin(), order.end(), 0);
+  return {prepared_.schema, std::move(order)};
+}
+
+absl::StatusOr<OperatorResult> AggregateOperator::Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                                         ResultStream* results) {
+  QUERN_ASSIGN_OR_RETURN(result_,
+                         StreamAggregate(prepared_, streamed_, compiled, command_.options.count, run, results));
+  return result_.result;
 }
 
 absl::StatusOr<OperatorResult> AggregateOperator::Run(const CompiledKernel& compiled,

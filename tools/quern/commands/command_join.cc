@@ -16,6 +16,7 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/commands/command.h"
+#include "tools/quern/files/append_stream.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/join/join_columns.h"
 #include "tools/quern/join/join_run.h"
@@ -100,6 +101,11 @@ class JoinOperator final : public FileOperator {
   explicit JoinOperator(const JoinCommand& command) : command_(command) {}
 
   absl::Status Read() override;
+  bool can_stream() const override { return StreamsFile(command_.probe_path) && StreamsFile(command_.build_path); }
+  absl::Status ReadSamples() override;
+  ResultColumns result_columns() const override { return {join_.kernel_schema, join_.order}; }
+  absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                        ResultStream* results) override;
   KernelSpec spec() const override { return join_.spec; }
   std::vector<KernelSpec> input_specs() const override;
   absl::Status CompileConditions(const CompileOptions& options) override;
@@ -111,7 +117,10 @@ class JoinOperator final : public FileOperator {
 
  private:
   const JoinCommand& command_;
+  uint64_t RowsOf(JoinSide side) const;
+
   PreparedJoin join_;
+  StreamedInput streamed_[2];  // by JoinSide
   JoinResult result_;
 };
 
@@ -138,8 +147,40 @@ absl::Status JoinOperator::CompileConditions(const CompileOptions& options) {
   return absl::OkStatus();
 }
 
-uint64_t JoinOperator::rows_in() const {
-  return static_cast<uint64_t>(join_.inputs[kProbe].table->num_rows() + join_.inputs[kBuild].table->num_rows());
+uint64_t JoinOperator::RowsOf(JoinSide side) const {
+  return streamed_[side].stream ? streamed_[side].stream->num_rows()
+                                : static_cast<uint64_t>(join_.inputs[side].table->num_rows());
+}
+
+uint64_t JoinOperator::rows_in() const { return RowsOf(kProbe) + RowsOf(kBuild); }
+
+absl::Status JoinOperator::ReadSamples() {
+  QUERN_ASSIGN_OR_RETURN(const TableInput probe, TableInput::Open("PROBE", command_.probe_path));
+  QUERN_ASSIGN_OR_RETURN(const TableInput build, TableInput::Open("BUILD", command_.build_path));
+  QUERN_ASSIGN_OR_RETURN(const JoinColumns columns,
+                         ResolveColumns(command_.request, probe, build, command_.options.count));
+  QUERN_ASSIGN_OR_RETURN(streamed_[kProbe].stream, TableStream::Open(probe, ColumnsToRead(columns, kProbe)));
+  QUERN_ASSIGN_OR_RETURN(streamed_[kBuild].stream, TableStream::Open(build, ColumnsToRead(columns, kBuild)));
+  const std::shared_ptr<arrow::Table> samples[2] = {streamed_[kProbe].stream->sample(),
+                                                    streamed_[kBuild].stream->sample()};
+  QUERN_ASSIGN_OR_RETURN(join_, PrepareJoin(columns, samples[kProbe], samples[kBuild]));
+  using Table = std::shared_ptr<arrow::Table>;
+  streamed_[kProbe].prepare = [columns, build = samples[kBuild]](const Table& table) -> absl::StatusOr<Table> {
+    QUERN_ASSIGN_OR_RETURN(const PreparedJoin prepared, PrepareJoin(columns, table, build));
+    return prepared.inputs[kProbe].table;
+  };
+  streamed_[kBuild].prepare = [columns, probe = samples[kProbe]](const Table& table) -> absl::StatusOr<Table> {
+    QUERN_ASSIGN_OR_RETURN(const PreparedJoin prepared, PrepareJoin(columns, probe, table));
+    return prepared.inputs[kBuild].table;
+  };
+  for (const JoinSide side : {kProbe, kBuild}) streamed_[side].input = join_.inputs[side];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OperatorResult> JoinOperator::Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                                    ResultStream* results) {
+  QUERN_ASSIGN_OR_RETURN(result_, StreamJoin(join_, streamed_, compiled, run, results));
+  return result_.result;
 }
 
 absl::StatusOr<OperatorResult> JoinOperator::Run(const CompiledKernel& compiled,
@@ -150,7 +191,7 @@ absl::StatusOr<OperatorResult> JoinOperator::Run(const CompiledKernel& compiled,
 }
 
 void JoinOperator::AddStats(JsonObject* json) const {
-  json->Count("build_rows", static_cast<uint64_t>(join_.inputs[kBuild].table->num_rows()));
+  json->Count("build_rows", RowsOf(kBuild));
   json->Milliseconds("build_ms", result_.build_ms).Milliseconds("probe_ms", result_.probe_ms);
   json->Text("layout", result_.stats.layout).Count("prefetch_distance", result_.stats.prefetch_distance);
   json->Json("prefetch_adapted", result_.prefetch_adapted ? "true" : "false");

@@ -19,6 +19,7 @@
 #include "tools/frontend/errors.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/quern/commands/command.h"
+#include "tools/quern/files/append_stream.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
@@ -101,6 +102,11 @@ class SortOperator final : public FileOperator {
   explicit SortOperator(SortCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
+  bool can_stream() const override { return StreamsFile(command_.input_path); }
+  absl::Status ReadSamples() override;
+  ResultColumns result_columns() const override { return {prepared_.kernel_schema, prepared_.order}; }
+  absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                        ResultStream* results) override;
   KernelSpec spec() const override { return prepared_.spec; }
   std::vector<KernelSpec> input_specs() const override {
     if (prepared_.input.map == nullptr) return {};
@@ -109,7 +115,9 @@ class SortOperator final : public FileOperator {
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }
-  uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
+  uint64_t rows_in() const override {
+    return streamed_.stream ? streamed_.stream->num_rows() : static_cast<uint64_t>(prepared_.input.table->num_rows());
+  }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;
   void AddStats(JsonObject* json) const override;
@@ -118,6 +126,7 @@ class SortOperator final : public FileOperator {
  private:
   SortCommand& command_;
   PreparedSort prepared_;
+  StreamedInput streamed_;
   SortResult result_;
 };
 
@@ -127,6 +136,25 @@ absl::Status SortOperator::Read() {
   QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command_.request, selected)));
   QUERN_ASSIGN_OR_RETURN(prepared_, PrepareSort(command_.request, selected, input, table));
   return absl::OkStatus();
+}
+
+absl::Status SortOperator::ReadSamples() {
+  QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command_.input_path));
+  QUERN_ASSIGN_OR_RETURN(const auto selected, SelectColumns(input, command_.options.count, &command_.request));
+  QUERN_ASSIGN_OR_RETURN(streamed_.stream, TableStream::Open(input, ColumnsToRead(command_.request, selected)));
+  const auto prepare = [this, selected, input](const std::shared_ptr<arrow::Table>& table) {
+    return PrepareSort(command_.request, selected, input, table);
+  };
+  QUERN_ASSIGN_OR_RETURN(prepared_, prepare(streamed_.stream->sample()));
+  streamed_.input = prepared_.input;
+  streamed_.prepare = [prepare](const std::shared_ptr<arrow::Table>& table) { return TableOfInput(prepare(table)); };
+  return absl::OkStatus();
+}
+
+absl::StatusOr<OperatorResult> SortOperator::Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                                    ResultStream* results) {
+  QUERN_ASSIGN_OR_RETURN(result_, StreamSort(prepared_, streamed_, compiled, command_.options.count, run, results));
+  return result_.result;
 }
 
 absl::StatusOr<OperatorResult> SortOperator::Run(const CompiledKernel& compiled,

@@ -100,11 +100,11 @@ absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelIn
   return ViewOf(batch, input.binding, input.keys, input.payload);
 }
 
-absl::StatusOr<InputBatches> InputBatches::Cut(const KernelInput& input) {
+absl::StatusOr<InputBatches> InputBatches::Cut(const KernelInput& input, uint64_t first_row) {
   InputBatches cut(input);
   QUERN_ASSIGN_OR_RETURN(cut.batches_, CutIntoBatches(input.table));
   for (const RecordBatchPointer& batch : cut.batches_) {
-    cut.first_rows_.push_back(cut.num_rows_);
+    cut.first_rows_.push_back(first_row + cut.num_rows_);
     cut.num_rows_ += static_cast<uint64_t>(batch->num_rows());
   }
   return cut;

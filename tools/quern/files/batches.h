@@ -56,8 +56,8 @@ absl::StatusOr<BatchView> ViewOf(const arrow::RecordBatch& batch, const KernelIn
 // row. *Threads*: any, once it is divided.
 class InputBatches {
  public:
-  // *Ownership*: `input` must outlive it.
-  static absl::StatusOr<InputBatches> Cut(const KernelInput& input);
+  // first_row: the number of the table's first row. *Ownership*: `input` must outlive it.
+  static absl::StatusOr<InputBatches> Cut(const KernelInput& input, uint64_t first_row = 0);
 
   size_t size() const { return batches_.size(); }
   uint64_t num_rows(size_t i) const;

@@ -222,7 +222,8 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, "")),
-      file_(std::move(other.file_)) {}
+      file_(std::move(other.file_)),
+      writer_(std::move(other.writer_)) {}
 
 OutputFile::~OutputFile() {
   if (temporary_.empty()) return;
@@ -230,15 +231,35 @@ OutputFile::~OutputFile() {
   signal_path[0] = '\0';
 }
 
-absl::Status OutputFile::WriteTable(const std::shared_ptr<arrow::Table>& table, FileFormat format) {
+template <class F>
+absl::Status OutputFile::Writing(const F& write) const {
   try {
-    const arrow::Status written = WriteTableTo(table, format, file_.get());
+    const arrow::Status written = write();
     if (const int number = ErrnoOf(written); number != 0) return WriteError(path_, number);
     if (!written.ok()) return FromArrow(written, CannotWrite(path_));
   } catch (const parquet::ParquetException& error) {  // the Parquet library throws some of its errors
     return DataError(CannotWrite(path_) + "; " + error.what());
   }
   return absl::OkStatus();
+}
+
+absl::Status OutputFile::WriteTable(const std::shared_ptr<arrow::Table>& table, FileFormat format) {
+  return Writing([&] { return WriteTableTo(table, format, file_.get()); });
+}
+
+absl::Status OutputFile::BeginTable(const std::shared_ptr<arrow::Schema>& schema, FileFormat format) {
+  return Writing([&]() -> arrow::Status {
+    ARROW_ASSIGN_OR_RAISE(writer_, MakeBatchWriter(schema, format, file_.get()));
+    return arrow::Status::OK();
+  });
+}
+
+absl::Status OutputFile::WriteBatch(const std::shared_ptr<arrow::RecordBatch>& batch) {
+  return Writing([&] { return writer_->Write(batch); });
+}
+
+absl::Status OutputFile::EndTable() {
+  return Writing([&] { return writer_->Close(); });
 }
 
 absl::Status OutputFile::WriteText(const std::string& text) {

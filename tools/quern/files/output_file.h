@@ -3,6 +3,7 @@
 #ifndef QUERN_TOOLS_FILES_OUTPUT_FILE_H_
 #define QUERN_TOOLS_FILES_OUTPUT_FILE_H_
 
+#include <arrow/type_fwd.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -12,10 +13,7 @@
 #include "absl/status/statusor.h"
 #include "codegen/base/private_folder.h"
 #include "tools/quern/files/table_io.h"
-
-namespace arrow {
-class Table;
-}  // namespace arrow
+#include "tools/quern/files/write_table.h"
 
 namespace quern::cli {
 
@@ -33,6 +31,10 @@ class OutputFile {
   ~OutputFile();
 
   absl::Status WriteTable(const std::shared_ptr<arrow::Table>& table, FileFormat format);
+  // The same batch by batch: BeginTable, then WriteBatch for each, then EndTable.
+  absl::Status BeginTable(const std::shared_ptr<arrow::Schema>& schema, FileFormat format);
+  absl::Status WriteBatch(const std::shared_ptr<arrow::RecordBatch>& batch);
+  absl::Status EndTable();
   absl::Status WriteText(const std::string& text);
 
   // Gives the file its name, replacing a file of that name. The new file has the mode of the one that it replaces and,
@@ -42,11 +44,14 @@ class OutputFile {
  private:
   OutputFile(std::string path, std::string target, std::string temporary, Descriptor file);
   absl::Status TakeOverAttributes();
+  template <class F>
+  absl::Status Writing(const F& write) const;
 
   std::string path_;       // as the user gave it, for messages
   std::string target_;     // with links followed
   std::string temporary_;  // "": committed or moved from
   Descriptor file_;        // the temporary, locked
+  std::unique_ptr<BatchWriter> writer_;
 };
 
 // *Errors*: `path` and the reason, in strerror's words.

@@ -32,7 +32,10 @@ namespace {
 
 class BudgetedPool final : public arrow::MemoryPool {
  public:
-  void SetBudget(std::shared_ptr<MemoryBudget> budget) { budget_ = std::move(budget); }
+  void SetBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
+    budget_ = std::move(budget);
+    is_refused_ = over_limit == OverLimit::kRefused;
+  }
 
   arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
     ARROW_RETURN_NOT_OK(Take(size));
@@ -74,6 +77,10 @@ class BudgetedPool final : public arrow::MemoryPool {
     return arrow::Status::OK();
   }
   arrow::Status Reserve(int64_t bytes) {
+    if (!is_refused_) {
+      budget_->Take(static_cast<uint64_t>(bytes));
+      return arrow::Status::OK();
+    }
     const absl::Status taken = budget_->Reserve(static_cast<uint64_t>(bytes));
     return taken.ok() ? arrow::Status::OK() : arrow::Status::OutOfMemory(std::string(taken.message()));
   }
@@ -84,6 +91,7 @@ class BudgetedPool final : public arrow::MemoryPool {
 
   arrow::MemoryPool* const pool_ = arrow::default_memory_pool();
   std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>();
+  bool is_refused_ = true;
   std::atomic<int64_t> own_{0};  // bytes that are taken and not given back
   std::mutex other_mutex_;
   int64_t other_ = 0;
@@ -131,7 +139,9 @@ std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::
   return std::make_shared<CountingFile>(std::move(file));
 }
 
-void SetReadingBudget(std::shared_ptr<MemoryBudget> budget) { Pool().SetBudget(std::move(budget)); }
+void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
+  Pool().SetBudget(std::move(budget), over_limit);
+}
 
 arrow::MemoryPool* ReadingPool() { return &Pool(); }
 

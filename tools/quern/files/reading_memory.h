@@ -12,9 +12,13 @@
 
 namespace quern::cli {
 
+// What happens to memory that the budget has no room for. kTaken: it is counted all the same, for readers that hold
+// little at a time, beside operators that make room by spilling.
+enum class OverLimit : uint8_t { kRefused, kTaken };
+
 // From now on all that ReadingPool hands out is taken from this budget. Must be called before the first file is opened,
 // once in a process.
-void SetReadingBudget(std::shared_ptr<MemoryBudget> budget);
+void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit = OverLimit::kRefused);
 
 // Takes from the budget what Arrow holds beside the pool, and gives back what it no longer holds. *Errors*: OutOfMemory
 // with the budget's message. *Threads*: any.

@@ -33,6 +33,7 @@ class TableInput {
 
   const std::string& what() const { return what_; }
   const std::vector<std::string>& column_names() const { return column_names_; }
+  const std::vector<std::string>& files() const { return files_; }
 
   // Reads the named columns, and nothing else of Parquet and Arrow files, in that order. CSV columns get their types
   // from their values.

@@ -111,15 +111,15 @@ std::string PrintLine(const std::vector<PrintedColumn>& columns, size_t line) {
 
 }  // namespace
 
-std::string PrintTable(const arrow::Table& table, int64_t max_rows) {
+std::string PrintTable(const arrow::Table& table, int64_t max_rows, uint64_t num_rows) {
   const int64_t rows = std::min(max_rows, table.num_rows());
   std::vector<PrintedColumn> columns;
   for (int i = 0; i < table.num_columns(); ++i)
     columns.push_back(PrintColumn(table.field(i)->name(), *table.column(i), rows));
   std::string text;
   for (size_t line = 0; line <= static_cast<size_t>(rows); ++line) text += PrintLine(columns, line);
-  text += std::to_string(table.num_rows()) + (table.num_rows() == 1 ? " row" : " rows");
-  if (rows < table.num_rows()) text += " (the first " + std::to_string(rows) + " are shown)";
+  text += std::to_string(num_rows) + (num_rows == 1 ? " row" : " rows");
+  if (static_cast<uint64_t>(rows) < num_rows) text += " (the first " + std::to_string(rows) + " are shown)";
   return text + "\n";
 }
 

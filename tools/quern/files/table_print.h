@@ -18,7 +18,8 @@ namespace quern::cli {
 //      1  ada
 //     12  NULL
 //     2 rows
-std::string PrintTable(const arrow::Table& table, int64_t max_rows);
+// num_rows: of the result, where the table has only its first rows.
+std::string PrintTable(const arrow::Table& table, int64_t max_rows, uint64_t num_rows);
 
 }  // namespace quern::cli
 

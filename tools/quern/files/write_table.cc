@@ -13,20 +13,27 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "codegen/base/write_file.h"
+#include "tools/quern/files/reading_memory.h"
 
 namespace quern::cli {
 namespace {
 
 using TablePointer = std::shared_ptr<arrow::Table>;
 
+constexpr int64_t kRowGroupRows = 1 << 20;
+
+std::shared_ptr<parquet::ArrowWriterProperties> KeepSchema() {
+  parquet::ArrowWriterProperties::Builder properties;
+  properties.store_schema();
+  return properties.build();
+}
+
 arrow::Status WriteParquet(const TablePointer& table, const std::shared_ptr<arrow::io::OutputStream>& stream) {
-  parquet::ArrowWriterProperties::Builder arrow_properties;
-  arrow_properties.store_schema();
-  constexpr int64_t kRowGroupRows = 1 << 20;
   return parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), stream, kRowGroupRows,
-                                    parquet::default_writer_properties(), arrow_properties.build());
+                                    parquet::default_writer_properties(), KeepSchema());
 }
 
 // Bytes that are not text, as DuckDB writes them to CSV: \x00 for everything but printable ASCII.
@@ -106,7 +113,77 @@ arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow:
   return writer->Close();
 }
 
+// ---- batch by batch -------------------------------------------------------------------------------------------------
+
+// Row groups of 2^20 rows, of which the encoded pages are in memory until they are complete.
+class ParquetBatchWriter final : public BatchWriter {
+ public:
+  ParquetBatchWriter(std::shared_ptr<DescriptorStream> stream, std::unique_ptr<parquet::arrow::FileWriter> writer)
+      : stream_(std::move(stream)), writer_(std::move(writer)) {}
+  arrow::Status Write(const std::shared_ptr<arrow::RecordBatch>& batch) override {
+    return writer_->WriteRecordBatch(*batch);
+  }
+  arrow::Status Close() override {
+    ARROW_RETURN_NOT_OK(writer_->Close());
+    return stream_->Close();
+  }
+
+ private:
+  std::shared_ptr<DescriptorStream> stream_;
+  std::unique_ptr<parquet::arrow::FileWriter> writer_;
+};
+
+// IPC and CSV have writers of one interface. That of CSV is made for the first batch, of which some columns become
+// texts.
+class IpcBatchWriter final : public BatchWriter {
+ public:
+  IpcBatchWriter(std::shared_ptr<arrow::Schema> schema, FileFormat format, std::shared_ptr<DescriptorStream> stream)
+      : schema_(std::move(schema)), format_(format), stream_(std::move(stream)) {}
+
+  arrow::Status Write(const std::shared_ptr<arrow::RecordBatch>& batch) override {
+    ARROW_ASSIGN_OR_RAISE(TablePointer table, arrow::Table::FromRecordBatches(schema_, {batch}));
+    return WriteTable(std::move(table));
+  }
+  arrow::Status Close() override {
+    if (writer_ == nullptr) {
+      ARROW_ASSIGN_OR_RAISE(TablePointer empty, arrow::Table::MakeEmpty(schema_));
+      ARROW_RETURN_NOT_OK(WriteTable(std::move(empty)));
+    }
+    ARROW_RETURN_NOT_OK(writer_->Close());
+    return stream_->Close();
+  }
+
+ private:
+  arrow::Status WriteTable(TablePointer table) {
+    if (format_ == FileFormat::kCsv) {
+      ARROW_ASSIGN_OR_RAISE(table, CsvTable(std::move(table)));
+    }
+    if (writer_ == nullptr && format_ == FileFormat::kCsv) {
+      ARROW_ASSIGN_OR_RAISE(writer_, arrow::csv::MakeCSVWriter(stream_, table->schema()));
+    } else if (writer_ == nullptr) {
+      ARROW_ASSIGN_OR_RAISE(writer_, arrow::ipc::MakeFileWriter(stream_, table->schema()));
+    }
+    return writer_->WriteTable(*table);
+  }
+
+  const std::shared_ptr<arrow::Schema> schema_;
+  const FileFormat format_;
+  std::shared_ptr<DescriptorStream> stream_;
+  std::shared_ptr<arrow::ipc::RecordBatchWriter> writer_;
+};
+
 }  // namespace
+
+arrow::Result<std::unique_ptr<BatchWriter>> MakeBatchWriter(const std::shared_ptr<arrow::Schema>& schema,
+                                                            FileFormat format, int descriptor) {
+  auto stream = std::make_shared<DescriptorStream>(descriptor);
+  if (format != FileFormat::kParquet) return std::make_unique<IpcBatchWriter>(schema, format, std::move(stream));
+  parquet::WriterProperties::Builder properties;
+  properties.max_row_group_length(kRowGroupRows)->memory_pool(ReadingPool());
+  ARROW_ASSIGN_OR_RAISE(
+      auto writer, parquet::arrow::FileWriter::Open(*schema, ReadingPool(), stream, properties.build(), KeepSchema()));
+  return std::make_unique<ParquetBatchWriter>(std::move(stream), std::move(writer));
+}
 
 arrow::Status WriteTableTo(const TablePointer& table, FileFormat format, int descriptor) {
   const auto stream = std::make_shared<DescriptorStream>(descriptor);

@@ -155,4 +155,68 @@ absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const Compi
   return result;
 }
 
+namespace {
+
+// One thread's prober of a streamed run.
+struct StreamThread {
+  StreamThread(const std::shared_ptr<const HashJoin>& table, const std::vector<ColumnType>& types, const StreamRun& run)
+      : prober(table), out(types, StreamedRows(types, *run.budget), run.spill->io_budget()) {}
+
+  absl::Status TakeAll(ResultStream* results) {
+    bool more = true;
+    while (more) {
+      QUERN_ASSIGN_OR_RETURN(more, prober.Next(&out));
+      QUERN_RETURN_IF_ERROR(results->Write(&out));
+    }
+    return absl::OkStatus();
+  }
+
+  JoinProber prober;
+  OutputBatch out;
+  std::vector<uint32_t> selection;
+};
+
+absl::Status StreamProbe(const PreparedJoin& join, const StreamedInput& probe, const std::shared_ptr<HashJoin>& table,
+                         uint32_t threads, const StreamRun& run, ResultStream* results) {
+  const std::vector<ColumnType> types = join.order.empty() ? std::vector<ColumnType>() : JoinOutputTypes(join.spec);
+  run.progress->Begin("probe", probe.stream->num_rows());
+  std::vector<std::unique_ptr<StreamThread>> of_threads(threads);
+  QUERN_RETURN_IF_ERROR(RunMorsels(threads, probe.stream->num_pieces(), [&](uint32_t number, uint64_t piece) {
+    std::unique_ptr<StreamThread>& thread = of_threads[number];
+    if (thread == nullptr) thread = std::make_unique<StreamThread>(table, types, run);
+    return ForEachBatch(probe, piece, &thread->selection, run.progress, [&](const BatchView& batch) {
+      QUERN_RETURN_IF_ERROR(thread->prober.SetInput(batch));
+      return thread->TakeAll(results);
+    });
+  }));
+  of_threads.clear();
+  if (!RowOf(join.spec.kind).flags_matched_rows() && run.spill->stats().written_blocks == 0) return absl::OkStatus();
+  run.progress->Begin("scan", 0);
+  return RunMorsels(threads, threads, [&](uint32_t, uint64_t) -> absl::Status {
+    StreamThread thread(table, types, run);
+    QUERN_RETURN_IF_ERROR(thread.prober.SetUnmatched());
+    return thread.TakeAll(results);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<JoinResult> StreamJoin(const PreparedJoin& join, const StreamedInput (&inputs)[2],
+                                      const CompiledKernel& compiled, const StreamRun& run, ResultStream* results) {
+  JoinResult result;
+  Stopwatch watch;
+  const std::shared_ptr<HashJoin> table = MakeHashJoin(compiled.kernel, run.budget);
+  table->SetSpill(run.spill);
+  QUERN_RETURN_IF_ERROR(AsDataError(AppendStream(inputs[kBuild], run.threads, "build", run.progress, table)));
+  result.build_ms = watch.Lap();
+  const size_t pieces = std::max(inputs[kProbe].stream->num_pieces(), inputs[kBuild].stream->num_pieces());
+  result.result.threads = ThreadsFor(pieces, run.threads);
+  QUERN_RETURN_IF_ERROR(AsDataError(StreamProbe(join, inputs[kProbe], table, result.result.threads, run, results)));
+  result.probe_ms = watch.Lap();
+  result.result.run_ms = result.build_ms + result.probe_ms;
+  result.stats = table->stats();
+  result.prefetch_adapted = table->prefetch_adapted();
+  return result;
+}
+
 }  // namespace quern::cli

@@ -10,6 +10,7 @@
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
+#include "tools/quern/files/append_stream.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/join/join_columns.h"
 #include "tools/quern/run/run_command.h"
@@ -29,6 +30,11 @@ struct JoinResult {
 absl::StatusOr<JoinResult> RunPreparedJoin(const PreparedJoin& join, const CompiledKernel& compiled,
                                            const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
                                            Progress* progress);
+
+// The same with inputs that are read piece by piece, rows that may be spilled, and results that go to a stream, in no
+// order.
+absl::StatusOr<JoinResult> StreamJoin(const PreparedJoin& join, const StreamedInput (&inputs)[2],
+                                      const CompiledKernel& compiled, const StreamRun& run, ResultStream* results);
 
 }  // namespace quern::cli
 

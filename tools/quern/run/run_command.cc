@@ -43,6 +43,8 @@ namespace quern::cli {
 namespace {
 
 constexpr int64_t kRowsShown = 20;
+// Of a streamed run, one of so many shares of the limit is left to readers and writers of files.
+constexpr uint64_t kStreamedShare = 4;
 
 double NowMs() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -83,16 +85,28 @@ absl::StatusOr<OperatorResult> RunRepeatedly(const RunOptions& options, const st
   return result;
 }
 
+// A run whose inputs are read piece by piece: its result is in the file already, or consists of its first rows.
+absl::StatusOr<OperatorResult> RunStreamed(const RunOptions& options, const StreamRun& run,
+                                           std::optional<OutputFile>* file, FileJob* job) {
+  OutputFile* const into = file->has_value() ? &**file : nullptr;
+  ResultStream results(options.count ? ResultColumns() : job->result_columns(), kRowsShown, into,
+                       options.output_format);
+  QUERN_RETURN_IF_ERROR(results.Begin());
+  QUERN_ASSIGN_OR_RETURN(OperatorResult result, job->Stream(run, &results));
+  QUERN_RETURN_IF_ERROR(results.End());
+  result.num_rows = results.num_rows();
+  QUERN_ASSIGN_OR_RETURN(result.table, results.FirstRows());
+  return result;
+}
+
 // The last step of every run: the table, if there is one, goes to the file or its first rows to stdout, and so does the
-// number for --count. Ends the progress bar before it prints.
+// number for --count; of a streamed run, the file is complete already. Ends the progress bar before it prints.
 absl::Status Deliver(const std::shared_ptr<arrow::Table>& table, uint64_t num_rows, const RunOptions& options,
                      std::optional<OutputFile>* file, std::optional<Progress>* progress) {
-  if (table != nullptr && file->has_value()) {
-    QUERN_RETURN_IF_ERROR((*file)->WriteTable(table, options.output_format));
-    QUERN_RETURN_IF_ERROR((*file)->Commit());
-  }
+  if (table != nullptr && file->has_value()) QUERN_RETURN_IF_ERROR((*file)->WriteTable(table, options.output_format));
+  if (file->has_value()) QUERN_RETURN_IF_ERROR((*file)->Commit());
   progress->reset();
-  if (table != nullptr && !file->has_value()) std::fputs(PrintTable(*table, kRowsShown).c_str(), stdout);
+  if (table != nullptr && !file->has_value()) std::fputs(PrintTable(*table, kRowsShown, num_rows).c_str(), stdout);
   if (options.count) std::printf("%llu\n", static_cast<unsigned long long>(num_rows));
   return absl::OkStatus();
 }
@@ -108,6 +122,12 @@ void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObjec
                CommandLine(words).c_str());
 }
 
+void AddSpillStats(const SpillStats& spilled, JsonObject* json) {
+  json->Count("spilled_bytes", spilled.written_bytes).Count("spilled_rows", spilled.written_rows);
+  json->Count("unspilled_bytes", spilled.read_bytes).Count("spill_levels", spilled.max_level);
+  json->Count("spill_waits", spilled.late_blocks);
+}
+
 // An operator with one kernel, and what prepares its input.
 class OperatorJob final : public FileJob {
  public:
@@ -119,6 +139,12 @@ class OperatorJob final : public FileJob {
   absl::Status Compile(const RunOptions& options, RunStats* stats) override;
   absl::StatusOr<OperatorResult> Run(const std::shared_ptr<MemoryBudget>& budget, Progress* progress) override {
     return operator_.Run(compiled_, budget, progress);
+  }
+  bool can_stream() const override { return operator_.can_stream(); }
+  absl::Status ReadSamples() override { return operator_.ReadSamples(); }
+  ResultColumns result_columns() const override { return operator_.result_columns(); }
+  absl::StatusOr<OperatorResult> Stream(const StreamRun& run, ResultStream* results) override {
+    return operator_.Stream(compiled_, run, results);
   }
   void AddStats(RunStats* stats) override;
   void AddFields(const RunStats& stats, JsonObject* json) const override;
@@ -195,15 +221,17 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
                            FileJob* job) {
   ListenToLibrary(options.quiet);
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
-  const auto budget = std::make_shared<MemoryBudget>(options.memory_limit_bytes);
-  SetReadingBudget(budget);
+  const bool streams = options.spills && options.repeat == 1 && job->can_stream();
+  const uint64_t limit = options.memory_limit_bytes;
+  const auto budget = std::make_shared<MemoryBudget>(streams ? limit / kStreamedShare * (kStreamedShare - 1) : limit);
+  SetReadingBudget(budget, streams ? OverLimit::kTaken : OverLimit::kRefused);
   std::optional<OutputFile> file;
   QUERN_RETURN_IF_ERROR(CreateOutput(options, &file));
   std::optional<Progress> progress(std::in_place, !options.quiet);
   RunStats stats;
   Stopwatch watch;
   progress->Begin("read", 0);
-  QUERN_RETURN_IF_ERROR(job->Read());
+  QUERN_RETURN_IF_ERROR(streams ? job->ReadSamples() : job->Read());
   stats.read_ms = watch.Lap();
   if (options.explain) {
     progress.reset();
@@ -212,7 +240,12 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
     return kExitOk;
   }
   QUERN_RETURN_IF_ERROR(job->Compile(options, &stats));
-  QUERN_ASSIGN_OR_RETURN(const OperatorResult result, RunRepeatedly(options, budget, &*progress, job));
+  std::shared_ptr<SpillContext> spill;
+  if (streams)
+    spill = std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(*options.spill_folder, 0), budget);
+  QUERN_ASSIGN_OR_RETURN(const OperatorResult result,
+                         streams ? RunStreamed(options, {budget, spill, options.threads, &*progress}, &file, job)
+                                 : RunRepeatedly(options, budget, &*progress, job));
   job->AddStats(&stats);
   progress->Begin("write", 0);
   watch.Lap();
@@ -224,6 +257,7 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
   stats.peak_bytes = budget->peak_bytes();
   stats.threads = result.threads;
   JsonObject json = StatsJson(stats);
+  if (spill != nullptr) AddSpillStats(spill->stats(), &json);
   job->AddFields(stats, &json);
   std::vector<std::string> command_line = {name};
   command_line.insert(command_line.end(), words.begin(), words.end());

@@ -14,7 +14,10 @@
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/status.h"
+#include "runtime/spill/spill_context.h"
 #include "tools/quern/files/progress.h"
+#include "tools/quern/files/result_stream.h"
 #include "tools/quern/run/run_options.h"
 #include "tools/quern/run/stats_json.h"
 
@@ -38,10 +41,28 @@ struct OperatorResult {
   uint32_t threads = 1;
 };
 
+// A run whose inputs are read piece by piece and whose rows may be spilled.
+struct StreamRun {
+  std::shared_ptr<MemoryBudget> budget;
+  std::shared_ptr<SpillContext> spill;
+  uint32_t threads;
+  Progress* progress;
+};
+
 // The steps that a command implements, in the order of the calls; --explain ends after spec().
 class FileOperator {
  public:
   virtual ~FileOperator() = default;
+
+  // Whether the inputs can be read piece by piece: then ReadSamples and Stream may take the place of Read and Run.
+  virtual bool can_stream() const { return false; }
+  // Finds the spec by what the files say of their columns.
+  virtual absl::Status ReadSamples() { return Internal("no stream of this command"); }
+  // Of a streamed run.
+  virtual ResultColumns result_columns() const { return {}; }
+  virtual absl::StatusOr<OperatorResult> Stream(const CompiledKernel&, const StreamRun&, ResultStream*) {
+    return Internal("no stream of this command");
+  }
 
   // Reads the files and finds the spec.
   virtual absl::Status Read() = 0;
@@ -73,6 +94,13 @@ class FileJob {
   virtual absl::Status Compile(const RunOptions& options, RunStats* stats) = 0;
   // May be called again, for the same result.
   virtual absl::StatusOr<OperatorResult> Run(const std::shared_ptr<MemoryBudget>& budget, Progress* progress) = 0;
+  // As of FileOperator.
+  virtual bool can_stream() const { return false; }
+  virtual absl::Status ReadSamples() { return Internal("no stream of this command"); }
+  virtual ResultColumns result_columns() const { return {}; }
+  virtual absl::StatusOr<OperatorResult> Stream(const StreamRun&, ResultStream*) {
+    return Internal("no stream of this command");
+  }
   // After Run. The fields of --stats that only this job has; what has changed of those that Compile has set.
   virtual void AddStats(RunStats* stats) = 0;
   virtual void AddFields(const RunStats& stats, JsonObject* json) const = 0;

@@ -42,7 +42,10 @@ void RunOptions::AddTo(Arguments* arguments) {
   arguments->Value("--engine", &engine_text, "ENGINE",
                    "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
   arguments->Value("--memory-limit", &memory_limit_text, "SIZE",
-                   "fail rather than take more memory, as 512M or 2G (default: no limit)");
+                   "take no more memory, as 512M or 2G: spill rows, or fail (default: no limit)");
+  arguments->Value("--spill-dir", &spill_folder, "DIR",
+                   "where join, aggregate and sort of Parquet files leave rows beyond the memory limit, in nameless "
+                   "files; off: they fail (default: QUERN_SPILL_DIR, else /var/tmp)");
   arguments->Values("--param", &param_texts, "NAME=VALUE",
                     "set a tuning parameter of the plan; may be given several times");
   arguments->Value("--profile", &profile_path, "FILE",
@@ -71,6 +74,8 @@ absl::Status RunOptions::Check() {
   if (memory_limit_text.has_value()) {
     QUERN_ASSIGN_OR_RETURN(memory_limit_bytes, ParseBytes("--memory-limit", *memory_limit_text));
   }
+  if (!spill_folder.has_value()) spill_folder = ReadVariable(Variable::kSpillDir).value;
+  spills = memory_limit_bytes != 0 && *spill_folder != "off";
   if (engine_text.has_value()) {
     QUERN_ASSIGN_OR_RETURN(compile.engine, ParseEngine(*engine_text));
   }

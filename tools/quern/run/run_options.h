@@ -25,6 +25,7 @@ struct RunOptions {
   std::optional<std::string> repeat_text;
   std::optional<std::string> engine_text;
   std::optional<std::string> memory_limit_text;
+  std::optional<std::string> spill_folder;
   std::vector<std::string> param_texts;
   std::optional<std::string> profile_path;
   bool explain = false;
@@ -36,6 +37,7 @@ struct RunOptions {
   uint32_t threads = 1;
   uint32_t repeat = 1;
   uint64_t memory_limit_bytes = 0;  // 0: none
+  bool spills = false;              // rows beyond the limit go to files in spill_folder
   bool verbose = false;
   CompileOptions compile;
 

@@ -100,4 +100,29 @@ absl::StatusOr<SortResult> RunPreparedSort(const PreparedSort& prepared, const C
   return SortResult{std::move(result), sort->stats()};
 }
 
+absl::StatusOr<SortResult> StreamSort(const PreparedSort& prepared, const StreamedInput& input,
+                                      const CompiledKernel& compiled, bool count, const StreamRun& run,
+                                      ResultStream* results) {
+  Stopwatch watch;
+  const std::shared_ptr<RowSort> sort = MakeRowSort(compiled.kernel, run.budget);
+  sort->SetSpill(run.spill);
+  QUERN_RETURN_IF_ERROR(AsDataError(AppendStream(input, run.threads, "append", run.progress, sort)));
+  run.progress->Begin("rows", sort->stats().num_rows);
+  SortReader reader(sort);
+  const std::vector<ColumnType> types = count ? std::vector<ColumnType>() : SortOutputTypes(prepared.spec);
+  OutputBatch out(types, StreamedRows(types, *run.budget), run.spill->io_budget());
+  bool more = true;
+  while (more) {
+    absl::StatusOr<bool> next = reader.Next(&out);
+    QUERN_RETURN_IF_ERROR(AsDataError(next.status()));
+    more = *next;
+    run.progress->Add(out.num_rows());
+    QUERN_RETURN_IF_ERROR(results->Write(&out));
+  }
+  OperatorResult result;
+  result.threads = ThreadsFor(input.stream->num_pieces(), run.threads);
+  result.run_ms = watch.Lap();
+  return SortResult{std::move(result), sort->stats()};
+}
+
 }  // namespace quern::cli

@@ -11,6 +11,7 @@
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
 #include "runtime/sort/row_sort.h"
+#include "tools/quern/files/append_stream.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/sort/sort_request.h"
@@ -27,6 +28,11 @@ struct SortResult {
 absl::StatusOr<SortResult> RunPreparedSort(const PreparedSort& prepared, const CompiledKernel& compiled, bool count,
                                            const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
                                            Progress* progress);
+
+// The same with an input that is read piece by piece, rows that may be spilled, and results that go to a stream.
+absl::StatusOr<SortResult> StreamSort(const PreparedSort& prepared, const StreamedInput& input,
+                                      const CompiledKernel& compiled, bool count, const StreamRun& run,
+                                      ResultStream* results);
 
 }  // namespace quern::cli
 
