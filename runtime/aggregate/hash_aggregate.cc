@@ -69,7 +69,14 @@ GroupContext HashAggregate::Context() const { return {descriptor_, entry_points_
 
 std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
   ++num_local_states_;
-  return std::make_unique<LocalGroups>(Context(), dictionaries_, &num_local_states_);
+  auto groups = std::make_unique<LocalGroups>(Context(), dictionaries_, &num_local_states_);
+  if (spill_ == nullptr || !SpilledGroups::CanDivide(*descriptor_, *spill_, part_)) return groups;
+  {
+    const std::lock_guard<std::mutex> lock(spilled_mutex_);
+    if (spilled_ == nullptr) spilled_ = std::make_shared<SpilledGroups>(descriptor_, spill_, part_);
+  }
+  groups->SpillTo(spilled_);
+  return groups;
 }
 
 absl::Status HashAggregate::CheckInput(const BatchView& batch, RowKind kind) const {
@@ -101,13 +108,45 @@ struct HashAggregate::Result {
 
 absl::StatusOr<SharedWork*> HashAggregate::BeginFinalise() {
   if (local_states()->empty()) local_states()->push_back(NewLocalState());
+  if (spilled_ != nullptr && (spilled_->is_used() || !FitsMerged())) return SpillAll();
   std::vector<LocalGroups*> locals;
   for (const auto& local : *local_states()) locals.push_back(static_cast<LocalGroups*>(local.get()));
   merger_ = std::make_unique<GroupMerger>(Context(), std::move(locals));
   return merger_->work();
 }
 
+// Whether memory suffices for groups of all threads and for the tables into which they are merged.
+bool HashAggregate::FitsMerged() const {
+  const auto& locals = *const_cast<HashAggregate*>(this)->local_states();
+  if (locals.size() == 1 && !static_cast<LocalGroups*>(locals.front().get())->parts().is_partitioned()) return true;
+  uint64_t bytes = 0;
+  for (const auto& local : locals) bytes += static_cast<LocalGroups*>(local.get())->group_bytes();
+  return spill_->HasRoom(2 * bytes);
+}
+
+// The work that spills the groups of all threads, a thread's groups a task, and then completes the partitions.
+SharedWork* HashAggregate::SpillAll() {
+  using Phase = SharedWork::Phase;
+  spills_rest_ = std::make_unique<SharedWork>([this, number = 0]() mutable -> absl::StatusOr<std::optional<Phase>> {
+    const auto spill = [this](uint64_t task) {
+      return static_cast<LocalGroups*>((*local_states())[task].get())->Spill();
+    };
+    ++number;
+    if (number == 1) return Phase{local_states()->size(), spill};
+    if (number == 2) return Phase{1, [this](uint64_t) { return spilled_->Finish(); }};
+    return std::nullopt;
+  });
+  return spills_rest_.get();
+}
+
 void HashAggregate::EndFinalise() {
+  if (spills_rest_ != nullptr) {
+    for (const auto& local : *local_states()) stats_.input_rows += static_cast<LocalGroups*>(local.get())->num_rows();
+    local_states()->clear();
+    stats_.num_groups = spilled_->num_groups();
+    stats_.layout = "spilled";
+    return;
+  }
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
   uint64_t position = 0;
@@ -131,6 +170,34 @@ void HashAggregate::EndFinalise() {
     stats_.input_rows += groups->num_rows();
     groups->DropParts();
   }
+}
+
+// ---- partitions that were spilled -----------------------------------------------------------------------------------
+
+// Aggregates the next partition that no reader has taken; null: there is none. A partition may take a share of the
+// memory, so that several readers have one at a time; one that is larger is divided again.
+absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(uint32_t partition, uint32_t num_partitions) {
+  constexpr uint64_t kShare = 4, kLeastBytes = 1 << 20;
+  const SpilledGroups::Taken taken = spilled_->Take(partition, num_partitions);
+  if (taken.rows == nullptr) return nullptr;
+  // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
+  const uint64_t limit = part_.level == 0 ? budget_->limit_bytes() / kShare : budget_->limit_bytes();
+  auto budget = BudgetWithin(budget_, limit == 0 ? 0 : std::max(limit, kLeastBytes));
+  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, std::move(budget), options_, texts());
+  part->SetPart(taken.part);
+  part->SetSpill(spill_);
+  StopTogether(part.get());
+  const size_t num_keys = descriptor_->spec().keys.size();
+  while (true) {
+    BatchView rows;
+    QUERN_ASSIGN_OR_RETURN(const bool more, taken.rows->Next(&rows));
+    if (!more) break;
+    rows.payload.assign(rows.keys.begin() + static_cast<ptrdiff_t>(num_keys), rows.keys.end());
+    rows.keys.resize(num_keys);
+    QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kStates));
+  }
+  QUERN_RETURN_IF_ERROR(part->Finalise());
+  return part;
 }
 
 // ---- reading ------------------------------------------------------------------------------------------------------
@@ -157,6 +224,7 @@ struct GroupReader::State : OnOwnLines {
   std::unique_ptr<Copies> copies;      // only with copies_of
   std::vector<QuernOutColumn> before;  // WriteFitting: the columns as they were before
   std::string saved;
+  std::unique_ptr<GroupReader> part;  // of the partition that is read, where groups were spilled
 };
 
 GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition,
@@ -341,6 +409,28 @@ absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
   return more || s.num_groups > 0;
 }
 
+absl::StatusOr<bool> GroupReader::NextSpilled(OutputBatch* out) {
+  State& s = *state_;
+  uint64_t counted = 0;
+  while (true) {
+    if (s.part == nullptr) {
+      QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<HashAggregate> part,
+                             aggregate_->NextPart(s.partition, s.num_partitions));
+      if (part == nullptr) {
+        QUERN_RETURN_IF_ERROR(out->Reset());
+        out->set_num_rows(counted);
+        return false;
+      }
+      s.part = std::make_unique<GroupReader>(part, s.columns, s.partition, s.num_partitions);
+      s.part->SetCopies(s.copies_of);
+    }
+    QUERN_ASSIGN_OR_RETURN(const bool more, s.part->Next(out));
+    if (!more) s.part.reset();
+    if (out->num_columns() == 0) counted += out->num_rows();
+    else if (out->num_rows() != 0) return true;
+  }
+}
+
 absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   const CallTimer timer(&state_->counters);
   if (!aggregate_->is_finalised()) {
@@ -350,6 +440,7 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   const size_t num_aggregates = state_->columns == GroupColumns::kKeys ? 0 : spec.aggregates.size();
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + num_aggregates));
   QUERN_RETURN_IF_ERROR(out->Reset());
+  if (aggregate_->spills_rest_ != nullptr) return NextSpilled(out);
   if (out->num_columns() != 0) return WriteBatch(out);
   uint64_t counted = 0;
   for (bool more = true; more; more = FindGroups()) {

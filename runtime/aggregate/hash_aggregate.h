@@ -24,6 +24,7 @@
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/aggregate/aggregate_descriptor.h"
 #include "runtime/aggregate/aggregate_options.h"
+#include "runtime/aggregate/spilled_groups.h"
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
 #include "runtime/rows/batch_view.h"
@@ -34,13 +35,13 @@ namespace quern {
 
 struct AggregateStats {
   uint64_t input_rows = 0;
-  uint64_t num_groups = 0;         // after Finalise
+  uint64_t num_groups = 0;         // after Finalise; an upper bound where groups were spilled
   uint64_t table_bytes = 0;        // of all tables at Finalise
   uint64_t num_growths = 0;        // of tables
   uint32_t prefetch_distance = 0;  // at Finalise, in rows; the batch's rows where all of them are prefetched at once
   const char* prefetch_class =
       "";  // at Finalise: "l2", "l3" or "dram" by the last table's bytes; "off" where the plan does not prefetch
-  const char* layout = "";  // of the table at Finalise: "single", "dense", "open", "sorted", "directory"
+  const char* layout = "";  // of the table at Finalise: "single", "dense", "open", "sorted", "directory", "spilled"
 };
 
 struct GroupContext;
@@ -69,6 +70,9 @@ class HashAggregate final : public Sink {
   // measure settings. No effect where the plan does not prefetch. *Threads*: no other call may be in progress.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
+  // The groups are those of a partition, which was spilled.
+  void SetPart(const GroupPart& part) { part_ = part; }
+
   // Sets the pointer that functions of the host receive (host_aggregates.h). Call it before Append.
   void SetHost(void* host) { options_.host = host; }
 
@@ -88,6 +92,9 @@ class HashAggregate final : public Sink {
   void EndFinalise() override;
   GroupContext Context() const;
   LocalGroups* own_groups() const;
+  bool FitsMerged() const;
+  SharedWork* SpillAll();
+  absl::StatusOr<std::shared_ptr<HashAggregate>> NextPart(uint32_t partition, uint32_t num_partitions);
   // The first of the next n positions that no reader of the partition has taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
 
@@ -99,6 +106,10 @@ class HashAggregate final : public Sink {
   std::shared_ptr<KeyDictionaries> dictionaries_;  // values of dictionary keys, shared by all thread-local groups
   std::atomic<uint32_t> num_local_states_{0};
   std::unique_ptr<GroupMerger> merger_;
+  GroupPart part_;
+  std::mutex spilled_mutex_;                 // guards the making of spilled_
+  std::shared_ptr<SpilledGroups> spilled_;   // null: groups stay in memory
+  std::unique_ptr<SharedWork> spills_rest_;  // null: no group was spilled
   struct Result;
   std::unique_ptr<Result> result_;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t>
@@ -147,6 +158,7 @@ class GroupReader {
   absl::StatusOr<uint32_t> WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::StatusOr<uint32_t> WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::StatusOr<bool> WriteBatch(OutputBatch* out);
+  absl::StatusOr<bool> NextSpilled(OutputBatch* out);
 
   std::shared_ptr<HashAggregate> aggregate_;
   std::unique_ptr<State> state_;

@@ -83,7 +83,7 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
       parts_(FormatOf(context), context.budget, context.options.huge_pages),
       compact_at_(context.options.compact_tuples),
       key_bytes_(context),
-      memory_(context.budget, context.options.host),
+      memory_(std::in_place, context.budget, context.options.host),
       codes_(context.descriptor->spec().keys.size()),
       overflowed_(context.descriptor->spec().aggregates.size()) {}
 
@@ -143,7 +143,7 @@ absl::Status LocalGroups::Append(const BatchView& batch, RowKind kind, uint64_t 
   }
   if (!status.ok()) {
     is_within_block_ = begun_.num_rows != 0 || table_->num_groups() != groups_before;
-    is_broken_ = table_->is_broken() || memory_.is_broken();
+    is_broken_ = table_->is_broken() || memory_->is_broken();
   }
   return status;
 }
@@ -162,18 +162,23 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     context_.entry_points.ForBatch(n, &counters_);
-    QUERN_RETURN_IF_ERROR(AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n}));
+    const absl::Status added = AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n});
+    if (!added.ok()) {
+      QUERN_RETURN_IF_ERROR(MakeRoom(added));
+      continue;
+    }
     num_rows_ += n;
     taken_rows_ += n;
   }
   CountTable();
-  return CheckPays();
+  const absl::Status checked = CheckPays();
+  return checked.ok() ? checked : MakeRoom(checked);
 }
 
 void LocalGroups::CountTable() {
   const TableTally tally = table_->TakeTally();
   counters_.Add(Counter::kTagHits, tally.hits);
-  counters_.Add(Counter::kChainSteps, tally.steps + memory_.TakeSteps());
+  counters_.Add(Counter::kChainSteps, tally.steps + memory_->TakeSteps());
   counters_.Add(Counter::kGrowths, tally.growths);
 }
 
@@ -189,8 +194,12 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     const KeyRows key_rows = {keys.data(), selection == nullptr ? done : 0, selection, n};
     context_.entry_points.ForBatch(n, &counters_);
-    QUERN_RETURN_IF_ERROR(table_->Find(key_rows, tuples));
-    QUERN_RETURN_IF_ERROR(MergeSaved(rows, key_rows, tuples));
+    absl::Status added = table_->Find(key_rows, tuples);
+    if (added.ok()) added = MergeSaved(rows, key_rows, tuples);
+    if (!added.ok()) {
+      QUERN_RETURN_IF_ERROR(MakeRoom(added));
+      continue;
+    }
     num_rows_ += n;
     taken_rows_ += n;
   }
@@ -207,7 +216,7 @@ absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, ui
       const blocks::Bytes bytes =
           blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, 0, 0) : blocks::Bytes{nullptr, 0};
       const std::string_view saved(reinterpret_cast<const char*>(bytes.data), bytes.length);
-      QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.descriptor, a, saved, tuples[i], &memory_));
+      QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.descriptor, a, saved, tuples[i], &*memory_));
     }
   }
   begun_ = {};
@@ -291,10 +300,97 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
     const uint32_t added = begun_.num_added;
     QUERN_RETURN_IF_ERROR(called->Update({columns, taking + added, batch.first_row_id, states + added, n - added,
                                           context_.options.distances.state_rows, &begun_.num_added},
-                                         &memory_));
+                                         &*memory_));
   }
   begun_ = {};
   return absl::OkStatus();
+}
+
+// ---- spilling -----------------------------------------------------------------------------------------------------
+
+void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
+  spilled_ = std::move(spilled);
+  HoldReserve();
+}
+
+uint64_t LocalGroups::group_bytes() const {
+  return (table_ == nullptr ? 0 : table_->bytes()) + parts_.num_tuples() * context_.descriptor->group()->tuple_bytes;
+}
+
+// Memory that is only there to be given back; none where that is refused. Each row of a block may make a state out of
+// line.
+void LocalGroups::HoldReserve() {
+  if (reserve_.bytes() != 0) return;
+  constexpr uint64_t kLeast = 64 << 10, kMost = 2 << 20;
+  const uint64_t share = context_.descriptor->has_out_of_line() ? 8 : 32, limit = context_.budget->limit_bytes();
+  const uint64_t bytes = limit == 0 ? kMost : std::clamp(limit / share, kLeast, kMost);
+  absl::StatusOr<HugeBuffer> reserve = HugeBuffer::Allocate(context_.budget, bytes, false, Contents::kAnything);
+  if (reserve.ok()) reserve_ = *std::move(reserve);
+}
+
+// After a refusal: returns OK where it may be tried again. A block that has begun is completed first, with the reserve,
+// since its groups cannot leave before all their states have its rows. Groups that the block has only made leave with
+// states of no rows, which change nothing.
+absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
+  if (spilled_ == nullptr || !absl::IsResourceExhausted(refused) || table_->is_broken() || memory_->is_broken())
+    return refused;
+  const bool has_groups = table_->num_groups() != 0 || parts_.num_tuples() != 0;
+  if (begun_.num_rows == 0 && has_groups) {
+    reserve_.Free();
+    QUERN_RETURN_IF_ERROR(Spill());
+    HoldReserve();
+    return absl::OkStatus();
+  }
+  if (reserve_.bytes() == 0) return refused;
+  reserve_.Free();
+  return absl::OkStatus();
+}
+
+absl::Status LocalGroups::Spill() {
+  CountTable();
+  std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller(dictionaries_.get());
+  const absl::Status written = WithoutBadAlloc([&] { return WriteAll(spiller.get()); });
+  spilled_->GiveSpiller(std::move(spiller));
+  // Groups of which some were written, and others not, cannot be written again.
+  if (!written.ok() && absl::IsResourceExhausted(written)) return absl::UnavailableError(written.message());
+  QUERN_RETURN_IF_ERROR(written);
+  Forget();
+  return absl::OkStatus();
+}
+
+absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
+  uint8_t* tuples[kScanRows];
+  const uint64_t num_positions = table_->num_positions();
+  for (uint64_t begin = 0; begin < num_positions; begin += kScanRows) {
+    const uint32_t n = table_->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
+    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+  }
+  const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
+  for (const TupleList& part : parts_.parts()) {
+    for (const TupleSpan& span : part) {
+      for (uint64_t first = 0; first < span.num_tuples; first += kScanRows) {
+        const auto n = static_cast<uint32_t>(std::min<uint64_t>(kScanRows, span.num_tuples - first));
+        for (uint32_t i = 0; i < n; ++i) tuples[i] = span.tuples + (first + i) * tuple_bytes;
+        QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+      }
+    }
+  }
+  return spiller->Flush(spilled_.get());
+}
+
+void LocalGroups::Forget() {
+  table_.reset();  // before the next one takes memory
+  parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
+  emptied_.clear();
+  old_parts_.clear();
+  old_key_bytes_.clear();
+  key_bytes_ = KeyBytes(context_);
+  memory_.emplace(context_.budget, context_.options.host);
+  deals_ = false;
+  num_dealt_ = 0;
+  expected_groups_ = 0;
+  compact_at_ = context_.options.compact_tuples;
+  table_ = MakeGroupTable(context_, 0);
 }
 
 // ---- partitioning -------------------------------------------------------------------------------------------------
@@ -446,7 +542,7 @@ absl::Status LocalGroups::Compact() {
 absl::Status LocalGroups::CompactPart(TupleList* part) {
   uint64_t num_merged = 0;
   const absl::Status status =
-      WithoutBadAlloc([&] { return MergePart(context_, *part, table_.get(), &memory_, &num_merged); });
+      WithoutBadAlloc([&] { return MergePart(context_, *part, table_.get(), &*memory_, &num_merged); });
   if (status.ok()) {
     part->clear();
     return PartitionRows();

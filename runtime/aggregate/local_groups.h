@@ -6,11 +6,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/aggregate/group_runs.h"
 #include "runtime/aggregate/key_dictionaries.h"
+#include "runtime/aggregate/spilled_groups.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/aggregate/tables/stored_keys.h"
 #include "runtime/rows/batch_view.h"
@@ -33,6 +35,14 @@ class LocalGroups final : public LocalState {
   // From the next batch on.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
+  // From now on groups are written to `spilled` where memory is refused. Call it before Append.
+  void SpillTo(std::shared_ptr<SpilledGroups> spilled);
+  // Writes all groups, and begins again without any. *Errors*: those of the store; ResourceExhausted beyond the memory
+  // that is set aside for it.
+  absl::Status Spill();
+  // Of the table, and of rows in partitions.
+  uint64_t group_bytes() const;
+
   // Moves the table's groups into 2^partition_bits partitions. *Cost*: one pass. *Errors*: ResourceExhausted, which
   // leaves them in the table.
   absl::Status PartitionRows();
@@ -48,7 +58,7 @@ class LocalGroups final : public LocalState {
     parts_.Clear();
     old_parts_.clear();
   }
-  AccumulatorMemory* memory() { return &memory_; }
+  AccumulatorMemory* memory() { return &*memory_; }
 
  private:
   struct Batch;
@@ -73,6 +83,10 @@ class LocalGroups final : public LocalState {
   absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   void CountTable();
   absl::Status CheckPays();
+  absl::Status MakeRoom(const absl::Status& refused);
+  absl::Status WriteAll(GroupSpiller* spiller);
+  void HoldReserve();
+  void Forget();
   absl::Status Compact();
   absl::Status CompactPart(TupleList* part);
 
@@ -86,8 +100,8 @@ class LocalGroups final : public LocalState {
   uint64_t num_dealt_ = 0;
   uint64_t expected_groups_ = 0;
   uint64_t compact_at_;
-  KeyBytes key_bytes_;  // of rows that are partitioned
-  AccumulatorMemory memory_;
+  KeyBytes key_bytes_;                                // of rows that are partitioned
+  std::optional<AccumulatorMemory> memory_;           // never empty
   std::vector<std::vector<uint32_t>> codes_;          // of dictionary keys, for one batch
   std::vector<uint8_t> overflowed_;                   // by aggregate
   std::vector<std::unique_ptr<GroupTable>> emptied_;  // tables whose strings the partitions still point to
@@ -96,6 +110,9 @@ class LocalGroups final : public LocalState {
   Begun begun_;
   HugeBuffer dealt_tuples_;
   uint64_t num_rows_ = 0;
+  // Members for spilling.
+  std::shared_ptr<SpilledGroups> spilled_;  // null: groups stay in memory
+  HugeBuffer reserve_;                      // memory for the rest of a block that was refused when it had begun
 };
 
 // Adds all tuples of one partition to a table, states included. num_merged: may be null; receives how many, the first

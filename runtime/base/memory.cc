@@ -109,6 +109,14 @@ void MemoryBudget::Release(uint64_t bytes) {
   if (account_.release != nullptr) account_.release(account_.host, bytes);
 }
 
+std::shared_ptr<MemoryBudget> BudgetWithin(std::shared_ptr<MemoryBudget> other, uint64_t limit_bytes) {
+  const MemoryAccount account = {
+      [](void* of, uint64_t bytes) { return static_cast<MemoryBudget*>(of)->Reserve(bytes).ok(); },
+      [](void* of, uint64_t bytes) { static_cast<MemoryBudget*>(of)->Release(bytes); }, other.get()};
+  auto* const within = new MemoryBudget(limit_bytes, account);
+  return std::shared_ptr<MemoryBudget>(within, [other = std::move(other)](const MemoryBudget* made) { delete made; });
+}
+
 absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages,
                                                 Contents contents) {
   HugeBuffer buffer;
@@ -254,6 +262,9 @@ absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
         contents_ == Contents::kAnything && bytes >= kHugePageBytes / 2 ? kHugePageBytes : kFirstBytes;
     const uint64_t grown = std::clamp(bytes_, least, kLargestBytes);
     absl::StatusOr<HugeBuffer> buffer = HugeBuffer::Allocate(budget_, std::max(bytes, grown), huge_pages_, contents_);
+    // Near the end of a budget, what is needed alone.
+    if (!buffer.ok() && grown > std::max(bytes, kFirstBytes))
+      buffer = HugeBuffer::Allocate(budget_, std::max(bytes, kFirstBytes), huge_pages_, contents_);
     if (!buffer.ok()) return buffer.status();
     buffers_.push_back(*std::move(buffer));
     bytes_ += buffers_.back().bytes();

@@ -45,6 +45,9 @@ class MemoryBudget {
   std::atomic<uint64_t> peak_{0};
 };
 
+// A budget of `limit_bytes` (0: no limit of its own) whose bytes are all taken from another one, too.
+std::shared_ptr<MemoryBudget> BudgetWithin(std::shared_ptr<MemoryBudget> other, uint64_t limit_bytes);
+
 // What new memory contains. kAnything: possibly what was written to it before.
 enum class Contents : uint8_t { kZeros, kAnything };
 

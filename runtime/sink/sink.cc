@@ -68,6 +68,7 @@ absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind k
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));
   if (stop_flag_ != nullptr) QUERN_RETURN_IF_ERROR(stop_flag_->Check());
   QUERN_RETURN_IF_ERROR(CheckInput(batch, kind));
+  if (spill_ != nullptr) QUERN_RETURN_IF_ERROR(spill_->SetMemoryAside());
   const bool has_rest = __builtin_expect(static_cast<int>(local->rest_.has_value()), 0) != 0;
   const bool is_rest = has_rest && local->rest_->num_rows == batch.num_rows && local->rest_->kind == kind;
   if (has_rest && !is_rest) QUERN_RETURN_IF_ERROR(CheckWhole(*local, "append"));

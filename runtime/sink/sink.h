@@ -169,6 +169,8 @@ class Sink {
   // All local states, from BeginFinalise on; their type is that of NewLocalState.
   std::vector<std::unique_ptr<LocalState>>* local_states() { return &local_states_; }
   JobObserver* observer() const { return observer_.get(); }
+  // For a sink that does a part of this one's work: it is stopped with it.
+  void StopTogether(Sink* part) const { part->stop_flag_ = stop_flag_; }
   // Tells the observer, if there is one, that a finalised job has ended; for destructors. `fill` as for EndJob.
   template <class Fill>
   void EndJob(const Fill& fill) {

@@ -60,6 +60,7 @@ class SpillContext {
 
   uint32_t num_partitions() const { return settings_.num_partitions; }
   uint64_t block_bytes() const { return settings_.block_bytes; }
+  uint64_t io_bytes() const { return settings_.io_bytes; }  // that are set aside
   uint32_t read_depth() const { return settings_.read_depth; }
   // How many sequences of rows can be read at once with the memory set aside; at least 2.
   uint32_t max_readers() const;

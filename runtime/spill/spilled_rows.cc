@@ -267,15 +267,23 @@ RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnTy
                      After after, std::shared_ptr<MemoryBudget> budget)
     : context_(std::move(context)),
       types_(SpilledTypes(std::move(types))),
-      rows_(std::move(rows)),
+      rows_(std::make_shared<SpilledRows>(std::move(rows))),
       after_(after),
       budget_(budget == nullptr ? context_->io_budget() : std::move(budget)) {}
+
+RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+                     std::shared_ptr<SpilledRows> shared)
+    : context_(std::move(context)),
+      types_(SpilledTypes(std::move(types))),
+      rows_(std::move(shared)),
+      after_(After::kKeep),
+      budget_(context_->io_budget()) {}
 
 // What was asked for is read to its end, since the space it is read from goes away.
 RowReader::~RowReader() {
   for (const auto& pending : ahead_) pending->Wait().IgnoreError();
   if (after_ != After::kFree) return;
-  rows_.blocks_.erase(rows_.blocks_.begin(), rows_.blocks_.begin() + static_cast<int64_t>(num_freed_));
+  rows_->blocks_.erase(rows_->blocks_.begin(), rows_->blocks_.begin() + static_cast<int64_t>(num_freed_));
 }
 
 absl::StatusOr<std::shared_ptr<RowReader::Pending>> RowReader::Request(const SpilledBlock& block) {
@@ -289,8 +297,8 @@ absl::StatusOr<std::shared_ptr<RowReader::Pending>> RowReader::Request(const Spi
 absl::Status RowReader::ReadAhead() {
   IoThreads* const threads = context_->io_threads();
   const size_t depth = threads == nullptr ? 1 : context_->read_depth();
-  while (ahead_.size() < depth && next_block_ < rows_.blocks().size()) {
-    absl::StatusOr<std::shared_ptr<Pending>> pending = Request(rows_.blocks()[next_block_]);
+  while (ahead_.size() < depth && next_block_ < rows_->blocks().size()) {
+    absl::StatusOr<std::shared_ptr<Pending>> pending = Request(rows_->blocks()[next_block_]);
     // Where memory is short, one block at a time.
     if (!pending.ok() && !ahead_.empty() && absl::IsResourceExhausted(pending.status())) break;
     QUERN_RETURN_IF_ERROR(pending.status());

@@ -112,6 +112,8 @@ class RowReader {
   // space back as soon as it was read; kKeep leaves `rows` to be read again (Rewind).
   RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, SpilledRows rows,
             After after = After::kFree, std::shared_ptr<MemoryBudget> budget = nullptr);
+  // Reads rows that other readers read, too; they are kept.
+  RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, std::shared_ptr<SpilledRows> shared);
   ~RowReader();
 
   // Sets `batch` to the rows of the next block, its columns in `keys`; false, and no rows, behind the last one. The
@@ -120,7 +122,7 @@ class RowReader {
   absl::StatusOr<bool> Next(BatchView* batch);
   // Begins again with the first block; only with kKeep.
   void Rewind();
-  const SpilledRows& rows() const { return rows_; }
+  const SpilledRows& rows() const { return *rows_; }
 
  private:
   struct Pending;
@@ -130,7 +132,7 @@ class RowReader {
 
   std::shared_ptr<SpillContext> context_;
   std::vector<ColumnType> types_;
-  SpilledRows rows_;
+  const std::shared_ptr<SpilledRows> rows_;
   const After after_;
   std::shared_ptr<MemoryBudget> budget_;
   size_t next_block_ = 0;  // to request

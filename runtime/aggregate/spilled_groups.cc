@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each thread writes its groups when its memory ends, and begins again; a group may so be written several times:
+//
+//     thread 0    | groups 0 .. 999 | refused: written | groups 0 .. 850 | ..
+//     thread 1    | groups 0 .. 990 | refused: written | ..
+//     partitions  [0: 63 rows] [1: 58 rows] ..         later each on its own: states of equal keys are merged
+//
+// The partitions are ranges of the public hash. Those of a partition divided again are ranges of its range, so that a
+// number of level 2 leads to that of level 1: 64 partitions each, partition 130 of 4096 is a part of partition 2.
+#include "runtime/aggregate/spilled_groups.h"
+
+#include <algorithm>
+
+#include "runtime/aggregate/group_keys.h"
+#include "runtime/aggregate/group_states.h"
+#include "runtime/aggregate/hash_aggregate.h"
+#include "runtime/base/status.h"
+#include "runtime/blocks/blocks.h"
+#include "runtime/rows/key_partitions.h"
+
+namespace quern {
+namespace {
+
+constexpr uint64_t kFewestRows = 256, kMostRows = 8192;  // that are divided at a time
+constexpr uint64_t kGuessedColumnBytes = 24;
+constexpr uint64_t kIoShare = 8;  // of the memory that is set aside, for the rows of one thread
+constexpr uint32_t kStepRows = 256;
+constexpr uint64_t kMostParts = uint64_t{1} << 31;
+
+uint64_t PartsOf(const SpillContext& spill, uint32_t level) {
+  uint64_t parts = 1;
+  for (uint32_t i = 0; i < level; ++i) parts *= spill.num_partitions();
+  return parts;
+}
+
+// As many as are divided at a time.
+uint64_t RowsAtATime(size_t num_columns, const SpillContext& spill) {
+  return std::clamp(spill.io_bytes() / kIoShare / (num_columns * kGuessedColumnBytes), kFewestRows, kMostRows);
+}
+
+// Saves the states of one aggregate.
+absl::Status WriteStates(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples, uint32_t n,
+                         std::string* saved, QuernOutColumn* out, uint64_t out_row) {
+  for (uint32_t i = 0; i < n; ++i) {
+    saved->clear();
+    SaveState(descriptor, aggregate, tuples[i], saved);
+    const uint64_t end = out->num_bytes + saved->size();
+    if (end > INT32_MAX || (end > out->bytes_capacity && quern_rt_reserve_bytes(out, saved->size()) != 0)) {
+      return absl::ResourceExhaustedError("memory limit exceeded: states to be spilled, " + std::to_string(end) +
+                                          " bytes; accepted: a higher memory limit");
+    }
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(saved->data());
+    blocks::WriteString<kVar32>({bytes, static_cast<uint32_t>(saved->size())}, out, out_row + i);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// ---- writing --------------------------------------------------------------------------------------------------------
+
+GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const KeyDictionaries* dictionaries,
+                           const std::shared_ptr<SpillContext>& spill)
+    : descriptor_(std::move(descriptor)),
+      dictionaries_(dictionaries),
+      most_bytes_(spill->io_bytes() / kIoShare),
+      rows_(AggregateStateTypes(descriptor_->spec()),
+            RowsAtATime(descriptor_->spec().keys.size() + descriptor_->spec().aggregates.size(), *spill),
+            spill->io_budget()) {
+  partitions_.reserve(rows_.capacity());
+}
+
+absl::Status GroupSpiller::Write(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
+  for (uint32_t done = 0; done < n;) {
+    if (!is_open_) QUERN_RETURN_IF_ERROR(rows_.Reset());
+    is_open_ = true;
+    const auto room = static_cast<uint32_t>(std::min<uint64_t>(rows_.capacity() - rows_.num_rows(), kStepRows));
+    const uint32_t some = std::min(room, n - done);
+    QUERN_RETURN_IF_ERROR(WriteSome(tuples + done, some, into));
+    done += some;
+    uint64_t bytes = 0;
+    for (size_t c = 0; c < rows_.num_columns(); ++c) bytes += rows_.column(c).num_bytes;
+    if (rows_.num_rows() == rows_.capacity() || bytes >= most_bytes_) QUERN_RETURN_IF_ERROR(Flush(into));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
+  const size_t num_keys = descriptor_->spec().keys.size();
+  const uint64_t at = rows_.num_rows();
+  for (size_t c = 0; c < rows_.num_columns(); ++c) {
+    QuernOutColumn* const column = &rows_.columns()[c];
+    if (c >= num_keys) {
+      QUERN_RETURN_IF_ERROR(WriteStates(*descriptor_, c - num_keys, tuples, n, &saved_, column, at));
+      continue;
+    }
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteKey(*descriptor_, *dictionaries_, c, tuples, n, column, at));
+    if (fit < n)
+      return absl::ResourceExhaustedError(
+          "keys to be spilled: more than 2147483647 bytes in 256 of them; accepted: "
+          "large_utf8, large_binary, or a higher memory limit");
+  }
+  uint64_t hashes[kStepRows];
+  HashKeys(*descriptor_, *dictionaries_, tuples, n, hashes);
+  for (uint32_t i = 0; i < n; ++i) partitions_.push_back(into->PartOf(hashes[i]));
+  rows_.set_num_rows(at + n);
+  return absl::OkStatus();
+}
+
+absl::Status GroupSpiller::Flush(SpilledGroups* into) {
+  if (!std::exchange(is_open_, false)) return absl::OkStatus();
+  const absl::Status written = into->Append(ViewOf(rows_), partitions_.data());
+  partitions_.clear();
+  return written;
+}
+
+SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
+                             const GroupPart& of)
+    : descriptor_(std::move(descriptor)),
+      spill_(std::move(spill)),
+      types_(AggregateStateTypes(descriptor_->spec())),
+      of_(of),
+      num_parts_(PartsOf(*spill_, of.level + 1)) {}
+
+bool SpilledGroups::CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
+  const std::vector<KeySpec>& keys = descriptor.spec().keys;
+  return !keys.empty() && PartsOf(spill, of.level + 1) <= kMostParts &&
+         std::none_of(keys.begin(), keys.end(), [](const KeySpec& key) { return key.type.is_dictionary; });
+}
+
+uint32_t SpilledGroups::PartOf(uint64_t hash) const {
+  return PartitionOf(hash, static_cast<uint32_t>(num_parts_)) % spill_->num_partitions();
+}
+
+absl::Status SpilledGroups::Append(const BatchView& rows, const uint32_t* parts) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (writer_ == nullptr) {
+      writer_ = std::make_unique<PartitionedWriter>(spill_, types_, spill_->num_partitions());
+      spill_->CountLevel(of_.level + 1);
+    }
+  }
+  is_used_.store(true, std::memory_order_release);
+  num_groups_ += rows.num_rows;
+  return writer_->Append(rows, parts);
+}
+
+std::unique_ptr<GroupSpiller> SpilledGroups::TakeSpiller(const KeyDictionaries* dictionaries) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  spiller_given_.wait(lock, [this] { return !spillers_.empty() || num_spillers_ < kMostSpillers; });
+  if (spillers_.empty()) {
+    ++num_spillers_;
+    return std::make_unique<GroupSpiller>(descriptor_, dictionaries, spill_);
+  }
+  std::unique_ptr<GroupSpiller> spiller = std::move(spillers_.back());
+  spillers_.pop_back();
+  return spiller;
+}
+
+void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  spillers_.push_back(std::move(spiller));
+  spiller_given_.notify_one();
+}
+
+absl::Status SpilledGroups::Finish() {
+  spillers_.clear();
+  if (writer_ == nullptr) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> parts, writer_->Finish());
+  for (SpilledRows& part : parts)
+    parts_.push_back(part.empty() ? nullptr : std::make_shared<SpilledRows>(std::move(part)));
+  writer_.reset();
+  return absl::OkStatus();
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+// Readers of all groups take a partition for good. Others may share one: the groups of a partition of theirs lie in
+// those that its range of hashes meets.
+SpilledGroups::Taken SpilledGroups::Take(uint32_t partition, uint32_t num_partitions) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uint32_t& next = next_[{partition, num_partitions}];
+  while (next < parts_.size()) {
+    const uint32_t number = next++;
+    const uint64_t part = uint64_t{of_.part} * spill_->num_partitions() + number;
+    // The ranges [part, part + 1) / num_parts_ and [partition, partition + 1) / num_partitions, and the rounding of
+    // PartitionOf.
+    const unsigned __int128 begin = static_cast<unsigned __int128>(part) * num_partitions, end = begin + num_partitions;
+    const unsigned __int128 our_begin = static_cast<unsigned __int128>(partition) * num_parts_,
+                            our_end = our_begin + num_parts_;
+    if (parts_[number] == nullptr || end + 1 < our_begin || begin > our_end + 1) continue;
+    const GroupPart taken = {of_.level + 1, static_cast<uint32_t>(part)};
+    auto rows = num_partitions == 1
+                    ? std::make_unique<RowReader>(spill_, types_, std::move(*std::exchange(parts_[number], nullptr)))
+                    : std::make_unique<RowReader>(spill_, types_, parts_[number]);
+    return {taken, std::move(rows)};
+  }
+  return {};
+}
+
+}  // namespace quern

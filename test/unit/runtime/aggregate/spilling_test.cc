@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// Aggregations whose groups exceed their memory, in the generic kernel: the same groups as without a limit, however
+// small the budget, in every way of reading them; and every fault of a file.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/aggregate/hash_aggregate.h"
+#include "runtime/aggregate/set_operation.h"
+#include "runtime/spill/spill_context.h"
+#include "test/unit/runtime/aggregate/group_rows.h"
+#include "test/unit/runtime/spill/spill_test_rows.h"
+
+namespace quern {
+namespace {
+
+using test::AddLines;
+using test::BoolColumn;
+using test::ColumnPtr;
+using test::GroupsOf;
+using test::Lines;
+using test::NumberColumn;
+using test::Rows;
+using test::ShapeOf;
+using test::ShareOf;
+using test::StringColumn;
+using test::WithNulls;
+
+constexpr uint64_t kKiB = 1 << 10;
+constexpr uint32_t kBatchRows = 3000, kBatches = 6;
+constexpr uint64_t kSpread = 1000003;  // keys that are no dense range
+const SpillSettings kSmall = {4, 4096, 2, 192 << 10};
+
+struct Limits {
+  uint64_t memory = 0;  // 0: no limit, and nothing is spilled
+  uint32_t threads = 1;
+  SpillSettings settings = kSmall;
+  bool by_account = false;  // the host's, instead of a limit
+};
+
+// A host's account.
+struct Account {
+  std::mutex mutex;
+  uint64_t left;
+  MemoryAccount functions() {
+    return {[](void* host, uint64_t bytes) {
+              auto* const account = static_cast<Account*>(host);
+              const std::lock_guard<std::mutex> lock(account->mutex);
+              if (bytes > account->left) return false;
+              account->left -= bytes;
+              return true;
+            },
+            [](void* host, uint64_t bytes) {
+              auto* const account = static_cast<Account*>(host);
+              const std::lock_guard<std::mutex> lock(account->mutex);
+              account->left += bytes;
+            },
+            this};
+  }
+};
+
+// What the keys and arguments of a spec are made of: batch b of kBatches. Keys are num_keys numbers in an order that
+// looks random.
+using MakeBatch = BatchView (*)(uint32_t b);
+
+std::vector<int64_t> Numbers(uint32_t b, uint32_t num_keys) {
+  std::vector<int64_t> numbers;
+  for (uint32_t i = 0; i < kBatchRows; ++i)
+    numbers.push_back(static_cast<int64_t>((b * kBatchRows + i) * uint64_t{2654435761} % num_keys * kSpread));
+  return numbers;
+}
+
+std::vector<std::string> Texts(const std::vector<int64_t>& numbers, const char* before) {
+  std::vector<std::string> texts;
+  for (const int64_t number : numbers) texts.push_back(before + std::to_string(number));
+  return texts;
+}
+
+std::vector<bool> Valid(const std::vector<int64_t>& numbers, int64_t divisor) {
+  std::vector<bool> valid;
+  for (const int64_t number : numbers) valid.push_back(number / static_cast<int64_t>(kSpread) % divisor != 1);
+  return valid;
+}
+
+std::shared_ptr<HashAggregate> NewAggregate(const std::string& spec, const std::shared_ptr<MemoryBudget>& budget,
+                                            const std::shared_ptr<SpillContext>& spill) {
+  auto aggregate =
+      std::make_shared<HashAggregate>(ShapeOf(spec), GenericAggregateKernel(), nullptr, budget, AggregateOptions());
+  aggregate->SetSpill(spill);
+  return aggregate;
+}
+
+absl::Status AppendAll(const std::shared_ptr<HashAggregate>& aggregate, MakeBatch make, uint32_t threads) {
+  if (threads == 1) {
+    for (uint32_t b = 0; b < kBatches; ++b)
+      if (const absl::Status status = aggregate->Append(make(b)); !status.ok()) return status;
+    return aggregate->Finalise();
+  }
+  std::vector<absl::Status> statuses(threads);
+  std::vector<std::thread> running;
+  for (uint32_t t = 0; t < threads; ++t) {
+    running.emplace_back([&, t] {
+      Appender appender(aggregate);
+      for (uint32_t b = t; b < kBatches && statuses[t].ok(); b += threads) {
+        BatchView batch = make(b);
+        batch.first_row_id = uint64_t{b} * kBatchRows;
+        statuses[t] = appender.Append(batch);
+      }
+      if (statuses[t].ok()) statuses[t] = appender.Finish();
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  for (const absl::Status& status : statuses)
+    if (!status.ok()) return status;
+  return aggregate->Finalise();
+}
+
+Lines Unlimited(const std::string& spec, MakeBatch make) {
+  auto aggregate = NewAggregate(spec, std::make_shared<MemoryBudget>(), nullptr);
+  EXPECT_EQ(AppendAll(aggregate, make, 1), absl::OkStatus());
+  return ShareOf(aggregate, 0, 1, 1000);
+}
+
+// The groups under limits, and whether some were written.
+Lines Limited(const std::string& spec, MakeBatch make, const Limits& limits, bool* has_spilled) {
+  Account account{{}, limits.memory};
+  const auto budget = limits.by_account ? std::make_shared<MemoryBudget>(0, account.functions())
+                                        : std::make_shared<MemoryBudget>(limits.memory);
+  Lines lines;
+  {
+    const auto spill = TestContext(budget, SystemFileCalls(), limits.settings);
+    auto aggregate = NewAggregate(spec, budget, spill);
+    EXPECT_EQ(AppendAll(aggregate, make, limits.threads), absl::OkStatus()) << spec << " " << limits.memory;
+    lines = ShareOf(aggregate, 0, 1, 1000);
+    *has_spilled = spill->stats().written_blocks != 0;
+    EXPECT_LE(budget->peak_bytes(), limits.memory);
+  }
+  EXPECT_EQ(budget->used_bytes(), 0);
+  return lines;
+}
+
+void ExpectSame(const std::string& spec, MakeBatch make, uint64_t smallest = 400 * kKiB) {
+  const Lines expected = Unlimited(spec, make);
+  bool has_spilled = false;
+  for (const uint32_t threads : {1u, 3u}) {
+    for (const uint64_t memory : {smallest * threads, 2 * smallest * threads, uint64_t{1} << 30}) {
+      EXPECT_EQ(Limited(spec, make, {memory, threads}, &has_spilled), expected) << spec << " " << memory;
+      EXPECT_EQ(has_spilled, memory < (uint64_t{1} << 30)) << spec << " " << memory << " " << threads;
+    }
+  }
+  EXPECT_EQ(Limited(spec, make, {2 * smallest, 1, kSmall, true}, &has_spilled), expected) << spec;
+}
+
+// ---- kinds of keys and aggregates ----
+
+TEST(SpillingAggregate, Integers) {
+  ExpectSame("aggregate keys=i64 aggs=count_star,sum(i64),min(i64),avg(i64),last(i64)", [](uint32_t b) {
+    const ColumnPtr values = NumberColumn(Numbers(b, 977));
+    return Rows(kBatchRows, {NumberColumn(Numbers(b, 15013))}, {values, values, values, values});
+  });
+}
+
+TEST(SpillingAggregate, TwoKeysWithNulls) {
+  ExpectSame("aggregate keys=i64:nullable,i64 aggs=sum(i64):filter,count_star", [](uint32_t b) {
+    const std::vector<int64_t> keys = Numbers(b, 15013);
+    return Rows(kBatchRows, {WithNulls(NumberColumn(keys), Valid(keys, 7)), NumberColumn(keys)},
+                {NumberColumn(keys), BoolColumn(Valid(keys, 3))});
+  });
+}
+
+TEST(SpillingAggregate, Texts) {
+  ExpectSame(
+      "aggregate keys=utf8:nullable aggs=max(utf8),first(utf8),count_star",
+      [](uint32_t b) {
+        const std::vector<int64_t> keys = Numbers(b, 10009);
+        const ColumnPtr texts = StringColumn(kVar32, Texts(keys, "a key that is longer than twelve bytes "));
+        const ColumnPtr values = StringColumn(kVar32, Texts(Numbers(b, 1009), "some value "));
+        return Rows(kBatchRows, {WithNulls(texts, Valid(keys, 5))}, {values, values});
+      },
+      900 * kKiB);
+}
+
+// Which of the equal texts a group shows is open: they are equal in all bytes here.
+TEST(SpillingAggregate, CollatedTexts) {
+  ExpectSame("aggregate keys=utf8(utf8mb4_general_ci) aggs=count_star,sum(i64)", [](uint32_t b) {
+    const std::vector<int64_t> keys = Numbers(b, 10009);
+    return Rows(kBatchRows, {StringColumn(kVar32, Texts(keys, "Key "))}, {NumberColumn(keys)});
+  });
+}
+
+TEST(SpillingAggregate, StatesOutOfLine) {
+  ExpectSame(
+      "aggregate keys=i64 aggs=count_distinct(i64),quantile(i64,0.5),string_agg(utf8,x'2c')",
+      [](uint32_t b) {
+        return Rows(kBatchRows, {NumberColumn(Numbers(b, 15013))},
+                    {NumberColumn(Numbers(b, 61)), NumberColumn(Numbers(b, 977)),
+                     StringColumn(kVar32, Texts(Numbers(b, 31), "s"))});
+      },
+      2500 * kKiB);
+}
+
+// ---- levels ----
+
+TEST(SpillingAggregate, PartitionsAreDividedAgain) {
+  const MakeBatch make = [](uint32_t b) {
+    return Rows(kBatchRows, {NumberColumn(Numbers(b, 15013))}, {NumberColumn(Numbers(b, 977))});
+  };
+  const std::string spec = "aggregate keys=i64 aggs=sum(i64)";
+  const auto budget = std::make_shared<MemoryBudget>(700 * kKiB);
+  const auto spill = TestContext(budget, SystemFileCalls(), {2, 4096, 1, 64 << 10});
+  auto aggregate = NewAggregate(spec, budget, spill);
+  ASSERT_EQ(AppendAll(aggregate, make, 1), absl::OkStatus());
+  EXPECT_EQ(ShareOf(aggregate, 0, 1, 1000), Unlimited(spec, make));
+  EXPECT_GE(spill->stats().max_level, 1);
+}
+
+// ---- ways of reading ----
+
+BatchView SumRows(uint32_t b) {
+  return Rows(kBatchRows, {NumberColumn(Numbers(b, 15013))}, {NumberColumn(Numbers(b, 977))});
+}
+constexpr const char* kSum = "aggregate keys=i64 aggs=sum(i64)";
+
+TEST(SpillingAggregate, SharesByPartition) {
+  const Lines expected = Unlimited(kSum, SumRows);
+  for (const uint32_t num_partitions : {2u, 3u, 7u, 16u}) {
+    const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
+    auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), kSmall));
+    ASSERT_EQ(AppendAll(aggregate, SumRows, 1), absl::OkStatus());
+    EXPECT_STREQ(aggregate->stats().layout, "spilled");
+    Lines all;
+    for (uint32_t p = 0; p < num_partitions; ++p) {
+      const Lines share = ShareOf(aggregate, p, num_partitions, 1000);
+      all.insert(all.end(), share.begin(), share.end());
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, expected) << num_partitions;
+  }
+}
+
+TEST(SpillingAggregate, ReadersOnThreadsShareTheGroups) {
+  const auto budget = std::make_shared<MemoryBudget>(1800 * kKiB);
+  auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), kSmall));
+  ASSERT_EQ(AppendAll(aggregate, SumRows, 3), absl::OkStatus());
+  std::vector<Lines> lines(3);
+  std::vector<std::thread> threads;
+  for (Lines& of_one : lines) threads.emplace_back([&] { of_one = ShareOf(aggregate, 0, 1, 500); });
+  for (std::thread& thread : threads) thread.join();
+  Lines all;
+  for (const Lines& of_one : lines) all.insert(all.end(), of_one.begin(), of_one.end());
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(all, Unlimited(kSum, SumRows));
+}
+
+TEST(SpillingAggregate, CountsAndStates) {
+  const Lines expected = Unlimited(kSum, SumRows);
+  const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
+  for (const bool counts : {true, false}) {
+    auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), kSmall));
+    ASSERT_EQ(AppendAll(aggregate, SumRows, 1), absl::OkStatus());
+    EXPECT_GE(aggregate->stats().num_groups, expected.size());
+    if (counts) {
+      OutputBatch out({}, 0, nullptr);
+      GroupReader reader(aggregate);
+      uint64_t num_rows = 0;
+      for (bool more = true; more; num_rows += out.num_rows()) more = *reader.Next(&out);
+      EXPECT_EQ(num_rows, expected.size());
+      continue;
+    }
+    auto again = NewAggregate(kSum, std::make_shared<MemoryBudget>(), nullptr);
+    OutputBatch out(AggregateStateTypes(aggregate->descriptor().spec()), 777, nullptr);
+    GroupReader reader(aggregate, GroupColumns::kStates);
+    for (bool more = true; more;) {
+      more = *reader.Next(&out);
+      BatchView states = ViewOf(out);
+      states.payload.assign(states.keys.begin() + 1, states.keys.end());
+      states.keys.resize(1);
+      ASSERT_EQ(again->Append(states, RowKind::kStates), absl::OkStatus());
+    }
+    ASSERT_EQ(again->Finalise(), absl::OkStatus());
+    EXPECT_EQ(ShareOf(again, 0, 1, 1000), expected);
+  }
+}
+
+// ---- what ends it ----
+
+TEST(SpillingAggregate, AStopEndsReading) {
+  const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
+  auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), kSmall));
+  const auto stop = std::make_shared<StopFlag>(nullptr);
+  aggregate->SetStopFlag(stop);
+  ASSERT_EQ(AppendAll(aggregate, SumRows, 1), absl::OkStatus());
+  stop->Stop();
+  OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 100, nullptr);
+  EXPECT_TRUE(absl::IsCancelled(GroupReader(aggregate).Next(&out).status()));
+}
+
+TEST(SpillingAggregate, EveryFaultIsAnErrorOrChangesNothing) {
+  const Lines expected = Unlimited(kSum, SumRows);
+  for (const Fault fault : {Fault::kError, Fault::kOtherBytes}) {
+    int num_errors = 0;
+    for (int64_t fails_at = 0;; fails_at += 41) {
+      FaultyCalls calls(fails_at, fault);
+      const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
+      {
+        auto aggregate = NewAggregate(kSum, budget, TestContext(budget, &calls, kSmall));
+        absl::Status status = AppendAll(aggregate, SumRows, 1);
+        Lines lines;
+        OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 1000, nullptr);
+        GroupReader reader(aggregate);
+        for (bool more = status.ok(); more;) {
+          const absl::StatusOr<bool> next = reader.Next(&out);
+          status = next.status();
+          more = next.ok() && *next;
+          if (next.ok()) AddLines(out, &lines);
+        }
+        std::sort(lines.begin(), lines.end());
+        if (status.ok()) EXPECT_EQ(lines, expected);
+        else EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDataLoss(status)) << status;
+        num_errors += status.ok() ? 0 : 1;
+      }
+      EXPECT_EQ(budget->used_bytes(), 0);
+      EXPECT_EQ(calls.num_open, 0);
+      if (calls.num_calls <= fails_at) break;
+    }
+    EXPECT_GT(num_errors, 5);
+  }
+}
+
+}  // namespace
+}  // namespace quern
