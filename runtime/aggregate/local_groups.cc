@@ -134,6 +134,8 @@ void LocalGroups::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting)
 
 absl::Status LocalGroups::Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) {
   if (batch.num_rows == 0) return absl::OkStatus();
+  const std::unique_lock<std::mutex> at_work =
+      spilled_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(at_work_);
   const RefusedCalls refused;
   const uint64_t groups_before = table_->num_groups();
   absl::Status status = WithoutBadAlloc([&] { return AppendRest(batch, kind, first_row_id); });
@@ -157,6 +159,7 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
   const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch)};
   while (taken_rows_ < batch.num_rows) {
+    if (asked_.load(std::memory_order_relaxed)) QUERN_RETURN_IF_ERROR(SpillIfAsked());
     const uint64_t done = taken_rows_;
     const uint32_t block = begun_.num_rows != 0 ? begun_.num_rows : BlockRows();
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
@@ -165,7 +168,7 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
     const absl::Status added = AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n});
     if (!added.ok()) {
       QUERN_RETURN_IF_ERROR(MakeRoom(added));
-      continue;
+      if (!std::exchange(block_is_spilled_, false)) continue;
     }
     num_rows_ += n;
     taken_rows_ += n;
@@ -189,6 +192,7 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
   const uint32_t block = context_.descriptor->get()->batch_rows;
   uint8_t* tuples[kMaxBatchRows];
   while (taken_rows_ < batch.num_rows) {
+    if (asked_.load(std::memory_order_relaxed)) QUERN_RETURN_IF_ERROR(SpillIfAsked());
     const uint64_t done = taken_rows_;
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
@@ -310,7 +314,25 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
 
 void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
   spilled_ = std::move(spilled);
+  spilled_->Add(this);
   HoldReserve();
+}
+
+LocalGroups::~LocalGroups() {
+  if (spilled_ != nullptr) spilled_->Remove(this);
+}
+
+absl::Status LocalGroups::SpillOrAsk(bool* is_at_work) {
+  const std::unique_lock<std::mutex> lock(at_work_, std::try_to_lock);
+  *is_at_work = !lock.owns_lock();
+  if (*is_at_work) asked_.store(true, std::memory_order_relaxed);
+  return *is_at_work || table_ == nullptr || begun_.num_rows != 0 || !has_groups() ? absl::OkStatus() : Spill();
+}
+
+absl::Status LocalGroups::SpillIfAsked() {
+  if (begun_.num_rows != 0) return absl::OkStatus();
+  asked_.store(false, std::memory_order_relaxed);
+  return has_groups() ? Spill() : absl::OkStatus();
 }
 
 uint64_t LocalGroups::group_bytes() const {
@@ -334,16 +356,24 @@ void LocalGroups::HoldReserve() {
 absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   if (spilled_ == nullptr || !absl::IsResourceExhausted(refused) || table_->is_broken() || memory_->is_broken())
     return refused;
-  const bool has_groups = table_->num_groups() != 0 || parts_.num_tuples() != 0;
-  if (begun_.num_rows == 0 && has_groups) {
+  // Tuples of a block that only lack their place in the partitions leave with the groups.
+  block_is_spilled_ = deals_ && begun_.num_rows != 0 && begun_.aggregate == overflowed_.size();
+  if (block_is_spilled_ || (begun_.num_rows == 0 && has_groups())) {
     reserve_.Free();
     QUERN_RETURN_IF_ERROR(Spill());
     HoldReserve();
+    num_starved_ = 0;
     return absl::OkStatus();
   }
-  if (reserve_.bytes() == 0) return refused;
-  reserve_.Free();
-  return absl::OkStatus();
+  if (reserve_.bytes() != 0) {
+    reserve_.Free();
+    return absl::OkStatus();
+  }
+  // Other threads have all the memory.
+  constexpr uint32_t kMostTries = 2000;  // of a millisecond each, while they are at work
+  if (++num_starved_ > kMostTries) return refused;
+  QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->SpillOthers(this));
+  return may_have_room ? absl::OkStatus() : refused;
 }
 
 absl::Status LocalGroups::Spill() {
@@ -375,11 +405,17 @@ absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
       }
     }
   }
+  for (uint32_t done = 0, n = 0; block_is_spilled_ && done < begun_.num_rows; done += n) {
+    n = std::min(kScanRows, begun_.num_rows - done);
+    for (uint32_t i = 0; i < n; ++i) tuples[i] = dealt_tuples_.data() + uint64_t{done + i} * tuple_bytes;
+    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+  }
   return spiller->Flush(spilled_.get());
 }
 
 void LocalGroups::Forget() {
   table_.reset();  // before the next one takes memory
+  begun_ = {};
   parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
   emptied_.clear();
   old_parts_.clear();

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -21,11 +22,12 @@
 
 namespace quern {
 
-class LocalGroups final : public LocalState {
+class LocalGroups final : public LocalState, public GroupHolder {
  public:
   // num_local_states: the number of threads that take part; a single thread does not partition.
   LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
               const std::atomic<uint32_t>* num_local_states);
+  ~LocalGroups() override;
 
   // *Errors*: ResourceExhausted, after which the rows taken are whole blocks, and the next block may have been begun:
   // it has made groups, or some of its rows are in states; OutOfRange for a checked sum that does not fit;
@@ -40,6 +42,7 @@ class LocalGroups final : public LocalState {
   // Writes all groups, and begins again without any. *Errors*: those of the store; ResourceExhausted beyond the memory
   // that is set aside for it.
   absl::Status Spill();
+  absl::Status SpillOrAsk(bool* is_at_work) override;
   // Of the table, and of rows in partitions.
   uint64_t group_bytes() const;
 
@@ -85,6 +88,8 @@ class LocalGroups final : public LocalState {
   absl::Status CheckPays();
   absl::Status MakeRoom(const absl::Status& refused);
   absl::Status WriteAll(GroupSpiller* spiller);
+  absl::Status SpillIfAsked();
+  bool has_groups() const { return table_->num_groups() != 0 || parts_.num_tuples() != 0; }
   void HoldReserve();
   void Forget();
   absl::Status Compact();
@@ -112,6 +117,10 @@ class LocalGroups final : public LocalState {
   uint64_t num_rows_ = 0;
   // Members for spilling.
   std::shared_ptr<SpilledGroups> spilled_;  // null: groups stay in memory
+  bool block_is_spilled_ = false;           // that was refused: its rows leave with the groups
+  std::mutex at_work_;                      // held while the thread appends
+  std::atomic<bool> asked_{false};          // to spill, by a thread that has no memory
+  uint32_t num_starved_ = 0;                // how often it was refused with nothing to spill, since it last had groups
   HugeBuffer reserve_;                      // memory for the rest of a block that was refused when it had begun
 };
 
