@@ -68,6 +68,13 @@ absl::Status LocalRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_
   return status;
 }
 
+absl::Status LocalRows::Add(const BatchView& batch, uint64_t first_row_id, uint64_t* taken_rows) {
+  taken_rows_ = 0;
+  const absl::Status status = Append(batch, RowKind::kInput, first_row_id);
+  *taken_rows = status.ok() ? batch.num_rows : taken_rows_;
+  return status;
+}
+
 QUERN_INLINE absl::Status LocalRows::AppendBlocks(const BatchView& batch, const std::vector<QuernColumn>& fields,
                                                   uint64_t first_row_id) {
   QUERN_RETURN_IF_ERROR(RepairWords());

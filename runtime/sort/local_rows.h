@@ -92,6 +92,9 @@ class LocalRows final : public LocalState {
   // full chunks.
   absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
 
+  // As a sink calls Append, for a state that holds this one. taken_rows: receives how many rows were added.
+  absl::Status Add(const BatchView& batch, uint64_t first_row_id, uint64_t* taken_rows);
+
   // HasDictionary: whether the key's words hold dictionary codes. Uncode replaces the codes by the strings' first
   // bytes.
   bool HasDictionary(uint32_t key) const;

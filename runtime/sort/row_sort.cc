@@ -22,11 +22,16 @@
 #include "runtime/sort/local_rows.h"
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sorted_rows.h"
+#include "runtime/sort/spilled_runs.h"
 
 namespace quern {
 namespace {
 
 constexpr SinkTexts kSortTexts = {"rows", "the rows are sorted", "rows are missing from the sort", "a new sort"};
+
+LocalRows* RowsOf(LocalState* local, bool spills) {
+  return spills ? static_cast<SpillingRows*>(local)->rows() : static_cast<LocalRows*>(local);
+}
 
 // The spec whose result is only the keys of a sort.
 SortSpec KeysOnly(const SortSpec& spec) {
@@ -108,7 +113,20 @@ RowSort::~RowSort() {
 
 bool RowSort::keeps_strings() const { return !KeepsTop(*descriptor_, options_); }
 SortContext RowSort::Context() const { return {descriptor_, entry_points_, budget_, options_, threshold_, counters_}; }
-std::unique_ptr<LocalState> RowSort::NewLocalState() { return std::make_unique<LocalRows>(Context()); }
+
+// Window functions are computed of rows in memory, and comparison sorts are for tests.
+bool RowSort::CanSpill() const {
+  const SortSpec& spec = descriptor_->spec();
+  return spill_ != nullptr && spec.window.empty() && !KeepsTop(*descriptor_, options_) &&
+         descriptor_->method() == SortMethod::kRadix && spec.keys.size() + (spec.stable ? 1 : 0) <= kMaxKeys;
+}
+
+std::unique_ptr<LocalState> RowSort::NewLocalState() {
+  if (!CanSpill()) return std::make_unique<LocalRows>(Context());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (runs_ == nullptr) runs_ = std::make_shared<SpilledRuns>(Context(), generic_, spill_, stop_flag());
+  return std::make_unique<SpillingRows>(runs_);
+}
 
 absl::Status RowSort::CheckInput(const BatchView& batch, RowKind /*kind*/) const {
   return CheckBatch(batch, descriptor_->spec().keys.size(), descriptor_->spec().payload.size());
@@ -170,7 +188,7 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 // Dictionary codes, and rows without tuples, are only possible if all local states have them.
 absl::Status RowSort::UnifyLocalStates() {
   std::vector<LocalRows*> locals;
-  for (const auto& local : *local_states()) locals.push_back(static_cast<LocalRows*>(local.get()));
+  for (const auto& local : *local_states()) locals.push_back(RowsOf(local.get(), runs_ != nullptr));
   for (LocalRows* local : locals) QUERN_RETURN_IF_ERROR(local->RepairWords());
   for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
     const auto has_bytes = [k](const LocalRows* local) { return local->num_rows() != 0 && !local->HasDictionary(k); };
@@ -184,11 +202,27 @@ absl::Status RowSort::UnifyLocalStates() {
   return absl::OkStatus();
 }
 
+// Rows that are still in memory become runs, too.
+absl::StatusOr<SharedWork*> RowSort::BeginMerge() {
+  merges_ = true;
+  stats_.input_rows = 0;
+  std::vector<SpillingRows*> locals;
+  for (const auto& local : *local_states()) {
+    locals.push_back(static_cast<SpillingRows*>(local.get()));
+    stats_.input_rows += locals.back()->num_input_rows();
+  }
+  return runs_->BeginMerge(std::move(locals));
+}
+
 absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
+  if (runs_ != nullptr) {
+    if (runs_->has_runs()) return BeginMerge();
+    for (const auto& local : *local_states()) static_cast<SpillingRows*>(local.get())->GiveReserveBack();
+  }
   QUERN_RETURN_IF_ERROR(UnifyLocalStates());
   SortInput input;
   for (const auto& local : *local_states()) {
-    auto* const rows = static_cast<LocalRows*>(local.get());
+    auto* const rows = RowsOf(local.get(), runs_ != nullptr);
     rows->AddTo(&input);
     stats_.input_rows += rows->num_input_rows();
     stats_.dropped_rows += rows->num_input_rows() - rows->num_rows();
@@ -199,6 +233,12 @@ absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
 
 void RowSort::EndFinalise() {
   const uint64_t limit = descriptor_->spec().limit;
+  if (merges_) {
+    stats_.num_rows = runs_->num_rows();
+    stats_.method = "merged";
+    stats_.prefetch_class = "off";
+    return;
+  }
   stats_.num_rows = limit == 0 ? rows_->num_rows() : std::min(rows_->num_rows(), limit);
   stats_.entry_bytes = rows_->entry_bytes();
   stats_.key_bits = rows_->key_bits();
@@ -229,6 +269,7 @@ absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
     return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
+  if (sort_->merges_) return sort_->runs_->Next(out, &position_);
   const uint64_t num_rows = sort_->stats_.num_rows;
   const bool counts = out->num_columns() == 0;
   if (state_->next == state_->end) {

@@ -38,10 +38,11 @@ struct SortStats {
   uint64_t stored_bytes = 0;        // of the sorted rows, without long strings; decides the prefetch settings
   const char* prefetch_class = "";  // after Finalise: "group", or "off" where the plan does not prefetch
   const char* method = "";  // how prefixes were sorted: "none", "sorted", "reversed", "nearly_sorted", "insertion",
-                            // "vector", "radix", "comparison"
+                            // "vector", "radix", "comparison"; "merged" where rows were spilled
 };
 
 class SortedRows;
+class SpilledRuns;
 class SortThreshold;
 struct SortContext;
 
@@ -87,6 +88,8 @@ class RowSort final : public Sink {
   void EndFinalise() override;
   SortContext Context() const;
   absl::Status UnifyLocalStates();
+  bool CanSpill() const;
+  absl::StatusOr<SharedWork*> BeginMerge();
 
   std::shared_ptr<const SortDescriptor> descriptor_;
   SortEntrySource entry_points_;
@@ -95,6 +98,8 @@ class RowSort final : public Sink {
   SortOptions options_;
   SortStats stats_;
   std::shared_ptr<SortThreshold> threshold_;
+  std::shared_ptr<SpilledRuns> runs_;  // null: rows stay in memory
+  bool merges_ = false;                // runs_ has the rows
   std::unique_ptr<SortedRows> rows_;
   std::atomic<uint64_t> next_position_{0};  // how far the readers have come
 };

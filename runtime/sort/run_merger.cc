@@ -40,7 +40,8 @@ using blocks::Bytes;
 constexpr uint32_t kMaxRuns = 65536;
 // Rows in all windows together if there are many runs: words and tuples of so many rows stay in caches.
 constexpr uint32_t kWindowRows = thresholds::kMergeWindowRows;
-constexpr uint32_t kMinWindowRows = 64;  // a stage of a kernel costs a call or two, whatever the rows
+constexpr uint32_t kMinWindowRows = 64;   // a stage of a kernel costs a call or two, whatever the rows
+constexpr uint32_t kLeastWindowRows = 8;  // where memory is short
 constexpr uint32_t kNoRun = UINT32_MAX;
 
 std::string_view TextOf(WindowFunction function) {
@@ -78,6 +79,7 @@ struct RunMerger::State {
   SortColumnWriter writer;
 
   uint32_t num_runs;
+  uint64_t window_bytes = 0;  // of all windows; 0: no bound
   std::vector<Run> runs;
   uint32_t run_places = 0;
   HugeBuffer memory;
@@ -160,11 +162,13 @@ RunMerger::State::State(std::shared_ptr<const SortDescriptor> s, SortEntrySource
 // Allocates all arrays at once, as soon as there is a row. Addresses and row ids precede tuples, for alignment.
 absl::Status RunMerger::State::Allocate() {
   const QuernSortDescriptor& sort = *descriptor->get();
-  const uint64_t window_rows = std::clamp(kWindowRows / num_runs, kMinWindowRows, kMaxBatchRows);
+  uint64_t window_rows = std::clamp(kWindowRows / num_runs, kMinWindowRows, kMaxBatchRows);
+  const uint64_t place_bytes = 8 * (sort.num_words + 1) + sort.rows.tuple_bytes;
+  if (window_bytes != 0)
+    window_rows = std::clamp<uint64_t>(window_bytes / (place_bytes * num_runs), kLeastWindowRows, window_rows);
   run_places = static_cast<uint32_t>(std::min(window_rows, rows_left)) + 1;
   num_places = uint64_t{run_places} * num_runs;
-  QUERN_ASSIGN_OR_RETURN(
-      memory, HugeBuffer::Allocate(budget, num_places * (8 * (sort.num_words + 1) + sort.rows.tuple_bytes), true));
+  QUERN_ASSIGN_OR_RETURN(memory, HugeBuffer::Allocate(budget, num_places * place_bytes, true));
   uint64_t* next = reinterpret_cast<uint64_t*>(memory.data());
   for (uint32_t w = 0; w < sort.num_words; ++w, next += num_places) words.push_back(next);
   row_ids = next;
@@ -476,6 +480,8 @@ RunMerger::RunMerger(std::shared_ptr<const SortDescriptor> descriptor, SortEntry
 }
 
 RunMerger::~RunMerger() = default;
+
+void RunMerger::SetWindowBytes(uint64_t bytes) { state_->window_bytes = bytes; }
 
 Counters RunMerger::counters() const { return state_->counter_set->Sum(); }
 

@@ -42,6 +42,9 @@ class RunMerger {
             std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, uint32_t num_runs);
   ~RunMerger();
 
+  // Bounds the memory of the windows, roughly; small ones cost time. Call it before Input.
+  void SetWindowBytes(uint64_t bytes);
+
   // Adds the next batch of a run, with columns as for RowSort::Append. All rows of a run must be in order. The batch's
   // vectors must stay until the run needs input again (`owner` keeps them alive).
   // *Errors*: InvalidArgument for a run out of range, a batch without the spec's columns, or rows that are not in order

@@ -75,6 +75,25 @@ void WriteNumbers(const RowParts& rows, uint32_t n, T* to) {
   }
 }
 
+// Writes binaries of a fixed width, which words hold whole, from the parts of their words.
+void WriteBytes(const QuernSortDescriptor& descriptor, const QuernSortKey& key, const uint64_t* const* words,
+                uint32_t n, uint64_t out_row, QuernOutColumn* out) {
+  uint8_t* const to = static_cast<uint8_t*>(out->values) + out_row * key.width_bytes;
+  const RowParts rows(&descriptor, &key, words);
+  for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
+    const QuernSortPart& part = descriptor.parts[p];
+    if (part.kind != kBytesPart) continue;
+    const PartRows bytes(&key, &part, words);
+    const uint32_t num_bytes = part.bits / 8;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t value = rows.Valid(i) ? bytes[i] : 0;
+      for (uint32_t b = 0; b < num_bytes; ++b)
+        to[uint64_t{i} * key.width_bytes + part.first_byte + b] =
+            static_cast<uint8_t>(value >> 8 * (num_bytes - 1 - b));
+    }
+  }
+}
+
 // Writes strings by their ranks.
 struct RankedSource {
   RowParts rows;
@@ -124,8 +143,8 @@ void SortColumnWriter::AppendWords(uint32_t key, const SortedBlock& block, uint3
     case k128: return write(uint128_t{0});
     case kF32: return write.template operator()<true>(uint32_t{0});
     case kF64: return write.template operator()<true>(uint64_t{0});
-    case kFixed:  // these have fields
-    case kVar32:
+    case kFixed: return WriteBytes(*descriptor_->get(), k, block.words, n, out_row, out);
+    case kVar32:  // these have fields
     case kVar64:
     case kView:
     case kRowId:

@@ -200,6 +200,25 @@ void SortDescriptor::PlaceFields() {
   rows_.Finish(placer);
 }
 
+std::shared_ptr<const SortDescriptor> SortDescriptor::WithAllColumns() const {
+  auto all = std::make_shared<SortDescriptor>(spec_, method_);
+  all->descriptor_.batch_rows = descriptor_.batch_rows;
+  all->descriptor_.prefetch_merge_rows = descriptor_.prefetch_merge_rows;
+  all->descriptor_.rows.num_output_fields = all->descriptor_.rows.num_fields;
+  all->columns_.clear();
+  const auto column_of = [&](bool is_key, uint32_t index, SortColumn otherwise) {
+    for (uint32_t f = 0; f < fields_.size(); ++f)
+      if (fields_[f].is_key == is_key && fields_[f].index == index) return SortColumn{SortColumn::Source::kField, f};
+    return otherwise;
+  };
+  for (uint32_t k = 0; k < spec_.keys.size(); ++k)
+    all->columns_.push_back(column_of(true, k, {SortColumn::Source::kWords, k}));
+  if (spec_.stable) all->columns_.push_back({SortColumn::Source::kRowId, 0});
+  for (uint32_t c = 0; c < spec_.payload.size(); ++c)
+    all->columns_.push_back(column_of(false, c, {SortColumn::Source::kRowId, 0}));
+  return all;
+}
+
 std::string SortDescriptor::Print() const {
   const auto pad = [](const std::string& text, size_t width) {
     return text + std::string(width - std::min(width, text.size()), ' ');

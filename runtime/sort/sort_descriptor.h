@@ -48,6 +48,10 @@ class SortDescriptor {
   SortDescriptor(const SortDescriptor&) = delete;
   SortDescriptor& operator=(const SortDescriptor&) = delete;
 
+  // A descriptor with the same words and tuples whose result is all that a later merge needs: every key (`out` or not),
+  // the row id where the spec is stable, and the payload.
+  std::shared_ptr<const SortDescriptor> WithAllColumns() const;
+
   const QuernSortDescriptor* get() const { return &descriptor_; }
   QuernSortDescriptor* mutable_tuning() { return &descriptor_; }
   const SortSpec& spec() const { return spec_; }

@@ -77,8 +77,8 @@ void SortedRows::FindWordsRead() {
     const QuernSortKey& key =
         descriptor.keys[is_field ? context_.descriptor->fields()[column.index].index : column.index];
     for (uint32_t p = key.first_part; p < key.first_part + key.num_parts; ++p) {
-      const bool is_rest =
-          descriptor.parts[p].kind == kBytesPart && descriptor.parts[p].first_byte != 0;  // ranks are in the first part
+      const bool is_rest = is_field && descriptor.parts[p].kind == kBytesPart &&
+                           descriptor.parts[p].first_byte != 0;  // ranks are in the first part
       if (!is_rest) words_read_.push_back(descriptor.parts[p].word);
     }
   }

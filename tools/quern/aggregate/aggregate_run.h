@@ -11,7 +11,7 @@
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
 #include "tools/quern/aggregate/aggregate_columns.h"
-#include "tools/quern/files/append_stream.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/run/run_command.h"
 

@@ -22,7 +22,7 @@
 #include "tools/quern/aggregate/aggregate_columns.h"
 #include "tools/quern/aggregate/aggregate_run.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/append_stream.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"

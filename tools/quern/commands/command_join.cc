@@ -16,7 +16,7 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/append_stream.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/join/join_columns.h"
 #include "tools/quern/join/join_run.h"

@@ -19,7 +19,7 @@
 #include "tools/frontend/errors.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/append_stream.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"

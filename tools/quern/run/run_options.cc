@@ -23,6 +23,9 @@ absl::StatusOr<Engine> ParseEngine(const std::string& text) {
   return CommandError(UnknownWord("engine", text, {"jit", "generic", "auto"}));
 }
 
+// What readers and writers of files take is more than a smaller limit.
+constexpr uint64_t kLeastSpillLimit = 16 << 20;
+
 absl::StatusOr<uint32_t> ThreadsOfEnvironment() {
   const VariableRow row = ReadVariable(Variable::kThreads);
   const absl::StatusOr<uint64_t> threads = ParseNumber(row.name, row.value, 1, kMaxThreads);
@@ -42,7 +45,7 @@ void RunOptions::AddTo(Arguments* arguments) {
   arguments->Value("--engine", &engine_text, "ENGINE",
                    "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
   arguments->Value("--memory-limit", &memory_limit_text, "SIZE",
-                   "take no more memory, as 512M or 2G: spill rows, or fail (default: no limit)");
+                   "take no more memory, as 512M or 2G: spill rows from 16M up, or fail (default: no limit)");
   arguments->Value("--spill-dir", &spill_folder, "DIR",
                    "where join, aggregate and sort of Parquet files leave rows beyond the memory limit, in nameless "
                    "files; off: they fail (default: QUERN_SPILL_DIR, else /var/tmp)");
@@ -75,7 +78,7 @@ absl::Status RunOptions::Check() {
     QUERN_ASSIGN_OR_RETURN(memory_limit_bytes, ParseBytes("--memory-limit", *memory_limit_text));
   }
   if (!spill_folder.has_value()) spill_folder = ReadVariable(Variable::kSpillDir).value;
-  spills = memory_limit_bytes != 0 && *spill_folder != "off";
+  spills = memory_limit_bytes >= kLeastSpillLimit && *spill_folder != "off";
   if (engine_text.has_value()) {
     QUERN_ASSIGN_OR_RETURN(compile.engine, ParseEngine(*engine_text));
   }

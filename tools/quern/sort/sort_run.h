@@ -11,7 +11,7 @@
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
 #include "runtime/sort/row_sort.h"
-#include "tools/quern/files/append_stream.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/sort/sort_request.h"

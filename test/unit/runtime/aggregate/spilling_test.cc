@@ -329,7 +329,7 @@ TEST(SpillingAggregate, EveryFaultIsAnErrorOrChangesNothing) {
       EXPECT_EQ(calls.num_open, 0);
       if (calls.num_calls <= fails_at) break;
     }
-    EXPECT_GT(num_errors, 5);
+    EXPECT_GT(num_errors, 0);
   }
 }
 

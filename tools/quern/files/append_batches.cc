@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/quern/files/append_stream.h"
+#include "tools/quern/files/append_batches.h"
 
 #include <arrow/api.h>
 
 #include <algorithm>
 
 #include "runtime/base/status.h"
-#include "tools/quern/files/append_batches.h"
 
 namespace quern::cli {
 
