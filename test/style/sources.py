@@ -119,6 +119,19 @@ def comments_that_go_on(root):
                 yield f"{path.relative_to(root)}:{number}: // comment that ends with a backslash"
 
 
+BRACELESS_ASSERTION = re.compile(r"^\s*(else )?if \(.*\)\s+(EXPECT|ASSERT)_", re.MULTILINE)
+
+
+def assertions_in_braces(root):
+    """An assertion that depends on an if stands in braces: the macro holds an if of its own, and GCC warns of the else
+    that belongs to either."""
+    for path in code_files(root, "test"):
+        text = path.read_text()
+        for match in BRACELESS_ASSERTION.finditer(text):
+            number = text.count("\n", 0, match.start(2)) + 1
+            yield f"{path.relative_to(root)}:{number}: assertion after an if without braces"
+
+
 # The file that may name the instruction, and those that may call PrefetchLine without a test of their own, because they
 # are called only where the plan prefetches.
 PREFETCH_INSTRUCTION = "runtime/base/prefetch_line.h"
@@ -282,7 +295,7 @@ def quoted_paths(root):
 
 
 RULES = {rule.__name__: rule
-         for rule in (comments_that_go_on, environment, forks, includes_from_the_root, includes_of_templates,
+         for rule in (assertions_in_braces, comments_that_go_on, environment, forks, includes_from_the_root, includes_of_templates,
                       includes_of_public_headers, locale, prefetches, quoted_paths, spdx, size)}
 
 

@@ -321,8 +321,9 @@ TEST(SpillingAggregate, EveryFaultIsAnErrorOrChangesNothing) {
           if (next.ok()) AddLines(out, &lines);
         }
         std::sort(lines.begin(), lines.end());
-        if (status.ok()) EXPECT_EQ(lines, expected);
-        else EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDataLoss(status)) << status;
+        if (status.ok()) {
+          EXPECT_EQ(lines, expected);
+        } else EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDataLoss(status)) << status;
         num_errors += status.ok() ? 0 : 1;
       }
       EXPECT_EQ(budget->used_bytes(), 0);

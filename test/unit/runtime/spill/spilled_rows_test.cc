@@ -72,7 +72,9 @@ TEST(SpilledRows, AreReadAgain) {
         ASSERT_EQ(TestRows::RowText(batch, i), TestRows::ExpectedText(r));
       if (time == 1 && r > kNumRows / 2) break;
     }
-    if (time != 1) EXPECT_EQ(r, kNumRows);
+    if (time != 1) {
+      EXPECT_EQ(r, kNumRows);
+    }
     reader.Rewind();
   }
 }
