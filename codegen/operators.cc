@@ -7,6 +7,7 @@
 #include "codegen/inspect/capture.h"
 #include "codegen/plan/plan.h"
 #include "codegen/tier/tier.h"
+#include "ir-templates/generic/generic_join.h"
 #include "ir-templates/generic/generic_sort.h"
 #include "runtime/aggregate/set_operation.h"
 
@@ -29,6 +30,7 @@ std::shared_ptr<HashJoin> MakeHashJoin(const std::shared_ptr<const Kernel>& kern
                                        std::shared_ptr<MemoryBudget> budget) {
   auto join = std::make_shared<HashJoin>(kernel->As<JoinSpec>().descriptor, SourceOf<JoinSpec>(*kernel), kernel,
                                          std::move(budget), kernel->As<JoinSpec>().options);
+  join->SetGeneric(GenericJoinKernel());
   if (auto observer = ObserverOf(kernel->plan)) join->Observe(std::move(observer));
   return join;
 }

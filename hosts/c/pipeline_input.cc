@@ -197,6 +197,12 @@ absl::StatusOr<PipelineStep> StepOf(const quern_pipeline_step& given, size_t i) 
       return absl::FailedPreconditionError("step " + std::to_string(i) +
                                            ": the join still has work; accepted: a join whose work is done");
     }
+    if (job->hash_join()->has_spilled()) {
+      return absl::FailedPreconditionError(
+          "step " + std::to_string(i) +
+          ": a join that has spilled rows; accepted: a join whose rows are all in memory, or its outputs in place of "
+          "the pipeline");
+    }
     step.op = std::shared_ptr<const HashJoin>(job, job->hash_join());
   } else {
     return InvalidArgument("step " + std::to_string(i) + ": a job of " + job->name + "; accepted: filter, map, join");

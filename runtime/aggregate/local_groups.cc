@@ -314,12 +314,12 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
 
 void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
   spilled_ = std::move(spilled);
-  spilled_->Add(this);
+  spilled_->holders()->Add(this);
   HoldReserve();
 }
 
 LocalGroups::~LocalGroups() {
-  if (spilled_ != nullptr) spilled_->Remove(this);
+  if (spilled_ != nullptr) spilled_->holders()->Remove(this);
 }
 
 absl::Status LocalGroups::SpillOrAsk(bool* is_at_work) {
@@ -372,7 +372,7 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   // Other threads have all the memory.
   constexpr uint32_t kMostTries = 2000;  // of a millisecond each, while they are at work
   if (++num_starved_ > kMostTries) return refused;
-  QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->SpillOthers(this));
+  QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
   return may_have_room ? absl::OkStatus() : refused;
 }
 

@@ -22,7 +22,7 @@
 
 namespace quern {
 
-class LocalGroups final : public LocalState, public GroupHolder {
+class LocalGroups final : public LocalState, public MemoryHolder {
  public:
   // num_local_states: the number of threads that take part; a single thread does not partition.
   LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,

@@ -10,8 +10,6 @@
 #include "runtime/aggregate/spilled_groups.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "runtime/aggregate/group_keys.h"
@@ -164,36 +162,6 @@ void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
   const std::lock_guard<std::mutex> lock(mutex_);
   spillers_.push_back(std::move(spiller));
   spiller_given_.notify_one();
-}
-
-void SpilledGroups::Add(GroupHolder* holder) {
-  const std::lock_guard<std::mutex> lock(holders_mutex_);
-  holders_.push_back(holder);
-}
-
-void SpilledGroups::Remove(GroupHolder* holder) {
-  const std::lock_guard<std::mutex> lock(holders_mutex_);
-  holders_.erase(std::remove(holders_.begin(), holders_.end(), holder), holders_.end());
-}
-
-absl::StatusOr<bool> SpilledGroups::SpillOthers(const GroupHolder* own) {
-  bool any_at_work = false, any_other = false;
-  {
-    const std::unique_lock<std::mutex> lock(holders_mutex_, std::try_to_lock);
-    if (lock.owns_lock()) {
-      for (GroupHolder* holder : holders_) {
-        if (holder == own) continue;
-        bool is_at_work = false;
-        QUERN_RETURN_IF_ERROR(holder->SpillOrAsk(&is_at_work));
-        any_other |= !is_at_work;
-        any_at_work |= is_at_work;
-      }
-    } else {  // another thread does the same
-      any_at_work = true;
-    }
-  }
-  if (any_at_work) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return any_at_work || any_other;
 }
 
 absl::Status SpilledGroups::Finish() {

@@ -19,6 +19,7 @@
 #include "runtime/aggregate/key_dictionaries.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spill/memory_holders.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
 
@@ -56,14 +57,6 @@ class GroupSpiller {
   std::string saved_;
 };
 
-// A thread's groups, which other threads can let go.
-class GroupHolder {
- public:
-  virtual ~GroupHolder() = default;
-  // Spills the groups if their thread is not at work; else asks it to do so soon. *Threads*: any other.
-  virtual absl::Status SpillOrAsk(bool* is_at_work) = 0;
-};
-
 // *Threads*: any.
 class SpilledGroups {
  public:
@@ -86,11 +79,8 @@ class SpilledGroups {
   // A spiller for one thread at a time; waits while others write with all there are, since each has memory of its own.
   std::unique_ptr<GroupSpiller> TakeSpiller(const KeyDictionaries* dictionaries);
   void GiveSpiller(std::unique_ptr<GroupSpiller> spiller);
-  void Add(GroupHolder* holder);
-  void Remove(GroupHolder* holder);
-  // For a thread that has nothing to spill, where memory is refused: lets the others' groups go. Waits for those that
-  // are at work, which look up between blocks of rows. Returns whether there may be memory now.
-  absl::StatusOr<bool> SpillOthers(const GroupHolder* own);
+  // The threads' groups.
+  MemoryHolders* holders() { return &holders_; }
   // Completes what was written; nothing is appended any more.
   absl::Status Finish();
 
@@ -111,8 +101,7 @@ class SpilledGroups {
   const uint64_t num_parts_;  // at the next level
   std::mutex mutex_;          // guards the making of writer_, next_, and spillers
   std::condition_variable spiller_given_;
-  std::mutex holders_mutex_;
-  std::vector<GroupHolder*> holders_;
+  MemoryHolders holders_;
   std::vector<std::unique_ptr<GroupSpiller>> spillers_;  // that no thread has
   uint32_t num_spillers_ = 0;
   std::unique_ptr<PartitionedWriter> writer_;

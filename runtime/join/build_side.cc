@@ -29,9 +29,12 @@ constexpr uint64_t kDenseRangePerRow = thresholds::kDenseLookingRangePerRow;
 constexpr uint64_t kStagedBytes = uint64_t{256}
                                   << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 
-TupleFormat FormatOf(const QuernRowLayout& rows, const JoinOptions& options) {
-  return {rows.tuple_bytes, rows.packed_bytes, rows.zero_hashes,
-          rows.prefetches ? options.distances.partition_bytes : 0};
+constexpr uint32_t kMostTries = 2000;  // of a millisecond each, while other threads have all the memory
+
+TupleFormat StoredFormat(const QuernRowLayout& rows, const JoinOptions& options) {
+  TupleFormat format = FormatOf(rows);
+  format.prefetch_bytes = rows.prefetches ? options.distances.partition_bytes : 0;
+  return format;
 }
 
 template <class Word>
@@ -47,6 +50,7 @@ struct BuildSide::Step {
   const BatchView& batch;
   uint64_t first_row_id;
   BatchRows rows;
+  const uint8_t* tuples = nullptr;  // of the rows, which were read; null: rows of the batch
 };
 
 BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
@@ -56,8 +60,8 @@ BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntry
       descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       options_(options),
-      store_(FormatOf(*descriptor_->rows(), options), budget, options.huge_pages),
-      null_store_(FormatOf(*descriptor_->rows(), options), budget, options.huge_pages),
+      store_(StoredFormat(*descriptor_->rows(), options), budget, options.huge_pages),
+      null_store_(StoredFormat(*descriptor_->rows(), options), budget, options.huge_pages),
       sign_bit_(descriptor_->rows()->packed_sign_bit) {
   const QuernJoinDescriptor& s = *descriptor_->get();
   step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.rows.tuple_bytes, 1, s.batch_rows));
@@ -81,6 +85,8 @@ void BuildSide::DropTuples() {
 }
 
 absl::Status BuildSide::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
+  const std::unique_lock<std::mutex> at_work =
+      spilled_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(at_work_);
   if (batch.owner) owners_.push_back(batch.owner);
   const absl::Status status = WithoutBadAlloc([&] { return AppendSteps(batch, first_row_id); });
   if (!status.ok() && taken_rows_ == 0 && batch.owner) owners_.pop_back();
@@ -91,7 +97,11 @@ QUERN_INLINE absl::Status BuildSide::AppendSteps(const BatchView& batch, uint64_
   GrowScratch(batch.num_rows);
   while (taken_rows_ < batch.num_rows) {
     const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, batch.num_rows - taken_rows_));
-    QUERN_RETURN_IF_ERROR(AppendStep(batch, first_row_id, taken_rows_, n));
+    const absl::Status added = AppendStep(batch, first_row_id, taken_rows_, n);
+    if (__builtin_expect(static_cast<int>(!added.ok() || asked_.load(std::memory_order_relaxed)), 0)) {
+      QUERN_RETURN_IF_ERROR(MakeRoom(added));
+      if (batch.owner && owners_.empty()) owners_.push_back(batch.owner);
+    }
   }
   return absl::OkStatus();
 }
@@ -116,6 +126,10 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
     const absl::Status status = StoreRows(step, n);
     if (!status.ok()) return null_store_.ForgetFlat(num_dropped), status;
   }
+  return PartitionIfMany();
+}
+
+absl::Status BuildSide::PartitionIfMany() {
   if (store_.is_partitioned() || num_flat_ < kFlatRows || options_.partition_bits == 0 || LooksDense())
     return absl::OkStatus();
   return store_.Partition(options_.partition_bits);
@@ -127,6 +141,7 @@ QUERN_INLINE absl::Status BuildSide::StoreRows(const Step& step, uint32_t n) {
   if (descriptor_->rows()->packed_bytes != 0) range_.Add(words_.data(), step.rows.n, sign_bit_);
   num_null_keys_ += n - step.rows.n;
   num_rows_ += n;
+  num_stored_ += n;
   taken_rows_ += n;
   return absl::OkStatus();
 }
@@ -140,6 +155,10 @@ bool BuildSide::LooksDense() const {
 // Writes the tuples of `rows` to `tuples`.
 void BuildSide::Write(const Step& step, const BatchRows& rows, const uint64_t* words, uint8_t* tuples) const {
   const QuernRowLayout* layout = descriptor_->rows();
+  if (step.tuples != nullptr) {
+    std::memcpy(tuples, step.tuples + rows.first * layout->tuple_bytes, size_t{rows.n} * layout->tuple_bytes);
+    return;
+  }
   if (step.kernel.store != nullptr) {
     step.kernel.store(layout, step.batch.keys.data(), step.batch.payload.data(), rows.first, rows.rows, rows.n,
                       step.first_row_id, tuples);
@@ -190,6 +209,79 @@ absl::Status BuildSide::StoreNullRows(const Step& step, const uint32_t* rows, ui
     done += fit;
   }
   return absl::OkStatus();
+}
+
+// ---- spilling -------------------------------------------------------------------------------------------------------
+
+BuildSide::~BuildSide() {
+  if (spilled_ != nullptr) spilled_->holders()->Remove(this);
+}
+
+void BuildSide::SpillTo(std::shared_ptr<SpilledBuild> spilled) {
+  spilled_ = std::move(spilled);
+  spilled_->holders()->Add(this);
+}
+
+// After a refusal, or when another thread has asked: returns OK where rows may be appended.
+absl::Status BuildSide::MakeRoom(const absl::Status& refused) {
+  if (spilled_ == nullptr || (!refused.ok() && !absl::IsResourceExhausted(refused))) return refused;
+  asked_.store(false, std::memory_order_relaxed);
+  if (has_rows()) {
+    num_starved_ = 0;
+    return Spill();
+  }
+  if (refused.ok()) return refused;
+  if (++num_starved_ > kMostTries) return refused;
+  QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
+  return may_have_room ? absl::OkStatus() : refused;
+}
+
+absl::Status BuildSide::SpillOrAsk(bool* is_at_work) {
+  const std::unique_lock<std::mutex> lock(at_work_, std::try_to_lock);
+  *is_at_work = !lock.owns_lock();
+  if (*is_at_work) asked_.store(true, std::memory_order_relaxed);
+  return *is_at_work || !has_rows() ? absl::OkStatus() : Spill();
+}
+
+// Rows of which some were written, and others not, cannot be written again.
+absl::Status BuildSide::Spill() {
+  const absl::Status written = WithoutBadAlloc([&] { return WriteAll(); });
+  if (absl::IsResourceExhausted(written)) return absl::UnavailableError(written.message());
+  QUERN_RETURN_IF_ERROR(written);
+  store_.Clear();
+  null_store_.Clear();
+  owners_.clear();
+  num_flat_ = num_stored_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status BuildSide::WriteAll() {
+  for (const TupleSpan& span : store_.flat()) QUERN_RETURN_IF_ERROR(spilled_->Write(span));
+  for (const TupleList& part : store_.parts())
+    for (const TupleSpan& span : part) QUERN_RETURN_IF_ERROR(spilled_->Write(span));
+  for (const TupleSpan& span : null_store_.flat()) QUERN_RETURN_IF_ERROR(spilled_->WriteNullRows(span));
+  return absl::OkStatus();
+}
+
+absl::Status BuildSide::AppendTuples(const ReadTuples& read, std::shared_ptr<const void> owner) {
+  const QuernRowLayout& layout = *descriptor_->rows();
+  return WithoutBadAlloc([&]() -> absl::Status {
+    if (TupleStrings(layout).any()) owners_.push_back(std::move(owner));
+    GrowScratch(read.num_tuples());
+    BatchView rows;
+    rows.num_rows = read.num_tuples();
+    for (uint64_t next = 0; next < read.num_tuples();) {
+      const auto n = static_cast<uint32_t>(std::min<uint64_t>(step_rows_, read.num_tuples() - next));
+      const uint8_t* const tuples = read.tuples() + next * layout.tuple_bytes;
+      if (layout.packed_bytes != 0) LoadPackedKeys(tuples, n, FormatOf(layout), words_.data());
+      else std::memcpy(hashes_.data(), read.hashes() + next, n * sizeof(uint64_t));
+      const Step step = {entry_points_.Now(), rows, 0, {nullptr, 0, n}, tuples};
+      QUERN_RETURN_IF_ERROR(StoreRows(step, n));
+      QUERN_RETURN_IF_ERROR(PartitionIfMany());
+      next += n;
+    }
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace quern

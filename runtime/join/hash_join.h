@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -31,6 +32,8 @@
 #include "runtime/join/membership.h"
 #include "runtime/join/packed_key_table.h"
 #include "runtime/join/probe_scratch.h"
+#include "runtime/join/spilled_join.h"
+#include "runtime/join/spilling_builder.h"
 #include "runtime/join/table_builder.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/job_observer.h"
@@ -76,6 +79,14 @@ class HashJoin final : public Sink {
   // *Threads*: none may append, build or probe at the same time.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
+  // Sets the entry points that any descriptor has, for rows that are read back without dictionaries. A join that spills
+  // needs them before finalise, where its spec has dictionaries or row ids.
+  void SetGeneric(const QuernJoinEntryPoints& generic) { generic_ = generic; }
+
+  // After finalise: whether rows were spilled that are not in the table. Then only JoinProber::Next gives all rows, in
+  // any order, the scan of unmatched build rows included, whatever the kind of join.
+  bool has_spilled() const { return spilled_ != nullptr; }
+
   // Sets the function that a spec with `host_residual` asks. Call it before the first probe.
   void SetHostResidual(const HostResidual& host) { host_residual_ = host; }
 
@@ -87,11 +98,13 @@ class HashJoin final : public Sink {
   // What the table tells of a key, and which rows of a batch of the probe side may have a match: key_summary.h,
   // membership.h. *Threads*: any number at once, also while others probe. *Errors*: FailedPrecondition before all work
   // is done; InvalidArgument for a batch without the keys; Cancelled.
+  // Of a join that has spilled, every row without a null key that matches nothing may have a match.
   absl::StatusOr<KeySummary> Summarise(uint32_t key) const;
   absl::StatusOr<uint64_t> FindMembers(const BatchView& batch, const MemberAnswer& answer) const;
 
  private:
   friend class JoinProber;
+  friend class PartProber;
 
   std::unique_ptr<LocalState> NewLocalState() override;
   absl::Status CheckInput(const BatchView& batch, RowKind kind) const override;
@@ -100,27 +113,44 @@ class HashJoin final : public Sink {
   void EndFinalise() override;
   bool AbandonFinalise() override;
   absl::Status CheckBuilt(const char* call) const;
+  JoinContext Context() const { return {descriptor_, entry_points_, counters_, options_, budget_}; }
+  KeySummary SummariseSpilled(uint32_t key) const;
+  // The table's memory, which may be freed once all rows of the table have come out: null then.
+  std::shared_ptr<const TableMemory> UseTable() const;
+  void FreeTable() const;
+  // A join of some rows of this one, which has spilled; without rows yet.
+  std::shared_ptr<HashJoin> NewPart(const std::shared_ptr<MemoryBudget>& budget) const;
+  // Of such a join of `whole`: builds it of tuples that were written, or of rows with null keys alone.
+  absl::Status BuildPart(const HashJoin& whole, const std::shared_ptr<SpilledRows>& tuples);
+  absl::Status BuildNullRows(const HashJoin& whole, const ReadTuples& rows);
 
   std::shared_ptr<const JoinDescriptor> descriptor_;
   JoinEntrySource entry_points_;
+  QuernJoinEntryPoints generic_ = {};
   std::shared_ptr<const void> code_;
   JoinOptions options_;
   HostResidual host_residual_;
   JoinStats stats_;
-  std::unique_ptr<TableBuilder> builder_;  // while finalising
+  std::unique_ptr<TableBuilder> builder_;  // while finalising, as the next
+  std::unique_ptr<SpillingBuilder> spilling_;
+  std::shared_ptr<SpilledBuild> spilled_build_;  // null: rows stay in memory
+  std::unique_ptr<SpilledJoin> spilled_;         // null: all rows are in the table
   JoinTable table_;
-  TableMemory memory_;
+  mutable std::mutex memory_mutex_;  // guards memory_ where rows were spilled
+  mutable std::shared_ptr<const TableMemory> memory_;
   TupleList null_rows_;
   bool build_is_empty_ = true;
   bool build_has_null_key_ = false;
   PackedKeyRange range_;
   uint64_t num_null_rows_ = 0;
+  std::mutex spill_mutex_;  // guards the making of spilled_build_
   mutable std::atomic<uint64_t> next_morsel_{0};  // of the scan of unmatched build rows
   mutable std::atomic<bool> prefetch_adapted_{false};
 };
 
 // One output batch: the columns of JoinOutputTypes(spec). Buffers are owned by the batch.
 class OutputBatch;
+class PartProber;
 
 // Probes a finalised join. *Threads*: each prober belongs to one thread; any number of them may share a join.
 class JoinProber {
@@ -131,7 +161,9 @@ class JoinProber {
   JoinProber& operator=(const JoinProber&) = delete;
   ~JoinProber();
 
-  // Starts on a batch. Its columns must stay valid until Next has returned false.
+  // Starts on a batch. Its columns must stay valid until Next has returned false. Of a join that has spilled, rows
+  // whose keys are not in the table are written; they come out after SetUnmatched. *Errors*: InvalidArgument; those of
+  // the store; FailedPrecondition where a join that has spilled is probed after SetUnmatched.
   absl::Status SetInput(BatchView batch);
 
   // Starts on a piece, one or more inputs that may have to come again, where memory is refused behind the probe. The
@@ -143,19 +175,25 @@ class JoinProber {
   // all rows of the input. *Errors*: as Next.
   absl::StatusOr<uint64_t> Select(uint32_t* rows);
 
-  // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds).
-  // Call it when all probers have finished all inputs. Probers share the rows: exactly one of them outputs each row.
+  // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds),
+  // and on all rows that were spilled, of every kind. Call it when all probers have finished all inputs. Probers share
+  // the rows: exactly one of them outputs each row.
   absl::Status SetUnmatched();
 
-  // Empties `out` and fills it with up to out->capacity() rows; with fewer only where the input ends or an output
-  // column reaches the limit of its offsets. Returns whether this input has more rows. Without output columns it
-  // counts, in one call.
+  // Empties `out` and fills it with up to out->capacity() rows; with fewer only where the input ends, an output column
+  // reaches the limit of its offsets, or rows were spilled. Returns whether this input has more rows. Without output
+  // columns it counts, in one call, or in several where rows were spilled.
   // *Errors*: InvalidArgument for an output batch with other columns or no room for a row; OutOfRange for the
   // second match of a single join; ResourceExhausted. After the last two, rows of this input are lost, and only
   // SetInput may follow.
   absl::StatusOr<bool> Next(OutputBatch* out);
 
  private:
+  friend class PartProber;
+  // For rows that were read back.
+  absl::Status SetPartInput(BatchView batch, const PartInput& input);
+  absl::Status KeepResident(BatchView* batch);
+  absl::StatusOr<bool> NextOfTable(OutputBatch* out);
   void Begin(BatchView batch);
   void AdaptPrefetch();
   JoinProbe MakeProbe();
@@ -179,6 +217,15 @@ class JoinProber {
   std::vector<uint8_t> members_;  // bits of an anti join's rows
   CounterBlock counters_;
   uint32_t num_new_candidates_ = 0;
+  PartInput part_input_;
+  // Of a join that has spilled:
+  std::shared_ptr<const TableMemory> in_use_;  // while rows of the table are read
+  std::vector<uint32_t> numbers_;              // partitions of a batch's rows
+  std::vector<uint32_t> resident_rows_, spilled_rows_;
+  std::vector<uint64_t> row_ids_;
+  bool has_parts_ = false;             // follow the scan
+  bool is_reading_ = false;            // SpilledJoin::BeginReading; not once the parts have begun
+  std::unique_ptr<PartProber> parts_;  // once they have begun
 };
 
 }  // namespace quern

@@ -57,7 +57,7 @@ NeededEntryPoints EntryPointsOf(const QuernJoinDescriptor& descriptor) {
 }
 
 JoinDescriptor::JoinDescriptor(const JoinSpec& spec, uint32_t inline_key_bytes)
-    : spec_(spec), descriptor_(), rows_(&descriptor_.rows) {
+    : spec_(spec), inline_key_bytes_(inline_key_bytes), descriptor_(), rows_(&descriptor_.rows) {
   const JoinKindRow& kind = RowOf(spec_.kind);
   for (const ColumnType& type : spec_.probe) probe_.push_back(MakeField(type, RowOf(type.id).storage));
   for (QuernField& column : probe_) column.nullable |= kind.nulls_probe_columns();
@@ -77,6 +77,16 @@ JoinDescriptor::JoinDescriptor(const JoinSpec& spec, uint32_t inline_key_bytes)
   descriptor_.stops_at_matched = !kind.pairs && kind.flags_matched_rows() && key_decides;
   descriptor_.batch_rows = kDefaultBatchRows;
   descriptor_.group_rows = kDefaultGroupRows;
+}
+
+std::shared_ptr<const JoinDescriptor> JoinDescriptor::WithSpec(const JoinSpec& spec) const {
+  auto other = std::make_shared<JoinDescriptor>(spec, inline_key_bytes_);
+  other->descriptor_.batch_rows = descriptor_.batch_rows;
+  other->descriptor_.group_rows = descriptor_.group_rows;
+  other->descriptor_.rows.prefetches = descriptor_.rows.prefetches;
+  other->descriptor_.rows.zero_hashes = descriptor_.rows.zero_hashes;
+  other->descriptor_.rows.prefetch_string_bytes = descriptor_.rows.prefetch_string_bytes;
+  return other;
 }
 
 void JoinDescriptor::PlaceFields(TuplePlacer* placer) {

@@ -35,6 +35,8 @@ class JoinDescriptor {
   const QuernRowLayout* rows() const { return &descriptor_.rows; }
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_; }
   const JoinSpec& spec() const { return spec_; }
+  // The same, tuning included, of another spec with the same tuples.
+  std::shared_ptr<const JoinDescriptor> WithSpec(const JoinSpec& spec) const;
 
   // The tuple as a table of offset, bytes, field and type, as `quern dump layout` prints it.
   std::string Print() const;
@@ -43,6 +45,7 @@ class JoinDescriptor {
   void PlaceFields(TuplePlacer* placer);
 
   JoinSpec spec_;
+  const uint32_t inline_key_bytes_;
   std::vector<QuernField> probe_;
   QuernJoinDescriptor descriptor_;
   RowLayout rows_;

@@ -143,6 +143,7 @@ class Prober {
     if (rows_alone_) {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
       std::memset(s_->found, 0, batch.n);
+      if (p_.part.found != nullptr) LoadFound(batch);
     }
     if (IsPackedKey()) {
       kernel_->pack(layout, a_->keys, batch.first, batch.rows, batch.n, s_->words);
@@ -161,6 +162,21 @@ class Prober {
     s_->batch_next = 0;
     s_->batch_is_open = rows_alone_;
     a_->next_row += n;
+  }
+
+  // Rows of which an earlier chunk of the build side has a match.
+  void LoadFound(const BatchRows& batch) {
+    for (uint32_t i = 0; i < batch.n; ++i) {
+      const uint64_t bit = p_.part.first_row + blocks::RowAt(batch.rows, batch.first, i);
+      s_->found[i] = p_.part.found[bit / 8] >> (bit % 8) & 1;
+    }
+  }
+
+  void StoreFound() {
+    for (uint32_t i = 0; i < s_->batch_rows; ++i) {
+      const uint64_t bit = p_.part.first_row + blocks::RowAt(s_->batch_numbers, s_->batch_first, i);
+      p_.part.found[bit / 8] |= static_cast<uint8_t>((s_->found[i] != 0 ? 1 : 0) << bit % 8);
+    }
   }
 
   // Keeps the rows of a batch whose words the key filter has.
@@ -242,7 +258,8 @@ class Prober {
       uint8_t keep[kMaxHostPairs] = {};
       const uint8_t* const rows = a_->tuples + a_->descriptor->host_row_offset;
       for (uint32_t i = 0; i < n; ++i) {
-        probe_rows[i] = a_->first_row_id + s_->match_rows[first + i];
+        const uint32_t row = s_->match_rows[first + i];
+        probe_rows[i] = p_.part.row_ids != nullptr ? p_.part.row_ids[row] : a_->first_row_id + row;
         build_rows[i] = blocks::Load<uint64_t>(rows + s_->match_tuples[first + i]);
       }
       if (p_.host->keep_pairs(p_.host->user, p_.host_context, probe_rows, build_rows, n, keep) != 0)
@@ -314,6 +331,8 @@ class Prober {
       if (const int32_t code = Emit(); code != kQuernDone) return code;
     }
     s_->batch_is_open = false;
+    if (p_.part.found != nullptr) StoreFound();
+    if (!p_.part.is_last) return kQuernDone;
     const JoinKind id = p_.kind->id;
     if (id == JoinKind::kAntiNullAware && p_.build_has_null_key) return kQuernDone;
     const bool all = p_.kind->probe_row == RowsOut::kAlways;

@@ -30,6 +30,16 @@ BatchRows SelectRows(const QuernJoinEntryPoints& kernel, const QuernRowLayout* l
 // Collects those of the same n rows that are not in `kept`; returns their number.
 uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const BatchRows& kept, uint32_t* dropped);
 
+// What else is known of a batch of probe rows that was read back (part_prober.h).
+struct PartInput {
+  const uint64_t* row_ids = nullptr;  // for the host's residual; null: they follow from the batch's first row
+  // Where a batch meets the build rows in several chunks: a bit for each row, from bit first_row on, that is set where
+  // an earlier chunk has a match; null where there is one chunk.
+  uint8_t* found = nullptr;
+  uint64_t first_row = 0;
+  bool is_last = true;  // of the chunks: rows that come out on their own do so now
+};
+
 // The input of a probe. The probe changes nothing in it except the matched flags of tuples.
 struct JoinProbe {
   const JoinEntrySource* entry_points = nullptr;
@@ -46,6 +56,7 @@ struct JoinProbe {
   const StopFlag* stop_flag = nullptr;     // may be null
   const HostResidual* host = nullptr;      // where the descriptor asks it
   void* host_context = nullptr;
+  PartInput part;
 };
 
 // Fills the output batch until the input ends (kQuernDone), or the output is full or the flag set (kQuernFull: empty it

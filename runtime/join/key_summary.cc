@@ -170,4 +170,18 @@ absl::StatusOr<KeySummary> SummariseKey(const JoinTable& table, const QuernRowLa
   return summary;
 }
 
+KeySummary SummariseRange(const QuernRowLayout& rows, const PackedKeyRange& packed, uint64_t sign_bit, uint32_t key) {
+  const QuernField& field = rows.keys[key];
+  const bool may_be_null = field.nullable && field.null_equal;
+  Range range(field);
+  if (rows.packed_bytes != 0 && rows.num_keys == 1 && !may_be_null && !packed.is_empty()) {
+    range.Add(packed.min ^ sign_bit);
+    range.Add(packed.max ^ sign_bit);
+  }
+  if (may_be_null) range.AddNull();
+  KeySummary summary;
+  range.WriteTo(&summary);
+  return summary;
+}
+
 }  // namespace quern

@@ -31,6 +31,10 @@ struct KeySummary {
 absl::StatusOr<KeySummary> SummariseKey(const JoinTable& table, const QuernRowLayout& rows, const PackedKeyRange& range,
                                         uint32_t key, const StopFlag* stop_flag);
 
+// What is known of key number `key` without a table: its range, where it is the only one, packed, and its nulls are not
+// equal; num_keys remains 0. sign_bit: of the packed word.
+KeySummary SummariseRange(const QuernRowLayout& rows, const PackedKeyRange& range, uint64_t sign_bit, uint32_t key);
+
 }  // namespace quern
 
 #endif  // QUERN_RUNTIME_JOIN_KEY_SUMMARY_H_

@@ -195,4 +195,33 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
   return count;
 }
 
+absl::StatusOr<uint64_t> FindRowsWithKeys(const QuernJoinDescriptor& descriptor, const JoinEntrySource& entry_points,
+                                          const StopFlag* stop_flag, const BatchView& batch,
+                                          const MemberAnswer& answer) {
+  const ProbeScratch scratch = TakeProbeScratch();
+  QuernProbeScratch* const s = scratch.get();
+  if (answer.bitmap != nullptr) std::memset(answer.bitmap, 0, (batch.num_rows + 7) / 8);
+  uint64_t count = 0;
+  for (uint64_t next = 0; next < batch.num_rows;) {
+    if (stop_flag != nullptr) QUERN_RETURN_IF_ERROR(stop_flag->Check());
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(descriptor.batch_rows, batch.num_rows - next));
+    const BatchRows kept = SelectRows(entry_points.ForLook(n), &descriptor.rows, batch.keys.data(), batch.selection,
+                                      next, n, s->rows);
+    std::memset(s->found, 1, kept.n);
+    const uint8_t* passes = s->found;
+    if (kept.n < n) {
+      Spread(batch.selection, next, n, kept, s->found, s->marks);
+      passes = s->marks;
+    }
+    if (answer.rows != nullptr) {
+      count += WriteRows(batch.selection, next, n, passes, s->looking, answer.rows + count);
+    } else {
+      if (answer.bitmap != nullptr) WriteBits(next, n, passes, answer.bitmap);
+      count += kept.n;
+    }
+    next += n;
+  }
+  return count;
+}
+
 }  // namespace quern

@@ -29,6 +29,11 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
                                      const BatchView& batch, const MemberAnswer& answer,
                                      CounterBlock* counters = nullptr);
 
+// The same without a table: all rows but those with a null key that matches nothing.
+absl::StatusOr<uint64_t> FindRowsWithKeys(const QuernJoinDescriptor& descriptor, const JoinEntrySource& entry_points,
+                                          const StopFlag* stop_flag, const BatchView& batch,
+                                          const MemberAnswer& answer);
+
 }  // namespace quern
 
 #endif  // QUERN_RUNTIME_JOIN_MEMBERSHIP_H_

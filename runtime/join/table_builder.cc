@@ -151,6 +151,14 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
   return layouts;
 }
 
+uint64_t TableBuilder::LeastBytes(const QuernJoinDescriptor& descriptor, uint64_t num_tuples) {
+  constexpr uint64_t kPageBytes = uint64_t{2} << 20;
+  const uint64_t directory = (uint64_t{1} << DirectoryBits(num_tuples)) * sizeof(uint64_t);
+  const uint64_t tuples = num_tuples * descriptor.rows.tuple_bytes;
+  // Large buffers consist of huge pages.
+  return directory + tuples + (directory > kPageBytes ? kPageBytes : 0) + (tuples > kPageBytes ? kPageBytes : 0);
+}
+
 // ---- phases ----------------------------------------------------------------------------------------------------
 
 absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
@@ -188,7 +196,11 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
     has_begun_ = true;
     memory = {};
     table.bitmap = nullptr;
-    QUERN_RETURN_IF_ERROR(BeginLayout(layout));
+    const absl::Status begun = BeginLayout(layout);
+    if (begun.ok()) continue;
+    if (to_try_.empty() || !absl::IsResourceExhausted(begun)) return begun;
+    has_begun_ = false;  // the next one takes less
+    store_bitmaps_.clear();
   }
 }
 

@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -41,6 +42,11 @@ class TableBuilder {
 
   // The work after which the table is complete. *Errors*: ResourceExhausted.
   SharedWork* work() { return &work_; }
+  // Its phases, for a caller with work around them; not to be called as well as work().
+  absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
+
+  // What building takes beside the stores, for so many tuples. Layouts that take more give way where they are refused.
+  static uint64_t LeastBytes(const QuernJoinDescriptor& descriptor, uint64_t num_tuples);
 
   JoinTable table;
   TableMemory memory;
@@ -50,7 +56,6 @@ class TableBuilder {
   std::vector<Layout> LayoutsToTry() const;
   bool NeedsTuples() const;
   bool OneMatchIsEnough() const;
-  absl::StatusOr<std::optional<Phase>> NextPhase();
   absl::Status BeginLayout(Layout layout);
   absl::Status BeginUnchained();
   absl::Status BeginOpen(Layout layout);

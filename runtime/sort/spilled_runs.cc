@@ -259,37 +259,6 @@ absl::StatusOr<bool> SpilledRuns::Next(OutputBatch* out, uint64_t* position) {
   return position_ < num_rows_;
 }
 
-// ---- memory of local states ----------------------------------------------------------------------------------------
-
-BudgetWithReserve::BudgetWithReserve(std::shared_ptr<MemoryBudget> from) : reserve_(std::make_shared<Reserve>()) {
-  reserve_->from = std::move(from);
-  const MemoryAccount account = {[](void* of, uint64_t bytes) {
-                                   auto* const reserve = static_cast<Reserve*>(of);
-                                   const uint64_t taken = reserve->is_open ? std::min(reserve->bytes, bytes) : 0;
-                                   if (taken != bytes && !reserve->from->Reserve(bytes - taken).ok()) return false;
-                                   reserve->bytes -= taken;
-                                   return true;
-                                 },
-                                 [](void* of, uint64_t bytes) {
-                                   auto* const reserve = static_cast<Reserve*>(of);
-                                   if (reserve->is_open) reserve->bytes += bytes;
-                                   else reserve->from->Release(bytes);
-                                 },
-                                 reserve_.get()};
-  budget_ = {new MemoryBudget(0, account), [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
-}
-
-absl::Status BudgetWithReserve::GrowBy(uint64_t bytes) {
-  QUERN_RETURN_IF_ERROR(reserve_->from->Reserve(bytes));
-  reserve_->bytes += bytes;
-  return absl::OkStatus();
-}
-
-void BudgetWithReserve::GiveBack() {
-  reserve_->is_open = false;
-  if (reserve_->bytes != 0) reserve_->from->Release(std::exchange(reserve_->bytes, 0));
-}
-
 // ---- local states ---------------------------------------------------------------------------------------------------
 
 void SpilledRuns::Register(SpillingRows* rows) {

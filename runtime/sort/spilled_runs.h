@@ -23,6 +23,7 @@
 #include "runtime/sort/local_rows.h"
 #include "runtime/sort/run_merger.h"
 #include "runtime/sort/sort_descriptor.h"
+#include "runtime/spill/budget_with_reserve.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
 
@@ -91,29 +92,6 @@ class SpilledRuns {
   std::unique_ptr<Merge> merge_;
   uint64_t position_ = 0;
   absl::Status read_status_;
-};
-
-// A budget within another one, with bytes in reserve that nobody else can take. *Threads*: one at a time.
-class BudgetWithReserve {
- public:
-  explicit BudgetWithReserve(std::shared_ptr<MemoryBudget> from);
-  ~BudgetWithReserve() { GiveBack(); }
-
-  const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
-  uint64_t reserved_bytes() const { return reserve_->bytes; }
-  absl::Status GrowBy(uint64_t bytes);
-  // From now on the budget's bytes come from the reserve first, until GiveBack.
-  void Open() { reserve_->is_open = true; }
-  void GiveBack();
-
- private:
-  struct Reserve {
-    std::shared_ptr<MemoryBudget> from;
-    uint64_t bytes = 0;
-    bool is_open = false;
-  };
-  const std::shared_ptr<Reserve> reserve_;
-  std::shared_ptr<MemoryBudget> budget_;
 };
 
 // The local state of a sort that spills. What sorting its rows takes is kept in reserve.

@@ -118,6 +118,17 @@ void SpilledRows::Take(SpilledRows&& other) {
   other.blocks_.clear();
 }
 
+SpilledRows SpilledRows::SplitOff(size_t num_blocks) {
+  SpilledRows rest;
+  for (size_t b = num_blocks; b < blocks_.size(); ++b) {
+    rest.Add(context_, blocks_[b]);
+    num_rows_ -= blocks_[b].num_rows;
+    num_bytes_ -= blocks_[b].stored.bytes;
+  }
+  blocks_.resize(std::min(num_blocks, blocks_.size()));
+  return rest;
+}
+
 void SpilledRows::Free() {
   if (context_ == nullptr) return;
   for (const SpilledBlock& block : blocks_) context_->store()->Free(block.stored);
@@ -272,12 +283,12 @@ RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnTy
       budget_(budget == nullptr ? context_->io_budget() : std::move(budget)) {}
 
 RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
-                     std::shared_ptr<SpilledRows> shared)
+                     std::shared_ptr<SpilledRows> shared, std::shared_ptr<MemoryBudget> budget)
     : context_(std::move(context)),
       types_(SpilledTypes(std::move(types))),
       rows_(std::move(shared)),
       after_(After::kKeep),
-      budget_(context_->io_budget()) {}
+      budget_(budget == nullptr ? context_->io_budget() : std::move(budget)) {}
 
 // What was asked for is read to its end, since the space it is read from goes away.
 RowReader::~RowReader() {

@@ -53,6 +53,8 @@ class SpilledRows {
   void Add(const std::shared_ptr<SpillContext>& context, const SpilledBlock& block);
   // Moves the blocks of another sequence behind these.
   void Take(SpilledRows&& other);
+  // Leaves the first blocks, and returns the others.
+  SpilledRows SplitOff(size_t num_blocks);
   void Free();
 
  private:
@@ -113,7 +115,8 @@ class RowReader {
   RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, SpilledRows rows,
             After after = After::kFree, std::shared_ptr<MemoryBudget> budget = nullptr);
   // Reads rows that other readers read, too; they are kept.
-  RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, std::shared_ptr<SpilledRows> shared);
+  RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, std::shared_ptr<SpilledRows> shared,
+            std::shared_ptr<MemoryBudget> budget = nullptr);
   ~RowReader();
 
   // Sets `batch` to the rows of the next block, its columns in `keys`; false, and no rows, behind the last one. The

@@ -77,9 +77,9 @@ class ProbeOutput final : public GrowingOutput, public OnOwnLines {
 
 class UnmatchedOutput final : public JobOutput, public OnOwnLines {
  public:
-  UnmatchedOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, uint64_t batch_rows,
+  UnmatchedOutput(const std::shared_ptr<const HashJoin>& join, const JoinSpec& spec, const OutputOptions& options,
                   std::shared_ptr<MemoryBudget> budget)
-      : JobOutput(JoinOutputTypes(spec), batch_rows, std::move(budget)), prober_(join) {}
+      : JobOutput(JoinOutputTypes(spec), options.batch_rows, std::move(budget)), prober_(join, options.context) {}
 
   absl::Status Begin() { return prober_.SetUnmatched(); }
   absl::StatusOr<quern_result_state> Fill(quern_result* /*result*/) override {
@@ -147,7 +147,7 @@ class JoinJob final : public SinkJob {
           "QUERN_PORT_UNMATCHED before all inputs of pipelines have finished: " + std::to_string(num_open) +
           " with rows; accepted: after quern_input_finish of each");
     }
-    auto output = std::make_unique<UnmatchedOutput>(join(), spec_, options.batch_rows, budget);
+    auto output = std::make_unique<UnmatchedOutput>(join(), spec_, options, budget);
     QUERN_RETURN_IF_ERROR(output->Begin());
     return output;
   }

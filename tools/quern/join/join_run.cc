@@ -190,7 +190,7 @@ absl::Status StreamProbe(const PreparedJoin& join, const StreamedInput& probe, c
     });
   }));
   of_threads.clear();
-  if (!RowOf(join.spec.kind).flags_matched_rows() && run.spill->stats().written_blocks == 0) return absl::OkStatus();
+  if (!RowOf(join.spec.kind).flags_matched_rows() && !table->has_spilled()) return absl::OkStatus();
   run.progress->Begin("scan", 0);
   return RunMorsels(threads, threads, [&](uint32_t, uint64_t) -> absl::Status {
     StreamThread thread(table, types, run);

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of 64 partitions, 14 are in the table. The rows of a batch of 1,000 probe rows go
+//
+//     about 220     to the probe at once, and so do rows with null keys, which match nothing
+//     about 780     to their partitions
+//
+// and at the end, 50 times: a partition of the build side is read, and its table probed with the same partition of the
+// probe side (part_prober.h).
+#include "runtime/join/spilled_join.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/join/probe_scratch.h"
+
+namespace quern {
+namespace {
+
+// A partition with more than 3/4 of the rows that were divided has keys that cannot be told apart.
+constexpr uint64_t kSkewNumerator = 3, kSkewDenominator = 4;
+
+}  // namespace
+
+SpilledJoin::SpilledJoin(JoinContext context, const QuernJoinEntryPoints& generic, std::shared_ptr<SpilledBuild> build,
+                         std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows,
+                         std::vector<std::unique_ptr<BuildSide>> loaded)
+    : context_(std::move(context)),
+      build_(std::move(build)),
+      kind_(RowOf(context_.descriptor->spec().kind)),
+      format_(FormatOf(*context_.descriptor->rows())),
+      probe_columns_(context_.descriptor->spec()),
+      part_descriptor_(context_.descriptor),
+      part_entry_points_(context_.entry_points),
+      loaded_(std::move(loaded)),
+      build_parts_(std::move(build_parts)),
+      null_rows_(std::move(null_rows)) {
+  const JoinSpec& spec = context_.descriptor->spec();
+  if (!ChangesWhenSpilled(spec)) return;
+  part_descriptor_ = context_.descriptor->WithSpec(SpilledJoinSpec(spec));
+  part_entry_points_ = generic;
+}
+
+// ---- probing --------------------------------------------------------------------------------------------------------
+
+absl::Status SpilledJoin::FindParts(const BatchView& batch, QuernProbeScratch* scratch, uint32_t* numbers) const {
+  QUERN_RETURN_IF_ERROR(PartsOfRows(*context_.descriptor->get(), context_.entry_points, batch, build_->parts(), 0,
+                                    scratch, numbers));
+  for (uint64_t i = 0; i < batch.num_rows; ++i)
+    if (numbers[i] != kNoPart && build_parts_[numbers[i]] == nullptr) numbers[i] = kNoPart;
+  return absl::OkStatus();
+}
+
+absl::Status SpilledJoin::WriteProbe(const BatchView& columns, const uint32_t* numbers) {
+  std::shared_ptr<PartitionedWriter> writer;
+  {
+    const std::lock_guard<std::mutex> lock(write_mutex_);
+    if (has_begun_parts_) {
+      return absl::FailedPreconditionError(
+          "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all probing "
+          "first");
+    }
+    if (writer_ == nullptr)
+      writer_ = std::make_shared<PartitionedWriter>(spill(), probe_columns_.types(), build_->parts().num_parts());
+    writer = writer_;
+  }
+  return writer->Append(columns, numbers);
+}
+
+// ---- parts ----------------------------------------------------------------------------------------------------------
+
+// Adds a part that may have results.
+void SpilledJoin::AddPart(JoinPart part) {
+  const bool rows_alone = kind_.probe_row == RowsOut::kAlways || kind_.probe_row == RowsOut::kUnmatched;
+  const bool has_probe = !part.probe.empty() && (!part.build.empty() || rows_alone);
+  const bool has_build = !part.build.empty() && kind_.build_row == RowsOut::kUnmatched;
+  if (has_probe || has_build) parts_.push_front(std::move(part));
+}
+
+absl::Status SpilledJoin::BeginParts() {
+  const std::lock_guard<std::mutex> lock(write_mutex_);
+  if (!std::exchange(has_begun_parts_, true)) begun_ = EndWriting();
+  return begun_;
+}
+
+absl::Status SpilledJoin::EndWriting() {
+  std::vector<SpilledRows> probe(build_parts_.size());
+  if (writer_ != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(probe, writer_->Finish());
+    writer_.reset();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t p = 0; p < build_parts_.size(); ++p)
+    if (build_parts_[p] != nullptr) AddPart({0, false, false, std::move(*build_parts_[p]), std::move(probe[p])});
+  if (!null_rows_.empty()) AddPart({0, false, true, std::move(null_rows_), {}});
+  return absl::OkStatus();
+}
+
+std::optional<JoinPart> SpilledJoin::Take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (parts_.empty()) return std::nullopt;
+  std::optional<JoinPart> part(std::move(parts_.front()));
+  parts_.pop_front();
+  return part;
+}
+
+void SpilledJoin::BeginReading() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++num_reading_;
+}
+
+void SpilledJoin::EndReading() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --num_reading_;
+}
+
+bool SpilledJoin::HasOthers() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return num_reading_ > 1;
+}
+
+bool SpilledJoin::GiveBack(JoinPart* part) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (num_reading_ <= 1) return false;
+  parts_.push_front(std::move(*part));
+  --num_reading_;
+  return true;
+}
+
+// ---- dividing -------------------------------------------------------------------------------------------------------
+
+absl::StatusOr<std::vector<SpilledRows>> SpilledJoin::DivideBuild(JoinPart* part, uint32_t level) const {
+  const HashParts& parts = build_->parts();
+  PartitionedWriter writer(spill(), build_->types(), parts.num_parts());
+  RowReader reader(spill(), build_->types(), std::move(part->build));
+  std::vector<uint32_t> numbers;
+  for (;;) {
+    BatchView batch;
+    QUERN_ASSIGN_OR_RETURN(const bool more, reader.Next(&batch));
+    if (!more) return writer.Finish();
+    numbers.resize(batch.num_rows);
+    const auto* const hashes =
+        format_.packed_bytes == 0 ? static_cast<const uint64_t*>(batch.keys[1].values) : nullptr;
+    PartsOfTuples(format_, static_cast<const uint8_t*>(batch.keys[0].values), hashes, batch.num_rows, parts, level,
+                  numbers.data());
+    QUERN_RETURN_IF_ERROR(writer.Append(batch, numbers.data()));
+  }
+}
+
+absl::StatusOr<std::vector<SpilledRows>> SpilledJoin::DivideProbe(JoinPart* part, uint32_t level) const {
+  const HashParts& parts = build_->parts();
+  PartitionedWriter writer(spill(), probe_columns_.read_types(), parts.num_parts());
+  RowReader reader(spill(), probe_columns_.read_types(), std::move(part->probe));
+  const ProbeScratch scratch = TakeProbeScratch();
+  std::vector<uint32_t> numbers;
+  for (;;) {
+    BatchView batch;
+    QUERN_ASSIGN_OR_RETURN(const bool more, reader.Next(&batch));
+    if (!more) return writer.Finish();
+    numbers.resize(batch.num_rows);
+    QUERN_RETURN_IF_ERROR(PartsOfRows(*part_descriptor_->get(), part_entry_points_, batch, parts, level, scratch.get(),
+                                      numbers.data()));
+    QUERN_RETURN_IF_ERROR(writer.Append(batch, numbers.data()));
+  }
+}
+
+absl::Status SpilledJoin::Divide(JoinPart part) {
+  const std::lock_guard<std::mutex> dividing(divide_mutex_);
+  const uint32_t level = part.level + 1;
+  const uint64_t num_rows = part.build.num_rows();
+  spill()->CountLevel(level + 1);
+  QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> build, DivideBuild(&part, level));
+  QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> probe, DivideProbe(&part, level));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t p = 0; p < build.size(); ++p) {
+    const bool is_skewed = level + 1 >= build_->parts().num_levels() ||
+                           build[p].num_rows() * kSkewDenominator > num_rows * kSkewNumerator;
+    AddPart({level, is_skewed, false, std::move(build[p]), std::move(probe[p])});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quern
