@@ -29,9 +29,9 @@ void BudgetWithReserve::Reserve::ReturnBytes(uint64_t returned) {
 
 BudgetWithReserve::BudgetWithReserve(std::shared_ptr<MemoryBudget> from) : reserve_(std::make_shared<Reserve>()) {
   reserve_->from = std::move(from);
-  const MemoryAccount account = {
-      [](void* of, uint64_t bytes) { return static_cast<Reserve*>(of)->TakeBytes(bytes); },
-      [](void* of, uint64_t bytes) { static_cast<Reserve*>(of)->ReturnBytes(bytes); }, reserve_.get()};
+  const MemoryAccount account = {[](void* of, uint64_t bytes) { return static_cast<Reserve*>(of)->TakeBytes(bytes); },
+                                 [](void* of, uint64_t bytes) { static_cast<Reserve*>(of)->ReturnBytes(bytes); },
+                                 reserve_.get()};
   budget_ = {new MemoryBudget(0, account), [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
 }
 
