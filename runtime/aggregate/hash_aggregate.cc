@@ -223,8 +223,7 @@ struct GroupReader::State : OnOwnLines {
   CopiesOf copies_of = nullptr;
   std::unique_ptr<Copies> copies;      // only with copies_of
   std::vector<QuernOutColumn> before;  // WriteFitting: the columns as they were before
-  std::string saved;
-  std::unique_ptr<GroupReader> part;  // of the partition that is read, where groups were spilled
+  std::unique_ptr<GroupReader> part;   // of the partition that is read, where groups were spilled
 };
 
 GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition,
@@ -324,23 +323,6 @@ uint32_t GroupReader::KeepPartition(uint32_t n, uint8_t** groups) const {
   return kept;
 }
 
-absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n,
-                                                  QuernOutColumn* out, uint64_t out_row) {
-  for (uint32_t i = 0; i < n; ++i) {
-    state_->saved.clear();
-    SaveState(*aggregate_->descriptor_, aggregate, tuples[i], &state_->saved);
-    if (out->num_bytes + state_->saved.size() > INT32_MAX) return i;
-    if (out->num_bytes + state_->saved.size() > out->bytes_capacity &&
-        quern_rt_reserve_bytes(out, state_->saved.size()) != 0) {
-      return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
-    }
-    blocks::WriteString<kVar32>(
-        {reinterpret_cast<const uint8_t*>(state_->saved.data()), static_cast<uint32_t>(state_->saved.size())}, out,
-        out_row + i);
-  }
-  return n;
-}
-
 // Writes groups to all columns, from row out_row on; returns how many fit all of them.
 absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
                                                   uint64_t out_row) {
@@ -352,7 +334,7 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
     absl::StatusOr<uint32_t> written = 0;
     if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
     else if (state_->columns == GroupColumns::kStates)
-      written = WriteStates(c - num_keys, tuples, fit, column, out_row);
+      written = WriteStates(descriptor, c - num_keys, tuples, fit, column, out_row);
     else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row, aggregate_->options_.host);
     QUERN_RETURN_IF_ERROR(written.status());
     fit = std::min(fit, *written);

@@ -153,8 +153,6 @@ class GroupReader {
   uint32_t Repeat(uint64_t most);
   void Consume(uint32_t num_rows);
   uint32_t KeepPartition(uint32_t n, uint8_t** groups) const;
-  absl::StatusOr<uint32_t> WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
-                                       uint64_t out_row);
   absl::StatusOr<uint32_t> WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::StatusOr<uint32_t> WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::StatusOr<bool> WriteBatch(OutputBatch* out);

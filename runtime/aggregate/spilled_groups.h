@@ -53,7 +53,6 @@ class GroupSpiller {
   OutputBatch rows_;
   bool is_open_ = false;
   std::vector<uint32_t> partitions_;
-  std::string saved_;
 };
 
 // A thread's groups, which other threads can let go.
