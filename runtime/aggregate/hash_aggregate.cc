@@ -174,14 +174,15 @@ void HashAggregate::EndFinalise() {
 
 // ---- partitions that were spilled -----------------------------------------------------------------------------------
 
-// Aggregates the next partition that no reader has taken; null: there is none. A partition may take a share of the
-// memory, so that several readers have one at a time; one that is larger is divided again.
+// Aggregates the next partition that no reader has taken; null: there is none. Readers may each have one at a time, so
+// that it takes a share of the memory, and one share is left for a reader that comes later: with two readers, a third.
+// A partition that is larger is divided again.
 absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(uint32_t partition, uint32_t num_partitions) {
-  constexpr uint64_t kShare = 4, kLeastBytes = 1 << 20;
+  constexpr uint64_t kLeastBytes = 1 << 20;
   const SpilledGroups::Taken taken = spilled_->Take(partition, num_partitions);
   if (taken.rows == nullptr) return nullptr;
   // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
-  const uint64_t limit = part_.level == 0 ? budget_->limit_bytes() / kShare : budget_->limit_bytes();
+  const uint64_t limit = part_.level == 0 ? budget_->limit_bytes() / (num_readers_ + 1) : budget_->limit_bytes();
   auto budget = BudgetWithin(budget_, limit == 0 ? 0 : std::max(limit, kLeastBytes));
   auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, std::move(budget), options_, texts());
   part->SetPart(taken.part);
@@ -232,9 +233,10 @@ GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns 
   state_->columns = columns;
   state_->partition = partition;
   state_->num_partitions = std::max(num_partitions, 1u);
+  ++aggregate_->num_readers_;
 }
 
-GroupReader::~GroupReader() = default;
+GroupReader::~GroupReader() { --aggregate_->num_readers_; }
 
 void GroupReader::SetCopies(CopiesOf copies_of) {
   state_->copies_of = copies_of;

@@ -110,6 +110,7 @@ class HashAggregate final : public Sink {
   std::mutex spilled_mutex_;                 // guards the making of spilled_
   std::shared_ptr<SpilledGroups> spilled_;   // null: groups stay in memory
   std::unique_ptr<SharedWork> spills_rest_;  // null: no group was spilled
+  std::atomic<uint32_t> num_readers_{0};
   struct Result;
   std::unique_ptr<Result> result_;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t>
