@@ -9,6 +9,7 @@
 // which the greater one stays; states of no rows are 0 and add nothing, so no special case is needed.
 #include "runtime/aggregate/group_states.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -22,6 +23,8 @@ using blocks::int128_t;
 using blocks::Load;
 using blocks::Store;
 using blocks::uint128_t;
+
+constexpr uint32_t kSavedRows = 64;  // saved states that are merged at a time
 
 const QuernAccumulator& AccumulatorOf(const AggregateDescriptor& descriptor, size_t aggregate) {
   return descriptor.get()->accumulators[aggregate];
@@ -325,6 +328,31 @@ void ClearState(const QuernAccumulator& a, uint8_t* const* tuples, uint32_t n) {
   }
 }
 
+absl::Status ReserveStates(uint64_t num_bytes, QuernOutColumn* out) {
+  if (out->num_bytes + num_bytes <= out->bytes_capacity || quern_rt_reserve_bytes(out, num_bytes) == 0)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
+}
+
+absl::StatusOr<uint32_t> WriteCalledStates(const OutOfLineAggregate& called, const QuernAccumulator& a,
+                                           uint8_t* const* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  std::string saved;
+  for (uint32_t i = 0; i < n; ++i) {
+    saved.clear();
+    called.Save(tuples[i] + a.state_offset, &saved);
+    if (out->num_bytes + saved.size() > INT32_MAX) return i;
+    QUERN_RETURN_IF_ERROR(ReserveStates(saved.size(), out));
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(saved.data());
+    blocks::WriteString<kVar32>({bytes, static_cast<uint32_t>(saved.size())}, out, out_row + i);
+  }
+  return n;
+}
+
+absl::Status DamagedState(const AggregateDescriptor& descriptor, size_t aggregate, uint64_t num_bytes) {
+  return InvalidArgument("saved state of " + TextOf(descriptor.spec().aggregates[aggregate]) + " is damaged: " +
+                         std::to_string(num_bytes) + " bytes; accepted: bytes that this version wrote");
+}
+
 }  // namespace
 
 absl::Status SumOutOfRange(const AggregateSpec& aggregate) {
@@ -378,21 +406,56 @@ void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const ui
   bytes->push_back(HasSeen(a, tuple) ? 1 : 0);
 }
 
+absl::StatusOr<uint32_t> WriteStates(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
+                                     uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
+  if (a.step == kUpdateOutOfLine) return WriteCalledStates(*descriptor.called(aggregate), a, tuples, n, out, out_row);
+  const uint32_t bytes = a.state_bytes + 1;
+  const auto fit = static_cast<uint32_t>(std::min<uint64_t>(n, (INT32_MAX - out->num_bytes) / bytes));
+  QUERN_RETURN_IF_ERROR(ReserveStates(uint64_t{fit} * bytes, out));
+  uint8_t* to = out->bytes + out->num_bytes;
+  auto* const ends = static_cast<int32_t*>(out->offsets) + out_row + 1;
+  for (uint32_t i = 0; i < fit; ++i, to += bytes) {
+    std::memcpy(to, tuples[i] + a.state_offset, a.state_bytes);
+    to[a.state_bytes] = HasSeen(a, tuples[i]) ? 1 : 0;
+    out->num_bytes += bytes;
+    ends[i] = static_cast<int32_t>(out->num_bytes);
+  }
+  return fit;
+}
+
+// States are laid into tuples of their own, as far as their fields are read. The seen bit may lie before or behind the
+// state.
+absl::Status MergeSavedStates(const AggregateDescriptor& descriptor, size_t aggregate, const std::string_view* saved,
+                              uint8_t* const* tuples, uint32_t n, std::vector<uint8_t>* scratch) {
+  const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
+  const uint32_t tuple_bytes = descriptor.get()->group.tuple_bytes;
+  uint8_t* from[kSavedRows];
+  scratch->resize(kSavedRows * uint64_t{tuple_bytes});
+  for (uint32_t i = 0; i < kSavedRows; ++i) from[i] = scratch->data() + uint64_t{i} * tuple_bytes;
+  for (uint32_t done = 0, some = 0; done < n; done += some) {
+    some = std::min(kSavedRows, n - done);
+    for (uint32_t i = 0; i < some; ++i) {
+      const std::string_view bytes = saved[done + i];
+      if (bytes.size() != a.state_bytes + 1u || static_cast<uint8_t>(bytes.back()) > 1)
+        return DamagedState(descriptor, aggregate, bytes.size());
+      if (a.seen_mask != 0) from[i][a.seen_offset] = bytes.back() != 0 ? a.seen_mask : uint8_t{0};
+      std::memcpy(from[i] + a.state_offset, bytes.data(), a.state_bytes);
+    }
+    uint8_t overflowed = 0;
+    MergeFused(a, tuples + done, from, some, &overflowed);
+    if (overflowed != 0) return SumOutOfRange(descriptor.spec().aggregates[aggregate]);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes,
                              uint8_t* tuple, AccumulatorMemory* memory) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
-  uint8_t* state = tuple + a.state_offset;
-  if (a.step == kUpdateOutOfLine) return descriptor.called(aggregate)->MergeSaved(state, bytes, memory);
-  if (bytes.size() != a.state_bytes + 1u || static_cast<uint8_t>(bytes.back()) > 1) {
-    return InvalidArgument("saved state of " + TextOf(descriptor.spec().aggregates[aggregate]) + " is damaged: " +
-                           std::to_string(bytes.size()) + " bytes; accepted: bytes that this version wrote");
-  }
-  // A tuple of its own, as far as its fields are read. The seen bit may lie before or behind the state.
-  std::string other(descriptor.get()->group.tuple_bytes, '\0');
-  uint8_t* from = reinterpret_cast<uint8_t*>(other.data());
-  std::memcpy(from + a.state_offset, bytes.data(), a.state_bytes);
-  if (bytes.back() != 0) from[a.seen_offset] = static_cast<uint8_t>(from[a.seen_offset] | a.seen_mask);
-  return MergeState(descriptor, aggregate, &tuple, &from, 1, memory);
+  if (a.step == kUpdateOutOfLine)
+    return descriptor.called(aggregate)->MergeSaved(tuple + a.state_offset, bytes, memory);
+  std::vector<uint8_t> scratch;
+  return MergeSavedStates(descriptor, aggregate, &bytes, &tuple, 1, &scratch);
 }
 
 }  // namespace quern

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,6 +33,14 @@ absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, siz
 // Saves a state as bytes: its own bytes and one that says whether it has seen a value, or the format of its out-of-line
 // aggregate.
 void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple, std::string* bytes);
+// Writes the states of n groups, as SaveState saves them, to a binary column, from out_row on. Returns how many fit;
+// fewer than n only at the limit of 32-bit offsets. *Errors*: ResourceExhausted.
+absl::StatusOr<uint32_t> WriteStates(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
+                                     uint32_t n, QuernOutColumn* out, uint64_t out_row);
+// Adds n saved states of an aggregate that is not out of line to the tuples; one may occur more than once. scratch:
+// memory that further calls use again. *Errors*: as MergeSavedState, after which some states may have been added.
+absl::Status MergeSavedStates(const AggregateDescriptor& descriptor, size_t aggregate, const std::string_view* saved,
+                              uint8_t* const* tuples, uint32_t n, std::vector<uint8_t>* scratch);
 // Adds a saved state. *Errors*: InvalidArgument for bytes that SaveState does not write; OutOfRange; ResourceExhausted.
 absl::Status MergeSavedState(const AggregateDescriptor& descriptor, size_t aggregate, std::string_view bytes,
                              uint8_t* tuple, AccumulatorMemory* memory);

@@ -174,14 +174,15 @@ void HashAggregate::EndFinalise() {
 
 // ---- partitions that were spilled -----------------------------------------------------------------------------------
 
-// Aggregates the next partition that no reader has taken; null: there is none. A partition may take a share of the
-// memory, so that several readers have one at a time; one that is larger is divided again.
+// Aggregates the next partition that no reader has taken; null: there is none. Readers may each have one at a time, so
+// that it takes a share of the memory, and one share is left for a reader that comes later: with two readers, a third.
+// A partition that is larger is divided again.
 absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(uint32_t partition, uint32_t num_partitions) {
-  constexpr uint64_t kShare = 4, kLeastBytes = 1 << 20;
+  constexpr uint64_t kLeastBytes = 1 << 20;
   const SpilledGroups::Taken taken = spilled_->Take(partition, num_partitions);
   if (taken.rows == nullptr) return nullptr;
   // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
-  const uint64_t limit = part_.level == 0 ? budget_->limit_bytes() / kShare : budget_->limit_bytes();
+  const uint64_t limit = part_.level == 0 ? budget_->limit_bytes() / (num_readers_ + 1) : budget_->limit_bytes();
   auto budget = BudgetWithin(budget_, limit == 0 ? 0 : std::max(limit, kLeastBytes));
   auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, std::move(budget), options_, texts());
   part->SetPart(taken.part);
@@ -223,8 +224,7 @@ struct GroupReader::State : OnOwnLines {
   CopiesOf copies_of = nullptr;
   std::unique_ptr<Copies> copies;      // only with copies_of
   std::vector<QuernOutColumn> before;  // WriteFitting: the columns as they were before
-  std::string saved;
-  std::unique_ptr<GroupReader> part;  // of the partition that is read, where groups were spilled
+  std::unique_ptr<GroupReader> part;   // of the partition that is read, where groups were spilled
 };
 
 GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition,
@@ -233,9 +233,10 @@ GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns 
   state_->columns = columns;
   state_->partition = partition;
   state_->num_partitions = std::max(num_partitions, 1u);
+  ++aggregate_->num_readers_;
 }
 
-GroupReader::~GroupReader() = default;
+GroupReader::~GroupReader() { --aggregate_->num_readers_; }
 
 void GroupReader::SetCopies(CopiesOf copies_of) {
   state_->copies_of = copies_of;
@@ -324,23 +325,6 @@ uint32_t GroupReader::KeepPartition(uint32_t n, uint8_t** groups) const {
   return kept;
 }
 
-absl::StatusOr<uint32_t> GroupReader::WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n,
-                                                  QuernOutColumn* out, uint64_t out_row) {
-  for (uint32_t i = 0; i < n; ++i) {
-    state_->saved.clear();
-    SaveState(*aggregate_->descriptor_, aggregate, tuples[i], &state_->saved);
-    if (out->num_bytes + state_->saved.size() > INT32_MAX) return i;
-    if (out->num_bytes + state_->saved.size() > out->bytes_capacity &&
-        quern_rt_reserve_bytes(out, state_->saved.size()) != 0) {
-      return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
-    }
-    blocks::WriteString<kVar32>(
-        {reinterpret_cast<const uint8_t*>(state_->saved.data()), static_cast<uint32_t>(state_->saved.size())}, out,
-        out_row + i);
-  }
-  return n;
-}
-
 // Writes groups to all columns, from row out_row on; returns how many fit all of them.
 absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
                                                   uint64_t out_row) {
@@ -352,7 +336,7 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
     absl::StatusOr<uint32_t> written = 0;
     if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
     else if (state_->columns == GroupColumns::kStates)
-      written = WriteStates(c - num_keys, tuples, fit, column, out_row);
+      written = WriteStates(descriptor, c - num_keys, tuples, fit, column, out_row);
     else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row, aggregate_->options_.host);
     QUERN_RETURN_IF_ERROR(written.status());
     fit = std::min(fit, *written);

@@ -110,6 +110,7 @@ class HashAggregate final : public Sink {
   std::mutex spilled_mutex_;                 // guards the making of spilled_
   std::shared_ptr<SpilledGroups> spilled_;   // null: groups stay in memory
   std::unique_ptr<SharedWork> spills_rest_;  // null: no group was spilled
+  std::atomic<uint32_t> num_readers_{0};
   struct Result;
   std::unique_ptr<Result> result_;
   std::map<std::pair<uint32_t, uint32_t>, uint64_t>
@@ -153,8 +154,6 @@ class GroupReader {
   uint32_t Repeat(uint64_t most);
   void Consume(uint32_t num_rows);
   uint32_t KeepPartition(uint32_t n, uint8_t** groups) const;
-  absl::StatusOr<uint32_t> WriteStates(size_t aggregate, uint8_t* const* tuples, uint32_t n, QuernOutColumn* out,
-                                       uint64_t out_row);
   absl::StatusOr<uint32_t> WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::StatusOr<uint32_t> WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::StatusOr<bool> WriteBatch(OutputBatch* out);

@@ -63,6 +63,11 @@ TupleFormat FormatOf(const GroupContext& context) {
           group.prefetches ? context.options.distances.partition_bytes : 0};
 }
 
+std::string_view SavedAt(const QuernColumn* column, uint32_t row) {
+  const blocks::Bytes bytes = blocks::ReadBytes<kVar32>(column, row, 0, 0);
+  return {reinterpret_cast<const char*>(bytes.data), bytes.length};
+}
+
 }  // namespace
 
 struct LocalGroups::Batch {
@@ -215,15 +220,32 @@ absl::Status LocalGroups::MergeSaved(const Batch& batch, const KeyRows& rows, ui
   begun_.num_rows = rows.n;
   for (size_t& a = begun_.aggregate; a < context_.descriptor->spec().aggregates.size(); ++a, begun_.num_added = 0) {
     const QuernColumn* column = &batch.view.payload[a];
+    if (context_.descriptor->called(a) == nullptr) {
+      QUERN_RETURN_IF_ERROR(MergeFixed(column, rows, a, tuples));
+      continue;
+    }
     for (uint32_t& i = begun_.num_added; i < rows.n; ++i) {
       const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
-      const blocks::Bytes bytes =
-          blocks::IsValid(column, row) ? blocks::ReadBytes<kVar32>(column, row, 0, 0) : blocks::Bytes{nullptr, 0};
-      const std::string_view saved(reinterpret_cast<const char*>(bytes.data), bytes.length);
+      const std::string_view saved = blocks::IsValid(column, row) ? SavedAt(column, row) : std::string_view();
       QUERN_RETURN_IF_ERROR(MergeSavedState(*context_.descriptor, a, saved, tuples[i], &*memory_));
     }
   }
   begun_ = {};
+  return absl::OkStatus();
+}
+
+// States that need no memory.
+absl::Status LocalGroups::MergeFixed(const QuernColumn* column, const KeyRows& rows, size_t aggregate,
+                                     uint8_t* const* tuples) {
+  std::string_view saved[kMergeRows];
+  for (uint32_t done = 0, n = 0; done < rows.n; done += n) {
+    n = std::min(kMergeRows, rows.n - done);
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint32_t row = blocks::RowAt(rows.rows, rows.first, done + i);
+      saved[i] = blocks::IsValid(column, row) ? SavedAt(column, row) : std::string_view();
+    }
+    QUERN_RETURN_IF_ERROR(MergeSavedStates(*context_.descriptor, aggregate, saved, tuples + done, n, &saved_tuples_));
+  }
   return absl::OkStatus();
 }
 

@@ -84,6 +84,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status UpdateFixed(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status UpdateOutOfLine(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  absl::Status MergeFixed(const QuernColumn* column, const KeyRows& rows, size_t aggregate, uint8_t* const* tuples);
   void CountTable();
   absl::Status CheckPays();
   absl::Status MakeRoom(const absl::Status& refused);
@@ -108,6 +109,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   KeyBytes key_bytes_;                                // of rows that are partitioned
   std::optional<AccumulatorMemory> memory_;           // never empty
   std::vector<std::vector<uint32_t>> codes_;          // of dictionary keys, for one batch
+  std::vector<uint8_t> saved_tuples_;                 // scratch of MergeSavedStates
   std::vector<uint8_t> overflowed_;                   // by aggregate
   std::vector<std::unique_ptr<GroupTable>> emptied_;  // tables whose strings the partitions still point to
   std::vector<KeyBytes> old_key_bytes_;  // the same of rows, and memory of tuples, since Compact was refused

@@ -39,23 +39,6 @@ uint64_t RowsAtATime(size_t num_columns, const SpillContext& spill) {
   return std::clamp(spill.io_bytes() / kIoShare / (num_columns * kGuessedColumnBytes), kFewestRows, kMostRows);
 }
 
-// Saves the states of one aggregate.
-absl::Status WriteStates(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples, uint32_t n,
-                         std::string* saved, QuernOutColumn* out, uint64_t out_row) {
-  for (uint32_t i = 0; i < n; ++i) {
-    saved->clear();
-    SaveState(descriptor, aggregate, tuples[i], saved);
-    const uint64_t end = out->num_bytes + saved->size();
-    if (end > INT32_MAX || (end > out->bytes_capacity && quern_rt_reserve_bytes(out, saved->size()) != 0)) {
-      return absl::ResourceExhaustedError("memory limit exceeded: states to be spilled, " + std::to_string(end) +
-                                          " bytes; accepted: a higher memory limit");
-    }
-    const auto* const bytes = reinterpret_cast<const uint8_t*>(saved->data());
-    blocks::WriteString<kVar32>({bytes, static_cast<uint32_t>(saved->size())}, out, out_row + i);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 // ---- writing --------------------------------------------------------------------------------------------------------
@@ -91,15 +74,13 @@ absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, Spilled
   const uint64_t at = rows_.num_rows();
   for (size_t c = 0; c < rows_.num_columns(); ++c) {
     QuernOutColumn* const column = &rows_.columns()[c];
-    if (c >= num_keys) {
-      QUERN_RETURN_IF_ERROR(WriteStates(*descriptor_, c - num_keys, tuples, n, &saved_, column, at));
-      continue;
-    }
-    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteKey(*descriptor_, *dictionaries_, c, tuples, n, column, at));
-    if (fit < n)
-      return absl::ResourceExhaustedError(
-          "keys to be spilled: more than 2147483647 bytes in 256 of them; accepted: "
-          "large_utf8, large_binary, or a higher memory limit");
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, c < num_keys
+                                                   ? WriteKey(*descriptor_, *dictionaries_, c, tuples, n, column, at)
+                                                   : WriteStates(*descriptor_, c - num_keys, tuples, n, column, at));
+    if (fit == n) continue;
+    return absl::ResourceExhaustedError(
+        "keys or states to be spilled: more than 2147483647 bytes in 256 of them; accepted: large_utf8, large_binary, "
+        "or fewer values a group");
   }
   uint64_t hashes[kStepRows];
   HashKeys(*descriptor_, *dictionaries_, tuples, n, hashes);

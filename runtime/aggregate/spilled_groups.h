@@ -54,7 +54,6 @@ class GroupSpiller {
   OutputBatch rows_;
   bool is_open_ = false;
   std::vector<uint32_t> partitions_;
-  std::string saved_;
 };
 
 // *Threads*: any.

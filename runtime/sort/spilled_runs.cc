@@ -34,6 +34,12 @@ constexpr uint64_t kLeastOutRows = 16, kMostOutRows = 2048;
 constexpr uint64_t kOutShare = 8;  // of what is set aside
 constexpr int kMostTries = 16;
 
+uint64_t StringBytes(const OutputBatch& rows) {
+  uint64_t bytes = 0;
+  for (size_t c = 0; c < rows.num_columns(); ++c) bytes += rows.column(c).num_bytes;
+  return bytes;
+}
+
 ColumnType RowIdType() {
   ColumnType type;
   type.id = TypeId::kU64;
@@ -150,12 +156,18 @@ absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBud
   SortColumnWriter columns(run_context_.descriptor, generic_);
   SortedRows::BlockBuffers buffers;
   QUERN_RETURN_IF_ERROR(out.Reset());
-  for (uint64_t next = 0; next < num_rows;) {
-    const uint64_t room = std::min(num_rows - next, out.capacity() - out.num_rows());
+  const uint64_t most_bytes = spill_->io_bytes() / kOutShare;
+  for (uint64_t next = 0, some = kLeastOutRows; next < num_rows;) {
+    const uint64_t room = std::min({some, num_rows - next, out.capacity() - out.num_rows()});
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, sorted.block_rows()));
     QUERN_ASSIGN_OR_RETURN(const uint32_t written, columns.Append(sorted.Read(next, n, &buffers), &out));
     next += written;
-    if (written == n && out.num_rows() < out.capacity() && next < num_rows) continue;
+    // Bytes of strings are in no budget while they lie where the caller has them: only here it is seen how many they
+    // are.
+    const uint64_t bytes = StringBytes(out);
+    some =
+        std::clamp<uint64_t>(most_bytes * out.num_rows() / std::max<uint64_t>(bytes, 1), kLeastOutRows, kMostOutRows);
+    if (written == n && out.num_rows() < out.capacity() && bytes < most_bytes && next < num_rows) continue;
     QUERN_RETURN_IF_ERROR(CheckStop());
     QUERN_RETURN_IF_ERROR(writer.Append(out));
     QUERN_RETURN_IF_ERROR(out.Reset());

@@ -49,6 +49,7 @@ ROWS = [
     [("hosts/cpp", "its C++ wrapper"), ("hosts/python", "the Python package"),
      ("tools/quern/files", "files to tables to batches"), ("bench/join", "bench of joins"),
      ("bench/aggregate", "bench of aggregations"), ("bench/sort", "bench of sorts"),
+     ("bench/spill", "bench of jobs under a memory limit"),
      ("bench/jobs", "bench of small jobs, through the C ABI"),
      ("bench/pipelines", "bench of whole queries; loops in C++ for some of them")],
     [("tools/quern/run", "running a kernel over files: options, progress, statistics")],

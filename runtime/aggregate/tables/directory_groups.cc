@@ -442,12 +442,19 @@ absl::Status DirectoryGroups::Grow(uint64_t groups) {
   const bool hardly_any_found = num_groups_ >= kFewestGroupsToJump && new_rows < new_groups + new_groups / 2;
   const uint64_t wanted =
       std::max(groups, num_entries_ == 0 ? expected_groups_ : 0) * 100 / context_.options.load_percent + 1;
-  const uint64_t num_entries =
-      std::bit_ceil(std::max({wanted, num_entries_ * (hardly_any_found ? 4 : 2), kFewestEntries}));
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer directory, HugeBuffer::Allocate(context_.budget, num_entries * sizeof(uint64_t),
-                                                                    context_.options.huge_pages));
+  const uint64_t least = std::bit_ceil(std::max({wanted, num_entries_ * 2, kFewestEntries}));
+  uint64_t num_entries = std::max(least, hardly_any_found ? std::bit_ceil(num_entries_ * 4) : 0);
+  const auto allocate = [&] {
+    return HugeBuffer::Allocate(context_.budget, num_entries * sizeof(uint64_t), context_.options.huge_pages);
+  };
+  absl::StatusOr<HugeBuffer> directory = allocate();
+  if (absl::IsResourceExhausted(directory.status()) && num_entries != least) {
+    num_entries = least;
+    directory = allocate();
+  }
+  QUERN_RETURN_IF_ERROR(directory.status());
   num_growths_ += num_entries_ != 0;
-  directory_ = std::move(directory);
+  directory_ = *std::move(directory);
   num_entries_ = num_entries;
   shift_ = 64 - static_cast<uint32_t>(std::bit_width(num_entries - 1));
   rows_at_growth_ = rows_seen_;

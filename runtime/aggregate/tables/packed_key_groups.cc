@@ -279,7 +279,11 @@ absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
     }
   }
   ++num_growths_;
-  return open_.Grow(std::max(bits, BitsFor(expected)) - now, context_.options.huge_pages, context_.budget);
+  // Room for groups that are only expected is given up where memory is refused.
+  for (uint32_t wanted = std::max(bits, BitsFor(expected));; --wanted) {
+    const absl::Status grown = open_.Grow(wanted - now, context_.options.huge_pages, context_.budget);
+    if (wanted == bits || !absl::IsResourceExhausted(grown)) return grown;
+  }
 }
 
 absl::Status PackedKeyGroups::FindPackedKeys(const uint64_t* words, uint32_t n, uint8_t** tuples,

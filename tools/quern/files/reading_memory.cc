@@ -10,6 +10,9 @@
 // so that a file that does not fit is refused while it is read. What readers keep elsewhere is small and does not grow
 // with the rows: the metadata of a file, the state of a decompressor.
 //
+// Where operators make room by spilling, what readers hold is counted whatever the limit is, but only up to a half of
+// it: operators must have some memory, or they could not even write rows.
+//
 // Two readers cannot take the pool. That of CSV files ends the process where memory is refused (table_io.cc). Of an
 // Arrow IPC file of which some columns are read, the bodies of batches lie in memory of Arrow's default pool. It has
 // room for all columns of the batch and receives those that are read. In both cases the file that they read counts,
@@ -23,6 +26,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -35,7 +39,9 @@ class BudgetedPool final : public arrow::MemoryPool {
   void SetBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
     budget_ = std::move(budget);
     is_refused_ = over_limit == OverLimit::kRefused;
+    most_counted_ = budget_->limit_bytes() == 0 ? INT64_MAX : static_cast<int64_t>(budget_->limit_bytes() / 2);
   }
+  uint64_t limit_bytes() const { return budget_->limit_bytes(); }
 
   arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
     ARROW_RETURN_NOT_OK(Take(size));
@@ -59,7 +65,7 @@ class BudgetedPool final : public arrow::MemoryPool {
     const std::lock_guard<std::mutex> lock(other_mutex_);
     const int64_t other = std::max<int64_t>(pool_->bytes_allocated() - own_.load(), 0);
     if (other > other_) ARROW_RETURN_NOT_OK(Reserve(other - other_));
-    else budget_->Release(static_cast<uint64_t>(other_ - other));
+    else Release(other_ - other);
     other_ = other;
     return arrow::Status::OK();
   }
@@ -78,7 +84,8 @@ class BudgetedPool final : public arrow::MemoryPool {
   }
   arrow::Status Reserve(int64_t bytes) {
     if (!is_refused_) {
-      budget_->Take(static_cast<uint64_t>(bytes));
+      const int64_t before = taken_.fetch_add(bytes);
+      budget_->Take(static_cast<uint64_t>(Counted(before + bytes) - Counted(before)));
       return arrow::Status::OK();
     }
     const absl::Status taken = budget_->Reserve(static_cast<uint64_t>(bytes));
@@ -86,13 +93,23 @@ class BudgetedPool final : public arrow::MemoryPool {
   }
   void GiveBack(int64_t bytes) {
     own_ -= bytes;
+    Release(bytes);
+  }
+  void Release(int64_t bytes) {
+    if (!is_refused_) {
+      const int64_t before = taken_.fetch_sub(bytes);
+      bytes = Counted(before) - Counted(before - bytes);
+    }
     budget_->Release(static_cast<uint64_t>(bytes));
   }
+  int64_t Counted(int64_t bytes) const { return std::min(bytes, most_counted_); }
 
   arrow::MemoryPool* const pool_ = arrow::default_memory_pool();
   std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>();
   bool is_refused_ = true;
-  std::atomic<int64_t> own_{0};  // bytes that are taken and not given back
+  int64_t most_counted_ = INT64_MAX;
+  std::atomic<int64_t> taken_{0};  // unless they are refused: bytes of both kinds below, counted or not
+  std::atomic<int64_t> own_{0};    // bytes that are taken and not given back
   std::mutex other_mutex_;
   int64_t other_ = 0;
 };
@@ -142,6 +159,8 @@ std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::
 void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
   Pool().SetBudget(std::move(budget), over_limit);
 }
+
+uint64_t ReadingLimit() { return Pool().limit_bytes(); }
 
 arrow::MemoryPool* ReadingPool() { return &Pool(); }
 

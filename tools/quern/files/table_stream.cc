@@ -4,6 +4,8 @@
 //
 //     file 1    row group 0: A    row group 1: B    row group 2: A        A    rows 0 .. 65,535 | 65,536 .. 131,071 |
 //     .. file 2    row group 0: B
+//
+// Batches are smaller where the memory limit is low and columns are many: 2048 rows of 16 columns at 16 MiB.
 #include "tools/quern/files/table_stream.h"
 
 #include <arrow/api.h>
@@ -29,9 +31,20 @@ namespace {
 // Bytes that a reader holds of a column as they are in the file.
 constexpr int64_t kBufferBytes = int64_t{64} << 10;
 
+// The share of the memory limit that a batch of values takes, roughly.
+constexpr uint64_t kBatchShare = 32, kGuessedColumnBytes = 24, kFewestRows = 2048;
+
+int64_t BatchRows(size_t num_columns) {
+  const uint64_t limit = ReadingLimit(), most = thresholds::kMorselRows;
+  if (limit == 0) return static_cast<int64_t>(most);
+  const uint64_t row_bytes = std::max<uint64_t>(num_columns, 1) * kGuessedColumnBytes;
+  return static_cast<int64_t>(std::clamp(limit / kBatchShare / row_bytes, kFewestRows, most));
+}
+
 using ReaderPointer = std::unique_ptr<parquet::arrow::FileReader>;
 
-absl::StatusOr<ReaderPointer> OpenReader(const std::string& path, std::shared_ptr<parquet::FileMetaData> metadata) {
+absl::StatusOr<ReaderPointer> OpenReader(const std::string& path, std::shared_ptr<parquet::FileMetaData> metadata,
+                                         size_t num_columns) {
   QUERN_ASSIGN_OR_RETURN_ARROW(const auto file, BoundedFile::Open(path), CannotRead(path));
   parquet::ReaderProperties of_file(ReadingPool());
   of_file.enable_buffered_stream();
@@ -40,7 +53,7 @@ absl::StatusOr<ReaderPointer> OpenReader(const std::string& path, std::shared_pt
   QUERN_RETURN_IF_ARROW_ERROR(builder.Open(file, of_file, std::move(metadata)), CannotRead(path));
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
   properties.set_pre_buffer(false);
-  properties.set_batch_size(static_cast<int64_t>(thresholds::kMorselRows));
+  properties.set_batch_size(BatchRows(num_columns));
   properties.set_io_context(arrow::io::IOContext(ReadingPool()));
   ReaderPointer reader;
   QUERN_RETURN_IF_ARROW_ERROR(builder.memory_pool(ReadingPool())->properties(properties)->Build(&reader),
@@ -94,7 +107,7 @@ absl::StatusOr<TableStream> TableStream::Open(const TableInput& input, const std
 }
 
 absl::Status TableStream::AddFile(const std::string& path) {
-  QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(path, nullptr));
+  QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(path, nullptr, columns_.size()));
   File file = {path, reader->parquet_reader()->metadata(), {}};
   std::shared_ptr<arrow::Schema> whole;
   QUERN_RETURN_IF_ARROW_ERROR(reader->GetSchema(&whole), CannotRead(path));
@@ -131,7 +144,7 @@ absl::Status TableStream::ReadPiece(size_t piece, const Take& take) const {
   const Piece& of = pieces_[piece];
   const File& file = files_[of.file];
   return Reading(file.path, [&]() -> absl::Status {
-    QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(file.path, file.metadata));
+    QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(file.path, file.metadata, columns_.size()));
     QUERN_ASSIGN_OR_RETURN_ARROW(const auto batches, reader->GetRecordBatchReader({of.row_group}, file.leaves),
                                  CannotRead(file.path));
     uint64_t first_row = of.first_row;

@@ -258,6 +258,37 @@ TEST(SpillingAggregate, ReadersOnThreadsShareTheGroups) {
   EXPECT_EQ(all, Unlimited(kSum, SumRows));
 }
 
+// Readers of one thread that take turns: each has a partition in memory while the others read.
+TEST(SpillingAggregate, ManyReadersTakeTurns) {
+  const MakeBatch make = [](uint32_t b) {
+    return Rows(kBatchRows, {NumberColumn(Numbers(b, 1 << 20))}, {NumberColumn(Numbers(b, 977))});
+  };
+  const Lines expected = Unlimited(kSum, make);
+  for (const uint64_t memory : {400 * kKiB, 600 * kKiB, 800 * kKiB}) {
+    const auto budget = std::make_shared<MemoryBudget>(memory);
+    auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), {16, 4096, 1, 128 << 10}));
+    ASSERT_EQ(AppendAll(aggregate, make, 1), absl::OkStatus());
+    ASSERT_STREQ(aggregate->stats().layout, "spilled") << memory;
+    std::vector<std::unique_ptr<GroupReader>> readers(24);
+    for (auto& reader : readers) reader = std::make_unique<GroupReader>(aggregate);
+    OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 100, std::make_shared<MemoryBudget>());
+    Lines all;
+    for (size_t num_left = readers.size(); num_left != 0;) {
+      for (auto& reader : readers) {
+        if (reader == nullptr) continue;
+        const absl::StatusOr<bool> more = reader->Next(&out);
+        ASSERT_TRUE(more.ok()) << more.status() << " " << memory;
+        AddLines(out, &all);
+        if (*more) continue;
+        reader.reset();
+        --num_left;
+      }
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, expected) << memory;
+  }
+}
+
 TEST(SpillingAggregate, CountsAndStates) {
   const Lines expected = Unlimited(kSum, SumRows);
   const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
