@@ -295,8 +295,9 @@ def quoted_paths(root):
 
 
 RULES = {rule.__name__: rule
-         for rule in (assertions_in_braces, comments_that_go_on, environment, forks, includes_from_the_root, includes_of_templates,
-                      includes_of_public_headers, locale, prefetches, quoted_paths, spdx, size)}
+         for rule in (assertions_in_braces, comments_that_go_on, environment, forks, includes_from_the_root,
+                      includes_of_templates, includes_of_public_headers, locale, prefetches, quoted_paths, spdx,
+                      size)}
 
 
 def main():
