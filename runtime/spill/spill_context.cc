@@ -84,7 +84,8 @@ SpillContext::SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<Me
     : store_(std::move(store)),
       budget_(std::move(budget)),
       settings_(Complete(settings, budget_->limit_bytes())),
-      aside_(std::make_shared<Aside>()) {
+      aside_(std::make_shared<Aside>()),
+      has_rings_(settings.uses_ring) {
   aside_->budget = budget_;
   aside_->least_bytes = settings_.io_bytes;
   const MemoryAccount account = {[](void* aside, uint64_t bytes) { return static_cast<Aside*>(aside)->Reserve(bytes); },
@@ -155,6 +156,26 @@ void SpillContext::CountLevel(uint64_t level) {
   uint64_t most = max_level_.load(std::memory_order_relaxed);
   while (most < level && !max_level_.compare_exchange_weak(most, level, std::memory_order_relaxed)) {
   }
+}
+
+std::unique_ptr<ReadRing> SpillContext::TakeRing() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!has_rings_) return nullptr;
+  if (!rings_.empty()) {
+    std::unique_ptr<ReadRing> ring = std::move(rings_.back());
+    rings_.pop_back();
+    return ring;
+  }
+  std::unique_ptr<ReadRing> ring = store_->NewRing(settings_.read_depth);
+  // Refused once, refused always: readers need not ask again.
+  has_rings_ = ring != nullptr;
+  return ring;
+}
+
+void SpillContext::GiveBack(std::unique_ptr<ReadRing> ring) {
+  if (ring == nullptr) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  rings_.push_back(std::move(ring));
 }
 
 IoThreads* SpillContext::io_threads() {

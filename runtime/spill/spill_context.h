@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/base/memory.h"
@@ -25,7 +26,8 @@ struct SpillSettings {
   uint64_t io_bytes = 0;        // of memory that is set aside
   uint64_t max_block_bytes = 256 << 10;  // of a block where block_bytes is 0, and the memory limit allows it
   uint32_t write_depth = 2;  // blocks of all writers that are written behind, where memory allows it; 0: none
-  uint32_t num_threads = 2;  // that read ahead and write behind: the most blocks in flight; at least 1
+  uint32_t num_threads = 2;  // that write behind, and read ahead where io_uring does not; at least 1
+  bool uses_ring = true;     // blocks are read ahead by io_uring, where the store and the kernel allow it
 };
 
 // What a job has spilled so far.
@@ -81,6 +83,10 @@ class SpillContext {
   void CountLate() { late_blocks_.fetch_add(1, std::memory_order_relaxed); }
   void CountLevel(uint64_t level);
 
+  // A ring for one reader, which gives it back; null where blocks are read by threads.
+  std::unique_ptr<ReadRing> TakeRing();
+  void GiveBack(std::unique_ptr<ReadRing> ring);
+
   // Threads that read blocks ahead and write behind; started by the first call. Null where the system has none.
   IoThreads* io_threads();
 
@@ -94,6 +100,8 @@ class SpillContext {
   std::mutex mutex_;
   std::unique_ptr<IoThreads> io_threads_;
   bool tried_threads_ = false;
+  bool has_rings_;
+  std::vector<std::unique_ptr<ReadRing>> rings_;  // idle ones
   std::atomic<uint32_t> num_writes_{0};
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, written_blocks_{0}, read_blocks_{0}, written_rows_{0},
       max_level_{0}, late_blocks_{0};

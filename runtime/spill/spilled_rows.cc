@@ -248,7 +248,7 @@ absl::StatusOr<std::vector<SpilledRows>> PartitionedWriter::Finish() {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-// A block that was asked for. The I/O thread that reads it and the reader each hold it; the reader outlives the
+// A block that was asked for. The ring or the thread that reads it and the reader each hold it; the reader outlives the
 // reading.
 struct RowReader::Pending {
   SpillContext* context = nullptr;
@@ -259,9 +259,13 @@ struct RowReader::Pending {
   bool is_done = false;
   absl::Status status;
   std::vector<const uint8_t*> string_bytes;  // to which columns of views point
+  bool is_of_ring = false;
+  RingRead ring_read;
 
-  void Read() {
-    absl::Status read = context->store()->Read(block.stored, memory.data());
+  void Read() { Check(context->store()->Read(block.stored, memory.data())); }
+
+  // read: of the bytes, whose checksum is looked at.
+  void Check(absl::Status read) {
     if (read.ok() && ChecksumOf(memory.data(), block.stored.bytes) != block.checksum) {
       read = absl::DataLossError("spilled rows: a block is not what was written: its checksum differs over " +
                                  std::to_string(block.stored.bytes) + " bytes; accepted: a device that keeps data");
@@ -298,7 +302,8 @@ RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnTy
 
 // What was asked for is read to its end, since the space it is read from goes away.
 RowReader::~RowReader() {
-  for (const auto& pending : ahead_) pending->Wait().IgnoreError();
+  for (const auto& pending : ahead_) Wait(pending.get()).IgnoreError();
+  context_->GiveBack(std::move(ring_));
   if (after_ != After::kFree) return;
   rows_->blocks_.erase(rows_->blocks_.begin(), rows_->blocks_.begin() + static_cast<int64_t>(num_freed_));
 }
@@ -312,8 +317,12 @@ absl::StatusOr<std::shared_ptr<RowReader::Pending>> RowReader::Request(const Spi
 }
 
 absl::Status RowReader::ReadAhead() {
-  IoThreads* const threads = context_->io_threads();
-  const size_t depth = threads == nullptr ? 1 : context_->read_depth();
+  if (has_ring_ && ring_ == nullptr) {
+    ring_ = context_->TakeRing();
+    has_ring_ = ring_ != nullptr;
+  }
+  const bool reads_ahead = ring_ != nullptr || context_->io_threads() != nullptr;
+  const size_t depth = reads_ahead ? context_->read_depth() : 1;
   while (ahead_.size() < depth && next_block_ < rows_->blocks().size()) {
     absl::StatusOr<std::shared_ptr<Pending>> pending = Request(rows_->blocks()[next_block_]);
     // Where memory is short, one block at a time.
@@ -321,10 +330,27 @@ absl::Status RowReader::ReadAhead() {
     QUERN_RETURN_IF_ERROR(pending.status());
     ahead_.push_back(*pending);
     ++next_block_;
-    if (threads == nullptr) (*pending)->Read();
-    else threads->Ask([read = *std::move(pending)] { read->Read(); });
+    Ask(*pending);
   }
   return absl::OkStatus();
+}
+
+void RowReader::Ask(const std::shared_ptr<Pending>& pending) {
+  pending->is_of_ring = ring_ != nullptr && context_->store()->AskRing(ring_.get(), pending->block.stored,
+                                                                       pending->memory.data(), &pending->ring_read);
+  if (pending->is_of_ring) return;
+  IoThreads* const threads = context_->io_threads();
+  if (threads == nullptr) pending->Read();
+  else threads->Ask([pending] { pending->Read(); });
+}
+
+absl::Status RowReader::Wait(Pending* pending) {
+  if (!pending->is_of_ring) return pending->Wait();
+  if (!ring_->IsDone(pending->ring_read)) context_->CountLate();
+  ring_->Wait(pending->ring_read);
+  pending->is_of_ring = false;
+  pending->Check(context_->store()->EndRead(pending->block.stored, pending->memory.data(), pending->ring_read));
+  return pending->status;
 }
 
 absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
@@ -332,7 +358,7 @@ absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
   QUERN_RETURN_IF_ERROR(ReadAhead());
   if (ahead_.empty()) return false;
   const std::shared_ptr<Pending> read = ahead_.front();
-  QUERN_RETURN_IF_ERROR(read->Wait());
+  QUERN_RETURN_IF_ERROR(Wait(read.get()));
   ahead_.pop_front();
   context_->CountRead(read->block.stored.bytes);
   if (after_ == After::kFree) {
@@ -352,7 +378,7 @@ absl::Status RowReader::Decode(const std::shared_ptr<Pending>& read, BatchView* 
 }
 
 void RowReader::Rewind() {
-  for (const auto& pending : ahead_) pending->Wait().IgnoreError();
+  for (const auto& pending : ahead_) Wait(pending.get()).IgnoreError();
   ahead_.clear();
   next_block_ = 0;
 }

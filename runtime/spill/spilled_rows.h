@@ -110,7 +110,7 @@ class PartitionedWriter {
   std::vector<std::unique_ptr<Partition>> partitions_;
 };
 
-// Reads a sequence. *Threads*: one; blocks are read ahead on threads of the context.
+// Reads a sequence. *Threads*: one at a time; blocks are read ahead by io_uring, or on threads of the context.
 class RowReader {
  public:
   enum class After : uint8_t { kFree, kKeep };
@@ -133,6 +133,8 @@ class RowReader {
  private:
   struct Pending;
   absl::Status ReadAhead();
+  void Ask(const std::shared_ptr<Pending>& pending);
+  absl::Status Wait(Pending* pending);
   absl::StatusOr<std::shared_ptr<Pending>> Request(const SpilledBlock& block);
   absl::Status Decode(const std::shared_ptr<Pending>& read, BatchView* batch) const;
 
@@ -143,6 +145,8 @@ class RowReader {
   std::shared_ptr<MemoryBudget> budget_;
   size_t next_block_ = 0;  // to request
   size_t num_freed_ = 0;
+  bool has_ring_ = true;  // until none could be taken
+  std::unique_ptr<ReadRing> ring_;
   std::deque<std::shared_ptr<Pending>> ahead_;
 };
 

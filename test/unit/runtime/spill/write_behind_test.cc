@@ -135,7 +135,7 @@ TEST(WriteBehind, TheWriterFillsTheNextBlockMeanwhile) {
 
 TEST(WriteBehind, AnErrorIsReportedByTheWriterFromThenOn) {
   GatedCalls calls;
-  const TestRows rows(1000);
+  const TestRows rows(300);
   const auto budget = std::make_shared<MemoryBudget>(0);
   {
     const auto context = TestContext(budget, &calls, WithDepth(64));
@@ -154,7 +154,7 @@ TEST(WriteBehind, AnErrorIsReportedByTheWriterFromThenOn) {
 
 TEST(WriteBehind, AWriterThatIsGivenUpFreesWhatItHasWritten) {
   GatedCalls calls;
-  const TestRows rows(1000);
+  const TestRows rows(300);
   const auto budget = std::make_shared<MemoryBudget>(0);
   {
     const auto context = TestContext(budget, &calls, WithDepth(64));
@@ -162,7 +162,7 @@ TEST(WriteBehind, AWriterThatIsGivenUpFreesWhatItHasWritten) {
     ASSERT_TRUE(writer.Append(rows.batch()).ok());
     calls.Open(/*fails=*/false);
   }
-  EXPECT_GT(calls.num_writes(), 2);
+  EXPECT_GE(calls.num_writes(), 2);
   EXPECT_EQ(calls.num_freed(), calls.num_writes());
   EXPECT_EQ(budget->used_bytes(), 0);
 }
