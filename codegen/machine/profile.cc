@@ -102,6 +102,10 @@ std::string OriginOf(const uint32_t (&counts)[4], const std::string& estimate_or
   return counts[static_cast<size_t>(ProfileMatch::kDefault)] == 0 ? text : text + " (" + estimate_origin + ")";
 }
 
+std::string SpillText(const std::optional<ProfileSpill>& spill) {
+  return spill.has_value() ? PrintSpillChoice(spill->choice) : "not measured";
+}
+
 std::string EntryText(const ProfileEntry& entry) {
   return entry.is_default ? "default" : PrintSetting(entry.setting, DefaultHint(entry.cell.loop));
 }
@@ -165,6 +169,7 @@ absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& secon
   merged.machine = second.machine;
   merged.path.clear();
   if (second.facts.has_value()) merged.facts = second.facts;
+  if (second.spill.has_value()) merged.spill = second.spill;
   merged.Put(second.entries);
   return merged;
 }
@@ -173,6 +178,8 @@ std::string DiffProfiles(const Profile& first, const Profile& second) {
   std::string text;
   const std::string machines = SignatureDifference(first.machine, second.machine);
   if (!machines.empty()) text += "~ machine: " + machines + "\n";
+  if (SpillText(first.spill) != SpillText(second.spill))
+    text += "~ spill: " + SpillText(first.spill) + " -> " + SpillText(second.spill) + "\n";
   auto a = first.entries.begin();
   auto b = second.entries.begin();
   while (a != first.entries.end() || b != second.entries.end()) {

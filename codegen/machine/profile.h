@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tuning profile: the best prefetch settings measured on a machine, kept as text. A profile changes speed, never
-// results. *Source*: FFTW's wisdom is the model.
+// A tuning profile: the best settings for prefetching and spilling measured on a machine, kept as text. A profile
+// changes speed, never results. *Source*: FFTW's wisdom is the model.
 #ifndef QUERN_CODEGEN_MACHINE_PROFILE_H_
 #define QUERN_CODEGEN_MACHINE_PROFILE_H_
 
@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "codegen/machine/machine_facts.h"
 #include "codegen/machine/prefetch_choice.h"
+#include "codegen/machine/spill_choice.h"
 #include "runtime/rows/prefetch.h"
 
 namespace quern {
@@ -54,6 +55,7 @@ class Profile {
  public:
   MachineSignature machine;
   std::optional<MachineFacts> facts;
+  std::optional<ProfileSpill> spill;  // how rows are spilled; none: not measured
   std::vector<ProfileEntry> entries;  // sorted by cell; one entry a cell
   std::string path;                   // the file it was read from; "": none
 

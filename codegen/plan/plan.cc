@@ -17,10 +17,12 @@
 #include <optional>
 
 #include "codegen/machine/prefetch_choice.h"
+#include "codegen/machine/profile.h"
 #include "codegen/plan/plan_parameters.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/row_layout.h"
+#include "runtime/spill/spill_context.h"
 
 namespace quern {
 namespace {
@@ -122,6 +124,14 @@ void StopPrefetching(KernelPlan* plan) {
 #include "runtime/rows/prefetch_distances.def"
 }
 
+void SetSpilling(const SpillChoice& choice, KernelPlan* plan) {
+  plan->spill_block_bytes = choice.block_bytes;
+  plan->spill_read_ahead = choice.read_ahead;
+  plan->spill_write_behind = choice.write_behind;
+  plan->spill_threads = choice.threads;
+  plan->spill_reads = choice.reads_by_ring ? SpillReads::kRing : SpillReads::kThreads;
+}
+
 // Constraints between parameters.
 absl::Status FinalisePlan(KernelPlan* plan) {
   const bool wants_packed_groups =
@@ -197,6 +207,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
                      if (IsIn(parameter.scope, spec))
                        schedule = ChooseSchedule(parameter.loop, keys, plan.pipeline, machine, profile, &origin.text);
                    });
+  if (profile != nullptr && profile->spill.has_value()) SetSpilling(profile->spill->choice, &plan);
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == StateLayout::kAuto && IsIn(Scope::kAggregate, spec))
     plan.states = HasVectorMasks(machine) ? StateLayout::kVectors : StateLayout::kSingle;
@@ -359,6 +370,16 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
   options.prefix_words = plan.prefix_words;
   options.top_rows = plan.top_rows;
   return options;
+}
+
+SpillSettings MakeSpillSettings(const KernelPlan& plan) {
+  SpillSettings settings;
+  settings.max_block_bytes = plan.spill_block_bytes;
+  settings.read_depth = plan.spill_read_ahead;
+  settings.write_depth = plan.spill_write_behind;
+  settings.num_threads = plan.spill_threads;
+  settings.uses_ring = plan.spill_reads == SpillReads::kRing;
+  return settings;
 }
 
 std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan) {

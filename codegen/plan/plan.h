@@ -25,6 +25,7 @@
 namespace quern {
 
 class Profile;
+struct SpillSettings;
 
 // --param NAME=VALUE, in the order given; the last value of a name counts.
 using PlanOverrides = std::vector<std::pair<std::string, std::string>>;
@@ -86,6 +87,8 @@ absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(con
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan);
 SortOptions MakeSortOptions(const KernelPlan& plan);
+// How rows are written and read where memory is short.
+SpillSettings MakeSpillSettings(const KernelPlan& plan);
 std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan);
 
 }  // namespace quern

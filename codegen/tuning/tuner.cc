@@ -36,6 +36,7 @@ using tuning::NowSeconds;
 
 constexpr double kFactsShare = 0.1;  // of the budget, at most 3 s
 constexpr double kThreadsShare = 1. / 3;
+constexpr double kSpillShare = 0.1, kMostSpillSeconds = 6, kLeastSpillSeconds = 1;
 constexpr double kLeastCellSeconds = 0.1;  // a shorter race is inconclusive
 constexpr double kMostCellSeconds = 3;     // enough for kPatient too
 constexpr uint64_t kMostTableBytes = uint64_t{2} << 30;
@@ -87,7 +88,9 @@ class Tuner {
 
   absl::StatusOr<TuningResult> Run() {
     for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(ParseTunedSpec(spec).status());
+    if (options_.spill_alone) return TuneSpillingAlone();
     QUERN_RETURN_IF_ERROR(FindFacts());
+    QUERN_RETURN_IF_ERROR(TuneSpill(std::min(kMostSpillSeconds, options_.budget_seconds * kSpillShare)));
     QUERN_ASSIGN_OR_RETURN(const std::vector<CellJob> jobs, Jobs());
     untuned_.machine = result_.facts.signature;
     if (!result_.facts.memory.empty()) untuned_.facts = result_.facts;
@@ -145,6 +148,31 @@ class Tuner {
     QUERN_RETURN_IF_ERROR(facts.status());
     result_.facts = *std::move(facts);
     return absl::OkStatus();
+  }
+
+  // A folder to which nothing can be spilled keeps no loop from being tuned.
+  absl::Status TuneSpill(double seconds) {
+    if (options_.spill_folder.empty() || seconds < kLeastSpillSeconds || Stops()) return absl::OkStatus();
+    SpillTuningOptions spill;
+    spill.folder = options_.spill_folder;
+    spill.seconds = seconds;
+    spill.progress = [this](const std::string& doing) { Say(doing); };
+    spill.stop = options_.stop;
+    absl::StatusOr<SpillTuning> tuned = TuneSpilling(spill);
+    if (absl::IsUnavailable(tuned.status()) && !options_.spill_alone) return absl::OkStatus();
+    QUERN_RETURN_IF_ERROR(tuned.status());
+    result_.spill = *std::move(tuned);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<TuningResult> TuneSpillingAlone() {
+    const MachineSignature here = HostSignature();
+    if (options_.start != nullptr && options_.start->facts && Knows(here)) result_.facts = *options_.start->facts;
+    result_.facts.signature = here;
+    QUERN_RETURN_IF_ERROR(TuneSpill(std::max(options_.budget_seconds, kLeastSpillSeconds)));
+    result_.seconds = Now();
+    MakeProfile();
+    return std::move(result_);
   }
 
   absl::StatusOr<std::vector<CellJob>> Jobs() const {
@@ -254,6 +282,8 @@ class Tuner {
     std::vector<ProfileEntry> entries;
     for (const CellResult& cell : result_.cells) entries.push_back(cell.Entry());
     profile.Put(entries);
+    // Without a comparison, what was known stays.
+    if (result_.spill && result_.spill->found.default_speed.device_mb_s != 0) profile.spill = result_.spill->found;
   }
 
   const TuningOptions& options_;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "codegen/machine/machine_facts.h"
 #include "codegen/machine/profile.h"
 #include "codegen/tuning/search.h"
+#include "codegen/tuning/spill_tuner.h"
 
 namespace quern {
 
@@ -29,6 +31,8 @@ struct TuningOptions {
   uint64_t max_bytes = 0;           // largest table; 0: half of the free memory, at most 2 GiB
   std::vector<std::string> specs;   // tune the loops of these kernels, at all sizes; empty: every loop
   std::vector<CapturedJob> replay;  // tune the loops of these jobs, at their sizes; empty: as above
+  std::string spill_folder;         // where rows are written and read to tune that, too; empty: nowhere
+  bool spill_alone = false;         // tune nothing else
   const Profile* start =
       nullptr;  // supplies known facts, which are not measured again; its entries stay where nothing better is found
   std::function<void(const TuningProgress&)> progress;
@@ -38,6 +42,7 @@ struct TuningOptions {
 struct TuningResult {
   MachineFacts facts;
   std::vector<CellResult> cells;
+  std::optional<SpillTuning> spill;
   size_t replayed = 0;        // number of jobs to replay of which a loop was measured
   double replayed_share = 0;  // of the time that all of them took
   Profile profile;            // ready to be written

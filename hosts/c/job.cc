@@ -224,7 +224,7 @@ absl::Status Job::NoSuchPort(quern_port port, const char* accepted) const {
 
 // Jobs without rows of their own: what is wrong is still said.
 absl::Status Job::Spill(const quern_spill_options& options, void* host) {
-  return SpillOf(options, host, budget).status();
+  return SpillOf(options, host, budget, MakeSpillSettings(kernel->plan)).status();
 }
 
 absl::StatusOr<std::unique_ptr<JobInput>> Job::NewInput(quern_port port, const InputOptions& /*options*/) {
@@ -251,7 +251,8 @@ std::unique_ptr<JobInput> SinkJob::NewSinkInput(RowKind kind) {
 }
 
 absl::Status SinkJob::Spill(const quern_spill_options& options, void* host) {
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<SpillContext> spill, SpillOf(options, host, budget));
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<SpillContext> spill,
+                         SpillOf(options, host, budget, MakeSpillSettings(kernel->plan)));
   sink->SetSpill(std::move(spill));
   return absl::OkStatus();
 }

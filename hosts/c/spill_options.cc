@@ -33,10 +33,11 @@ absl::Status Check(const quern_spill_options& options) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<SpillContext>> SpillOf(const quern_spill_options& given, void* host,
-                                                      const std::shared_ptr<MemoryBudget>& budget) {
+                                                      const std::shared_ptr<MemoryBudget>& budget,
+                                                      const SpillSettings& planned) {
   QUERN_ASSIGN_OR_RETURN(const quern_spill_options options, ReadOptions(&given, kSpillOptionsSize));
   QUERN_RETURN_IF_ERROR(Check(options));
-  SpillSettings settings;
+  SpillSettings settings = planned;
   settings.block_bytes = options.block_bytes;
   std::unique_ptr<SpillStore> store;
   if (options.write_block != nullptr) {

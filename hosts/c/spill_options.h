@@ -12,9 +12,11 @@
 
 namespace quern::c_abi {
 
-// host: passed to the host's functions. *Errors*: InvalidArgument for options that are not accepted.
+// planned: of the kernel's plan; options of the host come first. host: passed to the host's functions. *Errors*:
+// InvalidArgument for options that are not accepted.
 absl::StatusOr<std::shared_ptr<SpillContext>> SpillOf(const quern_spill_options& given, void* host,
-                                                      const std::shared_ptr<MemoryBudget>& budget);
+                                                      const std::shared_ptr<MemoryBudget>& budget,
+                                                      const SpillSettings& planned);
 
 }  // namespace quern::c_abi
 

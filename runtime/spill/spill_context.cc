@@ -19,10 +19,13 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kAsideShare = 8;  // of the limit
 constexpr uint64_t kMinAsideBytes = kMiB, kMaxAsideBytes = 64 * kMiB;
 constexpr uint64_t kAsideBytesWithoutLimit = 8 * kMiB;
-constexpr uint64_t kMinBlockBytes = 16 << 10, kMaxBlockBytes = 256 << 10;
+constexpr uint64_t kMinBlockBytes = 16 << 10;
 // The shares of the memory set aside that one writer's partitions take.
 constexpr uint64_t kWriterShares = 4;
-constexpr uint32_t kNumIoThreads = 2;
+// How much of it may be written behind, and must be free for that; so that as many sequences can be read at once.
+constexpr uint64_t kWriteBehindShare = 8, kFreeShare = 4;
+constexpr uint64_t kLeastReaders = 16;
+constexpr uint32_t kLeastReadDepth = 2, kMaxThreads = 64;
 
 SpillSettings Complete(SpillSettings settings, uint64_t limit) {
   if (settings.io_bytes == 0) {
@@ -34,10 +37,15 @@ SpillSettings Complete(SpillSettings settings, uint64_t limit) {
   }
   settings.num_partitions = std::clamp<uint32_t>(std::bit_ceil(settings.num_partitions), 2, 256);
   if (settings.block_bytes == 0) {
-    settings.block_bytes =
-        std::clamp(settings.io_bytes / (kWriterShares * settings.num_partitions), kMinBlockBytes, kMaxBlockBytes);
+    settings.block_bytes = std::clamp(settings.io_bytes / (kWriterShares * settings.num_partitions), kMinBlockBytes,
+                                      std::max(settings.max_block_bytes, kMinBlockBytes));
   }
-  if (settings.read_depth == 0) settings.read_depth = 2;
+  const auto blocks_in = [&](uint64_t bytes) { return static_cast<uint32_t>(bytes / settings.block_bytes); };
+  if (settings.read_depth == 0) settings.read_depth = kLeastReadDepth;
+  const uint32_t most_ahead = std::max(blocks_in(settings.io_bytes / kLeastReaders), kLeastReadDepth + 1) - 1;
+  settings.read_depth = std::min(settings.read_depth, most_ahead);
+  settings.write_depth = std::min(settings.write_depth, blocks_in(settings.io_bytes / kWriteBehindShare));
+  settings.num_threads = std::clamp(settings.num_threads, 1u, kMaxThreads);
   return settings;
 }
 
@@ -76,7 +84,8 @@ SpillContext::SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<Me
     : store_(std::move(store)),
       budget_(std::move(budget)),
       settings_(Complete(settings, budget_->limit_bytes())),
-      aside_(std::make_shared<Aside>()) {
+      aside_(std::make_shared<Aside>()),
+      has_rings_(settings.uses_ring) {
   aside_->budget = budget_;
   aside_->least_bytes = settings_.io_bytes;
   const MemoryAccount account = {[](void* aside, uint64_t bytes) { return static_cast<Aside*>(aside)->Reserve(bytes); },
@@ -117,6 +126,17 @@ uint32_t SpillContext::max_readers() const {
   return static_cast<uint32_t>(std::clamp<uint64_t>(settings_.io_bytes / bytes_each, 2, 1024));
 }
 
+bool SpillContext::BeginWrite() {
+  if (num_writes_.fetch_add(1, std::memory_order_relaxed) < settings_.write_depth) return true;
+  EndWrite();
+  return false;
+}
+
+bool SpillContext::HasIoRoom() const {
+  const std::lock_guard<std::mutex> lock(aside_->mutex);
+  return aside_->used_bytes + settings_.io_bytes / kFreeShare <= settings_.io_bytes;
+}
+
 SpillStats SpillContext::stats() const {
   return {written_bytes_, read_bytes_, written_blocks_, read_blocks_, written_rows_, max_level_, late_blocks_};
 }
@@ -138,11 +158,31 @@ void SpillContext::CountLevel(uint64_t level) {
   }
 }
 
+std::unique_ptr<ReadRing> SpillContext::TakeRing() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!has_rings_) return nullptr;
+  if (!rings_.empty()) {
+    std::unique_ptr<ReadRing> ring = std::move(rings_.back());
+    rings_.pop_back();
+    return ring;
+  }
+  std::unique_ptr<ReadRing> ring = store_->NewRing(settings_.read_depth);
+  // Refused once, refused always: readers need not ask again.
+  has_rings_ = ring != nullptr;
+  return ring;
+}
+
+void SpillContext::GiveBack(std::unique_ptr<ReadRing> ring) {
+  if (ring == nullptr) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  rings_.push_back(std::move(ring));
+}
+
 IoThreads* SpillContext::io_threads() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!tried_threads_) {
     tried_threads_ = true;
-    io_threads_ = IoThreads::Start(kNumIoThreads);
+    io_threads_ = IoThreads::Start(settings_.num_threads);
   }
   return io_threads_.get();
 }

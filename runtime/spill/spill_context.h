@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/base/memory.h"
@@ -21,8 +22,12 @@ class IoThreads;
 struct SpillSettings {
   uint32_t num_partitions = 0;  // into which rows are divided by their keys at one level: a power of two, 2 to 256
   uint64_t block_bytes = 0;     // of a block, roughly
-  uint32_t read_depth = 0;      // blocks that are read ahead of the one in use
+  uint32_t read_depth = 0;      // blocks that are read ahead of the one in use, where memory allows it
   uint64_t io_bytes = 0;        // of memory that is set aside
+  uint64_t max_block_bytes = 256 << 10;  // of a block where block_bytes is 0, and the memory limit allows it
+  uint32_t write_depth = 2;  // blocks of all writers that are written behind, where memory allows it; 0: none
+  uint32_t num_threads = 2;  // that write behind, and read ahead where io_uring does not; at least 1
+  bool uses_ring = true;     // blocks are read ahead by io_uring, where the store and the kernel allow it
 };
 
 // What a job has spilled so far.
@@ -62,8 +67,15 @@ class SpillContext {
   uint64_t block_bytes() const { return settings_.block_bytes; }
   uint64_t io_bytes() const { return settings_.io_bytes; }  // that are set aside
   uint32_t read_depth() const { return settings_.read_depth; }
+  uint32_t write_depth() const { return settings_.write_depth; }
   // How many sequences of rows can be read at once with the memory set aside; at least 2.
   uint32_t max_readers() const;
+
+  // Whether one more block may be written behind; if so, EndWrite follows when it is written.
+  bool BeginWrite();
+  void EndWrite() { num_writes_.fetch_sub(1, std::memory_order_relaxed); }
+  // Whether enough of the memory set aside is free for a block that is written behind.
+  bool HasIoRoom() const;
 
   SpillStats stats() const;
   void CountWritten(uint64_t bytes, uint64_t rows);
@@ -71,7 +83,11 @@ class SpillContext {
   void CountLate() { late_blocks_.fetch_add(1, std::memory_order_relaxed); }
   void CountLevel(uint64_t level);
 
-  // Threads that read blocks ahead; started by the first call. Null where the system has none.
+  // A ring for one reader, which gives it back; null where blocks are read by threads.
+  std::unique_ptr<ReadRing> TakeRing();
+  void GiveBack(std::unique_ptr<ReadRing> ring);
+
+  // Threads that read blocks ahead and write behind; started by the first call. Null where the system has none.
   IoThreads* io_threads();
 
  private:
@@ -84,6 +100,9 @@ class SpillContext {
   std::mutex mutex_;
   std::unique_ptr<IoThreads> io_threads_;
   bool tried_threads_ = false;
+  bool has_rings_;
+  std::vector<std::unique_ptr<ReadRing>> rings_;  // idle ones
+  std::atomic<uint32_t> num_writes_{0};
   std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, written_blocks_{0}, read_blocks_{0}, written_rows_{0},
       max_level_{0}, late_blocks_{0};
 };

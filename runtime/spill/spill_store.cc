@@ -23,7 +23,12 @@ namespace {
 // Blocks begin at multiples of this, so that the holes of freed ones are whole pages of a file system.
 constexpr uint64_t kAlignment = 4096;
 
+// Longer blocks are read by threads, in as many calls as the system makes of them.
+constexpr uint64_t kMaxRingBytes = uint64_t{1} << 30;
+
 uint64_t Aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+uint64_t OffsetOf(const StoredBlock& block, uint64_t num_files) { return block.place / num_files * kAlignment; }
 
 uint64_t BytesOf(std::span<const iovec> pieces) {
   uint64_t bytes = 0;
@@ -100,6 +105,8 @@ ssize_t FileCalls::Write(int file, const iovec* pieces, int num_pieces, off_t of
 ssize_t FileCalls::Read(int file, void* bytes, size_t num_bytes, off_t offset) {
   return pread(file, bytes, num_bytes, offset);
 }
+int64_t FileCalls::HasRead(void* /*bytes*/, int64_t result) { return result; }
+std::unique_ptr<ReadRing> FileCalls::NewRing(uint32_t num_reads) { return ReadRing::Make(num_reads); }
 int FileCalls::PunchHole(int file, off_t offset, off_t num_bytes) {
   return fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, num_bytes);
 }
@@ -177,11 +184,13 @@ absl::StatusOr<StoredBlock> TemporaryFiles::Write(std::span<const iovec> pieces)
   return block;
 }
 
-absl::Status TemporaryFiles::Read(const StoredBlock& block, uint8_t* bytes) {
-  const int descriptor = files_[block.place % kNumFiles].descriptor;
-  const uint64_t offset = block.place / kNumFiles * kAlignment;
-  for (uint64_t done = 0; done < block.bytes;) {
-    const ssize_t n = calls_->Read(descriptor, bytes + done, block.bytes - done, static_cast<off_t>(offset + done));
+absl::Status TemporaryFiles::Read(const StoredBlock& block, uint8_t* bytes) { return ReadFrom(block, 0, bytes); }
+
+// done: bytes that were read before.
+absl::Status TemporaryFiles::ReadFrom(const StoredBlock& block, uint64_t done, uint8_t* bytes) {
+  const uint64_t offset = OffsetOf(block, kNumFiles);
+  while (done < block.bytes) {
+    const ssize_t n = calls_->Read(FileOf(block), bytes + done, block.bytes - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Failed("a read failed", errno);
     if (n == 0) return Failed("a read failed, the file is too short", EIO);
@@ -190,11 +199,24 @@ absl::Status TemporaryFiles::Read(const StoredBlock& block, uint8_t* bytes) {
   return absl::OkStatus();
 }
 
+std::unique_ptr<ReadRing> TemporaryFiles::NewRing(uint32_t num_reads) { return calls_->NewRing(num_reads); }
+
+bool TemporaryFiles::AskRing(ReadRing* ring, const StoredBlock& block, uint8_t* bytes, RingRead* read) {
+  if (block.bytes > kMaxRingBytes) return false;
+  return ring->Ask(FileOf(block), bytes, static_cast<uint32_t>(block.bytes),
+                   static_cast<off_t>(OffsetOf(block, kNumFiles)), read);
+}
+
+// An error may be that of the ring alone: a thread that has asked and ended since takes its reads with it (ECANCELED).
+absl::Status TemporaryFiles::EndRead(const StoredBlock& block, uint8_t* bytes, const RingRead& read) {
+  const int64_t result = calls_->HasRead(bytes, read.result);
+  return ReadFrom(block, static_cast<uint64_t>(std::max<int64_t>(result, 0)), bytes);
+}
+
 // Where a file system has no holes, the space comes back when the files are closed.
 void TemporaryFiles::Free(const StoredBlock& block) {
   const uint64_t room = Aligned(block.bytes);
-  calls_->PunchHole(files_[block.place % kNumFiles].descriptor,
-                    static_cast<off_t>(block.place / kNumFiles * kAlignment), static_cast<off_t>(room));
+  calls_->PunchHole(FileOf(block), static_cast<off_t>(OffsetOf(block, kNumFiles)), static_cast<off_t>(room));
   used_bytes_.fetch_sub(room);
 }
 

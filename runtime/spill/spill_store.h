@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/spill/read_ring.h"
 
 namespace quern {
 
@@ -39,6 +40,17 @@ class SpillStore {
   virtual absl::Status Read(const StoredBlock& block, uint8_t* bytes) = 0;
   // Gives a block's space back; it is read no more.
   virtual void Free(const StoredBlock& block) = 0;
+
+  // For reads that the kernel does meanwhile; null where the store or the kernel has none.
+  virtual std::unique_ptr<ReadRing> NewRing(uint32_t /*num_reads*/) { return nullptr; }
+  // Asks for a block; false, and nothing is done, where the ring takes no more.
+  virtual bool AskRing(ReadRing* /*ring*/, const StoredBlock& /*block*/, uint8_t* /*bytes*/, RingRead* /*read*/) {
+    return false;
+  }
+  // Ends such a read when it is done: reads what the kernel has left out, or failed to read.
+  virtual absl::Status EndRead(const StoredBlock& block, uint8_t* bytes, const RingRead& /*read*/) {
+    return Read(block, bytes);
+  }
 };
 
 // The system calls of a store, for tests that let each of them fail in turn. Each returns what the call returns, and
@@ -50,6 +62,10 @@ class FileCalls {
   virtual int Open(const char* folder);
   virtual ssize_t Write(int file, const iovec* pieces, int num_pieces, off_t offset);
   virtual ssize_t Read(int file, void* bytes, size_t num_bytes, off_t offset);
+  // What a ring has read: the result of the read, or another one in a test.
+  virtual int64_t HasRead(void* bytes, int64_t result);
+  // Null in a test: a kernel that refuses.
+  virtual std::unique_ptr<ReadRing> NewRing(uint32_t num_reads);
   virtual int PunchHole(int file, off_t offset, off_t num_bytes);
   virtual int Close(int file);
 };
@@ -69,6 +85,9 @@ class TemporaryFiles final : public SpillStore {
   absl::StatusOr<StoredBlock> Write(std::span<const iovec> pieces) override;
   absl::Status Read(const StoredBlock& block, uint8_t* bytes) override;
   void Free(const StoredBlock& block) override;
+  std::unique_ptr<ReadRing> NewRing(uint32_t num_reads) override;
+  bool AskRing(ReadRing* ring, const StoredBlock& block, uint8_t* bytes, RingRead* read) override;
+  absl::Status EndRead(const StoredBlock& block, uint8_t* bytes, const RingRead& read) override;
 
  private:
   // A system locks a file while it writes to it, so that threads write to several.
@@ -79,6 +98,8 @@ class TemporaryFiles final : public SpillStore {
     std::atomic<uint64_t> end{0};
   };
   absl::StatusOr<int> OpenFile(File* file);
+  absl::Status ReadFrom(const StoredBlock& block, uint64_t done, uint8_t* bytes);
+  int FileOf(const StoredBlock& block) const { return files_[block.place % kNumFiles].descriptor; }
   absl::Status Failed(const char* what, int error) const;
 
   const std::string folder_;

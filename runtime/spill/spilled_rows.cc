@@ -58,14 +58,6 @@ uint64_t StringBytes(const OutputBatch& rows) {
   return bytes;
 }
 
-absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, const OutputBatch& rows) {
-  const BlockPieces block(rows);
-  const uint64_t checksum = block.Checksum();
-  QUERN_ASSIGN_OR_RETURN(const StoredBlock stored, context->store()->Write(block.pieces()));
-  context->CountWritten(block.num_bytes(), rows.num_rows());
-  return SpilledBlock{stored, checksum, rows.num_rows()};
-}
-
 // Copies rows into a block until it is full. rows: its buffers, which were reset. Returns how many it has copied.
 absl::StatusOr<uint64_t> CopySome(const BatchView& batch, const std::vector<ColumnType>& types, uint64_t first_row,
                                   uint64_t block_bytes, bool has_strings, OutputBatch* rows) {
@@ -139,18 +131,33 @@ void SpilledRows::Free() {
 
 // ---- one sequence ---------------------------------------------------------------------------------------------------
 
+std::shared_ptr<BlockBuffers> RowWriter::BuffersOf(const SpillContext& context, const std::vector<ColumnType>& types) {
+  return std::make_shared<BlockBuffers>(SpilledTypes(types), BlockRows(types, context.block_bytes()),
+                                        context.io_budget());
+}
+
 RowWriter::RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types)
+    : RowWriter(context, types, BuffersOf(*context, types)) {}
+
+RowWriter::RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+                     std::shared_ptr<BlockBuffers> buffers)
     : context_(std::move(context)),
       types_(std::move(types)),
-      rows_(SpilledTypes(types_), BlockRows(types_, context_->block_bytes()), context_->io_budget()) {}
+      buffers_(std::move(buffers)),
+      block_rows_(BlockRows(types_, context_->block_bytes())),
+      behind_(context_.get()) {}
+
+// Blocks that are being written belong to `written_`, which gives their space back.
+RowWriter::~RowWriter() { Drain(/*waits=*/true).IgnoreError(); }
 
 absl::Status RowWriter::Append(const BatchView& batch) {
   const bool has_strings = HasVariable(types_);
   for (uint64_t next = 0; next < batch.num_rows;) {
-    if (!is_open_) QUERN_RETURN_IF_ERROR(rows_.Reset());
-    is_open_ = true;
+    if (rows_ == nullptr) {
+      QUERN_ASSIGN_OR_RETURN(rows_, buffers_->Take());
+    }
     QUERN_ASSIGN_OR_RETURN(const uint64_t n,
-                           CopySome(batch, types_, next, context_->block_bytes(), has_strings, &rows_));
+                           CopySome(batch, types_, next, context_->block_bytes(), has_strings, rows_.get()));
     next += n;
     if (next < batch.num_rows) QUERN_RETURN_IF_ERROR(Flush());
   }
@@ -159,42 +166,51 @@ absl::Status RowWriter::Append(const BatchView& batch) {
 }
 
 absl::Status RowWriter::Append(const OutputBatch& rows) {
-  const bool is_block = 2 * rows.num_rows() >= rows_.capacity() || StringBytes(rows) >= context_->block_bytes() / 2;
+  const bool is_block = 2 * rows.num_rows() >= block_rows_ || StringBytes(rows) >= context_->block_bytes() / 2;
   const uint64_t most_bytes = 4 * context_->block_bytes();
   const BlockPieces block(rows);
   if (!is_block || block.num_bytes() > most_bytes) return Append(ViewOf(rows));
   QUERN_RETURN_IF_ERROR(Flush());
-  QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(context_.get(), rows));
-  written_.Add(context_, written);
+  behind_.WriteNow(rows);
   num_rows_ += rows.num_rows();
-  return absl::OkStatus();
+  return Drain(/*waits=*/false);
 }
 
-absl::Status RowWriter::Flush() {
-  if (!std::exchange(is_open_, false) || rows_.num_rows() == 0) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(context_.get(), rows_));
-  written_.Add(context_, written);
-  return absl::OkStatus();
+absl::Status RowWriter::Flush(bool is_last) {
+  if (rows_ == nullptr || rows_->num_rows() == 0) return Drain(/*waits=*/false);
+  if (!behind_.WriteLater(buffers_, is_last, &rows_)) {
+    behind_.WriteNow(*rows_);
+    QUERN_RETURN_IF_ERROR(rows_->Reset());
+  }
+  return Drain(/*waits=*/false);
+}
+
+absl::Status RowWriter::Drain(bool waits) {
+  return behind_.Drain(waits, [this](const SpilledBlock& block) { written_.Add(context_, block); });
 }
 
 absl::StatusOr<SpilledRows> RowWriter::Finish() {
-  QUERN_RETURN_IF_ERROR(Flush());
+  QUERN_RETURN_IF_ERROR(End());
+  QUERN_RETURN_IF_ERROR(Drain(/*waits=*/true));
   return std::move(written_);
 }
 
 // ---- partitions -----------------------------------------------------------------------------------------------------
 
 struct PartitionedWriter::Partition {
-  Partition(const std::shared_ptr<SpillContext>& context, const std::vector<ColumnType>& types)
-      : writer(context, types) {}
+  Partition(const std::shared_ptr<SpillContext>& context, const std::vector<ColumnType>& types,
+            const std::shared_ptr<BlockBuffers>& buffers)
+      : writer(context, types, buffers) {}
   std::mutex mutex;
   RowWriter writer;
 };
 
 PartitionedWriter::PartitionedWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
                                      uint32_t num_partitions) {
+  const std::shared_ptr<BlockBuffers> buffers = RowWriter::BuffersOf(*context, types);
   partitions_.reserve(num_partitions);
-  for (uint32_t p = 0; p < num_partitions; ++p) partitions_.push_back(std::make_unique<Partition>(context, types));
+  for (uint32_t p = 0; p < num_partitions; ++p)
+    partitions_.push_back(std::make_unique<Partition>(context, types, buffers));
 }
 
 PartitionedWriter::~PartitionedWriter() = default;
@@ -232,6 +248,7 @@ absl::Status PartitionedWriter::Append(const BatchView& batch, const uint32_t* p
 absl::StatusOr<std::vector<SpilledRows>> PartitionedWriter::Finish() {
   std::vector<SpilledRows> rows;
   rows.reserve(partitions_.size());
+  for (const auto& partition : partitions_) QUERN_RETURN_IF_ERROR(partition->writer.End());
   for (const auto& partition : partitions_) {
     QUERN_ASSIGN_OR_RETURN(SpilledRows written, partition->writer.Finish());
     rows.push_back(std::move(written));
@@ -242,7 +259,7 @@ absl::StatusOr<std::vector<SpilledRows>> PartitionedWriter::Finish() {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-// A block that was asked for. The I/O thread that reads it and the reader each hold it; the reader outlives the
+// A block that was asked for. The ring or the thread that reads it and the reader each hold it; the reader outlives the
 // reading.
 struct RowReader::Pending {
   SpillContext* context = nullptr;
@@ -253,9 +270,13 @@ struct RowReader::Pending {
   bool is_done = false;
   absl::Status status;
   std::vector<const uint8_t*> string_bytes;  // to which columns of views point
+  bool is_of_ring = false;
+  RingRead ring_read;
 
-  void Read() {
-    absl::Status read = context->store()->Read(block.stored, memory.data());
+  void Read() { Check(context->store()->Read(block.stored, memory.data())); }
+
+  // read: of the bytes, whose checksum is looked at.
+  void Check(absl::Status read) {
     if (read.ok() && ChecksumOf(memory.data(), block.stored.bytes) != block.checksum) {
       read = absl::DataLossError("spilled rows: a block is not what was written: its checksum differs over " +
                                  std::to_string(block.stored.bytes) + " bytes; accepted: a device that keeps data");
@@ -292,7 +313,8 @@ RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnTy
 
 // What was asked for is read to its end, since the space it is read from goes away.
 RowReader::~RowReader() {
-  for (const auto& pending : ahead_) pending->Wait().IgnoreError();
+  for (const auto& pending : ahead_) Wait(pending.get()).IgnoreError();
+  context_->GiveBack(std::move(ring_));
   if (after_ != After::kFree) return;
   rows_->blocks_.erase(rows_->blocks_.begin(), rows_->blocks_.begin() + static_cast<int64_t>(num_freed_));
 }
@@ -306,8 +328,12 @@ absl::StatusOr<std::shared_ptr<RowReader::Pending>> RowReader::Request(const Spi
 }
 
 absl::Status RowReader::ReadAhead() {
-  IoThreads* const threads = context_->io_threads();
-  const size_t depth = threads == nullptr ? 1 : context_->read_depth();
+  if (has_ring_ && ring_ == nullptr) {
+    ring_ = context_->TakeRing();
+    has_ring_ = ring_ != nullptr;
+  }
+  const bool reads_ahead = ring_ != nullptr || context_->io_threads() != nullptr;
+  const size_t depth = reads_ahead ? context_->read_depth() : 1;
   while (ahead_.size() < depth && next_block_ < rows_->blocks().size()) {
     absl::StatusOr<std::shared_ptr<Pending>> pending = Request(rows_->blocks()[next_block_]);
     // Where memory is short, one block at a time.
@@ -315,10 +341,27 @@ absl::Status RowReader::ReadAhead() {
     QUERN_RETURN_IF_ERROR(pending.status());
     ahead_.push_back(*pending);
     ++next_block_;
-    if (threads == nullptr) (*pending)->Read();
-    else threads->Ask([read = *std::move(pending)] { read->Read(); });
+    Ask(*pending);
   }
   return absl::OkStatus();
+}
+
+void RowReader::Ask(const std::shared_ptr<Pending>& pending) {
+  pending->is_of_ring = ring_ != nullptr && context_->store()->AskRing(ring_.get(), pending->block.stored,
+                                                                       pending->memory.data(), &pending->ring_read);
+  if (pending->is_of_ring) return;
+  IoThreads* const threads = context_->io_threads();
+  if (threads == nullptr) pending->Read();
+  else threads->Ask([pending] { pending->Read(); });
+}
+
+absl::Status RowReader::Wait(Pending* pending) {
+  if (!pending->is_of_ring) return pending->Wait();
+  if (!ring_->IsDone(pending->ring_read)) context_->CountLate();
+  ring_->Wait(pending->ring_read);
+  pending->is_of_ring = false;
+  pending->Check(context_->store()->EndRead(pending->block.stored, pending->memory.data(), pending->ring_read));
+  return pending->status;
 }
 
 absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
@@ -326,7 +369,7 @@ absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
   QUERN_RETURN_IF_ERROR(ReadAhead());
   if (ahead_.empty()) return false;
   const std::shared_ptr<Pending> read = ahead_.front();
-  QUERN_RETURN_IF_ERROR(read->Wait());
+  QUERN_RETURN_IF_ERROR(Wait(read.get()));
   ahead_.pop_front();
   context_->CountRead(read->block.stored.bytes);
   if (after_ == After::kFree) {
@@ -346,7 +389,7 @@ absl::Status RowReader::Decode(const std::shared_ptr<Pending>& read, BatchView* 
 }
 
 void RowReader::Rewind() {
-  for (const auto& pending : ahead_) pending->Wait().IgnoreError();
+  for (const auto& pending : ahead_) Wait(pending.get()).IgnoreError();
   ahead_.clear();
   next_block_ = 0;
 }

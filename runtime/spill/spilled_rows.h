@@ -25,17 +25,12 @@
 #include "runtime/spec/column_type.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spill_store.h"
+#include "runtime/spill/write_behind.h"
 
 namespace quern {
 
 // The type as which a column comes back: without a dictionary.
 ColumnType SpilledType(const ColumnType& type);
-
-struct SpilledBlock {
-  StoredBlock stored;
-  uint64_t checksum = 0;
-  uint64_t num_rows = 0;
-};
 
 // A sequence of blocks, whose space is given back when it is destroyed. *Threads*: one at a time.
 class SpilledRows {
@@ -64,27 +59,38 @@ class SpilledRows {
   uint64_t num_rows_ = 0, num_bytes_ = 0;
 };
 
-// Writes one sequence. *Threads*: one.
+// Writes one sequence. *Threads*: one; blocks are written behind on threads of the context.
 class RowWriter {
  public:
   // types: of the columns, which may be dictionaries and have any collation; rowid is refused (write a u64).
   RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types);
+  // One of several writers, which take turns with the buffers that BuffersOf has made.
+  RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+            std::shared_ptr<BlockBuffers> buffers);
+  ~RowWriter();
+  static std::shared_ptr<BlockBuffers> BuffersOf(const SpillContext& context, const std::vector<ColumnType>& types);
 
   // Adds the selected rows of a batch whose columns are `batch.keys`. *Cost*: a copy of the values. *Errors*:
-  // Unavailable (spill_store.h); ResourceExhausted beyond the memory set aside; the rows are then lost.
+  // Unavailable (spill_store.h), of this block or of one before; ResourceExhausted beyond the memory set aside; the
+  // rows are then lost.
   absl::Status Append(const BatchView& batch);
   // Adds all rows of a batch with these columns. Where it has many rows they are written from it, without a copy.
   absl::Status Append(const OutputBatch& rows);
+  // No rows follow. Writes the last block behind, where that can be, for Finish to find it written.
+  absl::Status End() { return Flush(/*is_last=*/true); }
   absl::StatusOr<SpilledRows> Finish();
   uint64_t num_rows() const { return num_rows_; }
 
  private:
-  absl::Status Flush();
+  absl::Status Flush(bool is_last = false);
+  absl::Status Drain(bool waits);
 
   std::shared_ptr<SpillContext> context_;
   std::vector<ColumnType> types_;
-  OutputBatch rows_;
-  bool is_open_ = false;  // rows_ was reset
+  const std::shared_ptr<BlockBuffers> buffers_;
+  const uint64_t block_rows_;
+  std::unique_ptr<OutputBatch> rows_;  // null until there are any
+  WriteBehind behind_;
   SpilledRows written_;
   uint64_t num_rows_ = 0;
 };
@@ -106,7 +112,7 @@ class PartitionedWriter {
   std::vector<std::unique_ptr<Partition>> partitions_;
 };
 
-// Reads a sequence. *Threads*: one; blocks are read ahead on threads of the context.
+// Reads a sequence. *Threads*: one at a time; blocks are read ahead by io_uring, or on threads of the context.
 class RowReader {
  public:
   enum class After : uint8_t { kFree, kKeep };
@@ -130,6 +136,8 @@ class RowReader {
  private:
   struct Pending;
   absl::Status ReadAhead();
+  void Ask(const std::shared_ptr<Pending>& pending);
+  absl::Status Wait(Pending* pending);
   absl::StatusOr<std::shared_ptr<Pending>> Request(const SpilledBlock& block);
   absl::Status Decode(const std::shared_ptr<Pending>& read, BatchView* batch) const;
 
@@ -140,6 +148,8 @@ class RowReader {
   std::shared_ptr<MemoryBudget> budget_;
   size_t next_block_ = 0;  // to request
   size_t num_freed_ = 0;
+  bool has_ring_ = true;  // until none could be taken
+  std::unique_ptr<ReadRing> ring_;
   std::deque<std::shared_ptr<Pending>> ahead_;
 };
 

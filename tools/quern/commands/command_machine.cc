@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern machine: what this machine's memory does, measured (codegen/machine/machine_facts.h), as a table or as JSON.
+// quern machine: what this machine's memory does, measured (codegen/machine/machine_facts.h), as a table or as JSON;
+// with --device, what the file system does to which rows are spilled (codegen/machine/device_facts.h).
 // While it measures it says on one line what, where stderr is a terminal:
 //
 //     measuring: random lines of 64 MiB on huge pages, 0.7 of 3.0 s
@@ -9,6 +10,8 @@
 #include <chrono>
 #include <cstdio>
 
+#include "codegen/base/environment.h"
+#include "codegen/machine/device_facts.h"
 #include "codegen/machine/machine_facts.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
@@ -49,7 +52,9 @@ absl::StatusOr<MachineFactsOptions> OptionsOf(const std::optional<std::string>& 
   return options;
 }
 
-void ShowProgress(MachineFactsOptions* options) {
+// Options: those of the measurement.
+template <class Options>
+void ShowProgress(Options* options) {
   if (isatty(STDERR_FILENO) == 0) return;
   options->progress = [start = std::chrono::steady_clock::now(), most = options->seconds](const std::string& what) {
     WipeProgressLine();
@@ -59,21 +64,46 @@ void ShowProgress(MachineFactsOptions* options) {
   };
 }
 
+absl::StatusOr<int> RunDevice(const std::optional<std::string>& seconds, const std::optional<std::string>& folder,
+                              bool json) {
+  DeviceFactsOptions options;
+  if (seconds) {
+    QUERN_ASSIGN_OR_RETURN(options.seconds, ParseSeconds(*seconds));
+  }
+  ShowProgress(&options);
+  const absl::StatusOr<DeviceFacts> facts =
+      MeasureDevice(folder ? *folder : ReadVariable(Variable::kSpillDir).value, options);
+  WipeProgressLine();
+  if (!facts.ok()) return DataError(std::string(facts.status().message()));
+  std::fputs((json ? DeviceJson(*facts) + "\n" : PrintDevice(*facts)).c_str(), stdout);
+  return kExitOk;
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunMachine(const std::vector<std::string>& words) {
   Arguments arguments("machine",
                       "Measures this machine's memory: how long a random line takes in tables of each size, on small "
                       "and on huge pages; where "
-                      "caches end; streams; whether zeros are cheaper to store. Nothing else should run meanwhile.",
+                      "caches end; streams; whether zeros are cheaper to store. With --device, the file system to "
+                      "which rows are spilled: bandwidth and latency by the size of blocks and their number in flight. "
+                      "Nothing else should run meanwhile.",
                       "quern machine --json > machine.json");
-  bool json = false;
-  std::optional<std::string> seconds, max_size;
+  bool json = false, device = false;
+  std::optional<std::string> seconds, max_size, folder;
   arguments.Flag("--json", &json, "one JSON object on one line instead of a table");
-  arguments.Value("--seconds", &seconds, "S", "time to measure, about (3)");
+  arguments.Value("--seconds", &seconds, "S", "time to measure, about (3; of --device 2)");
   arguments.Value("--max-size", &max_size, "SIZE", "largest table, 32K to 2G (2G or half of the memory that is free)");
+  arguments.Flag("--device", &device,
+                 "measure the file system of --spill-dir instead, with a nameless file of 256 MiB");
+  arguments.Value("--spill-dir", &folder, "DIR", "of --device: a folder there (QUERN_SPILL_DIR, else /var/tmp)");
   QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
   if (!go_on) return kExitOk;
+  if (device && max_size)
+    return CommandError("options exclude each other: --device and --max-size; accepted: one of them");
+  if (folder && !device)
+    return CommandError("what to measure: --spill-dir without --device; accepted: both, or neither");
+  if (device) return RunDevice(seconds, folder, json);
   QUERN_ASSIGN_OR_RETURN(MachineFactsOptions options, OptionsOf(seconds, max_size));
   ShowProgress(&options);
   const absl::StatusOr<MachineFacts> facts = MeasureMachine(options);

@@ -5,6 +5,7 @@
 //     profile  /home/ada/.config/quern/znver5-1f0c9a3e.profile
 //     machine  AMD EPYC 9R45, znver5: this one
 //     facts    34 of memory
+//     spill    block_bytes=1048576 read_ahead=4 write_behind=2 threads=4 reads=ring
 //     entries  2
 //
 //     loop        keys  table    pipeline  threads  setting  ns/row  default    off  gain  noise
@@ -142,6 +143,7 @@ int Show(const Profile& profile) {
               difference.empty() ? "this one" : OneLine("another one, " + difference).c_str());
   if (profile.facts.has_value()) std::printf("facts    %zu of memory\n", profile.facts->memory.size());
   else std::printf("facts    none\n");
+  if (profile.spill.has_value()) std::printf("spill    %s\n", PrintSpillChoice(profile.spill->choice).c_str());
   std::printf("entries  %zu\n", profile.entries.size());
   if (profile.entries.empty()) return kExitOk;
   std::vector<std::vector<std::string>> rows = {

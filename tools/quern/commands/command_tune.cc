@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/base/environment.h"
 #include "codegen/inspect/capture.h"
 #include "codegen/machine/machine.h"
 #include "codegen/machine/prefetch_choice.h"
@@ -39,12 +40,13 @@ namespace {
 
 constexpr double kDefaultSeconds = 60, kDefaultCheckSeconds = 10, kDefaultProofSeconds = 120;
 constexpr double kLeastSeconds = 0.1, kMostSeconds = 24 * 3600;
+constexpr double kSpillProofShare = 0.1;  // of the time of --prove
 constexpr uint64_t kLeastBytes = uint64_t{1} << kSmallestSizeClass, kMostBytes = uint64_t{1} << kLargestSizeClass;
 
 struct TuneCommand {
   std::vector<std::string> specs;
-  std::optional<std::string> effort, budget, threads, max_size, profile, report, csv, replay;
-  bool check = false, prove = false;
+  std::optional<std::string> effort, budget, threads, max_size, profile, report, csv, replay, spill_folder;
+  bool check = false, prove = false, spill = false;
 
   // Values of the texts above.
   TuningOptions options;
@@ -75,6 +77,9 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, TuneCom
                   "tune for the jobs that processes with QUERN_CAPTURE=DIR have run, at their sizes");
   arguments.Value("--csv", &command->csv, "FILE",
                   "write a line for each setting that was tried; of --prove for each job");
+  arguments.Flag("--spill", &command->spill, "tune only how rows are spilled: blocks, read-ahead, writing behind");
+  arguments.Value("--spill-dir", &command->spill_folder, "DIR",
+                  "where rows are written and read for that; off: nowhere (default: QUERN_SPILL_DIR, else /var/tmp)");
   arguments.Flag("--check", &command->check,
                  "measure a sample of the profile again; exit status 1 where settings do not hold any more");
   arguments.Flag("--prove", &command->prove,
@@ -108,6 +113,9 @@ absl::Status CheckTasks(const TuneCommand& command) {
     return CommandError(std::string("what to do: ") + first + " and " + second + "; accepted: one of them");
   };
   if (command.check && command.prove) return not_both("--check", "--prove");
+  if (command.spill && command.check) return not_both("--check", "--spill");
+  if (command.spill && command.replay) return not_both("--spill", "--replay");
+  if (command.spill && !command.specs.empty()) return not_both("SPEC", "--spill");
   if (!command.replay) return absl::OkStatus();
   if (command.check || command.prove) return not_both(command.check ? "--check" : "--prove", "--replay");
   if (!command.specs.empty()) return not_both("SPEC", "--replay");
@@ -144,6 +152,13 @@ absl::Status CheckCommand(TuneCommand* command) {
                           "; accepted: joins, aggregations and sorts, which touch tables at random");
   }
   options.specs = command->specs;
+  if (!command->spill_folder) command->spill_folder = ReadVariable(Variable::kSpillDir).value;
+  if (command->spill && *command->spill_folder == "off")
+    return CommandError("folder of --spill: off; accepted: a folder, in --spill-dir or QUERN_SPILL_DIR");
+  // Whoever names kernels or jobs wants these tuned.
+  if (options.specs.empty() && !command->replay && *command->spill_folder != "off")
+    options.spill_folder = *command->spill_folder;
+  options.spill_alone = command->spill;
   return absl::OkStatus();
 }
 
@@ -230,7 +245,8 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
   QUERN_RETURN_IF_ERROR(AsDataError(WriteProfile(result->profile, command->path)));
   QUERN_RETURN_IF_ERROR(WriteText(command->report, HtmlReport(*result)));
   QUERN_RETURN_IF_ERROR(WriteText(command->csv, CsvReport(*result)));
-  std::fputs(TerminalReport(*result).c_str(), stdout);
+  if (!command->options.spill_alone) std::fputs(TerminalReport(*result).c_str(), stdout);
+  if (result->spill) std::fputs(PrintSpillTuning(*result->spill).c_str(), stdout);
   if (command->replay) {
     std::printf("replayed %zu of %zu kinds of jobs, which took %.0f %% of the time that was captured\n",
                 result->replayed, command->options.replay.size(), result->replayed_share * 100);
@@ -241,16 +257,45 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
 
 // ---- proving ----
 
+// Rows that are spilled by default and with the profile's choice, in turns.
+absl::Status ProveSpill(const TuneCommand& command, const Profile& profile) {
+  if (!profile.spill || command.options.spill_folder.empty()) return absl::OkStatus();
+  const auto prove = [&](const ProofOptions& watched) {
+    SpillTuningOptions spill;
+    spill.folder = command.options.spill_folder;
+    spill.seconds = watched.budget_seconds;
+    spill.stop = watched.stop;
+    return ProveSpilling(spill, profile.spill->choice);
+  };
+  ProofOptions options;
+  options.budget_seconds = command.options.budget_seconds * (command.spill ? 1 : kSpillProofShare);
+  QUERN_ASSIGN_OR_RETURN(const SpillProof proof, UnderProgress(std::move(options), prove));
+  const auto print = [](const char* what, const SpillSpeed& speed, const SpillChoice& choice) {
+    std::printf("%-22s %9.0f MB/s on the device %9.0f in the page cache   %s\n", what, speed.device_mb_s,
+                speed.cache_mb_s, PrintSpillChoice(choice).c_str());
+  };
+  print("spilled rows, default", proof.by_default, SpillChoice());
+  print("spilled rows, tuned", proof.chosen, profile.spill->choice);
+  std::printf("medians of %zu pairs, written and read again, in %s\n", proof.num_pairs,
+              command.options.spill_folder.c_str());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional<Profile>& profile) {
   if (!profile)
     return DataError("no profile to prove: " + command.path + "; accepted: one that quern tune has written");
   ProofOptions options;
-  options.budget_seconds = command.options.budget_seconds;
+  if (command.spill) {
+    QUERN_RETURN_IF_ERROR(ProveSpill(command, *profile));
+    return kExitOk;
+  }
+  options.budget_seconds = command.options.budget_seconds * (1 - (profile->spill ? kSpillProofShare : 0));
   options.max_bytes = command.options.max_bytes;
   const auto prove = [&](const ProofOptions& watched) { return Prove(*profile, watched); };
   QUERN_ASSIGN_OR_RETURN(const std::vector<ProofResult> results, UnderProgress(std::move(options), prove));
   std::fputs(ProofTable(results, profile->machine).c_str(), stdout);
   QUERN_RETURN_IF_ERROR(WriteText(command.csv, ProofCsv(results)));
+  QUERN_RETURN_IF_ERROR(ProveSpill(command, *profile));
   return kExitOk;
 }
 

@@ -143,6 +143,7 @@ class OperatorJob final : public FileJob {
   bool can_stream() const override { return operator_.can_stream(); }
   absl::Status ReadSamples() override { return operator_.ReadSamples(); }
   ResultColumns result_columns() const override { return operator_.result_columns(); }
+  SpillSettings spill_settings() const override { return MakeSpillSettings(compiled_.kernel->plan); }
   absl::StatusOr<OperatorResult> Stream(const StreamRun& run, ResultStream* results) override {
     return operator_.Stream(compiled_, run, results);
   }
@@ -241,8 +242,10 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
   }
   QUERN_RETURN_IF_ERROR(job->Compile(options, &stats));
   std::shared_ptr<SpillContext> spill;
-  if (streams)
-    spill = std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(*options.spill_folder, 0), budget);
+  if (streams) {
+    spill = std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(*options.spill_folder, 0), budget,
+                                           job->spill_settings());
+  }
   QUERN_ASSIGN_OR_RETURN(const OperatorResult result,
                          streams ? RunStreamed(options, {budget, spill, options.threads, &*progress}, &file, job)
                                  : RunRepeatedly(options, budget, &*progress, job));

@@ -98,6 +98,7 @@ class FileJob {
   virtual bool can_stream() const { return false; }
   virtual absl::Status ReadSamples() { return Internal("no stream of this command"); }
   virtual ResultColumns result_columns() const { return {}; }
+  virtual SpillSettings spill_settings() const { return {}; }  // after Compile
   virtual absl::StatusOr<OperatorResult> Stream(const StreamRun&, ResultStream*) {
     return Internal("no stream of this command");
   }

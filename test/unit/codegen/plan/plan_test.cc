@@ -142,11 +142,13 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "inline_group_bytes, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
             "prefetch_update_open, prefetch_update_directory, prefetch_input_rows, prefetch_string_bytes, "
             "prefetch_partition_bytes, prefetch_scan_bytes, prefetch_rebuild_rows, prefetch_state_rows, adapt, states, "
-            "huge_pages, passes, codegen_level");
+            "huge_pages, spill_block_bytes, spill_read_ahead, spill_write_behind, spill_threads, spill_reads, passes, "
+            "codegen_level");
   EXPECT_EQ(Error({{"test.hash", "zero"}}, kSpecs[2]),
             "unknown plan parameter: test.hash; accepted: prefix_words, bucket_bytes, dictionary_rows, top_rows, "
             "batch_size, prefetch, prefetch_gather, prefetch_collision, prefetch_string_bytes, prefetch_word_rows, "
-            "prefetch_dictionary_rows, prefetch_merge_rows, huge_pages, passes, codegen_level");
+            "prefetch_dictionary_rows, prefetch_merge_rows, huge_pages, spill_block_bytes, "
+            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, passes, codegen_level");
   for (const char* name : {"hash", "test.hash", "huge_pages", "partition_bits"})
     EXPECT_EQ(Error({{name, "1"}}, kSpecs[3]), "unknown plan parameter: " + std::string(name) +
                                                    "; accepted: batch_size, prefetch, passes, codegen_level");
@@ -163,7 +165,9 @@ TEST(Plan, ErrorsNameWhatIsAccepted) {
             "prefetch_group, pipeline, prefetch_build_dense, prefetch_build_open, prefetch_build_unchained, "
             "prefetch_probe_dense, "
             "prefetch_probe_open, "
-            "prefetch_probe_unchained, prefetch_string_bytes, prefetch_partition_bytes, adapt, huge_pages, passes, "
+            "prefetch_probe_unchained, prefetch_string_bytes, prefetch_partition_bytes, adapt, huge_pages, "
+            "spill_block_bytes, "
+            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, passes, "
             "codegen_level");
 }
 

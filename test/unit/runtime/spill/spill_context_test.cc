@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,7 @@ TEST(SpillContext, AFolderThatIsNotThereIsAnError) {
 
 // A host's store in memory.
 struct Kept {
+  std::mutex mutex;  // blocks are written by several threads at once
   std::map<uint64_t, std::vector<uint8_t>> blocks;
   uint64_t next = 0;
   bool fails = false;
@@ -92,6 +94,7 @@ TEST(SpillContext, AHostKeepsBlocksItself) {
   host.host = &kept;
   host.write = [](void* to, const void* bytes, uint64_t num_bytes, uint64_t* block) {
     auto* const store = static_cast<Kept*>(to);
+    const std::lock_guard<std::mutex> lock(store->mutex);
     if (store->fails) return 1;
     const auto* const begin = static_cast<const uint8_t*>(bytes);
     *block = store->next++;
@@ -99,12 +102,18 @@ TEST(SpillContext, AHostKeepsBlocksItself) {
     return 0;
   };
   host.read = [](void* from, uint64_t block, void* bytes, uint64_t num_bytes) {
-    const std::vector<uint8_t>& found = static_cast<Kept*>(from)->blocks.at(block);
+    auto* const store = static_cast<Kept*>(from);
+    const std::lock_guard<std::mutex> lock(store->mutex);
+    const std::vector<uint8_t>& found = store->blocks.at(block);
     if (found.size() != num_bytes) return 1;
     std::memcpy(bytes, found.data(), num_bytes);
     return 0;
   };
-  host.free = [](void* of, uint64_t block, uint64_t /*num_bytes*/) { static_cast<Kept*>(of)->blocks.erase(block); };
+  host.free = [](void* of, uint64_t block, uint64_t /*num_bytes*/) {
+    auto* const store = static_cast<Kept*>(of);
+    const std::lock_guard<std::mutex> lock(store->mutex);
+    store->blocks.erase(block);
+  };
   const auto budget = std::make_shared<MemoryBudget>(0);
   const auto context = std::make_shared<SpillContext>(MakeHostStore(host), budget, SpillSettings{4, 4096, 1, 0});
   RowWriter writer(context, TestRows::Types());

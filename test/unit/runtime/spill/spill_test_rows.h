@@ -186,6 +186,14 @@ class FaultyCalls final : public FileCalls {
     if (fails && fault_ == Fault::kOtherBytes && n > 0) static_cast<uint8_t*>(bytes)[n / 2] ^= 4;
     return n;
   }
+  int64_t HasRead(void* bytes, int64_t result) override {
+    if (!Fails()) return result;
+    if (fault_ == Fault::kError) return -EIO;
+    if (fault_ == Fault::kNothing) return 0;
+    if (fault_ == Fault::kShort) return (result + 1) / 2;
+    if (result > 0) static_cast<uint8_t*>(bytes)[result / 2] ^= 4;
+    return result;
+  }
   int PunchHole(int file, off_t offset, off_t num_bytes) override {
     if (Fails() && fault_ == Fault::kError) return Error(EOPNOTSUPP);
     return FileCalls::PunchHole(file, offset, num_bytes);

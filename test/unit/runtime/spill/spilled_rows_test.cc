@@ -126,7 +126,7 @@ TEST(SpilledRows, LongStringsMakeNoLongBlocks) {
 }
 
 // Every call fails in turn, in every way: the rows come back whole, or there is an error.
-TEST(SpilledRows, EveryFaultIsAnErrorOrChangesNothing) {
+std::map<Fault, int> ErrorsOfFaults(bool uses_ring) {
   const TestRows rows(1000);
   std::vector<std::string> expected;
   for (uint32_t r = 0; r < 1000; ++r) expected.push_back(TestRows::ExpectedText(r));
@@ -136,7 +136,9 @@ TEST(SpilledRows, EveryFaultIsAnErrorOrChangesNothing) {
       FaultyCalls calls(fails_at, fault);
       const auto budget = std::make_shared<MemoryBudget>(0);
       {
-        const auto context = TestContext(budget, &calls, kSmallBlocks);
+        SpillSettings settings = kSmallBlocks;
+        settings.uses_ring = uses_ring;
+        const auto context = TestContext(budget, &calls, settings);
         RowWriter writer(context, TestRows::Types());
         absl::Status status = writer.Append(rows.batch());
         std::vector<std::string> texts;
@@ -155,9 +157,23 @@ TEST(SpilledRows, EveryFaultIsAnErrorOrChangesNothing) {
       if (calls.num_calls <= fails_at) break;
     }
   }
+  return num_errors;
+}
+
+TEST(SpilledRows, EveryFaultIsAnErrorOrChangesNothing) {
+  std::map<Fault, int> num_errors = ErrorsOfFaults(/*uses_ring=*/false);
   EXPECT_GT(num_errors[Fault::kError], 10);
   EXPECT_EQ(num_errors[Fault::kShort], 0);  // the rest is asked for again
   EXPECT_GT(num_errors[Fault::kNothing], 10);
+  EXPECT_GT(num_errors[Fault::kOtherBytes], 10);
+}
+
+// What a ring fails to read is read once more, by a call.
+TEST(SpilledRows, EveryFaultOfARingIsAnErrorOrChangesNothing) {
+  if (ReadRing::Make(2) == nullptr) GTEST_SKIP() << "the kernel has no io_uring, or allows none";
+  std::map<Fault, int> num_errors = ErrorsOfFaults(/*uses_ring=*/true);
+  EXPECT_GT(num_errors[Fault::kError], 5);  // of writes
+  EXPECT_EQ(num_errors[Fault::kShort], 0);
   EXPECT_GT(num_errors[Fault::kOtherBytes], 10);
 }
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The line of a profile that says how rows are spilled here:
+//
+//     spill block_bytes=1048576 read_ahead=4 write_behind=4 threads=4 reads=ring device_mb_s=520.5
+//       cache_mb_s=1900 default_device_mb_s=310.2 default_cache_mb_s=1450 noise=0.08        (one line)
+//
+// The fields come in this order. Speeds are for people: a plan takes the first five.
+#include "codegen/machine/spill_choice.h"
+
+#include <iterator>
+
+#include "codegen/base/text_words.h"
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+struct CountField {
+  const char* name;
+  uint32_t SpillChoice::* value;
+  uint32_t min, max;  // as of the plan parameter
+};
+constexpr CountField kCounts[] = {{"block_bytes", &SpillChoice::block_bytes, 16 << 10, 64 << 20},
+                                  {"read_ahead", &SpillChoice::read_ahead, 1, 64},
+                                  {"write_behind", &SpillChoice::write_behind, 0, 64},
+                                  {"threads", &SpillChoice::threads, 1, 64}};
+
+constexpr const char *kRing = "ring", *kThreads = "threads";
+
+struct RealField {
+  const char* name;
+  double* value;
+};
+
+std::string Form() {
+  return "spill block_bytes=N read_ahead=N write_behind=N threads=N reads=WORD device_mb_s=N cache_mb_s=N "
+         "default_device_mb_s=N default_cache_mb_s=N noise=N";
+}
+
+absl::Status Bad(std::string_view word, const std::string& accepted) {
+  return InvalidArgument("bad field of a spill line: " + Show(word) + "; accepted: " + accepted);
+}
+
+// The value of a word "name=value"; nothing for another name.
+bool ValueOf(std::string_view word, std::string_view name, std::string_view* value) {
+  if (word.substr(0, name.size()) != name || word.substr(name.size(), 1) != "=") return false;
+  *value = word.substr(name.size() + 1);
+  return true;
+}
+
+}  // namespace
+
+std::string PrintSpillChoice(const SpillChoice& choice) {
+  std::string text;
+  for (const CountField& field : kCounts)
+    text += (text.empty() ? "" : " ") + std::string(field.name) + "=" + std::to_string(choice.*field.value);
+  return text + " reads=" + (choice.reads_by_ring ? kRing : kThreads);
+}
+
+std::string PrintSpillLine(const ProfileSpill& spill) {
+  return "spill " + PrintSpillChoice(spill.choice) + " device_mb_s=" + PrintReal(spill.speed.device_mb_s) +
+         " cache_mb_s=" + PrintReal(spill.speed.cache_mb_s) +
+         " default_device_mb_s=" + PrintReal(spill.default_speed.device_mb_s) +
+         " default_cache_mb_s=" + PrintReal(spill.default_speed.cache_mb_s) + " noise=" + PrintReal(spill.noise);
+}
+
+absl::StatusOr<ProfileSpill> ParseSpillLine(std::string_view rest) {
+  ProfileSpill spill;
+  const RealField reals[] = {{"device_mb_s", &spill.speed.device_mb_s},
+                             {"cache_mb_s", &spill.speed.cache_mb_s},
+                             {"default_device_mb_s", &spill.default_speed.device_mb_s},
+                             {"default_cache_mb_s", &spill.default_speed.cache_mb_s},
+                             {"noise", &spill.noise}};
+  std::string_view value;
+  for (const CountField& field : kCounts) {
+    const std::string_view word = TakeWord(&rest);
+    if (!ValueOf(word, field.name, &value)) return Bad(word, Form());
+    uint64_t number = 0;
+    if (!ReadCount(value, field.min, field.max, &number))
+      return Bad(word, std::to_string(field.min) + " to " + std::to_string(field.max));
+    spill.choice.*field.value = static_cast<uint32_t>(number);
+  }
+  const std::string_view reads = TakeWord(&rest);
+  if (!ValueOf(reads, "reads", &value)) return Bad(reads, Form());
+  if (value != kRing && value != kThreads) return Bad(reads, "ring, threads");
+  spill.choice.reads_by_ring = value == kRing;
+  for (const RealField& field : reals) {
+    const std::string_view word = TakeWord(&rest);
+    if (!ValueOf(word, field.name, &value)) return Bad(word, Form());
+    if (!ReadReal(value, field.value)) return Bad(word, "a number of 0 or more");
+  }
+  if (const std::string_view word = TakeWord(&rest); !word.empty()) return Bad(word, Form());
+  return spill;
+}
+
+}  // namespace quern
