@@ -275,7 +275,7 @@ BudgetWithReserve::BudgetWithReserve(std::shared_ptr<MemoryBudget> from) : reser
                                    if (reserve->is_open) reserve->bytes += bytes;
                                    else reserve->from->Release(bytes);
                                  },
-                                 reserve_.get()};
+                                 reserve_.get(), reserve_->from.get()};
   budget_ = {new MemoryBudget(0, account), [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
 }
 
