@@ -35,6 +35,7 @@ class BudgetedPool final : public arrow::MemoryPool {
   void SetBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
     budget_ = std::move(budget);
     is_refused_ = over_limit == OverLimit::kRefused;
+    if (!is_refused_) pool_ = arrow::system_memory_pool();
   }
 
   arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
@@ -54,6 +55,7 @@ class BudgetedPool final : public arrow::MemoryPool {
     pool_->Free(buffer, size, alignment);
     GiveBack(size);
   }
+  uint64_t limit_bytes() const { return budget_->limit_bytes(); }
   // What the default pool holds beside this one's, which comes from there too.
   arrow::Status CountOther() {
     const std::lock_guard<std::mutex> lock(other_mutex_);
@@ -89,7 +91,8 @@ class BudgetedPool final : public arrow::MemoryPool {
     budget_->Release(static_cast<uint64_t>(bytes));
   }
 
-  arrow::MemoryPool* const pool_ = arrow::default_memory_pool();
+  // Arrow's own allocator keeps what is freed, as much again as the readers hold.
+  arrow::MemoryPool* pool_ = arrow::default_memory_pool();
   std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>();
   bool is_refused_ = true;
   std::atomic<int64_t> own_{0};  // bytes that are taken and not given back
@@ -142,6 +145,8 @@ std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::
 void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
   Pool().SetBudget(std::move(budget), over_limit);
 }
+
+uint64_t ReadingLimit() { return Pool().limit_bytes(); }
 
 arrow::MemoryPool* ReadingPool() { return &Pool(); }
 

@@ -6,6 +6,7 @@
 #include <arrow/io/type_fwd.h>
 #include <arrow/type_fwd.h>
 
+#include <cstdint>
 #include <memory>
 
 #include "runtime/base/memory.h"
@@ -19,6 +20,9 @@ enum class OverLimit : uint8_t { kRefused, kTaken };
 // From now on all that ReadingPool hands out is taken from this budget. Must be called before the first file is opened,
 // once in a process.
 void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit = OverLimit::kRefused);
+
+// The limit of that budget; 0: none.
+uint64_t ReadingLimit();
 
 // Takes from the budget what Arrow holds beside the pool, and gives back what it no longer holds. *Errors*: OutOfMemory
 // with the budget's message. *Threads*: any.
