@@ -16,8 +16,9 @@
 namespace quern::c_abi {
 namespace {
 
-quern_status CodeOf(absl::StatusCode code) {
-  switch (code) {
+quern_status CodeOf(const absl::Status& status) {
+  if (IsMemoryLost(status)) return QUERN_RESOURCE_EXHAUSTED;
+  switch (status.code()) {
     case absl::StatusCode::kOk: return QUERN_OK;
     // A host's function that is not registered, or is registered already.
     case absl::StatusCode::kInvalidArgument:
@@ -78,7 +79,7 @@ quern_status Report(quern_status status, const char* text, quern_error* error) n
 quern_status Report(const absl::Status& status, quern_error* error) noexcept {
   if (status.ok()) return QUERN_OK;
   if (error != nullptr) SetText({status.message().data(), status.message().size()}, error);
-  const quern_status code = CodeOf(status.code());
+  const quern_status code = CodeOf(status);
   if (error != nullptr) error->status = code;
   return code;
 }

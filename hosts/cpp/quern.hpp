@@ -292,7 +292,9 @@ class Output {
 class Job {
  public:
   static Result<Job> Create(const Kernel& kernel, const quern_job_options& options = {}) {
-    const quern_job_options given = internal::Sized(options);
+    quern_job_options given = internal::Sized(options);
+    const quern_spill_options spill = internal::Sized(given.spill != nullptr ? *given.spill : quern_spill_options{});
+    if (given.spill != nullptr) given.spill = &spill;
     auto handle = internal::Answer<quern_job*>(quern_job_create, kernel.handle(), &given);
     if (!handle.ok()) return handle.status();
     return Job(*handle);

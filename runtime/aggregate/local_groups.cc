@@ -404,7 +404,7 @@ absl::Status LocalGroups::Spill() {
   const absl::Status written = WithoutBadAlloc([&] { return WriteAll(spiller.get()); });
   spilled_->GiveSpiller(std::move(spiller));
   // Groups of which some were written, and others not, cannot be written again.
-  if (!written.ok() && absl::IsResourceExhausted(written)) return absl::UnavailableError(written.message());
+  if (!written.ok() && absl::IsResourceExhausted(written)) return MemoryLost(written);
   QUERN_RETURN_IF_ERROR(written);
   Forget();
   return absl::OkStatus();

@@ -74,21 +74,38 @@ uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
   }
 }
 
+absl::Status LimitExceeded(uint64_t bytes, uint64_t used, uint64_t limit) {
+  return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes requested, " +
+                                      std::to_string(used) + " in use; limit " + std::to_string(limit));
+}
+
+absl::Status RefusedByHost(uint64_t bytes, uint64_t used) {
+  return absl::ResourceExhaustedError("memory refused by the host: " + std::to_string(bytes) + " bytes requested, " +
+                                      std::to_string(used) + " in use; accepted: what its account allows");
+}
+
 }  // namespace
+
+absl::Status MemoryBudget::Refusal(uint64_t bytes) const {
+  const uint64_t used = used_bytes();
+  if (limit_ != 0 && bytes > limit_ - std::min(used, limit_)) return LimitExceeded(bytes, used, limit_);
+  if (account_.budget != nullptr) return account_.budget->Refusal(bytes);
+  // Another thread may have freed memory since.
+  return account_.reserve == nullptr ? LimitExceeded(bytes, used, limit_) : RefusedByHost(bytes, used);
+}
 
 absl::Status MemoryBudget::Reserve(uint64_t bytes) {
   const uint64_t limit = limit_ == 0 ? UINT64_MAX : limit_;
   uint64_t used = used_.load(std::memory_order_relaxed);
   do {
     if (used > limit || bytes > limit - used) {
-      return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes requested, " +
-                                          std::to_string(used) + " in use; limit " + std::to_string(limit));
+      return LimitExceeded(bytes, used, limit);
     }
   } while (!used_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
   if (account_.reserve != nullptr && !account_.reserve(account_.host, bytes)) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
-    return absl::ResourceExhaustedError("memory refused by the host: " + std::to_string(bytes) + " bytes requested, " +
-                                        std::to_string(used) + " in use; accepted: what its account allows");
+    if (account_.budget != nullptr) return account_.budget->Refusal(bytes);
+    return RefusedByHost(bytes, used);
   }
   const uint64_t now = used + bytes;
   uint64_t peak = peak_.load(std::memory_order_relaxed);
@@ -112,7 +129,7 @@ void MemoryBudget::Release(uint64_t bytes) {
 std::shared_ptr<MemoryBudget> BudgetWithin(std::shared_ptr<MemoryBudget> other, uint64_t limit_bytes) {
   const MemoryAccount account = {
       [](void* of, uint64_t bytes) { return static_cast<MemoryBudget*>(of)->Reserve(bytes).ok(); },
-      [](void* of, uint64_t bytes) { static_cast<MemoryBudget*>(of)->Release(bytes); }, other.get()};
+      [](void* of, uint64_t bytes) { static_cast<MemoryBudget*>(of)->Release(bytes); }, other.get(), other.get()};
   auto* const within = new MemoryBudget(limit_bytes, account);
   return std::shared_ptr<MemoryBudget>(within, [other = std::move(other)](const MemoryBudget* made) { delete made; });
 }

@@ -14,11 +14,14 @@
 
 namespace quern {
 
-// A host's account of memory. *Threads*: its functions are called by any.
+class MemoryBudget;
+
+// Another account of memory, most often a host's. *Threads*: its functions are called by any.
 struct MemoryAccount {
   bool (*reserve)(void* host, uint64_t bytes) = nullptr;  // false: refused
   void (*release)(void* host, uint64_t bytes) = nullptr;
   void* host = nullptr;
+  const MemoryBudget* budget = nullptr;  // to which the account belongs, for errors; null: a host's
 };
 
 // Counts bytes against a limit. *Threads*: any.
@@ -39,6 +42,9 @@ class MemoryBudget {
   uint64_t limit_bytes() const { return limit_; }
 
  private:
+  // Of a request that the limit, or the account behind it, has refused.
+  absl::Status Refusal(uint64_t bytes) const;
+
   const uint64_t limit_;
   const MemoryAccount account_;
   std::atomic<uint64_t> used_{0};

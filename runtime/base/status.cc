@@ -8,6 +8,8 @@
 
 #include <exception>
 
+#include "absl/strings/cord.h"
+
 namespace quern {
 namespace {
 
@@ -23,11 +25,23 @@ const absl::Status* MakeOutOfMemory() noexcept {
   }
 }
 
+constexpr const char* kMemoryLost = "quern/memory_lost";  // the name of a payload
+
 const absl::Status* const kOutOfMemory = MakeOutOfMemory();
 
 }  // namespace
 
 const absl::Status& OutOfMemory() noexcept { return *kOutOfMemory; }
+
+absl::Status MemoryLost(const absl::Status& refused) {
+  absl::Status lost = absl::UnavailableError(refused.message());
+  lost.SetPayload(kMemoryLost, absl::Cord());
+  return lost;
+}
+
+bool IsMemoryLost(const absl::Status& status) {
+  return absl::IsUnavailable(status) && status.GetPayload(kMemoryLost).has_value();
+}
 
 absl::Status StatusOfException() noexcept {
   return WithoutBadAlloc([] {

@@ -34,6 +34,11 @@ inline absl::Status Internal(const std::string& text) { return absl::InternalErr
 // and a copy only counts a reference. *Threads*: any.
 const absl::Status& OutOfMemory() noexcept;
 
+// Of an operator that cannot go on because memory was refused in a place where the call cannot be repeated: of code
+// Unavailable, unlike ResourceExhausted, after which it can. *Errors* of `refused` are those of an allocation.
+absl::Status MemoryLost(const absl::Status& refused);
+bool IsMemoryLost(const absl::Status& status);
+
 // Runs `body`, which returns an absl::Status; OutOfMemory() where an allocation fails in it.
 template <class Body>
 absl::Status WithoutBadAlloc(Body&& body) {

@@ -31,7 +31,7 @@ BudgetWithReserve::BudgetWithReserve(std::shared_ptr<MemoryBudget> from) : reser
   reserve_->from = std::move(from);
   const MemoryAccount account = {[](void* of, uint64_t bytes) { return static_cast<Reserve*>(of)->TakeBytes(bytes); },
                                  [](void* of, uint64_t bytes) { static_cast<Reserve*>(of)->ReturnBytes(bytes); },
-                                 reserve_.get()};
+                                 reserve_.get(), reserve_->from.get()};
   budget_ = {new MemoryBudget(0, account), [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
 }
 

@@ -90,7 +90,7 @@ SpillContext::SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<Me
   aside_->least_bytes = settings_.io_bytes;
   const MemoryAccount account = {[](void* aside, uint64_t bytes) { return static_cast<Aside*>(aside)->Reserve(bytes); },
                                  [](void* aside, uint64_t bytes) { static_cast<Aside*>(aside)->Release(bytes); },
-                                 aside_.get()};
+                                 aside_.get(), budget_.get()};
   // Blocks may outlive the context, and with them this budget: it keeps the account.
   io_budget_ = std::shared_ptr<MemoryBudget>(new MemoryBudget(0, account),
                                              [aside = aside_](const MemoryBudget* io) { delete io; });

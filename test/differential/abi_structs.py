@@ -34,12 +34,25 @@ class KeyRange(ctypes.Structure):
     _fields_ = [("key", ctypes.c_uint32), ("min", ctypes.c_int64), ("max", ctypes.c_int64)]
 
 
+_NUMBER = ctypes.POINTER(ctypes.c_uint64)
+WRITE_BLOCK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, _NUMBER)
+READ_BLOCK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
+FREE_BLOCK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
+
+
+class SpillOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("folder", ctypes.c_char_p), ("max_bytes", ctypes.c_uint64),
+                ("block_bytes", ctypes.c_uint64), ("write_block", WRITE_BLOCK), ("read_block", READ_BLOCK),
+                ("free_block", FREE_BLOCK)]
+
+
 class JobOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("memory_limit", ctypes.c_uint64), ("num_runs", ctypes.c_uint32),
                 ("expected_groups", ctypes.c_uint64), ("key_ranges", ctypes.POINTER(KeyRange)),
                 ("num_key_ranges", ctypes.c_size_t), ("reserve", ctypes.c_void_p), ("release", ctypes.c_void_p),
                 ("host", ctypes.c_void_p), ("stop", ctypes.c_void_p), ("residual", ctypes.c_void_p),
-                ("residual_user", ctypes.c_void_p), ("row_id_bytes", ctypes.c_uint32)]
+                ("residual_user", ctypes.c_void_p), ("row_id_bytes", ctypes.c_uint32),
+                ("spill", ctypes.POINTER(SpillOptions))]
 
 
 class InputOptions(ctypes.Structure):
@@ -83,6 +96,7 @@ class RunOptions(ctypes.Structure):
                 ("on_result", ON_RESULT), ("context", ctypes.c_void_p)]
 
 
+_SPILL_STATS = ("spilled_bytes", "spilled_rows", "unspilled_bytes", "spill_levels", "spill_waits")
 _STATS = ("input_rows", "num_rows", "used_bytes", "peak_bytes", "directory_bytes", "tuple_bytes", "table_bytes",
           "num_growths", "dropped_rows", "collided_rows", "entry_bytes")
 
@@ -90,7 +104,8 @@ _STATS = ("input_rows", "num_rows", "used_bytes", "peak_bytes", "directory_bytes
 class JobStats(ctypes.Structure):
     _fields_ = ([("struct_size", ctypes.c_size_t), ("layout", ctypes.c_char_p)] +
                 [(name, ctypes.c_uint64) for name in _STATS] +
-                [("key_bits", ctypes.c_uint32), ("prefetch_distance", ctypes.c_uint32)])
+                [("key_bits", ctypes.c_uint32), ("prefetch_distance", ctypes.c_uint32)] +
+                [(name, ctypes.c_uint64) for name in _SPILL_STATS])
 
 
 class CompileOptions(ctypes.Structure):

@@ -19,6 +19,7 @@ from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, group_keys, random_ag
 from join_rows import WORD_BITS, key_bits
 from random_case import OneInputCase, RandomVariant, once_each, random_schedule, without_each
 from random_data import INTEGER_CODES, TEMPORAL_CODES
+from random_spill import Spill, with_spills
 
 MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
 
@@ -104,7 +105,7 @@ class Case(OneInputCase):
 
     def variants(self):
         """The ways to run this case: generic, compiled, and both again otherwise."""
-        return variants_of(self, random.Random(f"aggregate variants/{self.seed}/{self.number}"))
+        return variants_of(self, f"aggregate variants/{self.seed}/{self.number}")
 
 
 # ---- how to run it ---------------------------------------------------------------------------------------------------
@@ -171,6 +172,7 @@ class Variant(RandomVariant):
     whole_run: int         # threads of quern_job_run; 0: step by step
     misaligned: bool
     layout_seed: int
+    spill: Spill | None = None  # a memory limit, and where rows may be written
 
     @staticmethod
     def random(rng, case):
@@ -199,7 +201,8 @@ class Variant(RandomVariant):
         return "any" if self.mixes_rows() else "first"
 
 
-def variants_of(case, rng):
+def variants_of(case, seed):
+    rng = random.Random(seed)
     first = Variant.random(rng, case)
     simple = dataclasses.replace(Variant.random(rng, case), params={}, stages=1, append_threads=0, whole_run=0,
                                  shuffled=False)
@@ -211,6 +214,7 @@ def variants_of(case, rng):
     if not case.fits_word():  # a reduction may have left no keys
         for variant in variants:
             variant.params = {name: value for name, value in variant.params.items() if value not in ("dense", "open")}
+    variants = list(with_spills(random.Random(f"{seed}/spill"), variants))
     return variants[:2] + variants[4:5] if case.generated_rows > BIG_ROWS else variants
 
 

@@ -84,4 +84,4 @@ FUNCTIONS = {function.name: function for function in (
 )}
 
 # What quern_job_stats may say of the layout of an aggregation.
-LAYOUTS = ("single", "dense", "open", "sorted", "directory")
+LAYOUTS = ("single", "dense", "open", "sorted", "directory", "spilled")

@@ -16,6 +16,7 @@ from aggregate_run import check_compiles_twice, run  # noqa: F401
 from collated_strings import SPELLINGS, spellings_of
 from collation_oracle import is_plain
 from random_data import COLLATIONS, SCALAR_TYPES, normalised_float
+from random_spill import WANTED_MARKS, coverage_marks
 from row_feed import Feeder
 
 ENGINES = ("generic", "jit")
@@ -167,7 +168,7 @@ class Coverage:
 
     def __init__(self):
         self.functions, self.layouts = collections.Counter(), collections.Counter()
-        self.unseen = set()
+        self.unseen = set(WANTED_MARKS)
         for mark in _wanted():
             if isinstance(mark[1], tuple):
                 self.unseen |= {(mark[0], value) for value in mark[1]}
@@ -178,6 +179,9 @@ class Coverage:
         self.functions.update({aggregate.function for aggregate in case.aggregates})
 
     def count_run(self, case, variant, answer):
+        self.unseen -= set(coverage_marks(variant.spill, answer.out_of_memory, answer.spilled_bytes))
+        if answer.out_of_memory:
+            return
         if answer.error:
             self.unseen.discard(("error", "sum out of range"))
             return
@@ -187,7 +191,7 @@ class Coverage:
     def adds(self, case):
         """Whether a run of the case may show what has not been seen."""
         shown = {mark for variant in case.variants() for mark in _marks(case, variant)}
-        unmarked = {mark for mark in self.unseen if mark[0] in ("layout", "error")}
+        unmarked = {mark for mark in self.unseen if mark[0] in ("layout", "error", "spill")}
         return bool(self.unseen & shown) or bool(unmarked) and case.generated_rows <= BIG_ROWS
 
     def is_complete(self):

@@ -17,6 +17,7 @@ from aggregate_functions import HOST_ARGUMENT, HOST_NAME, LAYOUTS
 from kernel_checks import check_inputs_released, check_made_anew, check_refused, compiled
 from quern_abi import ROWS, STATES
 from random_data import ColumnType
+from random_spill import is_refusal, memory_of
 from result_columns import Mismatch, ResultReader, comparable
 from row_feed import Feeder
 from worker_threads import append_all, finalise, partitioned, run_each, taken
@@ -170,6 +171,8 @@ def check_layout(case, variant, layout):
         raise Mismatch(f"unknown table layout: {layout}; accepted: {', '.join(LAYOUTS)}")
     if (layout == "single") != (not case.keys):
         raise Mismatch(f"the layout is {layout} with {len(case.keys)} keys")
+    if layout == "spilled" and not variant.spill:
+        raise Mismatch("the layout is spilled without a place where rows may be written")
     if layout in ("dense", "open", "sorted") and variant.params.get("group_layout") == "directory":
         raise Mismatch(f"the layout is {layout}; it has to be directory")
 
@@ -184,21 +187,24 @@ class Answer:
     order: str | None      # runs of equal orders add up in the same order; None: in any
     concurrent: bool
     error: quern_abi.QuernError | None = None
+    out_of_memory: bool = False
+    spilled_bytes: int = 0
 
 
 def _answer(case, variant, rows=(), aggregate=None, error=None):
     stats = aggregate.stats() if aggregate else None
     is_one = variant.stages == 1 or variant.whole_run
-    order = (None if variant.is_concurrent()
+    spilled_bytes = stats.spilled_bytes if stats else 0
+    order = (None if variant.is_concurrent() or spilled_bytes
              or variant.finalise_threads > 1 else repr(dataclasses.replace(variant, engine="")))
     return Answer(list(rows), stats.input_rows if stats and is_one else None, stats.num_rows if stats else 0,
                   aggregate.layout() if aggregate else None, variant.key_spelling(), order, variant.is_concurrent(),
-                  error)
+                  error, error is not None and is_refusal(error, variant.spill, variant.is_concurrent()), spilled_bytes)
 
 
 def _filled(kernel, case, variant, feeder, batches, states=()):
     """A finalised aggregation of batches and states."""
-    aggregate = kernel.job(**hints_of(case, variant))
+    aggregate = kernel.job(**hints_of(case, variant), **memory_of(variant))
     if not feeder.vectors or variant.interfaces["result"] == "arrow" and variant.layout_seed % 2:
         schema, keys, payload = feeder.arrow_children()
         aggregate.bind_arrow(ROWS, schema, keys, payload)
@@ -218,7 +224,7 @@ def _run_at_once(kernel, case, variant, feeder):
         with lock:
             return reader.take(result)
 
-    with kernel.job(**hints_of(case, variant)) as aggregate:
+    with kernel.job(**hints_of(case, variant), **memory_of(variant)) as aggregate:
         num_groups = aggregate.run({ROWS: [batch for batch, _ in batches]}, variant.whole_run, variant.batch_rows,
                                    on_result)
         if num_groups != reader.num_rows:

@@ -17,6 +17,7 @@ from join_rows import SIDES, Column, fit_word, mixed_keys, narrow_keys, random_p
 from oracle import count_pairs, rows_of_first_keys
 from random_case import RandomCase, RandomVariant, first_rows_text, once_each, random_schedule, without_each
 from random_data import ColumnType, with_nulls
+from random_spill import Spill, with_spills
 
 MAX_RESULT_ROWS = 200_000
 MAX_ZERO_HASH_PAIRS = 2_000_000  # with equal hashes every probe row meets every build row
@@ -219,6 +220,7 @@ class Case(RandomCase):
                     dataclasses.replace(Variant.random(rng, self), engine="jit"),
                     dataclasses.replace(Variant.random(rng, self),
                                         engine=rng.choice(("generic", "jit", "auto", "auto")))]
+        variants = list(with_spills(random.Random(f"variants/{self.seed}/{self.number}/spill"), variants))
         return variants[:3] if max(self.generated_rows) > BIG_ROWS else variants
 
 
@@ -268,6 +270,7 @@ class Variant(RandomVariant):
     copy_bytes: bool
     misaligned: bool
     layout_seed: int
+    spill: Spill | None = None  # a memory limit, and where rows may be written
 
     @staticmethod
     def random(rng, case):

@@ -28,6 +28,8 @@ class Coverage:
         self.kinds[case.kind.name] += 1
 
     def count_run(self, case, variant, answer):
+        if answer.out_of_memory:
+            return
         self.layouts[answer.layout] += 1
         self.seen.add((case.kind.name, LAYOUT_CLASSES[answer.layout], variant.engine))
 

@@ -18,6 +18,7 @@ from join_rows import SIDES
 from kernel_checks import check_inputs_released, check_made_anew, check_refused, compiled
 from quern_abi import BUILD, PROBE, UNMATCHED
 from random_data import ColumnType
+from random_spill import is_refusal, memory_of
 from result_columns import Mismatch, ResultReader, table_of
 from worker_threads import append_all, finalise, in_threads, partitioned, run_each, taken
 
@@ -82,7 +83,7 @@ def _probe_all(join, case, feeder, variant, readers):
     finally:
         for output in outputs:
             output.close()
-    if case.kind.scans_unmatched:
+    if case.kind.scans_unmatched or variant.spill:  # rows that were written come out there, whatever the kind
         run_each([lambda reader=reader: _read_unmatched(join, variant.batch_rows, reader) for reader in readers],
                  variant.threaded_probe)
 
@@ -112,6 +113,8 @@ class Answer:
     build_rows: int
     layout: str
     error: quern_abi.QuernError | None  # that probing ended in
+    out_of_memory: bool = False
+    spilled_bytes: int = 0
 
 
 def _check_layout(case, variant, layout):
@@ -146,16 +149,26 @@ def _joined(join, case, variant, keep):
         error = raised.with_traceback(None)
     stats, layout = join.stats(), join.layout()
     _check_layout(case, variant, layout)
+    refused = error is not None and is_refusal(error, variant.spill, _is_concurrent(variant))
     return Answer(sum(reader.num_rows for reader in readers), None if error else _table(readers), stats.num_rows,
-                  stats.input_rows, layout, error)
+                  stats.input_rows, layout, error, refused, stats.spilled_bytes)
+
+
+def _is_concurrent(variant):
+    return max(variant.append_threads, variant.num_probers) > 1
 
 
 def run(library, case, variant):
     """Compiles, builds, probes; answers the rows as bits. Raises QuernError (of anything but probing) or Mismatch."""
     keep = []
     with compiled(library, case.spec(), variant) as kernel:
-        with kernel.job() as join:
-            answer = _joined(join, case, variant, keep)
+        with kernel.job(**memory_of(variant)) as join:
+            try:
+                answer = _joined(join, case, variant, keep)
+            except quern_abi.QuernError as error:
+                if not is_refusal(error, variant.spill, _is_concurrent(variant)):
+                    raise
+                answer = Answer(0, None, 0, 0, "", None, True)
     del keep, join, kernel
     check_inputs_released()
     return answer

@@ -37,9 +37,9 @@ from library_environment import environment_for  # noqa: F401
 os.environ.setdefault("QUERN_CACHE", "off")
 
 STATUS_NAMES = ("OK", "INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "UNIMPLEMENTED", "INTERNAL",
-                "CANCELLED", "OUT_OF_RANGE", "ABORTED")
+                "CANCELLED", "OUT_OF_RANGE", "ABORTED", "IO_ERROR")
 OK, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = range(6)
-CANCELLED, OUT_OF_RANGE, ABORTED = range(6, 9)
+CANCELLED, OUT_OF_RANGE, ABORTED, IO_ERROR = range(6, 10)
 ENGINES = {"auto": 0, "jit": 1, "generic": 2}
 ROWS, BUILD, PROBE, UNMATCHED, STATES, THRESHOLD, LEFT, RIGHT = range(8)  # ports
 MORE, NEEDS_INPUT, DONE = range(3)                           # states of a result
@@ -152,12 +152,14 @@ class Kernel(Handle):
         self.library.function("quern_kernel_get_counters")(self.handle, ctypes.byref(counters))
         return counters
 
-    def job(self, memory_limit=0, num_runs=0, expected_groups=0, key_ranges=()):
-        """`key_ranges`: (number of the key, least, greatest) each."""
+    def job(self, memory_limit=0, num_runs=0, expected_groups=0, key_ranges=(), store=None):
+        """`key_ranges`: (number of the key, least, greatest) each. `store`: where rows may be written
+        (random_spill.py)."""
         ranges = (KeyRange * max(len(key_ranges), 1))(*key_ranges)
         options = sized(JobOptions, memory_limit=memory_limit, num_runs=num_runs, expected_groups=expected_groups,
-                        key_ranges=ranges, num_key_ranges=len(key_ranges))
-        return Job(self.library, self.library.made("quern_job_create", self.handle, ctypes.byref(options)))
+                        key_ranges=ranges, num_key_ranges=len(key_ranges),
+                        spill=ctypes.pointer(store.options) if store else None)
+        return Job(self.library, self.library.made("quern_job_create", self.handle, ctypes.byref(options)), store)
 
 
 def _move_in(library, name, handle, batch):
@@ -176,8 +178,16 @@ _GUARD, _UNTOUCHED = 0xDEADBEEF, (1 << 64) - 1
 
 
 class Job(Handle):
-    def __init__(self, library, handle):
+    def __init__(self, library, handle, store=None):
         super().__init__(library, handle, "quern_job_destroy")
+        self.store = store
+
+    def close(self):
+        """All other handles of the job are closed before."""
+        is_open = self.handle is not None
+        super().close()
+        if is_open and self.store and (left := self.store.what_is_left()):
+            raise ContractError(f"{len(left)} blocks or files are left of a job that is gone: {left[:3]}")
 
     def bind_arrow(self, port, schema, keys, payload):
         exported = export_schema(schema)

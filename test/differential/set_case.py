@@ -83,4 +83,4 @@ class Case(aggregate_case.Case):
         return "\n".join(f"{name} {super(Case, self.side(name)).rows_text(most)}" for name in SIDES)
 
     def variants(self):
-        return variants_of(self, random.Random(f"set variants/{self.seed}/{self.number}"))
+        return variants_of(self, f"set variants/{self.seed}/{self.number}")

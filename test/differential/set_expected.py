@@ -76,10 +76,13 @@ class Expected:
         self.key_types = [dataclasses.replace(key.type, index="", null_equal=False) for key in case.keys]
 
     def check(self, answer):
+        if answer.out_of_memory:
+            return
         for what, number, wanted in (("stats say input_rows", answer.num_input_rows, self.case.num_rows),
                                      ("stats say num_groups", answer.num_groups, len(self.rows_of)),
                                      ("rows that came out:", len(answer.rows), self.num_rows)):
-            if number is not None and number != wanted:
+            is_bound = answer.layout == "spilled" and what.endswith("num_groups") and number > wanted
+            if number is not None and number != wanted and not is_bound:
                 raise Mismatch(f"{what} {number}; expected {wanted}")
         found = collections.Counter()
         for row, count in collections.Counter(answer.rows).items():

@@ -9,6 +9,7 @@ import collections
 from aggregate_operator import key_marks, size_marks
 from collated_strings import SPELLINGS
 from random_data import COLLATIONS, SCALAR_TYPES
+from random_spill import WANTED_MARKS, coverage_marks
 from result_columns import Mismatch  # noqa: F401
 from set_case import KINDS, SIDES, Case  # noqa: F401
 from set_expected import DuckdbSets as Oracle  # noqa: F401
@@ -16,7 +17,7 @@ from set_expected import Expected  # noqa: F401
 from set_run import check_compiles_twice, feeders_of, run  # noqa: F401
 
 ENGINES = ("generic", "jit")
-LAYOUTS = ("dense", "open", "sorted", "directory")
+LAYOUTS = ("dense", "open", "sorted", "directory", "spilled")
 
 
 # ---- what a run shows ------------------------------------------------------------------------------------------------
@@ -84,12 +85,15 @@ class Coverage:
 
     def __init__(self):
         self.kinds, self.layouts = collections.Counter(), collections.Counter()
-        self.unseen = set(_wanted())
+        self.unseen = set(_wanted()) | WANTED_MARKS
 
     def count_case(self, case):
         self.kinds[case.kind] += 1
 
     def count_run(self, case, variant, answer):
+        self.unseen -= set(coverage_marks(variant.spill, answer.out_of_memory, answer.spilled_bytes))
+        if answer.out_of_memory:
+            return
         self.layouts[answer.layout] += 1
         if not answer.rows and answer.num_groups:
             self.unseen.discard(("rows", "none come out"))
@@ -100,7 +104,7 @@ class Coverage:
     def adds(self, case):
         """Whether a run of the case may cover something new."""
         shown = {mark for variant in case.variants() for mark in _marks(case, variant)}
-        return bool(self.unseen & shown) or any(mark[0] in ("layout", "rows") for mark in self.unseen)
+        return bool(self.unseen & shown) or any(mark[0] in ("layout", "rows", "spill") for mark in self.unseen)
 
     def is_complete(self):
         return not self.unseen

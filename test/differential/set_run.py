@@ -12,8 +12,9 @@ import threading
 
 from aggregate_run import (check_layout, check_schema, hints_of, read, reader_of, rows_of, state_batches, states_of)
 from kernel_checks import check_inputs_released, check_made_anew, check_refused, compiled
-from quern_abi import LEFT, RIGHT, ROWS, STATES
+from quern_abi import LEFT, RIGHT, ROWS, STATES, QuernError
 from random_data import ColumnType
+from random_spill import is_refusal, memory_of
 from result_columns import Mismatch
 from row_feed import Feeder
 from set_case import SIDES
@@ -47,6 +48,8 @@ class Answer:
     layout: str
     spelling: str               # of keys
     first_side: str
+    out_of_memory: bool = False
+    spilled_bytes: int = 0
 
 
 def _bind(job, case, feeders):
@@ -59,7 +62,7 @@ def _bind(job, case, feeders):
 
 def _filled(kernel, case, variant, feeders, batches, states=()):
     """A finalised job of batches, by side, and of states."""
-    job = kernel.job(**hints_of(case, variant))
+    job = kernel.job(**hints_of(case, variant), **memory_of(variant))
     if any(not feeder.vectors for feeder in feeders.values()) or variant.layout_seed % 2:
         _bind(job, case, feeders)
     if states:
@@ -76,7 +79,7 @@ def _answer(case, variant, rows, job, feeders):
     stats = job.stats()
     is_one = variant.stages == 1 or variant.whole_run
     return Answer(rows, stats.input_rows if is_one else None, stats.num_rows, job.layout(), variant.key_spelling(),
-                  next(iter(feeders)))
+                  next(iter(feeders)), spilled_bytes=stats.spilled_bytes)
 
 
 def _run_at_once(kernel, case, variant, feeders):
@@ -87,7 +90,7 @@ def _run_at_once(kernel, case, variant, feeders):
         with lock:
             return reader.take(result)
 
-    with kernel.job(**hints_of(case, variant)) as job:
+    with kernel.job(**hints_of(case, variant), **memory_of(variant)) as job:
         num_rows = job.run({_PORTS[name]: [batch for batch, _ in rows] for name, rows in batches.items()},
                            variant.whole_run, variant.batch_rows, on_result)
         if num_rows != reader.num_rows:
@@ -112,7 +115,12 @@ def _combined(kernel, case, variant):
 def run(library, case, variant):
     """Compiles, appends, reads. Raises QuernError or Mismatch."""
     with compiled(library, case.spec(), variant) as kernel:
-        answer = _combined(kernel, case, variant)
+        try:
+            answer = _combined(kernel, case, variant)
+        except QuernError as error:
+            if not is_refusal(error, variant.spill, variant.is_concurrent()):
+                raise
+            answer = Answer([], None, 0, "", "", "", out_of_memory=True)
     del kernel
     check_inputs_released()
     return answer

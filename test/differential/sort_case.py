@@ -16,6 +16,7 @@ import random
 
 from random_case import OneInputCase, RandomVariant, once_each, random_schedule, without_each
 from random_data import ColumnType
+from random_spill import Spill, with_spills
 from sort_order import row_classes, window_columns
 from sort_rows import BIG_ROWS, WINDOW_FUNCTIONS, random_keys, random_limit, random_payload, random_size
 
@@ -148,6 +149,9 @@ class Case(OneInputCase):
         if rng.random() < 0.3:
             runs = rng.choice((1, 2, 3, 7, 20, max(self.generated_rows, 1) if self.generated_rows < 200 else 64))
             variants[5] = dataclasses.replace(variants[5], merged_runs=runs, whole_run=0)
+        spills = random.Random(f"sort variants/{self.seed}/{self.number}/spill")
+        variants = list(with_spills(spills, variants, lambda variant: not variant.merged_runs
+                                    and not variant.memory_limit))
         return variants[:2] + variants[4:] if self.generated_rows >= BIG_ROWS else variants
 
 
@@ -194,6 +198,7 @@ class Variant(RandomVariant):
     memory_limit: int      # 0: none; bytes, which may be too few
     misaligned: bool
     layout_seed: int
+    spill: Spill | None = None  # a memory limit, and where rows may be written
 
     @staticmethod
     def random(rng, case):

@@ -35,6 +35,7 @@ class Answer:
     collided_rows: int = 0
     entry_bytes: int = 0
     thresholds_read: int = 0
+    spilled_bytes: int = 0
     out_of_memory: bool = False    # so that nothing came out, or not all
 
 

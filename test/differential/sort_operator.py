@@ -10,6 +10,7 @@ import collections
 from aggregate_operator import MAX_KEYS, density
 from collated_strings import SPELLINGS, spellings_of
 from random_data import COLLATIONS, SCALAR_TYPES, STRING_TYPES, normalised_float
+from random_spill import WANTED_MARKS, coverage_marks
 from row_feed import Feeder
 from sort_case import BATCHES, Case  # noqa: F401
 from sort_expected import Expected, Mismatch  # noqa: F401
@@ -127,6 +128,7 @@ def _marks(case, variant):
 
 def _answer_marks(case, variant, answer):
     """What only the answer tells."""
+    yield from coverage_marks(variant.spill, answer.out_of_memory, answer.spilled_bytes)
     if variant.memory_limit:
         yield "memory limit", "exceeded" if answer.out_of_memory else "kept"
     if variant.merged_runs or answer.out_of_memory:
@@ -142,7 +144,7 @@ def _answer_marks(case, variant, answer):
         yield "entry bytes", answer.entry_bytes
 
 
-_OF_ANSWERS = ("method", "threshold", "rows", "entry bytes", "memory limit")
+_OF_ANSWERS = ("method", "threshold", "rows", "entry bytes", "memory limit", "spill")
 _ORDER_OF_METHOD = {"reversed": "reversed", "nearly_sorted": "nearly sorted"}  # of many rows, which such a method takes
 
 
@@ -169,6 +171,7 @@ def _wanted():
         "batches": ("with dictionaries of their own",), "memory limit": ("exceeded", "kept"),
     }
     yield from ((name, value) for name, values in seen.items() for value in values)
+    yield from WANTED_MARKS
 
 
 class Coverage:

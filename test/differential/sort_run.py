@@ -15,12 +15,13 @@ import quern_abi
 from kernel_checks import check_inputs_released, check_made_anew, compiled
 from oracle import normalise
 from quern_abi import DONE, MORE, NEEDS_INPUT, ROWS, THRESHOLD
+from random_spill import is_refusal, memory_of
 from result_columns import Mismatch, ResultReader, comparable, result_array, table_of
 from row_feed import Feeder
 from sort_expected import Answer
 from worker_threads import append, finalise, in_threads, partitioned, run_each, taken
 
-METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison")
+METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison", "merged")
 
 # ---- results ---------------------------------------------------------------------------------------------------------
 
@@ -191,14 +192,16 @@ def _check_method(case, variant, method):
     if method not in METHODS:
         raise Mismatch(f"unknown sort method: {method}; accepted: {', '.join(METHODS)}")
     compares = variant.params.get("test.sort_method") == "comparison" and not case.window  # which need entries
-    if (method == "comparison") != compares and method != "none":
+    if method == "merged" and not variant.spill:
+        raise Mismatch("the method is merged without a place where rows may be written")
+    if (method == "comparison") != compares and method not in ("none", "merged"):
         raise Mismatch(f"the method is {method}; it has to be {'comparison' if compares else 'another'}")
 
 
 def _sorted(kernel, case, variant, keep):
     feeder = Feeder(case, variant)
     thresholds = Thresholds(case, variant, feeder)
-    with kernel.job(variant.memory_limit) as sort:
+    with kernel.job(**memory_of(variant) or {"memory_limit": variant.memory_limit}) as sort:
         _bind(sort, case, feeder, variant)
         if sort.layout() != "":
             raise Mismatch(f"the method is {sort.layout()} before finalise")
@@ -216,7 +219,7 @@ def _sorted(kernel, case, variant, keep):
     repeats = repr(dataclasses.replace(variant, engine="")) if thresholds.set_class is None else None
     return Answer(table, num_rows, feeder.row_ids(), stats.input_rows, bound=thresholds.set_class, repeats=repeats,
                   method=method, dropped_rows=stats.dropped_rows, collided_rows=stats.collided_rows,
-                  entry_bytes=stats.entry_bytes, thresholds_read=thresholds.num_read)
+                  entry_bytes=stats.entry_bytes, thresholds_read=thresholds.num_read, spilled_bytes=stats.spilled_bytes)
 
 
 # ---- merges ----------------------------------------------------------------------------------------------------------
@@ -308,7 +311,7 @@ def run(library, case, variant):
 def _is_out_of_memory(error, variant):
     """Whether the memory limit may be the reason; where threads append, others are told that one of them failed."""
     if not variant.memory_limit:
-        return False
+        return is_refusal(error, variant.spill, variant.is_concurrent())
     is_echo = (variant.is_concurrent() and error.status == quern_abi.FAILED_PRECONDITION
                and "after a failed" in error.text)
     return is_echo or error.status == quern_abi.RESOURCE_EXHAUSTED and error.text.startswith("memory limit exceeded: ")

@@ -18,6 +18,8 @@ def results(t: object, stream: bool) -> None:
     assert_type(quern.map(t, "a + 1 as b", stream=True), quern.Reader)
     assert_type(quern.aggregate(t, by="a", aggs={"n": "count(*)", "s": ("sum", "odd, name")}, threads=2), quern.Result)
     assert_type(quern.except_(t, t, ["a", "b"], all=True), quern.Result)
+    assert_type(quern.aggregate(t, by="a", memory_limit="64M", spill_dir="/var/tmp", reader=True), quern.Reader)
+    assert_type(quern.sort(t, "a", memory_limit="64M", spill_bytes="20G", reader=True), quern.Reader)
     assert_type(quern.sort(t, [("odd, name", "desc"), "b"], 10, window={"place": "rank"}, memory_limit="512M"),
                 quern.Result)
 
@@ -50,10 +52,10 @@ def tuning() -> None:
 wrong: list[Callable[[], object]] = [
     lambda: quern.join(1, 2),  # type: ignore[call-overload]
     lambda: quern.join(1, 2, on="a", thread=2),  # type: ignore[call-overload]
-    lambda: quern.sort(1, by="a", limit="3"),  # type: ignore[arg-type]
+    lambda: quern.sort(1, by="a", limit="3"),  # type: ignore[call-overload]
     lambda: quern.filter(1, "a", memory_limit="1M"),  # type: ignore[call-overload]
     lambda: quern.map(1, ["a"]),  # type: ignore[call-overload]
-    lambda: quern.aggregate(1, by=5),  # type: ignore[arg-type]
-    lambda: quern.sort(1, "a", progress="yes"),  # type: ignore[arg-type]
+    lambda: quern.aggregate(1, by=5),  # type: ignore[call-overload]
+    lambda: quern.sort(1, "a", progress="yes"),  # type: ignore[call-overload]
     lambda: quern.tune(effort="quick"),  # type: ignore[arg-type]
 ]

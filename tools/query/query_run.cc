@@ -105,6 +105,7 @@ void QueryRun::MakeSink(size_t number) {
     case SinkKind::kResult: break;
   }
   sink.any->SetStopFlag(options_.stop);
+  if (sink.join == nullptr) sink.any->SetSpill(options_.spill);
 }
 
 SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const {

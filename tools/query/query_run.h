@@ -14,6 +14,7 @@
 #include "runtime/abi/arrow_abi.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/stop_flag.h"
+#include "runtime/spill/spill_context.h"
 #include "tools/query/query_plan.h"
 
 namespace quern::query {
@@ -41,6 +42,8 @@ struct RunQueryOptions {
   uint32_t threads = 1;                  // most of them; a pipeline has one for 65,536 rows
   std::shared_ptr<MemoryBudget> budget;  // of tables, groups, sorted rows and results
   std::shared_ptr<StopFlag> stop;        // ends the query with Cancelled; may be null
+  // Where aggregates and sorts leave rows beyond the budget; null: they fail. The tables of joins stay in memory.
+  std::shared_ptr<SpillContext> spill;
 };
 
 // What a pipeline did in a run.

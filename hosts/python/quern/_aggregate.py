@@ -12,15 +12,15 @@ price and whether qty >= 10. The spec is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Union
+from typing import Any, Literal, NamedTuple, Union, overload
 
 from quern import _quern
-from quern._arguments import Names, Params, items_of, text_of, wrong
+from quern._arguments import Names, Params, SpillDir, items_of, text_of, wrong
 from quern._conditions import Condition, apply_where
 from quern._expressions import compute, resolved, with_names_of
 from quern._inputs import Input
 from quern._progress import Progress
-from quern._results import Result
+from quern._results import Reader, Result
 from quern._run import Run
 
 Aggs = Union[str, Iterable[Union[str, tuple[str, ...]]], Mapping[str, Union[str, tuple[str, ...]]]]
@@ -159,6 +159,21 @@ def _check_names(names: list[str]) -> None:
             raise wrong("two result columns of one name", name, "different names, as by FUNCTION(COLUMN) as NAME")
 
 
+@overload
+def aggregate(t: object, by: Names | None = None, aggs: Aggs | None = None, *, where: str | None = None,
+              threads: int | None = None, memory_limit: int | str | None = None, spill_dir: SpillDir = None,
+              spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None, stream: bool = False,
+              progress: Progress = None, reader: Literal[False] = False) -> Result: ...
+@overload
+def aggregate(t: object, by: Names | None = None, aggs: Aggs | None = None, *, where: str | None = None,
+              threads: int | None = None, memory_limit: int | str | None = None, spill_dir: SpillDir = None,
+              spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None, stream: bool = False,
+              progress: Progress = None, reader: Literal[True]) -> Reader: ...
+@overload
+def aggregate(t: object, by: Names | None = None, aggs: Aggs | None = None, *, where: str | None = None,
+              threads: int | None = None, memory_limit: int | str | None = None, spill_dir: SpillDir = None,
+              spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None, stream: bool = False,
+              progress: Progress = None, reader: bool) -> Result | Reader: ...
 def aggregate(
     t: object,
     by: Names | None = None,
@@ -167,11 +182,14 @@ def aggregate(
     where: str | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    spill_dir: SpillDir = None,
+    spill_bytes: int | str | None = None,
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
     progress: Progress = None,
-) -> Result:
+    reader: bool = False,
+) -> Result | Reader:
     """One row for each group of rows of t whose keys are equal, in no particular order.
 
     by: "a, s collate utf8mb4_bin", or ["a", ("s", "collate", "utf8mb4_bin")]; None: all rows are one group, even if
@@ -181,16 +199,17 @@ def aggregate(
         An argument may be an expression, "sum(price * qty)" (quern.map describes them), and so may a condition, "avg(x)
         filter (where price * qty > 3)"; a name in a tuple is none.
     where: only rows for which the condition is true take part (quern.filter describes the grammar).
-    threads, memory_limit, engine, params, progress: as in join. stream: t is pulled batch by batch instead of being
-        collected first; memory holds only the groups.
+    threads, memory_limit, spill_dir, spill_bytes, engine, params, progress: as in join. stream: t is pulled batch by
+        batch instead of being collected first; memory holds only the groups. reader: returns a Reader, which makes the
+        result batch by batch; a batch counts until it is released.
     Nulls: equal to each other as keys; skipped by all functions but count(*). Over no rows a function is null, a count
         0.
     Types: sums of integers have 64 bits, and one that does not fit is a RuntimeError (sum128 has 128); sums and
         averages of decimals are decimals with 38 digits; dictionaries come out decoded.
     Cost: docs/performance.md; with where and expressions, a copy of the rows that take part. Errors: ValueError,
-        MemoryError above the limit, RuntimeError.
+        MemoryError above the limit, OSError of files, RuntimeError.
     """
-    run = Run(threads, memory_limit, engine, params, progress)
+    run = Run(threads, memory_limit, engine, params, progress, spill_dir, spill_bytes)
     keys, calls = keys_of(by), _calls(aggs)
     if not keys and not calls:
         raise wrong("aggregation of nothing", "neither by nor aggs", "one of them, or both")
@@ -211,7 +230,14 @@ def aggregate(
     shape = _quern.Descriptor(list(range(len(names))), names)
     source = data.kernel_input(spec.keys, payload)
 
+    if reader:
+
+        def groups() -> _quern.Reader:
+            return _quern.read_aggregate(kernel, source, shape, run.options)
+
+        return run.reader(kernel, run.watched("aggregate", [data], groups))
+
     def compute() -> _quern.Table:
-        return _quern.run_aggregate(kernel, source, shape, run.threads, run.memory_limit)
+        return _quern.run_aggregate(kernel, source, shape, run.options)
 
     return run.result(kernel, lambda: run.watched("aggregate", [data], compute))

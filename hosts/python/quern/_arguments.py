@@ -12,7 +12,9 @@ from quern import _quern
 
 Names = Union[str, Iterable[str]]
 Params = Union[str, Mapping[str, object], None]
+SpillDir = Union[str, "os.PathLike[str]", None]
 MAX_THREADS = 1024
+LEAST_SPILL_LIMIT = 16 << 20  # bytes of a memory limit from which on rows are spilled
 _Item = TypeVar("_Item")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -74,6 +76,18 @@ def bytes_of(limit: int | str | None, what: str = "memory_limit") -> int:
     if not 0 < size < 1 << 63:
         raise wrong(f"bad {what}", limit, "bytes, or a text as 512M or 2G")
     return size
+
+
+def spill_dir_of(folder: SpillDir) -> str:
+    """A folder; "" for that of QUERN_SPILL_DIR, or "off"."""
+    if folder is None:
+        return "off" if os.environ.get("QUERN_SPILL_DIR") == "off" else ""
+    if not isinstance(folder, (str, os.PathLike)):
+        raise TypeError(f"bad type of spill_dir: {type(folder).__name__}; accepted: a path, or \"off\"")
+    path = os.fspath(folder)
+    if path != "off" and not os.path.isdir(path):
+        raise wrong("no folder for rows that are spilled", path, "a folder that exists, or \"off\"")
+    return path
 
 
 def params_text(params: Params) -> str:

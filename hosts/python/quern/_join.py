@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, Union, overload
 
 from quern import _quern
-from quern._arguments import Names, Params, items_of, text_of, wrong
+from quern._arguments import Names, Params, SpillDir, items_of, text_of, wrong
 from quern._conditions import apply_where
 from quern._expressions import compute_sides, resolved
 from quern._inputs import KEY_TYPES, Input, in_common_type
@@ -319,19 +319,19 @@ def _prepare(
 def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None,
          residual: Residual = None, probe_where: str | None = None, build_where: str | None = None,
          select: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
-         engine: str = "auto", params: Params = None,
+         spill_dir: SpillDir = None, spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None,
          stream: Literal[False] = False, progress: Progress = None) -> Result: ...
 @overload
 def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None,
          residual: Residual = None, probe_where: str | None = None, build_where: str | None = None,
          select: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
-         engine: str = "auto", params: Params = None,
+         spill_dir: SpillDir = None, spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None,
          stream: Literal[True], progress: Progress = None) -> Reader: ...
 @overload
 def join(probe: object, build: object, on: On, how: str = "inner", *, null_equal: Names | None = None,
          residual: Residual = None, probe_where: str | None = None, build_where: str | None = None,
          select: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
-         engine: str = "auto", params: Params = None,
+         spill_dir: SpillDir = None, spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None,
          stream: bool, progress: Progress = None) -> Result | Reader: ...
 def join(
     probe: object,
@@ -346,6 +346,8 @@ def join(
     select: Names | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    spill_dir: SpillDir = None,
+    spill_bytes: int | str | None = None,
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
@@ -367,8 +369,10 @@ def join(
     select: columns of the result in order, "a, build.k" or ["a", "build.k"], `mark` of a mark join. None: all that come
         out; those that both sides have are called probe.x and build.x. []: none, if only len() is wanted.
     threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the table and the result may take,
-        or "512M"; the inputs are not counted. engine: "jit" (compiled, or an error), "generic" (nothing is compiled),
-        "auto". params: {"layout": "dense"}.
+        or "512M"; the inputs are not counted. From 16M up, rows that exceed it go to nameless files in the folder
+        spill_dir (None: QUERN_SPILL_DIR, else /var/tmp; "off": MemoryError), which take up to spill_bytes bytes at one
+        time, or "20G" (None: no limit); probe rows that meet them follow all others, in no particular order.
+    engine: "jit" (compiled, or an error), "generic" (nothing is compiled), "auto". params: {"layout": "dense"}.
     stream: returns a Reader, which pulls probe batch by batch and never holds more than one batch; a column is nullable
         if its schema says so.
     progress: True for a line on the terminal, or a function of the rows of both tables processed so far and of all
@@ -377,10 +381,10 @@ def join(
     Types: keys of two types are compared in a type that holds both, exactly or with a ValueError. Columns keep their
         types; dictionaries come out decoded. Ownership: strings are shared with the inputs, which live as long as the
         result.
-    Cost: docs/performance.md. Errors: ValueError, MemoryError above the limit, RuntimeError (a second match in a single
-        join).
+    Cost: docs/performance.md. Errors: ValueError, MemoryError above the limit, OSError of files, RuntimeError (a second
+        match in a single join).
     """
-    run = Run(threads, memory_limit, engine, params, progress)
+    run = Run(threads, memory_limit, engine, params, progress, spill_dir, spill_bytes)
     if how not in KINDS:
         raise ValueError(_quern.unknown_word("join type", str(how), list(KINDS)))
     pairs = _pairs(on)
@@ -398,11 +402,11 @@ def join(
     if stream:
 
         def build_table() -> _quern.Reader:
-            return _quern.read_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit)
+            return _quern.read_join(kernel, build_input, probe_input, shape, run.options)
 
         return run.reader(kernel, run.watched("table of join", sides[1:], build_table))
 
     def compute() -> _quern.Table:
-        return _quern.run_join(kernel, build_input, probe_input, shape, run.threads, run.memory_limit)
+        return _quern.run_join(kernel, build_input, probe_input, shape, run.options)
 
     return run.result(kernel, lambda: run.watched("join", sides, compute))

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import Union
 
 from quern import _quern
-from quern._arguments import Names, text_of, wrong
+from quern._arguments import Names, SpillDir, text_of, wrong
 from quern._join import KINDS
 from quern._kernel import compile as compile_kernel
 from quern._results import Result
@@ -190,13 +190,20 @@ class Frame:
         return self._with(f"limit {_count('limit', num_rows, 1)} offset {_count('offset', offset, 0)}")
 
     def collect(
-        self, *, threads: int | None = None, memory_limit: int | str | None = None, engine: str = "auto"
+        self,
+        *,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+        spill_dir: SpillDir = None,
+        spill_bytes: int | str | None = None,
+        engine: str = "auto",
     ) -> Result:
-        """Runs the steps; threads, memory_limit and engine as for quern.join.
+        """Runs the steps; threads, memory_limit, spill_dir, spill_bytes and engine as for quern.join. Aggregates and
+        sorts are spilled, joins are not.
 
         Errors: MemoryError above the limit, RuntimeError for a row without a result.
         """
-        return _collect(self._query, threads, memory_limit, engine)
+        return _collect(self._query, Run(threads, memory_limit, engine, None, None, spill_dir, spill_bytes))
 
     def explain(self) -> str:
         """The pipelines, a line a step: which rows pass together, and the specs of the kernels."""
@@ -227,10 +234,9 @@ def _query_of(text: str, tables: Mapping[str, _Table]) -> _quern.Query:
         raise ValueError(re.sub(r"^line \d+: ", "", str(error))) from None
 
 
-def _collect(query: _quern.Query, threads: int | None, memory_limit: int | str | None, engine: str) -> Result:
-    run = Run(threads, memory_limit, engine)
+def _collect(query: _quern.Query, run: Run) -> Result:
     begin = time.perf_counter()
-    table, ran, pipelines = query.run(run.engine, run.threads, run.memory_limit)
+    table, ran, pipelines = query.run(run.engine, run.options)
     stats = {
         "engine": ran,
         "threads": run.threads,
@@ -257,6 +263,8 @@ def run(
     *,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    spill_dir: SpillDir = None,
+    spill_bytes: int | str | None = None,
     engine: str = "auto",
 ) -> Result:
     """Runs the text of a query (docs/queries.md) over tables by name: objects with Arrow data, or scans of them.
@@ -269,4 +277,4 @@ def run(
         if isinstance(data, Frame) and data._steps:
             raise wrong("table that is a query", name, "an object with Arrow data, or quern.scan of one")
     query = _quern.Query(text_of("text", text), [(name, table.source) for name, table in named.items()])
-    return _collect(query, threads, memory_limit, engine)
+    return _collect(query, Run(threads, memory_limit, engine, None, None, spill_dir, spill_bytes))

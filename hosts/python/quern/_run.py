@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from quern import _quern
-from quern._arguments import Params, bytes_of, params_text, threads_of
+from quern._arguments import LEAST_SPILL_LIMIT, Params, SpillDir, bytes_of, params_text, spill_dir_of, threads_of
 from quern._inputs import Input
 from quern._kernel import kernel_stats
 from quern._progress import Progress, check_progress, progress_bar
@@ -27,11 +27,15 @@ class Run:
         engine: str,
         params: Params = None,
         progress: Progress = None,
+        spill_dir: SpillDir = None,
+        spill_bytes: int | str | None = None,
     ) -> None:
         if engine not in ("auto", "jit", "generic"):
             raise ValueError(_quern.unknown_word("engine", str(engine), ["auto", "jit", "generic"]))
         self.threads = threads_of(threads)
-        self.memory_limit = bytes_of(memory_limit)
+        limit, folder = bytes_of(memory_limit), spill_dir_of(spill_dir)
+        spills = limit >= LEAST_SPILL_LIMIT and folder != "off"
+        self.options = _quern.Options(self.threads, limit, spills, folder, bytes_of(spill_bytes, "spill_bytes"))
         self.engine = engine
         self.params = params_text(params)
         self.progress = check_progress(progress)

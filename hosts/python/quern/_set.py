@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from quern import _quern
 from quern._aggregate import keys_of
-from quern._arguments import Names, Params, wrong
+from quern._arguments import Names, Params, SpillDir, wrong
 from quern._conditions import apply_where
 from quern._inputs import KEY_TYPES, Input, in_common_type
 from quern._progress import Progress
@@ -57,7 +57,7 @@ def _combined(
     left_input, right_input = (sides[side].kernel_input(places[side], []) for side in (0, 1))
 
     def compute() -> _quern.Table:
-        return _quern.run_set(kernel, left_input, right_input, shape, run.threads, run.memory_limit)
+        return _quern.run_set(kernel, left_input, right_input, shape, run.options)
 
     return run.result(kernel, lambda: run.watched(kind.partition("_")[0], sides, compute))
 
@@ -71,6 +71,8 @@ def union(
     right_where: str | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    spill_dir: SpillDir = None,
+    spill_bytes: int | str | None = None,
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
@@ -83,15 +85,15 @@ def union(
         ["a", ("s", "collate", "utf8mb4_bin")]; None: all of left. Further columns are not read.
     left_where, right_where: only rows of that table for which the condition is true take part (quern.filter describes
         the grammar).
-    threads, memory_limit, engine, params, progress: as in join. stream: both tables are pulled batch by batch instead
-        of being collected first; memory holds only the different rows.
+    threads, memory_limit, spill_dir, spill_bytes, engine, params, progress: as in join. stream: both tables are pulled
+        batch by batch instead of being collected first; memory holds only the different rows.
     Nulls: equal to each other. Types: columns of two types are compared, and come out, in a type that holds both,
         exactly or with a ValueError; dictionaries come out decoded. Of strings that a collation takes as equal, any
         one comes out.
     Cost: that of quern.aggregate over the rows of both tables. Errors: ValueError, MemoryError above the limit,
-        RuntimeError.
+        OSError of files, RuntimeError.
     """
-    run = Run(threads, memory_limit, engine, params, progress)
+    run = Run(threads, memory_limit, engine, params, progress, spill_dir, spill_bytes)
     return _combined("union", left, right, by, run, engine, (left_where, right_where), stream)
 
 
@@ -105,6 +107,8 @@ def intersect(
     right_where: str | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    spill_dir: SpillDir = None,
+    spill_bytes: int | str | None = None,
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
@@ -115,7 +119,7 @@ def intersect(
     all: False: each row comes out once; True: as often as the table that has it less often.
     Arguments, nulls, types, cost and errors besides: as of quern.union.
     """
-    run = Run(threads, memory_limit, engine, params, progress)
+    run = Run(threads, memory_limit, engine, params, progress, spill_dir, spill_bytes)
     kind = "intersect_all" if all else "intersect"
     return _combined(kind, left, right, by, run, engine, (left_where, right_where), stream)
 
@@ -130,6 +134,8 @@ def except_(
     right_where: str | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    spill_dir: SpillDir = None,
+    spill_bytes: int | str | None = None,
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
@@ -140,6 +146,6 @@ def except_(
     all: False: each row comes out once; True: as many times more often as left has it than right.
     Arguments, nulls, types, cost and errors besides: as of quern.union.
     """
-    run = Run(threads, memory_limit, engine, params, progress)
+    run = Run(threads, memory_limit, engine, params, progress, spill_dir, spill_bytes)
     kind = "except_all" if all else "except"
     return _combined(kind, left, right, by, run, engine, (left_where, right_where), stream)

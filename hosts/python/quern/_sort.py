@@ -15,15 +15,15 @@ expression is computed by a map, whose results stand behind all other columns; i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Union
+from typing import Literal, NamedTuple, Union, overload
 
 from quern import _quern
-from quern._arguments import Names, Params, items_of, plain_names, text_of, wrong
+from quern._arguments import Names, Params, SpillDir, items_of, plain_names, text_of, wrong
 from quern._conditions import apply_where
 from quern._expressions import compute, resolved
 from quern._inputs import Input
 from quern._progress import Progress
-from quern._results import Result
+from quern._results import Reader, Result
 from quern._run import Run
 
 _MAX_KEYS = 16
@@ -163,6 +163,24 @@ def _check_keys(keys: list[_Key]) -> None:
         seen.add((key.name, key.collation))
 
 
+@overload
+def sort(t: object, by: By, limit: int | None = None, *, select: Names | None = None, stable: bool = False,
+         where: str | None = None, window: Names | dict[str, str] | None = None,
+         partition_by: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
+         spill_dir: SpillDir = None, spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None,
+         stream: bool = False, progress: Progress = None, reader: Literal[False] = False) -> Result: ...
+@overload
+def sort(t: object, by: By, limit: int | None = None, *, select: Names | None = None, stable: bool = False,
+         where: str | None = None, window: Names | dict[str, str] | None = None,
+         partition_by: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
+         spill_dir: SpillDir = None, spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None,
+         stream: bool = False, progress: Progress = None, reader: Literal[True]) -> Reader: ...
+@overload
+def sort(t: object, by: By, limit: int | None = None, *, select: Names | None = None, stable: bool = False,
+         where: str | None = None, window: Names | dict[str, str] | None = None,
+         partition_by: Names | None = None, threads: int | None = None, memory_limit: int | str | None = None,
+         spill_dir: SpillDir = None, spill_bytes: int | str | None = None, engine: str = "auto", params: Params = None,
+         stream: bool = False, progress: Progress = None, reader: bool) -> Result | Reader: ...
 def sort(
     t: object,
     by: By,
@@ -175,11 +193,14 @@ def sort(
     partition_by: Names | None = None,
     threads: int | None = None,
     memory_limit: int | str | None = None,
+    spill_dir: SpillDir = None,
+    spill_bytes: int | str | None = None,
     engine: str = "auto",
     params: Params = None,
     stream: bool = False,
     progress: Progress = None,
-) -> Result:
+    reader: bool = False,
+) -> Result | Reader:
     """The rows of t in the order of keys.
 
     by: "day desc nulls first, name collate utf8mb4_bin", or a list of such keys, or of tuples ("odd, name", "desc").
@@ -193,14 +214,15 @@ def sort(
     window: further columns, "row_number, rank as place, dense_rank", or {"place": "rank"}. They restart where a column
         of partition_by changes; rows are sorted by those columns first.
     threads: None: QUERN_THREADS, else the number of cores. memory_limit: bytes that the rows and the result may take,
-        or "512M".
+        or "512M". spill_dir, spill_bytes: as in join.
     engine: "jit", "generic" or "auto". params: {"prefix_words": 3}. stream: t is pulled batch by batch instead of being
         collected first, for readers whose rows would not fit; with a limit, memory holds about as many rows as the
-        limit. progress: as in join.
+        limit. progress: as in join. reader: returns a Reader, which makes the result batch by batch; a batch counts
+        until it is released.
     Cost: docs/performance.md; with where and expressions, a copy of the rows that take part. Errors: ValueError,
-        MemoryError above the limit, RuntimeError (as for a row without a key).
+        MemoryError above the limit, OSError of files, RuntimeError (as for a row without a key).
     """
-    run = Run(threads, memory_limit, engine, params, progress)
+    run = Run(threads, memory_limit, engine, params, progress, spill_dir, spill_bytes)
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_LIMIT):
         raise wrong("bad limit", limit, "1 to 2^63-1")
     data = Input(t, "t", stream)
@@ -223,8 +245,15 @@ def sort(
     shape = _quern.Descriptor(order, selected + [name for _, name in windows])
     source = data.kernel_input(spec.keys, spec.payload)
 
+    if reader:
+
+        def sorted_rows() -> _quern.Reader:
+            return _quern.read_sort(kernel, source, shape, run.options)
+
+        return run.reader(kernel, run.watched("sort", [data], sorted_rows))
+
     def in_order() -> _quern.Table:
-        return _quern.run_sort(kernel, source, shape, run.threads, run.memory_limit)
+        return _quern.run_sort(kernel, source, shape, run.options)
 
     return run.result(kernel, lambda: run.watched("sort", [data], in_order))
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "hosts/c/quern.h"
+#include "runtime/base/status.h"
 
 namespace quern::python {
 
@@ -26,6 +27,12 @@ class LimitError : public std::bad_alloc {
   std::string text_;
 };
 
+// OSError: rows could not be written to files, or did not come back as they were.
+class IoError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // The error of further calls on a job that has failed or was cancelled: true, but not the cause, which another thread
 // received.
 class FollowUpError : public std::runtime_error {
@@ -37,6 +44,7 @@ class FollowUpError : public std::runtime_error {
 inline void Check(quern_status status, const quern_error& error) {
   if (status == QUERN_OK) return;
   if (status == QUERN_RESOURCE_EXHAUSTED) throw LimitError(error.text);
+  if (status == QUERN_IO_ERROR) throw IoError(error.text);
   if (status == QUERN_INVALID_ARGUMENT || status == QUERN_UNIMPLEMENTED) throw std::invalid_argument(error.text);
   if (status == QUERN_CANCELLED || std::string_view(error.text).find(" after a fail") != std::string_view::npos)
     throw FollowUpError(error.text);
@@ -48,7 +56,8 @@ inline void Check(const absl::Status& status) {
   std::string text(status.message());
   for (size_t at = 0; (at = text.find('\0', at)) != std::string::npos;)
     text.replace(at, 1, "\\0");  // texts of Python end there
-  if (absl::IsResourceExhausted(status)) throw LimitError(text);
+  if (absl::IsResourceExhausted(status) || IsMemoryLost(status)) throw LimitError(text);
+  if (absl::IsUnavailable(status) || absl::IsDataLoss(status)) throw IoError(text);
   if (absl::IsInvalidArgument(status) || absl::IsUnimplemented(status)) throw std::invalid_argument(text);
   throw std::runtime_error(text);
 }

@@ -32,10 +32,20 @@ Owned<quern_job> NewJob(const KernelHandle& kernel, const RunOptions& options) {
   quern_job_options given = {};
   given.struct_size = sizeof(given);
   given.memory_limit = options.memory_limit;
+  quern_spill_options spill = {};
+  spill.struct_size = sizeof(spill);
+  spill.folder = options.spill_dir.empty() ? nullptr : options.spill_dir.c_str();
+  spill.max_bytes = options.spill_bytes;
+  if (options.spills) given.spill = &spill;
   quern_job* job = nullptr;
   quern_error error;
   Check(quern_job_create(kernel.get(), &given, &job, &error), error);
   return {job, quern_job_destroy};
+}
+
+uint64_t BatchRows(const RunOptions& options) {
+  constexpr uint64_t kLimitOfRow = 4096, kFewestRows = 4096, kMostRows = 65536;
+  return options.spills ? std::clamp(options.memory_limit / kLimitOfRow, kFewestRows, kMostRows) : 0;
 }
 
 Owned<quern_input> NewInput(const Job& job, quern_port port) {
@@ -136,7 +146,10 @@ Output::Output(const Job& job, quern_port port)
       state_(port == QUERN_PORT_PROBE ? QUERN_RESULT_NEEDS_INPUT : QUERN_RESULT_MORE) {
   quern_output* output = nullptr;
   quern_error error;
-  Check(quern_output_create(job.get(), port, nullptr, &output, &error), error);
+  quern_output_options options = {};
+  options.struct_size = sizeof(options);
+  options.batch_rows = job.batch_rows();
+  Check(quern_output_create(job.get(), port, &options, &output, &error), error);
   handle_.reset(output);
 }
 
@@ -170,7 +183,10 @@ void Output::Read(uint64_t place, const GoOn& go_on, OrderedBatches* out) {
 Job::Job(const KernelHandle& kernel, const RunOptions& options,
          std::initializer_list<std::pair<quern_port, const Input*>> inputs, quern_port outputs,
          const ResultShape& descriptor)
-    : handle_(NewJob(kernel, options)), input_port_(inputs.begin()->first), descriptor_(descriptor) {
+    : handle_(NewJob(kernel, options)),
+      input_port_(inputs.begin()->first),
+      batch_rows_(BatchRows(options)),
+      descriptor_(descriptor) {
   for (const auto& [port, input] : inputs) Bind(get(), port, *input);
   ArrowSchema schema = {};
   quern_error error;

@@ -99,6 +99,9 @@ class Job {
 
   quern_job* get() const { return handle_.get(); }
   quern_port input_port() const { return input_port_; }
+  // The most rows of a result; 0: as many as the library likes. A batch of few groups, as of one that were spilled,
+  // takes as much memory as one that is full.
+  uint64_t batch_rows() const { return batch_rows_; }
   // Of the table that is made of the rows.
   const std::vector<Field>& fields() const { return fields_; }
   // Makes a batch of the table from an array of an output, which is moved.
@@ -112,6 +115,7 @@ class Job {
  private:
   Owned<quern_job> handle_;
   quern_port input_port_;
+  uint64_t batch_rows_;
   ResultShape descriptor_;
   size_t num_columns_;  // of the arrays
   std::vector<Field> fields_;

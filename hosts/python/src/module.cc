@@ -8,6 +8,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "errors.h"
 #include "handles.h"
 #include "hosts/c/quern.h"
 #include "kernel.h"
@@ -152,39 +154,61 @@ void DefineKernel(nb::module_* module) {
           nb::arg("order"), nb::arg("names"));
 }
 
+void DefineOptions(nb::module_* module) {
+  nb::class_<RunOptions>(*module, "Options", "Threads, a memory limit, and where rows go that exceed it.")
+      .def(
+          "__init__",
+          [](RunOptions* self, uint32_t threads, uint64_t memory_limit, bool spills, std::string spill_dir,
+             uint64_t spill_bytes) {
+            new (self) RunOptions{threads, memory_limit, spills, std::move(spill_dir), spill_bytes};
+          },
+          nb::arg("threads"), nb::arg("memory_limit"), nb::arg("spills"), nb::arg("spill_dir"), nb::arg("spill_bytes"));
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const IoError& error) {
+      PyErr_SetString(PyExc_OSError, error.what());
+    }
+  });
+}
+
+// Of one input: run_NAME, whose result is a table, and read_NAME, whose result is a reader.
+template <Table (*kRun)(const KernelHandle&, const Input&, const ResultShape&, const RunOptions&),
+          std::unique_ptr<Reader> (*kRead)(const KernelHandle&, const Input&, const ResultShape&, const RunOptions&)>
+void DefineOneInput(nb::module_* module, const std::string& name) {
+  module->def(("run_" + name).c_str(),
+              [](const KernelHandle& kernel, const PyInput& input, const ResultShape& descriptor,
+                 const RunOptions& options) { return PyTable{kRun(kernel, input, descriptor, options)}; },
+              nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("options"));
+  module->def(("read_" + name).c_str(),
+              [](const KernelHandle& kernel, const PyInput& input, const ResultShape& descriptor,
+                 const RunOptions& options) { return kRead(kernel, input, descriptor, options); },
+              nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("options"));
+}
+
+// The same of two inputs.
+template <Table (*kRun)(const KernelHandle&, const Input&, const Input&, const ResultShape&, const RunOptions&),
+          std::unique_ptr<Reader> (*kRead)(const KernelHandle&, const Input&, const Input&, const ResultShape&,
+                                           const RunOptions&)>
+void DefineTwoInputs(nb::module_* module, const std::string& name, const char* first, const char* second) {
+  module->def(("run_" + name).c_str(),
+              [](const KernelHandle& kernel, const PyInput& one, const PyInput& other, const ResultShape& descriptor,
+                 const RunOptions& options) { return PyTable{kRun(kernel, one, other, descriptor, options)}; },
+              nb::arg("kernel"), nb::arg(first), nb::arg(second), nb::arg("descriptor"), nb::arg("options"));
+  module->def(("read_" + name).c_str(),
+              [](const KernelHandle& kernel, const PyInput& one, const PyInput& other, const ResultShape& descriptor,
+                 const RunOptions& options) { return kRead(kernel, one, other, descriptor, options); },
+              nb::arg("kernel"), nb::arg(first), nb::arg(second), nb::arg("descriptor"), nb::arg("options"));
+}
+
 void DefineOperators(nb::module_* module) {
+  DefineTwoInputs<RunJoin, ReadJoin>(module, "join", "build", "probe");
+  DefineTwoInputs<RunSet, ReadSet>(module, "set", "left", "right");
+  DefineOneInput<RunAggregate, ReadAggregate>(module, "aggregate");
+  DefineOneInput<RunSort, ReadSort>(module, "sort");
   module->def(
-      "run_join",
-      [](const KernelHandle& kernel, const PyInput& build, const PyInput& probe, const ResultShape& descriptor,
-         uint32_t threads,
-         uint64_t limit) { return PyTable{RunJoin(kernel, build, probe, descriptor, {threads, limit})}; },
-      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"),
-      nb::arg("memory_limit"));
-  module->def(
-      "read_join",
-      [](const KernelHandle& kernel, const PyInput& build, const PyInput& probe, const ResultShape& descriptor,
-         uint32_t threads, uint64_t limit) { return ReadJoin(kernel, build, probe, descriptor, {threads, limit}); },
-      nb::arg("kernel"), nb::arg("build"), nb::arg("probe"), nb::arg("descriptor"), nb::arg("threads"),
-      nb::arg("memory_limit"));
-  module->def(
-      "run_aggregate",
-      [](const KernelHandle& kernel, const PyInput& input, const ResultShape& descriptor, uint32_t threads,
-         uint64_t limit) { return PyTable{RunAggregate(kernel, input, descriptor, {threads, limit})}; },
-      nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
-  module->def(
-      "run_set",
-      [](const KernelHandle& kernel, const PyInput& left, const PyInput& right, const ResultShape& descriptor,
-         uint32_t threads,
-         uint64_t limit) { return PyTable{RunSet(kernel, left, right, descriptor, {threads, limit})}; },
-      nb::arg("kernel"), nb::arg("left"), nb::arg("right"), nb::arg("descriptor"), nb::arg("threads"),
-      nb::arg("memory_limit"));
-  module->def(
-      "run_sort",
-      [](const KernelHandle& kernel, const PyInput& input, const ResultShape& descriptor, uint32_t threads,
-         uint64_t limit) { return PyTable{RunSort(kernel, input, descriptor, {threads, limit})}; },
-      nb::arg("kernel"), nb::arg("input"), nb::arg("descriptor"), nb::arg("threads"), nb::arg("memory_limit"));
-  module->def(
-      "run_filter", [](const PyView& view, uint32_t threads) { return PyTable{RunFilter(view.view, {threads, 0})}; },
+      "run_filter",
+      [](const PyView& view, uint32_t threads) { return PyTable{RunFilter(view.view, {.threads = threads})}; },
       nb::arg("view"), nb::arg("threads"));
   module->def(
       "with_ticks",
@@ -199,7 +223,7 @@ void DefineOperators(nb::module_* module) {
   module->def(
       "run_map",
       [](const PyView& view, const ResultShape& descriptor, uint32_t threads) {
-        return PyTable{RunMap(view.view, descriptor, {threads, 0})};
+        return PyTable{RunMap(view.view, descriptor, {.threads = threads})};
       },
       nb::arg("view"), nb::arg("descriptor"), nb::arg("threads"));
   module->def(
@@ -222,6 +246,7 @@ NB_MODULE(_quern, module) {
   quern::python::DefineInputs(&module);
   quern::python::DefineResults(&module);
   quern::python::DefineKernel(&module);
+  quern::python::DefineOptions(&module);
   quern::python::DefineOperators(&module);
   quern::python::DefineQueries(&module);
   quern::python::DefineTexts(&module);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernel.h"
@@ -23,6 +24,9 @@ struct Input {
 struct RunOptions {
   uint32_t threads = 1;
   uint64_t memory_limit = 0;  // bytes that the library may take; 0: no limit
+  bool spills = false;        // rows beyond the limit go to files
+  std::string spill_dir;      // their folder; "": that of the environment
+  uint64_t spill_bytes = 0;   // that the files may take; 0: no limit
 };
 
 // All are called with the GIL, which is released while kernels run; Ctrl-C ends them within some milliseconds, and a
@@ -41,6 +45,13 @@ Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultS
 Table RunSet(const KernelHandle& kernel, const Input& left, const Input& right, const ResultShape& descriptor,
              const RunOptions& options);
 Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor, const RunOptions& options);
+// The same, up to their first result; the reader takes them, a batch at a time, on one thread.
+std::unique_ptr<Reader> ReadAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                                      const RunOptions& options);
+std::unique_ptr<Reader> ReadSet(const KernelHandle& kernel, const Input& left, const Input& right,
+                                const ResultShape& descriptor, const RunOptions& options);
+std::unique_ptr<Reader> ReadSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                                 const RunOptions& options);
 // The view's own rows, in order.
 Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options);
 std::unique_ptr<Reader> ReadFilter(const std::shared_ptr<const View>& view);

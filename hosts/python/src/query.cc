@@ -16,11 +16,15 @@
 #include <vector>
 
 #include "arrow_columns.h"
+#include "codegen/base/environment.h"
 #include "codegen/compiler.h"
 #include "errors.h"
 #include "handles.h"
+#include "operators.h"
 #include "results.h"
 #include "runtime/base/memory.h"
+#include "runtime/spill/spill_context.h"
+#include "runtime/spill/spill_store.h"
 #include "source.h"
 #include "tools/query/query_plan.h"
 #include "tools/query/query_run.h"
@@ -93,7 +97,7 @@ class Query {
   // The rows, "jit" or "generic", and (relation, rows in, rows out, milliseconds) of each pipeline.
   using Stats = std::tuple<std::string, uint64_t, uint64_t, double>;
   using Ran = std::tuple<PyTable, std::string, std::vector<Stats>>;
-  Ran Run(const std::string& engine, uint32_t threads, uint64_t memory_limit) const;
+  Ran Run(const std::string& engine, const RunOptions& options) const;
 
  private:
   std::vector<query::QueryTable> tables_;
@@ -110,7 +114,14 @@ Table TableOfRows(query::QueryRows rows) {
   return MakeTable(std::move(fields), std::move(batches));
 }
 
-Query::Ran Query::Run(const std::string& engine, uint32_t threads, uint64_t memory_limit) const {
+// Null where rows stay in memory.
+std::shared_ptr<SpillContext> SpillOf(const RunOptions& options, const std::shared_ptr<MemoryBudget>& budget) {
+  if (!options.spills) return nullptr;
+  const std::string folder = options.spill_dir.empty() ? ReadVariable(Variable::kSpillDir).value : options.spill_dir;
+  return std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(folder, options.spill_bytes), budget);
+}
+
+Query::Ran Query::Run(const std::string& engine, const RunOptions& given) const {
   std::vector<std::unique_ptr<ExportedRows>> exported;
   std::vector<query::TableRows> tables;
   CompileOptions compile;
@@ -121,14 +132,15 @@ Query::Ran Query::Run(const std::string& engine, uint32_t threads, uint64_t memo
     tables.push_back(exported.back()->rows);
   }
   const auto stop = std::make_shared<StopFlag>();
-  const query::RunQueryOptions options{threads, std::make_shared<MemoryBudget>(memory_limit), stop};
+  auto budget = std::make_shared<MemoryBudget>(given.memory_limit);
+  const query::RunQueryOptions options{given.threads, budget, stop, SpillOf(given, budget)};
   std::vector<query::PipelineStats> stats;
   query::QueryRows rows;
   std::string ran;
   RunWorkers(
       1,
       [&](uint32_t, const GoOn&) {
-        const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan_, tables, compile, threads));
+        const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan_, tables, compile, given.threads));
         absl::StatusOr<query::QueryRows> made = prepared.Run(tables, options, &stats);
         if (absl::IsCancelled(made.status())) throw FollowUpError(std::string(made.status().message()));
         rows = Value(std::move(made));
@@ -156,7 +168,7 @@ void DefineQueries(nb::module_* module) {
       .def_prop_ro("names", &Query::names)
       .def("explain", &Query::Explain)
       .def("specs", &Query::Specs)
-      .def("run", &Query::Run, nb::arg("engine"), nb::arg("threads"), nb::arg("memory_limit"));
+      .def("run", &Query::Run, nb::arg("engine"), nb::arg("options"));
 }
 
 }  // namespace quern::python

@@ -13,6 +13,8 @@
 //
 // A set operation appends its left side, then its right one, and reads its rows as groups.
 //
+// The results of these three are tables, or are read batch by batch, for rows that memory does not hold.
+//
 // A filter and a map are a view and nothing else: rows are gathered morsel by morsel, with the columns that are
 // computed of them, and put back into the order of the source.
 #include <algorithm>
@@ -85,6 +87,72 @@ struct JoinReading {
   }
 };
 
+// ---- jobs that need all rows first ----
+
+// A job that has done its work, and how many threads its rows are worth.
+struct Finished {
+  Job job;
+  uint32_t threads;
+};
+
+Finished Aggregated(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                    const RunOptions& options) {
+  Finished made{Job(kernel, options, {{QUERN_PORT_ROWS, &input}}, QUERN_PORT_ROWS, descriptor),
+                ThreadsFor(*input.view, options.threads)};
+  Appending appending(&made.job, *input.view);
+  appending.Finish(ThreadsAfterALook(kernel, *input.view, made.threads, &appending));
+  return made;
+}
+
+Finished Combined(const KernelHandle& kernel, const Input& left, const Input& right, const ResultShape& descriptor,
+                  const RunOptions& options) {
+  const uint32_t left_threads = ThreadsFor(*left.view, options.threads);
+  const uint32_t threads = std::max(left_threads, ThreadsFor(*right.view, options.threads));
+  Finished made{
+      Job(kernel, options, {{QUERN_PORT_LEFT, &left}, {QUERN_PORT_RIGHT, &right}}, QUERN_PORT_ROWS, descriptor),
+      threads};
+  Appending(&made.job, *left.view, QUERN_PORT_LEFT).AppendAll(left_threads);
+  Appending(&made.job, *right.view, QUERN_PORT_RIGHT).Finish(threads);
+  return made;
+}
+
+Finished Sorted(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                const RunOptions& options) {
+  Finished made{Job(kernel, options, {{QUERN_PORT_ROWS, &input}}, QUERN_PORT_ROWS, descriptor),
+                ThreadsFor(*input.view, options.threads)};
+  Appending(&made.job, *input.view).Finish(made.threads);
+  return made;
+}
+
+Table TableOf(const Finished& made) {
+  OrderedBatches out;
+  made.job.Read(made.threads, QUERN_PORT_ROWS, 0, &out);
+  return MakeTable(made.job.fields(), out.Take());
+}
+
+// The output goes before the job.
+struct RowsReading {
+  Job job;
+  Output output;
+
+  explicit RowsReading(Job done) : job(std::move(done)), output(job, QUERN_PORT_ROWS) {}
+
+  std::optional<Batch> Next(const Reader::Pause& pause) {
+    while (output.state() == QUERN_RESULT_MORE) {
+      pause();
+      Batch batch = output.Next();
+      if (batch.num_rows > 0) return batch;
+    }
+    return std::nullopt;
+  }
+};
+
+std::unique_ptr<Reader> ReaderOf(Finished made) {
+  const auto reading = std::make_shared<RowsReading>(std::move(made.job));
+  return std::make_unique<Reader>(reading->job.fields(),
+                                  [reading](const Reader::Pause& pause) { return reading->Next(pause); });
+}
+
 // ---- rows of a view ----
 
 ResultShape WholeShape(const View& view) {
@@ -136,35 +204,32 @@ std::unique_ptr<Reader> ReadJoin(const KernelHandle& kernel, const Input& build,
 
 Table RunAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
                    const RunOptions& options) {
-  Job job(kernel, options, {{QUERN_PORT_ROWS, &input}}, QUERN_PORT_ROWS, descriptor);
-  const uint32_t threads = ThreadsFor(*input.view, options.threads);
-  Appending appending(&job, *input.view);
-  appending.Finish(ThreadsAfterALook(kernel, *input.view, threads, &appending));
-  OrderedBatches out;
-  job.Read(threads, QUERN_PORT_ROWS, 0, &out);
-  return MakeTable(job.fields(), out.Take());
+  return TableOf(Aggregated(kernel, input, descriptor, options));
 }
 
 Table RunSet(const KernelHandle& kernel, const Input& left, const Input& right, const ResultShape& descriptor,
              const RunOptions& options) {
-  Job job(kernel, options, {{QUERN_PORT_LEFT, &left}, {QUERN_PORT_RIGHT, &right}}, QUERN_PORT_ROWS, descriptor);
-  const uint32_t left_threads = ThreadsFor(*left.view, options.threads);
-  const uint32_t right_threads = ThreadsFor(*right.view, options.threads);
-  Appending(&job, *left.view, QUERN_PORT_LEFT).AppendAll(left_threads);
-  Appending(&job, *right.view, QUERN_PORT_RIGHT).Finish(std::max(left_threads, right_threads));
-  OrderedBatches out;
-  job.Read(std::max(left_threads, right_threads), QUERN_PORT_ROWS, 0, &out);
-  return MakeTable(job.fields(), out.Take());
+  return TableOf(Combined(kernel, left, right, descriptor, options));
 }
 
 Table RunSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
               const RunOptions& options) {
-  Job job(kernel, options, {{QUERN_PORT_ROWS, &input}}, QUERN_PORT_ROWS, descriptor);
-  const uint32_t threads = ThreadsFor(*input.view, options.threads);
-  Appending(&job, *input.view).Finish(threads);
-  OrderedBatches out;
-  job.Read(threads, QUERN_PORT_ROWS, 0, &out);
-  return MakeTable(job.fields(), out.Take());
+  return TableOf(Sorted(kernel, input, descriptor, options));
+}
+
+std::unique_ptr<Reader> ReadAggregate(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                                      const RunOptions& options) {
+  return ReaderOf(Aggregated(kernel, input, descriptor, options));
+}
+
+std::unique_ptr<Reader> ReadSet(const KernelHandle& kernel, const Input& left, const Input& right,
+                                const ResultShape& descriptor, const RunOptions& options) {
+  return ReaderOf(Combined(kernel, left, right, descriptor, options));
+}
+
+std::unique_ptr<Reader> ReadSort(const KernelHandle& kernel, const Input& input, const ResultShape& descriptor,
+                                 const RunOptions& options) {
+  return ReaderOf(Sorted(kernel, input, descriptor, options));
 }
 
 Table RunFilter(const std::shared_ptr<const View>& view, const RunOptions& options) {

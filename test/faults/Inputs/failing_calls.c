@@ -5,16 +5,18 @@
 //     QUERN_FAULT=write:28:3:/tmp/x        the third write fails with errno 28 (ENOSPC)
 //     QUERN_FAULT=write:28:3+:/tmp/x       so does each write after it: the disk stays full
 //     QUERN_FAULT=write:short:3:/tmp/x     the third write takes one byte; "zero": none
+//     QUERN_FAULT=read:wrong:3:/tmp/x      the third read (pread) has another byte than the file
+//     QUERN_FAULT=write:stop:3:/tmp/x      the process stops (SIGSTOP) before the third write, which then succeeds
 //
 // A file that was created when the call failed, QUERN_FAULT_HIT, tells the test that there was such a call. A close
 // that fails closes the file all the same, as Linux does. What is below the folder is found by the name of the open
-// file
-// (/proc/self/fd), so that libraries and the interpreter are left alone.
+// file (/proc/self/fd), so that libraries and the interpreter are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,9 +25,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-enum Outcome { kFails, kShort, kZero };
+enum Outcome { kFails, kShort, kZero, kWrong, kStop };
 
 static char kind[16], folder[PATH_MAX], hit[PATH_MAX];
 static enum Outcome outcome;
@@ -37,7 +40,9 @@ __attribute__((constructor)) static void Read(void) {
   char what[16], when[16];
   const char* text = getenv("QUERN_FAULT");
   if (text == NULL || sscanf(text, "%15[^:]:%15[^:]:%15[^:]:%4095[^\n]", kind, what, when, folder) != 4) return;
-  outcome = strcmp(what, "short") == 0 ? kShort : strcmp(what, "zero") == 0 ? kZero : kFails;
+  static const char* const kOutcomes[] = {"", "short", "zero", "wrong", "stop"};
+  for (int i = kShort; i <= kStop; ++i)
+    if (strcmp(what, kOutcomes[i]) == 0) outcome = (enum Outcome)i;
   error_number = atoi(what);
   is_lasting = strchr(when, '+') != NULL;
   const char* path = getenv("QUERN_FAULT_HIT");
@@ -78,6 +83,10 @@ static int Fails(const char* name, int is_chosen) {
   const long number = atomic_fetch_add(&calls, 1) + 1;
   if (number != wanted && !(is_lasting && number > wanted)) return 0;
   if (hit[0] != '\0') syscall(SYS_close, (int)syscall(SYS_openat, AT_FDCWD, hit, O_CREAT | O_WRONLY, 0600));
+  if (outcome == kStop) {
+    raise(SIGSTOP);  // in this thread, which stops before it goes on
+    return 0;
+  }
   errno = error_number;
   return 1;
 }
@@ -123,6 +132,30 @@ ssize_t write(int descriptor, const void* bytes, size_t size) {
     if (size == 0) return 0;
   }
   return syscall(SYS_write, descriptor, bytes, size);
+}
+
+// Of a file's pieces; a short write has the first byte.
+ssize_t pwritev(int descriptor, const struct iovec* pieces, int num_pieces, off_t offset) {
+  struct iovec first = num_pieces > 0 ? pieces[0] : (struct iovec){NULL, 0};
+  if (wanted != 0 && Fails("write", IsDescriptorBelow(descriptor))) {
+    if (outcome == kFails) return -1;
+    first.iov_len = outcome == kShort && first.iov_len > 0;
+    if (first.iov_len == 0) return 0;
+    pieces = &first;
+    num_pieces = 1;
+  }
+  return syscall(SYS_pwritev, descriptor, pieces, num_pieces, (long)offset, 0L);
+}
+ssize_t pwritev64(int descriptor, const struct iovec* pieces, int num_pieces, off64_t offset) {
+  return pwritev(descriptor, pieces, num_pieces, offset);
+}
+
+int fallocate(int descriptor, int mode, off_t offset, off_t bytes) {
+  if (wanted != 0 && Fails("fallocate", IsDescriptorBelow(descriptor))) return -1;
+  return (int)syscall(SYS_fallocate, descriptor, mode, offset, bytes);
+}
+int fallocate64(int descriptor, int mode, off64_t offset, off64_t bytes) {
+  return fallocate(descriptor, mode, offset, bytes);
 }
 
 int close(int descriptor) {
@@ -171,17 +204,25 @@ void* mmap64(void* at, size_t bytes, int protection, int flags, int descriptor, 
   return mmap(at, bytes, protection, flags, descriptor, offset);
 }
 
-static ssize_t ReadSome(int descriptor, size_t* size) {
+static ssize_t ReadSome(int descriptor, size_t* size, int* is_wrong) {
+  *is_wrong = 0;
   if (wanted == 0 || !Fails("read", IsDescriptorBelow(descriptor))) return 0;
   if (outcome == kFails) return -1;
-  *size = *size > 0;
+  *is_wrong = outcome == kWrong;
+  if (outcome == kShort) *size = *size > 0;
+  if (outcome == kZero) *size = 0;
   return 0;
 }
 ssize_t read(int descriptor, void* bytes, size_t size) {
-  return ReadSome(descriptor, &size) < 0 ? -1 : syscall(SYS_read, descriptor, bytes, size);
+  int is_wrong;
+  return ReadSome(descriptor, &size, &is_wrong) < 0 ? -1 : syscall(SYS_read, descriptor, bytes, size);
 }
 ssize_t pread(int descriptor, void* bytes, size_t size, off_t offset) {
-  return ReadSome(descriptor, &size) < 0 ? -1 : syscall(SYS_pread64, descriptor, bytes, size, offset);
+  int is_wrong;
+  if (ReadSome(descriptor, &size, &is_wrong) < 0) return -1;
+  const ssize_t n = syscall(SYS_pread64, descriptor, bytes, size, offset);
+  if (is_wrong && n > 0) ((unsigned char*)bytes)[n / 2] ^= 1;
+  return n;
 }
 ssize_t pread64(int descriptor, void* bytes, size_t size, off64_t offset) {
   return pread(descriptor, bytes, size, offset);

@@ -12,9 +12,7 @@
 #include <vector>
 
 #include "runtime/aggregate/hash_aggregate.h"
-#include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
-#include "runtime/rows/output_batch.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
@@ -51,20 +49,12 @@ absl::StatusOr<AggregateResult> StreamAggregate(const PreparedAggregate& prepare
   aggregate->SetSpill(run.spill);
   QUERN_RETURN_IF_ERROR(AsDataError(AppendStream(input, run.threads, "append", run.progress, aggregate)));
   run.progress->Begin("groups", 0);
-  const std::vector<ColumnType> types = count ? std::vector<ColumnType>() : AggregateOutputTypes(prepared.spec);
-  const auto read = [&](uint32_t, uint64_t) -> absl::Status {
-    GroupReader reader(aggregate);
-    OutputBatch out(types, StreamedRows(types, *run.budget), run.spill->io_budget());
-    bool more = true;
-    while (more) {
-      QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
-      QUERN_RETURN_IF_ERROR(results->Write(&out));
-    }
-    return absl::OkStatus();
-  };
+  GroupRows rows;
+  if (!count) rows.types = AggregateOutputTypes(prepared.spec);
   OperatorResult result;
   result.threads = ThreadsFor(input.stream->num_pieces(), run.threads);
-  QUERN_RETURN_IF_ERROR(AsDataError(RunMorsels(result.threads, result.threads, read)));
+  QUERN_RETURN_IF_ERROR(
+      AsDataError(StreamGroups(aggregate, rows, *run.budget, run.spill->io_budget(), result.threads, results)));
   result.run_ms = watch.Lap();
   return AggregateResult{std::move(result), aggregate->stats()};
 }

@@ -82,7 +82,7 @@ absl::StatusOr<int> RunQuery(const std::vector<std::string>& words) {
   QUERN_ASSIGN_OR_RETURN(const std::string text, TextOfFile(path));
   absl::StatusOr<query::QueryText> query = query::QueryText::Parse(text);
   if (!query.ok()) return CommandError(path + ": " + std::string(query.status().message()));
-  FileQuery job(*std::move(query), path, std::move(tables), options.count, options.threads);
+  FileQuery job(*std::move(query), path, std::move(tables), options);
   return RunJob("run", words, options, &job);
 }
 

@@ -12,10 +12,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/commands/command.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/set/set_columns.h"
@@ -23,6 +28,8 @@
 
 namespace quern::cli {
 namespace {
+
+using TablePointer = std::shared_ptr<arrow::Table>;
 
 struct SetCommand {
   RunOptions options;
@@ -83,30 +90,83 @@ class SetOperator final : public FileOperator {
   explicit SetOperator(const SetCommand& command) : command_(command) {}
 
   absl::Status Read() override;
+  bool can_stream() const override { return StreamsFile(command_.paths[0]) && StreamsFile(command_.paths[1]); }
+  absl::Status ReadSamples() override;
+  ResultColumns result_columns() const override;
+  absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                        ResultStream* results) override;
   KernelSpec spec() const override { return set_.spec; }
-  uint64_t rows_in() const override {
-    return static_cast<uint64_t>(set_.inputs[0].table->num_rows() + set_.inputs[1].table->num_rows());
-  }
+  uint64_t rows_in() const override { return RowsOfSide(0) + RowsOfSide(1); }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override;
   void AddStats(JsonObject* json) const override;
   const char* prefetch_class() const override { return result_.stats.prefetch_class; }
 
  private:
+  uint64_t RowsOfSide(int side) const {
+    return streamed_[side].stream ? streamed_[side].stream->num_rows()
+                                  : static_cast<uint64_t>(set_.inputs[side].table->num_rows());
+  }
+
   const SetCommand& command_;
   PreparedSet set_;
+  StreamedInput streamed_[2];  // left, right
   SetResult result_;
 };
 
-absl::Status SetOperator::Read() {
-  QUERN_ASSIGN_OR_RETURN(const TableInput left, TableInput::Open(kSetSideWords[0], command_.paths[0]));
-  QUERN_ASSIGN_OR_RETURN(const TableInput right, TableInput::Open(kSetSideWords[1], command_.paths[1]));
-  QUERN_ASSIGN_OR_RETURN(const std::vector<KeyText> keys, ResolveSetKeys(command_.request, left, right));
+// Both inputs, and the columns that are compared.
+struct OpenInputs {
+  TableInput left, right;
+  std::vector<KeyText> keys;
+  std::vector<std::string> names;  // of the keys
+};
+
+absl::StatusOr<OpenInputs> Open(const SetCommand& command) {
+  QUERN_ASSIGN_OR_RETURN(TableInput left, TableInput::Open(kSetSideWords[0], command.paths[0]));
+  QUERN_ASSIGN_OR_RETURN(TableInput right, TableInput::Open(kSetSideWords[1], command.paths[1]));
+  QUERN_ASSIGN_OR_RETURN(std::vector<KeyText> keys, ResolveSetKeys(command.request, left, right));
   std::vector<std::string> names;
   std::transform(keys.begin(), keys.end(), std::back_inserter(names), [](const KeyText& key) { return key.name; });
-  QUERN_ASSIGN_OR_RETURN(const auto left_table, left.Read(names));
-  QUERN_ASSIGN_OR_RETURN(const auto right_table, right.Read(names));
-  QUERN_ASSIGN_OR_RETURN(set_, PrepareSet(command_.request.kind, keys, left_table, right_table));
+  return OpenInputs{std::move(left), std::move(right), std::move(keys), std::move(names)};
+}
+
+absl::Status SetOperator::ReadSamples() {
+  QUERN_ASSIGN_OR_RETURN(const OpenInputs inputs, Open(command_));
+  QUERN_ASSIGN_OR_RETURN(streamed_[0].stream, TableStream::Open(inputs.left, inputs.names));
+  QUERN_ASSIGN_OR_RETURN(streamed_[1].stream, TableStream::Open(inputs.right, inputs.names));
+  // A side of a piece, beside the sample of the other one: types are those of both samples.
+  const auto prepare = [kind = command_.request.kind, keys = inputs.keys](const auto& left, const auto& right) {
+    return PrepareSet(kind, keys, left, right);
+  };
+  const auto left = streamed_[0].stream->sample(), right = streamed_[1].stream->sample();
+  QUERN_ASSIGN_OR_RETURN(set_, prepare(left, right));
+  for (const int side : {0, 1}) {
+    streamed_[side].input = set_.inputs[side];
+    streamed_[side].prepare = [=](const TablePointer& piece) -> absl::StatusOr<TablePointer> {
+      QUERN_ASSIGN_OR_RETURN(const PreparedSet set, side == 0 ? prepare(piece, right) : prepare(left, piece));
+      return set.inputs[side].table;
+    };
+  }
+  return absl::OkStatus();
+}
+
+ResultColumns SetOperator::result_columns() const {
+  std::vector<int> order(static_cast<size_t>(set_.schema->num_fields()));
+  std::iota(order.begin(), order.end(), 0);
+  return {set_.schema, std::move(order)};
+}
+
+absl::StatusOr<OperatorResult> SetOperator::Stream(const CompiledKernel& compiled, const StreamRun& run,
+                                                   ResultStream* results) {
+  QUERN_ASSIGN_OR_RETURN(result_, StreamSet(set_, streamed_, compiled, command_.options.count, run, results));
+  return result_.result;
+}
+
+absl::Status SetOperator::Read() {
+  QUERN_ASSIGN_OR_RETURN(const OpenInputs inputs, Open(command_));
+  QUERN_ASSIGN_OR_RETURN(const auto left_table, inputs.left.Read(inputs.names));
+  QUERN_ASSIGN_OR_RETURN(const auto right_table, inputs.right.Read(inputs.names));
+  QUERN_ASSIGN_OR_RETURN(set_, PrepareSet(command_.request.kind, inputs.keys, left_table, right_table));
   return absl::OkStatus();
 }
 
@@ -119,7 +179,7 @@ absl::StatusOr<OperatorResult> SetOperator::Run(const CompiledKernel& compiled,
 }
 
 void SetOperator::AddStats(JsonObject* json) const {
-  json->Count("left_rows", static_cast<uint64_t>(set_.inputs[0].table->num_rows()));
+  json->Count("left_rows", RowsOfSide(0));
   json->Count("groups", result_.stats.num_groups);
   json->Text("layout", result_.stats.layout).Count("prefetch_distance", result_.stats.prefetch_distance);
 }

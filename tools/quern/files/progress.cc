@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <system_error>
+#include <utility>
 
 namespace quern::cli {
 namespace {
@@ -29,6 +30,11 @@ std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total
   std::snprintf(percent, sizeof percent, "%3d %%", static_cast<int>(part * 100));
   return phase + "  [" + std::string(filled, '#') + std::string(kBarWidth - filled, ' ') + "] " + percent + "  " +
          std::to_string(shown) + " of " + std::to_string(total) + " " + unit;
+}
+
+std::string SpilledText(uint64_t bytes) {
+  if (bytes == 0) return "";
+  return ", " + std::to_string((bytes + (uint64_t{1} << 20) - 1) >> 20) + " MiB spilled";
 }
 
 void WipeProgressLine() {
@@ -65,11 +71,17 @@ void Progress::Begin(const std::string& phase, uint64_t total, const std::string
   done_.store(0, std::memory_order_relaxed);
 }
 
+void Progress::ShowSpilled(std::function<uint64_t()> spilled_bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  spilled_bytes_ = std::move(spilled_bytes);
+}
+
 void Progress::Draw(std::unique_lock<std::mutex>* lock) {
   if (changed_.wait_for(*lock, kSilence, [this] { return ends_; })) return;
   do {
-    std::fprintf(stderr, "%s%s", kClearLine,
-                 ProgressLine(phase_, done_.load(std::memory_order_relaxed), total_, unit_).c_str());
+    std::string line = ProgressLine(phase_, done_.load(std::memory_order_relaxed), total_, unit_);
+    if (spilled_bytes_ != nullptr) line += SpilledText(spilled_bytes_());
+    std::fprintf(stderr, "%s%s", kClearLine, line.c_str());
     std::fflush(stderr);
   } while (!changed_.wait_for(*lock, kInterval, [this] { return ends_; }));
   std::fputs(kClearLine, stderr);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -21,6 +22,8 @@ class Progress {
 
   // Begins a phase of `total` rows, or other units; 0: the total is unknown.
   void Begin(const std::string& phase, uint64_t total, const std::string& unit = "rows");
+  // From now on the bar also says how many bytes were spilled. spilled_bytes: called by the bar's thread.
+  void ShowSpilled(std::function<uint64_t()> spilled_bytes);
   void Add(uint64_t rows) { done_.fetch_add(rows, std::memory_order_relaxed); }
 
  private:
@@ -32,6 +35,7 @@ class Progress {
   std::string unit_;
   uint64_t total_ = 0;
   std::atomic<uint64_t> done_{0};
+  std::function<uint64_t()> spilled_bytes_;
   bool ends_ = false;
   std::thread thread_;
 };
@@ -41,6 +45,9 @@ void WipeProgressLine();
 
 // "probe  [#####               ]  25 %  1500000 of 6000000 rows". One line without its end, pure: a test can call it.
 std::string ProgressLine(const std::string& phase, uint64_t done, uint64_t total, const std::string& unit = "rows");
+
+// ", 1536 MiB spilled"; "" of 0 bytes.
+std::string SpilledText(uint64_t bytes);
 
 }  // namespace quern::cli
 

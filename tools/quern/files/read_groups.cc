@@ -9,6 +9,7 @@
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
 
 namespace quern::cli {
@@ -54,6 +55,22 @@ absl::StatusOr<ReadRows> ReadGroups(const std::shared_ptr<HashAggregate>& aggreg
   if (rows.types.empty()) return read;
   QUERN_ASSIGN_OR_RETURN(read.table, TableOf(rows.schema, batches));
   return read;
+}
+
+absl::Status StreamGroups(const std::shared_ptr<HashAggregate>& aggregate, const GroupRows& rows,
+                          const MemoryBudget& budget, const std::shared_ptr<MemoryBudget>& out_budget, uint32_t threads,
+                          ResultStream* results) {
+  return RunMorsels(threads, threads, [&](uint32_t, uint64_t) -> absl::Status {
+    GroupReader reader(aggregate, rows.columns);
+    reader.SetCopies(rows.copies_of);
+    OutputBatch out(rows.types, StreamedRows(rows.types, budget), out_budget);
+    bool more = true;
+    while (more) {
+      QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
+      QUERN_RETURN_IF_ERROR(results->Write(&out));
+    }
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace quern::cli

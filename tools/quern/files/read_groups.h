@@ -17,6 +17,7 @@
 #include "runtime/aggregate/hash_aggregate.h"
 #include "runtime/base/memory.h"
 #include "runtime/spec/column_type.h"
+#include "tools/quern/files/result_stream.h"
 
 namespace quern::cli {
 
@@ -36,6 +37,12 @@ struct ReadRows {
 // *Threads*: up to `threads`. *Errors*: over the budget; results that do not fit.
 absl::StatusOr<ReadRows> ReadGroups(const std::shared_ptr<HashAggregate>& aggregate, const GroupRows& rows,
                                     const std::shared_ptr<MemoryBudget>& budget, uint32_t threads);
+
+// The same, written to a stream as they come; the schema of `rows` is not read. budget: of the operator; out_budget:
+// for the results of each thread.
+absl::Status StreamGroups(const std::shared_ptr<HashAggregate>& aggregate, const GroupRows& rows,
+                          const MemoryBudget& budget, const std::shared_ptr<MemoryBudget>& out_budget, uint32_t threads,
+                          ResultStream* results);
 
 }  // namespace quern::cli
 

@@ -40,8 +40,8 @@ class BudgetedPool final : public arrow::MemoryPool {
     budget_ = std::move(budget);
     is_refused_ = over_limit == OverLimit::kRefused;
     most_counted_ = budget_->limit_bytes() == 0 ? INT64_MAX : static_cast<int64_t>(budget_->limit_bytes() / 2);
+    if (!is_refused_) pool_ = arrow::system_memory_pool();
   }
-  uint64_t limit_bytes() const { return budget_->limit_bytes(); }
 
   arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
     ARROW_RETURN_NOT_OK(Take(size));
@@ -60,6 +60,7 @@ class BudgetedPool final : public arrow::MemoryPool {
     pool_->Free(buffer, size, alignment);
     GiveBack(size);
   }
+  uint64_t limit_bytes() const { return budget_->limit_bytes(); }
   // What the default pool holds beside this one's, which comes from there too.
   arrow::Status CountOther() {
     const std::lock_guard<std::mutex> lock(other_mutex_);
@@ -104,7 +105,8 @@ class BudgetedPool final : public arrow::MemoryPool {
   }
   int64_t Counted(int64_t bytes) const { return std::min(bytes, most_counted_); }
 
-  arrow::MemoryPool* const pool_ = arrow::default_memory_pool();
+  // Arrow's own allocator keeps what is freed, as much again as the readers hold.
+  arrow::MemoryPool* pool_ = arrow::default_memory_pool();
   std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>();
   bool is_refused_ = true;
   int64_t most_counted_ = INT64_MAX;

@@ -9,6 +9,7 @@
 #include "tools/quern/files/table_stream.h"
 
 #include <arrow/api.h>
+#include <arrow/util/thread_pool.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
@@ -31,20 +32,21 @@ namespace {
 // Bytes that a reader holds of a column as they are in the file.
 constexpr int64_t kBufferBytes = int64_t{64} << 10;
 
-// The share of the memory limit that a batch of values takes, roughly.
-constexpr uint64_t kBatchShare = 32, kGuessedColumnBytes = 24, kFewestRows = 2048;
-
-int64_t BatchRows(size_t num_columns) {
-  const uint64_t limit = ReadingLimit(), most = thresholds::kMorselRows;
-  if (limit == 0) return static_cast<int64_t>(most);
-  const uint64_t row_bytes = std::max<uint64_t>(num_columns, 1) * kGuessedColumnBytes;
-  return static_cast<int64_t>(std::clamp(limit / kBatchShare / row_bytes, kFewestRows, most));
-}
-
 using ReaderPointer = std::unique_ptr<parquet::arrow::FileReader>;
 
+// The rows of a batch: as many as elsewhere, or fewer where the batches of all threads would take more than their share
+// of the memory. A column's builder may be twice as long as its values, and the values longer than their encoding.
+int64_t BatchRows(uint64_t row_bytes) {
+  constexpr uint64_t kShare = 4, kTimesEncoded = 4, kFewestRows = 1024;
+  const uint64_t limit = ReadingLimit();
+  if (limit == 0) return static_cast<int64_t>(thresholds::kMorselRows);
+  const auto threads = static_cast<uint64_t>(std::max(arrow::GetCpuThreadPoolCapacity(), 1));
+  const uint64_t rows = limit / kShare / threads / (kTimesEncoded * row_bytes);
+  return static_cast<int64_t>(std::clamp<uint64_t>(rows, kFewestRows, thresholds::kMorselRows));
+}
+
 absl::StatusOr<ReaderPointer> OpenReader(const std::string& path, std::shared_ptr<parquet::FileMetaData> metadata,
-                                         size_t num_columns) {
+                                         uint64_t row_bytes) {
   QUERN_ASSIGN_OR_RETURN_ARROW(const auto file, BoundedFile::Open(path), CannotRead(path));
   parquet::ReaderProperties of_file(ReadingPool());
   of_file.enable_buffered_stream();
@@ -53,7 +55,7 @@ absl::StatusOr<ReaderPointer> OpenReader(const std::string& path, std::shared_pt
   QUERN_RETURN_IF_ARROW_ERROR(builder.Open(file, of_file, std::move(metadata)), CannotRead(path));
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
   properties.set_pre_buffer(false);
-  properties.set_batch_size(BatchRows(num_columns));
+  properties.set_batch_size(BatchRows(row_bytes));
   properties.set_io_context(arrow::io::IOContext(ReadingPool()));
   ReaderPointer reader;
   QUERN_RETURN_IF_ARROW_ERROR(builder.memory_pool(ReadingPool())->properties(properties)->Build(&reader),
@@ -77,6 +79,14 @@ bool HasNoNull(const parquet::FileMetaData& metadata, int row_group, int leaf) {
   if (metadata.schema()->Column(leaf)->max_definition_level() == 0) return true;
   const auto statistics = chunk->statistics();
   return statistics != nullptr && statistics->HasNullCount() && statistics->null_count() == 0;
+}
+
+// Of a column chunk as it is encoded, at least 8 a row: values may be numbers in a dictionary.
+uint64_t BytesOf(const parquet::FileMetaData& metadata, int row_group, int leaf) {
+  constexpr int64_t kLeastValueBytes = 8;
+  const auto group = metadata.RowGroup(row_group);
+  const int64_t bytes = group->ColumnChunk(leaf)->total_uncompressed_size();
+  return static_cast<uint64_t>(std::max<int64_t>({bytes, kLeastValueBytes * group->num_rows(), 0}));
 }
 
 absl::StatusOr<std::shared_ptr<arrow::Array>> OneValue(const std::shared_ptr<arrow::DataType>& type, bool is_null) {
@@ -107,7 +117,7 @@ absl::StatusOr<TableStream> TableStream::Open(const TableInput& input, const std
 }
 
 absl::Status TableStream::AddFile(const std::string& path) {
-  QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(path, nullptr, columns_.size()));
+  QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(path, nullptr, 1));
   File file = {path, reader->parquet_reader()->metadata(), {}};
   std::shared_ptr<arrow::Schema> whole;
   QUERN_RETURN_IF_ARROW_ERROR(reader->GetSchema(&whole), CannotRead(path));
@@ -132,9 +142,12 @@ absl::Status TableStream::AddFile(const std::string& path) {
       if (!HasNoNull(*file.metadata, group, leaf)) may_be_null_[static_cast<size_t>(column - columns_.begin())] = true;
   }
   for (int group = 0; group < file.metadata->num_row_groups(); ++group) {
+    uint64_t bytes = 0;
+    for (const int leaf : file.leaves) bytes += BytesOf(*file.metadata, group, leaf);
     const auto rows = static_cast<uint64_t>(std::max<int64_t>(file.metadata->RowGroup(group)->num_rows(), 0));
     pieces_.push_back({files_.size(), group, num_rows_, rows});
     num_rows_ += rows;
+    row_bytes_ = std::max(row_bytes_, bytes / std::max<uint64_t>(rows, 1));
   }
   files_.push_back(std::move(file));
   return absl::OkStatus();
@@ -144,7 +157,7 @@ absl::Status TableStream::ReadPiece(size_t piece, const Take& take) const {
   const Piece& of = pieces_[piece];
   const File& file = files_[of.file];
   return Reading(file.path, [&]() -> absl::Status {
-    QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(file.path, file.metadata, columns_.size()));
+    QUERN_ASSIGN_OR_RETURN(const ReaderPointer reader, OpenReader(file.path, file.metadata, row_bytes_));
     QUERN_ASSIGN_OR_RETURN_ARROW(const auto batches, reader->GetRecordBatchReader({of.row_group}, file.leaves),
                                  CannotRead(file.path));
     uint64_t first_row = of.first_row;

@@ -61,6 +61,7 @@ class TableStream {
   std::shared_ptr<arrow::Table> sample_;
   std::vector<bool> may_be_null_;  // by column
   uint64_t num_rows_ = 0;
+  uint64_t row_bytes_ = 1;  // of the columns as they are encoded, in the row group with the widest rows
 };
 
 }  // namespace quern::cli

@@ -8,6 +8,7 @@
 #include <arrow/csv/api.h>
 #include <arrow/io/api.h>
 #include <arrow/ipc/api.h>
+#include <arrow/util/byte_size.h>
 #include <arrow/util/io_util.h>
 #include <parquet/arrow/writer.h>
 
@@ -115,12 +116,21 @@ arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow:
 
 // ---- batch by batch -------------------------------------------------------------------------------------------------
 
-// Row groups of 2^20 rows, of which the encoded pages are in memory until they are complete.
+// Row groups of 2^20 rows, of which the encoded pages are in memory until they are complete; under a limit, of an
+// eighth of it at most.
 class ParquetBatchWriter final : public BatchWriter {
  public:
   ParquetBatchWriter(std::shared_ptr<DescriptorStream> stream, std::unique_ptr<parquet::arrow::FileWriter> writer)
       : stream_(std::move(stream)), writer_(std::move(writer)) {}
   arrow::Status Write(const std::shared_ptr<arrow::RecordBatch>& batch) override {
+    constexpr uint64_t kShare = 8;
+    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(*batch));
+    if (ReadingLimit() != 0 && group_bytes_ != 0 &&
+        group_bytes_ + static_cast<uint64_t>(bytes) > ReadingLimit() / kShare) {
+      ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());
+      group_bytes_ = 0;
+    }
+    group_bytes_ += static_cast<uint64_t>(bytes);
     return writer_->WriteRecordBatch(*batch);
   }
   arrow::Status Close() override {
@@ -131,6 +141,7 @@ class ParquetBatchWriter final : public BatchWriter {
  private:
   std::shared_ptr<DescriptorStream> stream_;
   std::unique_ptr<parquet::arrow::FileWriter> writer_;
+  uint64_t group_bytes_ = 0;  // of the batches in the row group
 };
 
 // IPC and CSV have writers of one interface. That of CSV is made for the first batch, of which some columns become

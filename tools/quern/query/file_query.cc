@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/spill/spill_store.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/input_columns.h"
@@ -136,9 +137,15 @@ absl::Status FileQuery::Compile(const RunOptions& options, RunStats* stats) {
 absl::StatusOr<OperatorResult> FileQuery::Run(const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   Stopwatch watch;
   progress->Begin("run", 0);
-  const query::RunQueryOptions options{threads_, budget, nullptr};
+  std::shared_ptr<SpillContext> spill;
+  if (spill_folder_.has_value()) {
+    spill = std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(*spill_folder_, 0), budget);
+    progress->ShowSpilled([spill] { return spill->stats().written_bytes; });
+  }
+  const query::RunQueryOptions options{threads_, budget, nullptr, spill};
   absl::StatusOr<query::QueryRows> rows = prepared_->Run(Tables(), options, &stats_);
   QUERN_RETURN_IF_ERROR(AsDataError(rows.status()));
+  if (spill != nullptr) spilled_ = spill->stats();
   OperatorResult result;
   result.num_rows = rows->num_rows;
   result.threads = threads_;
@@ -161,6 +168,7 @@ void FileQuery::AddFields(const RunStats&, JsonObject* json) const {
         .Milliseconds("ms", stats_[i].milliseconds);
     pipelines += (pipelines.empty() ? "" : ", ") + one.Finish();
   }
+  if (spill_folder_.has_value()) AddSpillStats(spilled_, json);
   json->Json("pipelines", "[" + pipelines + "]");
 }
 

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/spill/spill_context.h"
 #include "tools/quern/run/run_command.h"
+#include "tools/quern/run/run_options.h"
 #include "tools/query/query_plan.h"
 #include "tools/query/query_run.h"
 #include "tools/query/query_text.h"
@@ -27,8 +29,13 @@ struct QueryTableFile {
 class FileQuery final : public FileJob {
  public:
   // path: of the query's text, for errors.
-  FileQuery(query::QueryText text, std::string path, std::vector<QueryTableFile> files, bool count, uint32_t threads)
-      : text_(std::move(text)), path_(std::move(path)), files_(std::move(files)), count_(count), threads_(threads) {}
+  FileQuery(query::QueryText text, std::string path, std::vector<QueryTableFile> files, const RunOptions& options)
+      : text_(std::move(text)),
+        path_(std::move(path)),
+        files_(std::move(files)),
+        count_(options.count),
+        threads_(options.threads),
+        spill_folder_(options.spills ? options.spill_folder : std::nullopt) {}
 
   // Reads the columns that the query mentions, and no others. *Errors*: also those of QueryPlan::Make.
   absl::Status Read() override;
@@ -51,11 +58,13 @@ class FileQuery final : public FileJob {
   const std::vector<QueryTableFile> files_;
   const bool count_;
   const uint32_t threads_;
+  const std::optional<std::string> spill_folder_;  // none: nothing is spilled
   std::vector<query::QueryTable> tables_;
   std::vector<std::shared_ptr<Rows>> rows_;
   query::QueryPlan plan_;
   std::optional<query::PreparedQuery> prepared_;
   std::vector<query::PipelineStats> stats_;  // of the last run
+  SpillStats spilled_;                       // likewise
 };
 
 }  // namespace quern::cli

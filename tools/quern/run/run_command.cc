@@ -17,12 +17,15 @@
 #include "tools/quern/run/run_command.h"
 
 #include <arrow/table.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +35,7 @@
 #include "codegen/machine/profile.h"
 #include "codegen/plan/plan.h"
 #include "codegen/tier/tier.h"
+#include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/output_file.h"
@@ -45,6 +49,8 @@ namespace {
 constexpr int64_t kRowsShown = 20;
 // Of a streamed run, one of so many shares of the limit is left to readers and writers of files.
 constexpr uint64_t kStreamedShare = 4;
+// Of a limit: what a thread takes at least that reads pages of a file, and has rows that are appended.
+constexpr uint64_t kStreamedThreadBytes = 8 << 20;
 
 double NowMs() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -85,6 +91,34 @@ absl::StatusOr<OperatorResult> RunRepeatedly(const RunOptions& options, const st
   return result;
 }
 
+// Gives memory back to the system as soon as it is freed: by default the C library keeps blocks, more from time to
+// time, in several arenas for each core, and the library keeps pages. Costs a system call for each block above 128 KiB.
+void KeepNoFreedMemory() {
+  KeptPages::OfProcess().SetMost(0);
+#ifdef __GLIBC__
+  constexpr int kBlockBytes = 128 << 10, kArenas = 2;
+  mallopt(M_MMAP_THRESHOLD, kBlockBytes);
+  mallopt(M_TRIM_THRESHOLD, kBlockBytes);
+  mallopt(M_ARENA_MAX, kArenas);
+#endif
+}
+
+// The resident pages of files that are mapped, most of them code of this program and of Arrow: the system can take them
+// back at any time. 0 where it does not say.
+uint64_t MappedFileBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line.c_str(), "RssFile: %llu kB", &kib) == 1) return kib << 10;
+  }
+  return 0;
+}
+
+uint32_t StreamedThreads(const RunOptions& options) {
+  const uint64_t most = std::max<uint64_t>(options.memory_limit_bytes / kStreamedThreadBytes, 1);
+  return static_cast<uint32_t>(std::min<uint64_t>(options.threads, most));
+}
+
 // A run whose inputs are read piece by piece: its result is in the file already, or consists of its first rows.
 absl::StatusOr<OperatorResult> RunStreamed(const RunOptions& options, const StreamRun& run,
                                            std::optional<OutputFile>* file, FileJob* job) {
@@ -120,12 +154,6 @@ void ReportRun(const RunOptions& options, const RunStats& stats, const JsonObjec
                stats.engine.c_str(), static_cast<unsigned long long>(stats.rows_in),
                static_cast<unsigned long long>(stats.rows_out), stats.threads, stats.run_ms,
                CommandLine(words).c_str());
-}
-
-void AddSpillStats(const SpillStats& spilled, JsonObject* json) {
-  json->Count("spilled_bytes", spilled.written_bytes).Count("spilled_rows", spilled.written_rows);
-  json->Count("unspilled_bytes", spilled.read_bytes).Count("spill_levels", spilled.max_level);
-  json->Count("spill_waits", spilled.late_blocks);
 }
 
 // An operator with one kernel, and what prepares its input.
@@ -205,6 +233,12 @@ void OperatorJob::AddFields(const RunStats& stats, JsonObject* json) const {
 
 }  // namespace
 
+void AddSpillStats(const SpillStats& spilled, JsonObject* json) {
+  json->Count("spilled_bytes", spilled.written_bytes).Count("spilled_rows", spilled.written_rows);
+  json->Count("unspilled_bytes", spilled.read_bytes).Count("spill_levels", spilled.max_level);
+  json->Count("spill_waits", spilled.late_blocks);
+}
+
 Stopwatch::Stopwatch() : last_ms_(NowMs()) {}
 
 double Stopwatch::Lap() {
@@ -223,6 +257,7 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
   ListenToLibrary(options.quiet);
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
   const bool streams = options.spills && options.repeat == 1 && job->can_stream();
+  if (streams) KeepNoFreedMemory();
   const uint64_t limit = options.memory_limit_bytes;
   const auto budget = std::make_shared<MemoryBudget>(streams ? limit / kStreamedShare * (kStreamedShare - 1) : limit);
   SetReadingBudget(budget, streams ? OverLimit::kTaken : OverLimit::kRefused);
@@ -245,10 +280,12 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
   if (streams) {
     spill = std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(*options.spill_folder, 0), budget,
                                            job->spill_settings());
+    progress->ShowSpilled([spill] { return spill->stats().written_bytes; });
   }
   QUERN_ASSIGN_OR_RETURN(const OperatorResult result,
-                         streams ? RunStreamed(options, {budget, spill, options.threads, &*progress}, &file, job)
-                                 : RunRepeatedly(options, budget, &*progress, job));
+                         streams
+                             ? RunStreamed(options, {budget, spill, StreamedThreads(options), &*progress}, &file, job)
+                             : RunRepeatedly(options, budget, &*progress, job));
   job->AddStats(&stats);
   progress->Begin("write", 0);
   watch.Lap();
@@ -260,7 +297,10 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
   stats.peak_bytes = budget->peak_bytes();
   stats.threads = result.threads;
   JsonObject json = StatsJson(stats);
-  if (spill != nullptr) AddSpillStats(spill->stats(), &json);
+  if (spill != nullptr) {
+    AddSpillStats(spill->stats(), &json);
+    json.Count("mapped_file_bytes", MappedFileBytes());
+  }
   job->AddFields(stats, &json);
   std::vector<std::string> command_line = {name};
   command_line.insert(command_line.end(), words.begin(), words.end());

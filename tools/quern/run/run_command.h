@@ -49,6 +49,9 @@ struct StreamRun {
   Progress* progress;
 };
 
+// The fields of --stats of a run that may spill.
+void AddSpillStats(const SpillStats& spilled, JsonObject* json);
+
 // The steps that a command implements, in the order of the calls; --explain ends after spec().
 class FileOperator {
  public:

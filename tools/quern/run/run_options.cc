@@ -5,7 +5,12 @@
 //     --threads 3  >  QUERN_THREADS=2  >  the number of cores
 #include "tools/quern/run/run_options.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "codegen/base/environment.h"
@@ -33,6 +38,22 @@ absl::StatusOr<uint32_t> ThreadsOfEnvironment() {
   return static_cast<uint32_t>(*threads);
 }
 
+// Before anything is read: that rows will have to be spilled may turn out late.
+absl::Status CheckSpillFolder(const std::string& folder) {
+  if (folder == "off") return absl::OkStatus();
+  struct stat found = {};
+  if (stat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) {
+    const std::string reason = std::generic_category().message(found.st_mode == 0 ? errno : ENOTDIR);
+    return CommandError("--spill-dir is no folder: " + ShowPath(folder) + ": " + reason +
+                        "; accepted: a folder that exists, or off");
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return CommandError("--spill-dir takes no files: " + ShowPath(folder) + ": " +
+                        std::generic_category().message(errno) + "; accepted: a folder that takes files, or off");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RunOptions::AddTo(Arguments* arguments) {
@@ -46,9 +67,10 @@ void RunOptions::AddTo(Arguments* arguments) {
                    "auto (default): generic, then compiled once that pays; jit: compiled or an error; generic");
   arguments->Value("--memory-limit", &memory_limit_text, "SIZE",
                    "take no more memory, as 512M or 2G: spill rows from 16M up, or fail (default: no limit)");
-  arguments->Value("--spill-dir", &spill_folder, "DIR",
-                   "where join, aggregate and sort of Parquet files leave rows beyond the memory limit, in nameless "
-                   "files; off: they fail (default: QUERN_SPILL_DIR, else /var/tmp)");
+  arguments->Value(
+      "--spill-dir", &spill_folder, "DIR",
+      "where rows beyond the memory limit go, in nameless files, of join, aggregate, sort and set of Parquet "
+      "files, and of queries; off: they fail (default: QUERN_SPILL_DIR, else /var/tmp)");
   arguments->Values("--param", &param_texts, "NAME=VALUE",
                     "set a tuning parameter of the plan; may be given several times");
   arguments->Value("--profile", &profile_path, "FILE",
@@ -77,7 +99,8 @@ absl::Status RunOptions::Check() {
   if (memory_limit_text.has_value()) {
     QUERN_ASSIGN_OR_RETURN(memory_limit_bytes, ParseBytes("--memory-limit", *memory_limit_text));
   }
-  if (!spill_folder.has_value()) spill_folder = ReadVariable(Variable::kSpillDir).value;
+  if (spill_folder.has_value()) QUERN_RETURN_IF_ERROR(CheckSpillFolder(*spill_folder));
+  else spill_folder = ReadVariable(Variable::kSpillDir).value;
   spills = memory_limit_bytes >= kLeastSpillLimit && *spill_folder != "off";
   if (engine_text.has_value()) {
     QUERN_ASSIGN_OR_RETURN(compile.engine, ParseEngine(*engine_text));

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "runtime/aggregate/set_operation.h"
 #include "runtime/base/status.h"
@@ -37,6 +38,33 @@ absl::Status Append(const InputBatches& left, const InputBatches& right, uint32_
   return AppendMorsels(sink, left.size() + right.size(), threads, append);
 }
 
+// The same of pieces of files.
+absl::Status AppendPieces(const StreamedInput (&inputs)[2], uint32_t threads, SideColumns* columns, Progress* progress,
+                          const std::shared_ptr<Sink>& sink) {
+  const TableStream &left = *inputs[0].stream, &right = *inputs[1].stream;
+  progress->Begin("append", left.num_rows() + right.num_rows());
+  std::vector<std::vector<uint32_t>> selections(threads);
+  const auto append = [&](const SinkInput& input, uint32_t thread, uint64_t i) {
+    const bool is_left = i < left.num_pieces();
+    const auto take = [&](const BatchView& keys) -> absl::Status {
+      QUERN_ASSIGN_OR_RETURN(const BatchView view, columns->With(keys, is_left ? SetSide::kLeft : SetSide::kRight));
+      return input.Append(view);
+    };
+    return ForEachBatch(inputs[is_left ? 0 : 1], is_left ? i : i - left.num_pieces(), &selections[thread], progress,
+                        take);
+  };
+  return AppendMorsels(sink, left.num_pieces() + right.num_pieces(), threads, append);
+}
+
+GroupRows RowsOf(const PreparedSet& set, bool count) {
+  GroupRows rows;
+  rows.columns = GroupColumns::kKeys;
+  if (!count) rows.types = SetOutputTypes(set.spec);
+  rows.schema = set.schema;
+  rows.copies_of = CopiesOf(set.spec.kind);
+  return rows;
+}
+
 }  // namespace
 
 absl::StatusOr<SetResult> RunPreparedSet(const PreparedSet& set, const CompiledKernel& compiled, bool count,
@@ -53,15 +81,30 @@ absl::StatusOr<SetResult> RunPreparedSet(const PreparedSet& set, const CompiledK
   progress->Begin("finalise", 0);
   QUERN_RETURN_IF_ERROR(AsDataError(FinaliseOnThreads(aggregate.get(), result.threads)));
   progress->Begin("rows", 0);
-  GroupRows rows;
-  rows.columns = GroupColumns::kKeys;
-  if (!count) rows.types = SetOutputTypes(set.spec);
-  rows.schema = set.schema;
-  rows.copies_of = CopiesOf(set.spec.kind);
+  const GroupRows rows = RowsOf(set, count);
   absl::StatusOr<ReadRows> read = ReadGroups(aggregate, rows, budget, result.threads);
   QUERN_RETURN_IF_ERROR(AsDataError(read.status()));
   result.num_rows = read->num_rows;
   result.table = std::move(read->table);
+  result.run_ms = watch.Lap();
+  return SetResult{std::move(result), aggregate->stats()};
+}
+
+absl::StatusOr<SetResult> StreamSet(const PreparedSet& set, const StreamedInput (&inputs)[2],
+                                    const CompiledKernel& compiled, bool count, const StreamRun& run,
+                                    ResultStream* results) {
+  Stopwatch watch;
+  const std::shared_ptr<HashAggregate> aggregate = MakeHashAggregate(compiled.kernel, run.budget);
+  aggregate->SetSpill(run.spill);
+  SideColumns columns(set.spec, run.budget);
+  OperatorResult result;
+  result.threads = ThreadsFor(inputs[0].stream->num_pieces() + inputs[1].stream->num_pieces(), run.threads);
+  QUERN_RETURN_IF_ERROR(AsDataError(AppendPieces(inputs, result.threads, &columns, run.progress, aggregate)));
+  run.progress->Begin("finalise", 0);
+  QUERN_RETURN_IF_ERROR(AsDataError(FinaliseOnThreads(aggregate.get(), result.threads)));
+  run.progress->Begin("rows", 0);
+  QUERN_RETURN_IF_ERROR(AsDataError(
+      StreamGroups(aggregate, RowsOf(set, count), *run.budget, run.spill->io_budget(), result.threads, results)));
   result.run_ms = watch.Lap();
   return SetResult{std::move(result), aggregate->stats()};
 }

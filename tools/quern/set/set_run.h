@@ -10,7 +10,9 @@
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
+#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/progress.h"
+#include "tools/quern/files/result_stream.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/set/set_columns.h"
 
@@ -26,6 +28,12 @@ struct SetResult {
 absl::StatusOr<SetResult> RunPreparedSet(const PreparedSet& set, const CompiledKernel& compiled, bool count,
                                          const std::shared_ptr<MemoryBudget>& budget, uint32_t threads,
                                          Progress* progress);
+
+// The same with inputs that are read piece by piece, LEFT then RIGHT; groups that may be spilled; and results that go
+// to a stream.
+absl::StatusOr<SetResult> StreamSet(const PreparedSet& set, const StreamedInput (&inputs)[2],
+                                    const CompiledKernel& compiled, bool count, const StreamRun& run,
+                                    ResultStream* results);
 
 }  // namespace quern::cli
 
