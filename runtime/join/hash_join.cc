@@ -87,12 +87,13 @@ absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
   return builder_->work();
 }
 
-// Tuples stay where they are until the table is complete, unless they are written.
+// Tuples stay where they are until the table is complete, unless they are written. Then the work stays, too: threads
+// that come late learn from it how it has ended.
 bool HashJoin::AbandonFinalise() {
-  const bool has_all = spilling_ == nullptr || !spilling_->has_written();
+  if (spilling_ != nullptr && spilling_->has_written()) return false;
   builder_ = nullptr;
   spilling_ = nullptr;
-  return has_all;
+  return true;
 }
 
 // Takes over the finished table and the counts of its rows.
@@ -148,7 +149,7 @@ std::shared_ptr<HashJoin> HashJoin::NewPart(const std::shared_ptr<MemoryBudget>&
 
 absl::Status HashJoin::BuildPart(const HashJoin& whole, const std::shared_ptr<SpilledRows>& tuples) {
   auto side = std::make_unique<BuildSide>(descriptor_, entry_points_, counters_, options_, budget_);
-  QUERN_RETURN_IF_ERROR(LoadTuples(whole.spilled_->build(), tuples, budget_, side.get()));
+  QUERN_RETURN_IF_ERROR(LoadTuples(whole.spilled_->build(), tuples, budget_, stop_flag(), side.get()));
   local_states()->push_back(std::move(side));
   QUERN_RETURN_IF_ERROR(Finalise());
   build_is_empty_ = whole.build_is_empty_;
