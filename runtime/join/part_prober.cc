@@ -79,7 +79,10 @@ absl::Status PartProber::EndInput() {
 absl::StatusOr<bool> PartProber::BeginPart() {
   while (is_reading_) {
     std::optional<JoinPart> taken = spilled().Take();
-    if (!taken.has_value()) break;
+    if (!taken.has_value()) {
+      is_reading_ = false;
+      break;
+    }
     part_ = std::move(*taken);
     if (part_.are_null_rows) {
       rows_ = std::make_unique<RowReader>(spilled().spill(), spilled().build().types(), std::move(part_.build));
@@ -94,7 +97,6 @@ absl::StatusOr<bool> PartProber::BeginPart() {
                                         std::move(part_.probe), after);
     return true;
   }
-  if (std::exchange(is_reading_, false)) spilled().EndReading();
   return false;
 }
 

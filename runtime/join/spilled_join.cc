@@ -55,16 +55,19 @@ absl::Status SpilledJoin::WriteProbe(const BatchView& columns, const uint32_t* n
   std::shared_ptr<PartitionedWriter> writer;
   {
     const std::lock_guard<std::mutex> lock(write_mutex_);
-    if (has_begun_parts_) {
-      return absl::FailedPreconditionError(
-          "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all probing "
-          "first");
-    }
+    QUERN_RETURN_IF_ERROR(CheckProbing());
     if (writer_ == nullptr)
       writer_ = std::make_shared<PartitionedWriter>(spill(), probe_columns_.types(), build_->parts().num_parts());
     writer = writer_;
   }
   return writer->Append(columns, numbers);
+absl::Status SpilledJoin::CheckProbing() const {
+  if (!has_begun_parts_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all probing "
+      "first");
+}
+
 }
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
@@ -79,7 +82,7 @@ void SpilledJoin::AddPart(JoinPart part) {
 
 absl::Status SpilledJoin::BeginParts() {
   const std::lock_guard<std::mutex> lock(write_mutex_);
-  if (!std::exchange(has_begun_parts_, true)) begun_ = EndWriting();
+  if (!has_begun_parts_.exchange(true)) begun_ = EndWriting();
   return begun_;
 }
 
@@ -98,7 +101,10 @@ absl::Status SpilledJoin::EndWriting() {
 
 std::optional<JoinPart> SpilledJoin::Take() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (parts_.empty()) return std::nullopt;
+  if (parts_.empty()) {
+    --num_reading_;
+    return std::nullopt;
+  }
   std::optional<JoinPart> part(std::move(parts_.front()));
   parts_.pop_front();
   return part;

@@ -50,8 +50,9 @@ class SpilledJoin {
 
   // Writes the partition of each of the batch's rows, or kNoPart where the row is to be probed now.
   absl::Status FindParts(const BatchView& batch, QuernProbeScratch* scratch, uint32_t* numbers) const;
-  // Writes probe rows to their partitions. *Errors*: those of PartitionedWriter::Append; FailedPrecondition after
-  // BeginParts.
+  // *Errors*: FailedPrecondition after BeginParts.
+  absl::Status CheckProbing() const;
+  // Writes probe rows to their partitions. *Errors*: those of PartitionedWriter::Append and CheckProbing.
   absl::Status WriteProbe(const BatchView& columns, const uint32_t* numbers);
 
   // Completes the parts: no probe row comes any more. Only the first call does anything.
@@ -63,7 +64,8 @@ class SpilledJoin {
   bool HasOthers() const;
   // Threads that are within a call that reads, and do not wait for others.
   std::atomic<int32_t>* num_running() { return &num_running_; }
-  // The next part; none where all have been taken.
+  // The next part. None where all have been taken: that ends reading, so that no other thread leaves a part to this
+  // one any more.
   std::optional<JoinPart> Take();
   // Divides a part, whose own parts are taken next.
   absl::Status Divide(JoinPart part);
@@ -89,7 +91,7 @@ class SpilledJoin {
   SpilledRows null_rows_;
   std::mutex write_mutex_;  // guards the making and the end of writer_
   std::shared_ptr<PartitionedWriter> writer_;
-  bool has_begun_parts_ = false;
+  std::atomic<bool> has_begun_parts_{false};
   absl::Status begun_;
   std::mutex divide_mutex_;  // the memory set aside is for one division at a time
   mutable std::mutex mutex_;  // guards what follows
