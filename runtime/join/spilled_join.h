@@ -38,8 +38,7 @@ class SpilledJoin {
   // build_parts: by partition; null where the partition is in the table.
   // generic: entry points for any descriptor.
   SpilledJoin(JoinContext context, const QuernJoinEntryPoints& generic, std::shared_ptr<SpilledBuild> build,
-              std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows,
-              std::vector<std::unique_ptr<BuildSide>> loaded);
+              std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows);
 
   const std::shared_ptr<SpillContext>& spill() const { return build_->spill(); }
   const SpilledBuild& build() const { return *build_; }
@@ -86,7 +85,6 @@ class SpilledJoin {
   const ProbeColumns probe_columns_;
   std::shared_ptr<const JoinDescriptor> part_descriptor_;
   JoinEntrySource part_entry_points_;
-  const std::vector<std::unique_ptr<BuildSide>> loaded_;  // strings of the table
   std::vector<std::shared_ptr<SpilledRows>> build_parts_;
   SpilledRows null_rows_;
   std::mutex write_mutex_;  // guards the making and the end of writer_
