@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/base/status.h"
 #include "runtime/join/build_side.h"
@@ -25,6 +26,12 @@
 
 namespace quern {
 namespace {
+
+// The memory of a table, and of strings to which tuples point that were read back.
+struct MemoryWithStrings {
+  TableMemory table;
+  std::vector<std::unique_ptr<BuildSide>> loaded;
+};
 
 constexpr SinkTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table", "a new join"};
 
@@ -87,19 +94,22 @@ absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
   return builder_->work();
 }
 
-// Tuples stay where they are until the table is complete, unless they are written.
+// Tuples stay where they are until the table is complete, unless they are written. Then the work stays, too: threads
+// that come late learn from it how it has ended.
 bool HashJoin::AbandonFinalise() {
-  const bool has_all = spilling_ == nullptr || !spilling_->has_written();
+  if (spilling_ != nullptr && spilling_->has_written()) return false;
   builder_ = nullptr;
   spilling_ = nullptr;
-  return has_all;
+  return true;
 }
 
 // Takes over the finished table and the counts of its rows.
 void HashJoin::EndFinalise() {
   TableBuilder* const builder = spilling_ != nullptr ? spilling_->table() : builder_.get();
   table_ = builder->table;
-  auto memory = std::make_shared<TableMemory>(std::move(builder->memory));
+  auto owner = std::make_shared<MemoryWithStrings>();
+  const std::shared_ptr<TableMemory> memory(owner, &owner->table);
+  *memory = std::move(builder->memory);
   for (const auto& local : *local_states()) {
     auto* const side = static_cast<BuildSide*>(local.get());
     stats_.build_rows += side->num_rows();
@@ -120,10 +130,11 @@ void HashJoin::EndFinalise() {
   stats_.layout = LayoutText(table_.layout);
   build_is_empty_ = stats_.build_rows == 0;
   build_has_null_key_ = num_null_rows_ > 0;
-  memory_ = std::move(memory);
+  memory_ = memory;
   if (spilling_ == nullptr || !spilling_->has_written()) return;
+  owner->loaded = spilling_->TakeLoaded();
   spilled_ = std::make_unique<SpilledJoin>(Context(), generic_, spilled_build_, std::move(*spilling_->parts()),
-                                           spilling_->null_rows(), spilling_->TakeLoaded());
+                                           spilling_->null_rows());
 }
 
 // ---- parts of a join that has spilled ----------------------------------------------------------------------------
@@ -148,7 +159,7 @@ std::shared_ptr<HashJoin> HashJoin::NewPart(const std::shared_ptr<MemoryBudget>&
 
 absl::Status HashJoin::BuildPart(const HashJoin& whole, const std::shared_ptr<SpilledRows>& tuples) {
   auto side = std::make_unique<BuildSide>(descriptor_, entry_points_, counters_, options_, budget_);
-  QUERN_RETURN_IF_ERROR(LoadTuples(whole.spilled_->build(), tuples, budget_, side.get()));
+  QUERN_RETURN_IF_ERROR(LoadTuples(whole.spilled_->build(), tuples, budget_, stop_flag(), side.get()));
   local_states()->push_back(std::move(side));
   QUERN_RETURN_IF_ERROR(Finalise());
   build_is_empty_ = whole.build_is_empty_;
@@ -166,7 +177,6 @@ absl::Status HashJoin::BuildNullRows(const HashJoin& whole, const ReadTuples& ro
   build_has_null_key_ = whole.build_has_null_key_;
   return absl::OkStatus();
 }
-
 
 void HashJoin::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) {
   options_.prefetch.Set(loop, setting);

@@ -113,7 +113,7 @@ class HashJoin final : public Sink {
   void EndFinalise() override;
   bool AbandonFinalise() override;
   absl::Status CheckBuilt(const char* call) const;
-  JoinContext Context() const { return {descriptor_, entry_points_, counters_, options_, budget_}; }
+  JoinContext Context() const { return {descriptor_, entry_points_, counters_, options_, budget_, stop_flag()}; }
   KeySummary SummariseSpilled(uint32_t key) const;
   // The table's memory, which may be freed once all rows of the table have come out: null then.
   std::shared_ptr<const TableMemory> UseTable() const;

@@ -78,11 +78,10 @@ void PartsOfTuples(const TupleFormat& format, const uint8_t* tuples, const uint6
   uint64_t computed[kHashedRows];
   for (uint64_t first = 0; first < n; first += kHashedRows) {
     const auto count = static_cast<uint32_t>(std::min<uint64_t>(kHashedRows, n - first));
-    const uint64_t* of_rows = hashes + first;
+    const uint64_t* const of_rows = hashes == nullptr ? computed : hashes + first;
     if (hashes == nullptr) {
       LoadPackedKeys(tuples + first * format.tuple_bytes, count, format, computed);
       HashPackedKeys(computed, count, format.zero_hashes, computed);
-      of_rows = computed;
     }
     for (uint32_t i = 0; i < count; ++i) numbers[first + i] = parts.PartOf(of_rows[i], level);
   }

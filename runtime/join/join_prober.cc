@@ -70,6 +70,7 @@ absl::Status JoinProber::SetPartInput(BatchView batch, const PartInput& input) {
 // Leaves those rows of a batch that are to be probed now, and writes the others.
 absl::Status JoinProber::KeepResident(BatchView* batch) {
   SpilledJoin& spilled = *join_->spilled_;
+  QUERN_RETURN_IF_ERROR(spilled.CheckProbing());
   in_use_ = join_->UseTable();
   return WithoutBadAlloc([&]() -> absl::Status {
     if (batch->first_row_id == kCountedRowIds) batch->first_row_id = rows_seen_;
@@ -234,8 +235,8 @@ absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   if (more) return true;
   in_use_.reset();
   join_->FreeTable();
-  is_reading_ = false;
   parts_ = std::make_unique<PartProber>(join_, host_context_);
+  is_reading_ = false;
   return out->num_rows() != 0 ? absl::StatusOr<bool>(true) : parts_->Next(out);
 }
 

@@ -79,7 +79,10 @@ absl::Status PartProber::EndInput() {
 absl::StatusOr<bool> PartProber::BeginPart() {
   while (is_reading_) {
     std::optional<JoinPart> taken = spilled().Take();
-    if (!taken.has_value()) break;
+    if (!taken.has_value()) {
+      is_reading_ = false;
+      break;
+    }
     part_ = std::move(*taken);
     if (part_.are_null_rows) {
       rows_ = std::make_unique<RowReader>(spilled().spill(), spilled().build().types(), std::move(part_.build));
@@ -94,7 +97,6 @@ absl::StatusOr<bool> PartProber::BeginPart() {
                                         std::move(part_.probe), after);
     return true;
   }
-  if (std::exchange(is_reading_, false)) spilled().EndReading();
   return false;
 }
 
@@ -177,7 +179,7 @@ void PartProber::TakeChunk(size_t num_blocks) {
 absl::Status PartProber::BeginCarrying() {
   if (std::exchange(is_chunked_, true)) return absl::OkStatus();
   if (RowOf(join_->descriptor_->spec().kind).probe_row == RowsOut::kNever) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(found_, HugeBuffer::Allocate(join_->budget_, part_.probe.num_rows() / 8 + 8, false));
+  QUERN_ASSIGN_OR_RETURN(found_, HugeBuffer::Allocate(memory_.budget(), part_.probe.num_rows() / 8 + 8, false));
   return absl::OkStatus();
 }
 
@@ -256,7 +258,7 @@ absl::Status PartProber::NextNullRows() {
     return absl::OkStatus();
   }
   QUERN_RETURN_IF_ERROR(null_tuples_.Set(null_rows_));
-  table_ = join_->NewPart(join_->budget_);
+  table_ = join_->NewPart(spilled().spill()->io_budget());  // others may have all the rest of the memory
   QUERN_RETURN_IF_ERROR(table_->BuildNullRows(*join_, null_tuples_));
   prober_ = std::make_unique<JoinProber>(table_, host_context_);
   stage_ = Stage::kNullRowsOut;

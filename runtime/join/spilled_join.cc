@@ -23,8 +23,7 @@ constexpr uint64_t kSkewNumerator = 3, kSkewDenominator = 4;
 }  // namespace
 
 SpilledJoin::SpilledJoin(JoinContext context, const QuernJoinEntryPoints& generic, std::shared_ptr<SpilledBuild> build,
-                         std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows,
-                         std::vector<std::unique_ptr<BuildSide>> loaded)
+                         std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows)
     : context_(std::move(context)),
       build_(std::move(build)),
       kind_(RowOf(context_.descriptor->spec().kind)),
@@ -32,7 +31,6 @@ SpilledJoin::SpilledJoin(JoinContext context, const QuernJoinEntryPoints& generi
       probe_columns_(context_.descriptor->spec()),
       part_descriptor_(context_.descriptor),
       part_entry_points_(context_.entry_points),
-      loaded_(std::move(loaded)),
       build_parts_(std::move(build_parts)),
       null_rows_(std::move(null_rows)) {
   const JoinSpec& spec = context_.descriptor->spec();
@@ -55,16 +53,19 @@ absl::Status SpilledJoin::WriteProbe(const BatchView& columns, const uint32_t* n
   std::shared_ptr<PartitionedWriter> writer;
   {
     const std::lock_guard<std::mutex> lock(write_mutex_);
-    if (has_begun_parts_) {
-      return absl::FailedPreconditionError(
-          "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all probing "
-          "first");
-    }
+    QUERN_RETURN_IF_ERROR(CheckProbing());
     if (writer_ == nullptr)
       writer_ = std::make_shared<PartitionedWriter>(spill(), probe_columns_.types(), build_->parts().num_parts());
     writer = writer_;
   }
   return writer->Append(columns, numbers);
+}
+
+absl::Status SpilledJoin::CheckProbing() const {
+  if (!has_begun_parts_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all probing "
+      "first");
 }
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ void SpilledJoin::AddPart(JoinPart part) {
 
 absl::Status SpilledJoin::BeginParts() {
   const std::lock_guard<std::mutex> lock(write_mutex_);
-  if (!std::exchange(has_begun_parts_, true)) begun_ = EndWriting();
+  if (!has_begun_parts_.exchange(true)) begun_ = EndWriting();
   return begun_;
 }
 
@@ -98,7 +99,10 @@ absl::Status SpilledJoin::EndWriting() {
 
 std::optional<JoinPart> SpilledJoin::Take() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (parts_.empty()) return std::nullopt;
+  if (parts_.empty()) {
+    --num_reading_;
+    return std::nullopt;
+  }
   std::optional<JoinPart> part(std::move(parts_.front()));
   parts_.pop_front();
   return part;
@@ -135,6 +139,7 @@ absl::StatusOr<std::vector<SpilledRows>> SpilledJoin::DivideBuild(JoinPart* part
   RowReader reader(spill(), build_->types(), std::move(part->build));
   std::vector<uint32_t> numbers;
   for (;;) {
+    if (context_.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(context_.stop_flag->Check());
     BatchView batch;
     QUERN_ASSIGN_OR_RETURN(const bool more, reader.Next(&batch));
     if (!more) return writer.Finish();
@@ -154,6 +159,7 @@ absl::StatusOr<std::vector<SpilledRows>> SpilledJoin::DivideProbe(JoinPart* part
   const ProbeScratch scratch = TakeProbeScratch();
   std::vector<uint32_t> numbers;
   for (;;) {
+    if (context_.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(context_.stop_flag->Check());
     BatchView batch;
     QUERN_ASSIGN_OR_RETURN(const bool more, reader.Next(&batch));
     if (!more) return writer.Finish();

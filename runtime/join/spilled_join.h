@@ -38,8 +38,7 @@ class SpilledJoin {
   // build_parts: by partition; null where the partition is in the table.
   // generic: entry points for any descriptor.
   SpilledJoin(JoinContext context, const QuernJoinEntryPoints& generic, std::shared_ptr<SpilledBuild> build,
-              std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows,
-              std::vector<std::unique_ptr<BuildSide>> loaded);
+              std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows);
 
   const std::shared_ptr<SpillContext>& spill() const { return build_->spill(); }
   const SpilledBuild& build() const { return *build_; }
@@ -50,8 +49,9 @@ class SpilledJoin {
 
   // Writes the partition of each of the batch's rows, or kNoPart where the row is to be probed now.
   absl::Status FindParts(const BatchView& batch, QuernProbeScratch* scratch, uint32_t* numbers) const;
-  // Writes probe rows to their partitions. *Errors*: those of PartitionedWriter::Append; FailedPrecondition after
-  // BeginParts.
+  // *Errors*: FailedPrecondition after BeginParts.
+  absl::Status CheckProbing() const;
+  // Writes probe rows to their partitions. *Errors*: those of PartitionedWriter::Append and CheckProbing.
   absl::Status WriteProbe(const BatchView& columns, const uint32_t* numbers);
 
   // Completes the parts: no probe row comes any more. Only the first call does anything.
@@ -63,7 +63,8 @@ class SpilledJoin {
   bool HasOthers() const;
   // Threads that are within a call that reads, and do not wait for others.
   std::atomic<int32_t>* num_running() { return &num_running_; }
-  // The next part; none where all have been taken.
+  // The next part. None where all have been taken: that ends reading, so that no other thread leaves a part to this
+  // one any more.
   std::optional<JoinPart> Take();
   // Divides a part, whose own parts are taken next.
   absl::Status Divide(JoinPart part);
@@ -84,12 +85,11 @@ class SpilledJoin {
   const ProbeColumns probe_columns_;
   std::shared_ptr<const JoinDescriptor> part_descriptor_;
   JoinEntrySource part_entry_points_;
-  const std::vector<std::unique_ptr<BuildSide>> loaded_;  // strings of the table
   std::vector<std::shared_ptr<SpilledRows>> build_parts_;
   SpilledRows null_rows_;
   std::mutex write_mutex_;  // guards the making and the end of writer_
   std::shared_ptr<PartitionedWriter> writer_;
-  bool has_begun_parts_ = false;
+  std::atomic<bool> has_begun_parts_{false};
   absl::Status begun_;
   std::mutex divide_mutex_;  // the memory set aside is for one division at a time
   mutable std::mutex mutex_;  // guards what follows

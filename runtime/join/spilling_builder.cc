@@ -32,10 +32,11 @@ uint64_t BuildBytesOf(const JoinDescriptor& descriptor, uint64_t num_rows, uint6
 }
 
 absl::Status LoadTuples(const SpilledBuild& build, const std::shared_ptr<SpilledRows>& rows,
-                        const std::shared_ptr<MemoryBudget>& budget, BuildSide* into) {
+                        const std::shared_ptr<MemoryBudget>& budget, const StopFlag* stop_flag, BuildSide* into) {
   RowReader reader(build.spill(), build.types(), rows, build.strings().any() ? budget : nullptr);
   ReadTuples tuples(build.layout(), build.strings());
   for (;;) {
+    if (stop_flag != nullptr) QUERN_RETURN_IF_ERROR(stop_flag->Check());
     BatchView batch;
     QUERN_ASSIGN_OR_RETURN(const bool more, reader.Next(&batch));
     if (!more) return absl::OkStatus();
@@ -169,6 +170,11 @@ absl::Status SpillingBuilder::Refuse() {
   return absl::OkStatus();
 }
 
+std::vector<std::unique_ptr<BuildSide>> SpillingBuilder::TakeLoaded() {
+  for (const auto& side : loaded_) side->DropTuples();
+  return std::move(loaded_);
+}
+
 // Reads the partitions of the table; their blocks stay until it is complete.
 SharedWork::Phase SpillingBuilder::Load() {
   next_ = Next::kLoaded;
@@ -179,8 +185,8 @@ SharedWork::Phase SpillingBuilder::Load() {
   }
   return Unrefused({num_loaders, [this, num_loaders](uint64_t loader) {
                       for (size_t i = loader; i < resident_.size(); i += num_loaders)
-                        QUERN_RETURN_IF_ERROR(
-                            LoadTuples(*spilled_, parts_[resident_[i]], context_.budget, loaded_[loader].get()));
+                        QUERN_RETURN_IF_ERROR(LoadTuples(*spilled_, parts_[resident_[i]], context_.budget,
+                                                         context_.stop_flag, loaded_[loader].get()));
                       return absl::OkStatus();
                     }});
 }

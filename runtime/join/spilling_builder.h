@@ -28,15 +28,17 @@ struct JoinContext {
   std::shared_ptr<CounterSet> counters;
   JoinOptions options;
   std::shared_ptr<MemoryBudget> budget;
+  const StopFlag* stop_flag = nullptr;  // the join's; may be null
 };
 
 // What so many tuples and their table take together while it is built, about.
 uint64_t BuildBytesOf(const JoinDescriptor& descriptor, uint64_t num_rows, uint64_t string_bytes);
 
 // Adds tuples that were written to `into`; the blocks stay in the store. budget: for what strings point to, which stays
-// as long as `into`. *Errors*: ResourceExhausted, after which some may have been added; those of RowReader.
+// as long as `into`. stop_flag: may be null. *Errors*: ResourceExhausted, after which some may have been added;
+// Cancelled; those of RowReader.
 absl::Status LoadTuples(const SpilledBuild& build, const std::shared_ptr<SpilledRows>& rows,
-                        const std::shared_ptr<MemoryBudget>& budget, BuildSide* into);
+                        const std::shared_ptr<MemoryBudget>& budget, const StopFlag* stop_flag, BuildSide* into);
 
 // The work that builds a table of all rows or, where memory is refused, of the partitions that fit.
 class SpillingBuilder {
@@ -55,8 +57,8 @@ class SpillingBuilder {
   std::vector<std::shared_ptr<SpilledRows>>* parts() { return &parts_; }
   // Rows whose null key matches nothing, which were written.
   SpilledRows null_rows() { return std::move(null_rows_); }
-  // What the strings of the table point to.
-  std::vector<std::unique_ptr<BuildSide>> TakeLoaded() { return std::move(loaded_); }
+  // What the strings of the table point to, without the tuples that the table has now.
+  std::vector<std::unique_ptr<BuildSide>> TakeLoaded();
 
  private:
   using Phase = SharedWork::Phase;

@@ -177,6 +177,23 @@ inline Expectation NestedLoops(const Case& of, const Data& data, const Side& bui
 // ---- the join
 // ---------------------------------------------------------------------------------------------------------------------
 
+inline int64_t ValueAt(const OutputBatch& out, size_t column, uint64_t row) {
+  const QuernOutColumn& c = out.column(column);
+  if (c.validity != nullptr && ((c.validity[row / 8] >> row % 8) & 1) == 0) return kNull;
+  if (out.type(column).id == TypeId::kBool) return (static_cast<const uint8_t*>(c.values)[row / 8] >> row % 8) & 1;
+  return static_cast<const int64_t*>(c.values)[row];
+}
+
+inline void AddResultRows(const Case& of, const OutputBatch& out, Result* rows) {
+  const bool has_mark = of.kind.probe_row == RowsOut::kAlways;
+  const size_t mark_column = of.probe_rows ? 1 : 0, build_column = mark_column + (has_mark ? 1 : 0);
+  for (uint64_t i = 0; i < out.num_rows(); ++i) {
+    const int64_t probe_row = of.probe_rows ? ValueAt(out, 0, i) : kAbsent;
+    const int64_t build_row = of.build_rows ? ValueAt(out, build_column, i) : kAbsent;
+    rows->emplace_back(probe_row, build_row, has_mark ? ValueAt(out, mark_column, i) : kAbsent);
+  }
+}
+
 inline JoinOptions OptionsOf(LayoutChoice layout) {
   JoinOptions options;
   options.layout = layout;
@@ -232,21 +249,8 @@ class Runner {
     const absl::StatusOr<bool> next = prober->Next(&out_);
     if (!next.ok()) return next.status();
     *more = *next;
-    const bool has_mark = case_.kind.probe_row == RowsOut::kAlways;
-    const size_t mark_column = case_.probe_rows ? 1 : 0, build_column = mark_column + (has_mark ? 1 : 0);
-    for (uint64_t i = 0; i < out_.num_rows(); ++i) {
-      const int64_t probe_row = case_.probe_rows ? ValueAt(0, i) : kAbsent;
-      const int64_t build_row = case_.build_rows ? ValueAt(build_column, i) : kAbsent;
-      rows_.emplace_back(probe_row, build_row, has_mark ? ValueAt(mark_column, i) : kAbsent);
-    }
+    AddResultRows(case_, out_, &rows_);
     return absl::OkStatus();
-  }
-
-  int64_t ValueAt(size_t column, uint64_t row) const {
-    const QuernOutColumn& c = out_.column(column);
-    if (c.validity != nullptr && ((c.validity[row / 8] >> row % 8) & 1) == 0) return kNull;
-    if (out_.type(column).id == TypeId::kBool) return (static_cast<const uint8_t*>(c.values)[row / 8] >> row % 8) & 1;
-    return static_cast<const int64_t*>(c.values)[row];
   }
 
   const Case& case_;
