@@ -150,8 +150,8 @@ void HashJoin::FreeTable() const {
 }
 
 std::shared_ptr<HashJoin> HashJoin::NewPart(const std::shared_ptr<MemoryBudget>& budget) const {
-  auto part = std::make_shared<HashJoin>(spilled_->part_descriptor(), spilled_->part_entry_points(), code_, budget,
-                                         options_);
+  auto part =
+      std::make_shared<HashJoin>(spilled_->part_descriptor(), spilled_->part_entry_points(), code_, budget, options_);
   part->SetHostResidual(host_residual_);
   StopTogether(part.get());
   return part;

@@ -143,7 +143,7 @@ class HashJoin final : public Sink {
   bool build_has_null_key_ = false;
   PackedKeyRange range_;
   uint64_t num_null_rows_ = 0;
-  std::mutex spill_mutex_;  // guards the making of spilled_build_
+  std::mutex spill_mutex_;                        // guards the making of spilled_build_
   mutable std::atomic<uint64_t> next_morsel_{0};  // of the scan of unmatched build rows
   mutable std::atomic<bool> prefetch_adapted_{false};
 };

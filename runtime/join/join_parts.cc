@@ -45,8 +45,9 @@ uint64_t RowBytesOf(const std::vector<ColumnType>& types) {
   uint64_t bytes = 0;
   for (const ColumnType& type : types) {
     const Storage storage = RowOf(type.id).storage;
-    bytes += storage == kFixed ? type.width_bytes : IsVariable(storage) ? kGuessedStringBytes
-                                                                        : StorageFieldBytes(storage);
+    bytes += storage == kFixed     ? type.width_bytes
+             : IsVariable(storage) ? kGuessedStringBytes
+                                   : StorageFieldBytes(storage);
   }
   return bytes;
 }
@@ -97,8 +98,7 @@ absl::Status PartsOfRows(const QuernJoinDescriptor& descriptor, const JoinEntryS
   for (uint64_t next = 0; next < batch.num_rows;) {
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(descriptor.batch_rows, batch.num_rows - next));
     const QuernJoinEntryPoints& kernel = entry_points.ForLook(n);
-    const BatchRows kept =
-        SelectRows(kernel, &layout, batch.keys.data(), batch.selection, next, n, scratch->rows);
+    const BatchRows kept = SelectRows(kernel, &layout, batch.keys.data(), batch.selection, next, n, scratch->rows);
     uint64_t* const hashes = scratch->hashes;
     if (layout.packed_bytes != 0) {
       kernel.pack(&layout, batch.keys.data(), kept.first, kept.rows, kept.n, scratch->words);

@@ -22,9 +22,10 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kFewRows = 1024;  // that are not worth dividing
-constexpr uint64_t kShare = 4;       // of the limit, above which a part is divided although others have memory
-constexpr uint32_t kMostWaits = 10;  // of a millisecond each, for threads that are just between two calls
+constexpr uint64_t kFewRows = 1024;         // that are not worth dividing
+constexpr uint64_t kShare = 4;              // of the limit, above which a part is divided although others have memory
+constexpr uint64_t kRoomShare = 2;          // of the memory set aside, as much again is left to each thread's results
+constexpr uint32_t kMostWaits = 10;         // of a millisecond each, for threads that are just between two calls
 constexpr uint64_t kLeastBytes = 16 << 10;  // beside a table: crowded slots, scratch
 
 }  // namespace
@@ -104,7 +105,7 @@ absl::StatusOr<bool> PartProber::BeginPart() {
 absl::StatusOr<PartProber::Fit> PartProber::FitPart() {
   for (;;) {
     const uint64_t bytes = BytesOf(part_.build, part_.build.blocks().size());
-    if (memory_.GrowBy(bytes).ok()) {
+    if (HasRoomForResults(bytes) && memory_.GrowBy(bytes).ok()) {
       TakeChunk(part_.build.blocks().size());
       return Fit::kInMemory;
     }
@@ -169,6 +170,14 @@ uint64_t PartProber::BytesOf(const SpilledRows& rows, size_t num_blocks) const {
   return BuildBytesOf(*join_->descriptor_, num_rows, string_bytes) + kLeastBytes;
 }
 
+// Whether so many bytes may be taken and leave some for the result batches of all threads, whose strings grow.
+bool PartProber::HasRoomForResults(uint64_t bytes) const {
+  const SpillContext& spill = *spilled().spill();
+  const uint64_t limit = join_->budget_->limit_bytes();
+  const uint64_t room = spill.io_bytes() / kRoomShare * spilled().num_reading();
+  return spill.HasRoom(bytes + (limit == 0 ? room : std::min(room, limit / kShare)));
+}
+
 void PartProber::TakeChunk(size_t num_blocks) {
   SpilledRows rest = part_.build.SplitOff(num_blocks);
   chunk_ = std::make_shared<SpilledRows>(std::move(part_.build));
@@ -188,10 +197,13 @@ absl::Status PartProber::ChooseChunk() {
   absl::Status status;
   for (size_t num_blocks = part_.build.blocks().size(); num_blocks > 0; num_blocks /= 2) {
     const uint64_t bytes = BytesOf(part_.build, num_blocks), reserved = memory_.reserved_bytes();
-    status = bytes <= reserved ? absl::OkStatus() : memory_.GrowBy(bytes - reserved);
-    if (!status.ok()) continue;
+    if (bytes > reserved) {
+      if (num_blocks > 1 && !HasRoomForResults(bytes - reserved)) continue;
+      status = memory_.GrowBy(bytes - reserved);
+      if (!status.ok()) continue;
+    }
     TakeChunk(num_blocks);
-    return status;
+    return absl::OkStatus();
   }
   return status;
 }

@@ -45,6 +45,7 @@ class PartProber {
   absl::StatusOr<bool> WaitForOthers();
   void EndPart();
   uint64_t BytesOf(const SpilledRows& rows, size_t num_blocks) const;
+  bool HasRoomForResults(uint64_t bytes) const;
   void TakeChunk(size_t num_blocks);
   absl::Status BeginCarrying();
   absl::Status ChooseChunk();
@@ -67,9 +68,9 @@ class PartProber {
   std::unique_ptr<RowReader> rows_;  // of the probe side, or with null keys
   uint64_t first_row_ = 0;           // of the next batch, among the part's probe rows
   bool is_chunked_ = false;          // there are several chunks
-  HugeBuffer found_;                 // with several chunks, a bit for each probe row: whether an earlier one has a match
-  BatchView null_rows_;              // that come out
-  ReadTuples null_tuples_;           // of them
+  HugeBuffer found_;        // with several chunks, a bit for each probe row: whether an earlier one has a match
+  BatchView null_rows_;     // that come out
+  ReadTuples null_tuples_;  // of them
 };
 
 }  // namespace quern

@@ -42,8 +42,8 @@ SpilledJoin::SpilledJoin(JoinContext context, const QuernJoinEntryPoints& generi
 // ---- probing --------------------------------------------------------------------------------------------------------
 
 absl::Status SpilledJoin::FindParts(const BatchView& batch, QuernProbeScratch* scratch, uint32_t* numbers) const {
-  QUERN_RETURN_IF_ERROR(PartsOfRows(*context_.descriptor->get(), context_.entry_points, batch, build_->parts(), 0,
-                                    scratch, numbers));
+  QUERN_RETURN_IF_ERROR(
+      PartsOfRows(*context_.descriptor->get(), context_.entry_points, batch, build_->parts(), 0, scratch, numbers));
   for (uint64_t i = 0; i < batch.num_rows; ++i)
     if (numbers[i] != kNoPart && build_parts_[numbers[i]] == nullptr) numbers[i] = kNoPart;
   return absl::OkStatus();
@@ -118,9 +118,9 @@ void SpilledJoin::EndReading() {
   --num_reading_;
 }
 
-bool SpilledJoin::HasOthers() const {
+uint32_t SpilledJoin::num_reading() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return num_reading_ > 1;
+  return num_reading_;
 }
 
 bool SpilledJoin::GiveBack(JoinPart* part) {
@@ -144,8 +144,7 @@ absl::StatusOr<std::vector<SpilledRows>> SpilledJoin::DivideBuild(JoinPart* part
     QUERN_ASSIGN_OR_RETURN(const bool more, reader.Next(&batch));
     if (!more) return writer.Finish();
     numbers.resize(batch.num_rows);
-    const auto* const hashes =
-        format_.packed_bytes == 0 ? static_cast<const uint64_t*>(batch.keys[1].values) : nullptr;
+    const auto* const hashes = format_.packed_bytes == 0 ? static_cast<const uint64_t*>(batch.keys[1].values) : nullptr;
     PartsOfTuples(format_, static_cast<const uint8_t*>(batch.keys[0].values), hashes, batch.num_rows, parts, level,
                   numbers.data());
     QUERN_RETURN_IF_ERROR(writer.Append(batch, numbers.data()));
@@ -164,8 +163,8 @@ absl::StatusOr<std::vector<SpilledRows>> SpilledJoin::DivideProbe(JoinPart* part
     QUERN_ASSIGN_OR_RETURN(const bool more, reader.Next(&batch));
     if (!more) return writer.Finish();
     numbers.resize(batch.num_rows);
-    QUERN_RETURN_IF_ERROR(PartsOfRows(*part_descriptor_->get(), part_entry_points_, batch, parts, level, scratch.get(),
-                                      numbers.data()));
+    QUERN_RETURN_IF_ERROR(
+        PartsOfRows(*part_descriptor_->get(), part_entry_points_, batch, parts, level, scratch.get(), numbers.data()));
     QUERN_RETURN_IF_ERROR(writer.Append(batch, numbers.data()));
   }
 }
@@ -179,8 +178,8 @@ absl::Status SpilledJoin::Divide(JoinPart part) {
   QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> probe, DivideProbe(&part, level));
   const std::lock_guard<std::mutex> lock(mutex_);
   for (size_t p = 0; p < build.size(); ++p) {
-    const bool is_skewed = level + 1 >= build_->parts().num_levels() ||
-                           build[p].num_rows() * kSkewDenominator > num_rows * kSkewNumerator;
+    const bool is_skewed =
+        level + 1 >= build_->parts().num_levels() || build[p].num_rows() * kSkewDenominator > num_rows * kSkewNumerator;
     AddPart({level, is_skewed, false, std::move(build[p]), std::move(probe[p])});
   }
   return absl::OkStatus();

@@ -59,8 +59,9 @@ class SpilledJoin {
   // Between them a thread reads: it scans the table's rows, or takes parts until there are none.
   void BeginReading();
   void EndReading();
+  uint32_t num_reading() const;
   // Whether other threads read.
-  bool HasOthers() const;
+  bool HasOthers() const { return num_reading() > 1; }
   // Threads that are within a call that reads, and do not wait for others.
   std::atomic<int32_t>* num_running() { return &num_running_; }
   // The next part. None where all have been taken: that ends reading, so that no other thread leaves a part to this
@@ -91,7 +92,7 @@ class SpilledJoin {
   std::shared_ptr<PartitionedWriter> writer_;
   std::atomic<bool> has_begun_parts_{false};
   absl::Status begun_;
-  std::mutex divide_mutex_;  // the memory set aside is for one division at a time
+  std::mutex divide_mutex_;   // the memory set aside is for one division at a time
   mutable std::mutex mutex_;  // guards what follows
   std::deque<JoinPart> parts_;
   uint32_t num_reading_ = 0;
