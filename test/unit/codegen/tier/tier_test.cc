@@ -171,6 +171,18 @@ TEST_F(Tiers, WhereManyRowsAreExpectedCompilingBeginsAtOnce) {
   EXPECT_EQ(CountGreater(*MakeRowFilter(kernel), 1000), 958u);
 }
 
+// The compile thread may be done before the call that gave it the work returns; swap_waits makes sure that it is.
+TEST_F(Tiers, AKernelThatIsReadyWithinTheCallIsReturnedByIt) {
+  CompileOptions options = InBackground();
+  options.expected_rows = uint64_t{1} << 40;
+  options.swap_waits = true;
+  const CompiledKernel ready = CompileOrDie(kGreater, options);
+  EXPECT_EQ(ready.kernel->engine, Engine::kJit);
+  EXPECT_EQ(ready.kernel->tier, nullptr);
+  EXPECT_EQ(ready.cache, CacheOutcome::kMemory);
+  EXPECT_EQ(CountGreater(*MakeRowFilter(ready.kernel), 1000), 958u);
+}
+
 TEST_F(Tiers, CompilesAfterTheRowsThatWereAskedFor) {
   const auto kernel = CompileOrDie(kGreater, After(2500)).kernel;
   const auto filter = MakeRowFilter(kernel);
@@ -243,9 +255,9 @@ TEST_F(Tiers, AnEvictedKernelIsGoneWithItsLastJob) {
   SetKernelCacheLimit(0);
   std::weak_ptr<const Kernel> compiled;
   {
-    CompileOptions options = InBackground();
-    options.expected_rows = uint64_t{1} << 40;
-    const auto kernel = CompileOrDie(kGreater, options).kernel;
+    const auto kernel = CompileOrDie(kGreater, InBackground()).kernel;
+    ASSERT_NE(kernel->tier, nullptr);
+    kernel->tier->Expect(uint64_t{1} << 40);
     ASSERT_TRUE(Eventually([&] { return kernel->tier->Compiled() != nullptr; }));
     compiled = kernel->tier->Compiled();
     EXPECT_FALSE(compiled.expired());
