@@ -206,7 +206,7 @@ TEST_F(Tiers, CompilesAfterTheRowsThatWereAskedFor) {
 
 TEST_F(Tiers, ThreadsShareATableWhileTheKernelIsSwapped) {
   const auto build = SomeKeys(3000, 1000, 1), build_rows = RowNumbers(3000);
-  for (uint64_t rows = 1; rows < 20'000; rows = rows * 3 + 100) {
+  for (uint64_t rows = 1; rows < 20'000; rows = rows * 3 + 101) {
     CompileOptions options = After(rows);
     options.swap_waits = rows % 2 == 0;
     options.overrides = {{"layout", "unchained"}, {"batch_size", "64"}};
