@@ -23,7 +23,7 @@ enum class Engine : uint8_t {
 
 enum class CompileWhen : uint8_t {
   kNow,         // before Compile returns
-  kBackground,  // kAuto: Compile returns the generic kernel, which is compiled beside its jobs once that pays (tier.h)
+  kBackground,  // kAuto: if the compiled kernel is there in time, that; else the generic one with a tier (tier.h)
 };
 
 struct CompileOptions {

@@ -171,6 +171,18 @@ TEST_F(Tiers, WhereManyRowsAreExpectedCompilingBeginsAtOnce) {
   EXPECT_EQ(CountGreater(*MakeRowFilter(kernel), 1000), 958u);
 }
 
+// The compile thread may be done before the call that gave it the work returns; swap_waits makes sure that it is.
+TEST_F(Tiers, AKernelThatIsReadyWithinTheCallIsReturnedByIt) {
+  CompileOptions options = InBackground();
+  options.expected_rows = uint64_t{1} << 40;
+  options.swap_waits = true;
+  const CompiledKernel ready = CompileOrDie(kGreater, options);
+  EXPECT_EQ(ready.kernel->engine, Engine::kJit);
+  EXPECT_EQ(ready.kernel->tier, nullptr);
+  EXPECT_EQ(ready.cache, CacheOutcome::kMemory);
+  EXPECT_EQ(CountGreater(*MakeRowFilter(ready.kernel), 1000), 958u);
+}
+
 TEST_F(Tiers, CompilesAfterTheRowsThatWereAskedFor) {
   const auto kernel = CompileOrDie(kGreater, After(2500)).kernel;
   const auto filter = MakeRowFilter(kernel);
@@ -194,7 +206,7 @@ TEST_F(Tiers, CompilesAfterTheRowsThatWereAskedFor) {
 
 TEST_F(Tiers, ThreadsShareATableWhileTheKernelIsSwapped) {
   const auto build = SomeKeys(3000, 1000, 1), build_rows = RowNumbers(3000);
-  for (uint64_t rows = 1; rows < 20'000; rows = rows * 3 + 100) {
+  for (uint64_t rows = 1; rows < 20'000; rows = rows * 3 + 101) {
     CompileOptions options = After(rows);
     options.swap_waits = rows % 2 == 0;
     options.overrides = {{"layout", "unchained"}, {"batch_size", "64"}};
@@ -243,9 +255,9 @@ TEST_F(Tiers, AnEvictedKernelIsGoneWithItsLastJob) {
   SetKernelCacheLimit(0);
   std::weak_ptr<const Kernel> compiled;
   {
-    CompileOptions options = InBackground();
-    options.expected_rows = uint64_t{1} << 40;
-    const auto kernel = CompileOrDie(kGreater, options).kernel;
+    const auto kernel = CompileOrDie(kGreater, InBackground()).kernel;
+    ASSERT_NE(kernel->tier, nullptr);
+    kernel->tier->Expect(uint64_t{1} << 40);
     ASSERT_TRUE(Eventually([&] { return kernel->tier->Compiled() != nullptr; }));
     compiled = kernel->tier->Compiled();
     EXPECT_FALSE(compiled.expired());
