@@ -126,6 +126,18 @@ TEST(SpilledJoins, ResidualsOfTheHostGetTheRowIdsOfRowsThatWereWritten) {
   }
 }
 
+TEST(SpilledJoins, RunsOfTheLibraryHaveAllRows) {
+  const Sides sides;
+  SpilledJoin made;
+  made.options.spill = &made.spill;
+  auto join = New<quern::Join>("join.left keys=i64 build=rowid probe=rowid", Engine::kGeneric, made.options);
+  const Table build = sides.build_rows(kRowIds), probe = sides.probe_rows();
+  const quern_batch batches[] = {build.batch(), probe.batch()};
+  const quern_run_input inputs[] = {{QUERN_PORT_BUILD, &batches[0], 1}, {QUERN_PORT_PROBE, &batches[1], 1}};
+  EXPECT_EQ(Take(join.Run(inputs, quern_run_options{})), static_cast<uint64_t>(kNumProbe));
+  EXPECT_GT(join.Stats().spilled_rows, 0u);
+}
+
 TEST(SpilledJoins, PipelinesRefuseThem) {
   const Sides sides;
   SpilledJoin made;
