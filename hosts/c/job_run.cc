@@ -6,7 +6,8 @@
 //     inputs     65536 | 65536 | 65536 | 3392    each thread by its own input, finished when no morsel is left
 //     work       all threads
 //     probe      65536 | 9464   65536 | 9464     each thread by its own output; results go to the host at once
-//     unmatched  all threads share the build rows; only for kinds of join that return them
+//     unmatched  all threads share the build rows; only for kinds of join that return them, and for joins
+//                that have spilled, whose written rows are joined there
 //
 // Groups are read by all threads, and the rows of a sort by this one alone: the host's function receives them in order,
 // so that further threads could only read ahead and wait for each other's turn. A host that can use rows by position
@@ -109,7 +110,7 @@ class JobRun {
       };
       QUERN_RETURN_IF_ERROR(RunMorsels(threads, port.morsels.size(), probe));
     }
-    if (!RowOf(spec.kind).flags_matched_rows()) return absl::OkStatus();
+    if (!RowOf(spec.kind).flags_matched_rows() && !job_->hash_join()->has_spilled()) return absl::OkStatus();
     return ReadAll(QUERN_PORT_UNMATCHED, threads);
   }
 

@@ -502,7 +502,7 @@ typedef struct quern_output_options {
    * quern_job_partition in every process with the same format number; num_partitions 0 or 1: all. Outputs of different
    * partitions may follow one another. */
   uint32_t partition, num_partitions;
-  void* context; /* PROBE: passed to the job's `residual` */
+  void* context; /* PROBE, and UNMATCHED of a join that has spilled: passed to the job's `residual` */
 } quern_output_options;
 
 /* Makes an output, which belongs to one thread. Outputs of a job share its rows: each row comes out of one of them. A
@@ -560,7 +560,8 @@ typedef struct quern_key_summary {
 
 /* Summarises column number `key` (from 0) of the keys of a join, once all work on its build side is done. An empty
  * build side, or one with nulls alone, has no range; nor do floats, strings and binaries. num_keys is exact for every
- * layout of the table (quern_job_get_stats) but "unchained", unless that has fewer than two rows.
+ * layout of the table (quern_job_get_stats) but "unchained", unless that has fewer than two rows. A join that has
+ * spilled rows knows the range of a single packed key only, and num_keys is the number of rows without null keys.
  * Cost: at most one pass over the table, of 1 to 3 ns a row, and next to nothing for a single integer key
  * (docs/embedding.md); call it once. Threads: any number at once, also while others probe. Errors:
  * QUERN_FAILED_PRECONDITION before all work is done; QUERN_INVALID_ARGUMENT for a job that is no join, or a key that it
@@ -572,7 +573,7 @@ QUERN_API quern_status quern_job_summarise_key(const quern_job* job, uint32_t ke
  * row out, no build row has an equal key, by the equality of the spec (collations, NaN, dictionaries by value); a row
  * with a null key is left out unless the spec says nullequal. The residual is not looked at. Rows without a match pass
  * only where the table's layout (quern_job_get_stats) is "unchained": of its foreign keys, 1 in 300 to 1,000, and all
- * those that share a place with very many build rows.
+ * those that share a place with very many build rows. Of a join that has spilled rows, all others pass, too.
  *
  * The answer is that of quern_job_filter: `rows` receives row numbers, or `bitmap` one bit a row, or neither counts
  * them. So the rows may be the `selection` of the batch that is pushed to a probe, in inner, right, semi, right_semi
@@ -614,9 +615,10 @@ QUERN_API quern_status quern_job_partition_arrow(const quern_job* job, quern_por
 typedef struct quern_job_stats {
   size_t struct_size; /* sizeof(quern_job_stats), set by the caller: later versions may add members at the end */
   /* How the rows are laid out, or were sorted, which is chosen by the data. Join: "unchained", "bitmap", "dense",
-   * "csr", "open", "counting". Aggregation: "single", "dense", "open", "sorted", "directory". Sort: "none" (fewer than
-   * two rows, for example), "sorted" (they arrived in order), "reversed", "nearly_sorted", "insertion", "vector",
-   * "radix", "comparison". Later versions may add more. Static text; "" before all work is done. */
+   * "csr", "open", "counting"; where rows were spilled, of the table of those that fit. Aggregation: "single", "dense",
+   * "open", "sorted", "directory"; "spilled" where groups were. Sort: "none" (fewer than two rows, for example),
+   * "sorted" (they arrived in order), "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison";
+   * "merged" where rows were spilled. Later versions may add more. Static text; "" before all work is done. */
   const char* layout;
   uint64_t input_rows;      /* of a join: the build side's */
   uint64_t num_rows;        /* of a join's table, without null keys that never match; groups; a sort's result */

@@ -246,7 +246,7 @@ absl::Status BuildSide::SpillOrAsk(bool* is_at_work) {
 // Rows of which some were written, and others not, cannot be written again.
 absl::Status BuildSide::Spill() {
   const absl::Status written = WithoutBadAlloc([&] { return WriteAll(); });
-  if (absl::IsResourceExhausted(written)) return absl::UnavailableError(written.message());
+  if (absl::IsResourceExhausted(written)) return MemoryLost(written);
   QUERN_RETURN_IF_ERROR(written);
   store_.Clear();
   null_store_.Clear();

@@ -179,7 +179,7 @@ class Coverage:
         self.functions.update({aggregate.function for aggregate in case.aggregates})
 
     def count_run(self, case, variant, answer):
-        self.unseen -= set(coverage_marks(variant.spill, answer.out_of_memory, answer.spilled_bytes))
+        self.unseen -= set(coverage_marks(variant, answer))
         if answer.out_of_memory:
             return
         if answer.error:

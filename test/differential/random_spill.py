@@ -22,6 +22,9 @@ import abi_structs
 
 LEAST_LIMIT = 16 << 20
 STORES = ("files", "host")
+# Plan parameters that say how spilled rows are written and read.
+PARAMS = {"spill_reads": ("ring", "threads"), "spill_block_bytes": (16384, 65536, 1 << 20),
+          "spill_read_ahead": (1, 2, 7, 64), "spill_write_behind": (0, 1, 5, 64), "spill_threads": (1, 2, 5)}
 _SET_ASIDE = 1 << 20
 _RESOURCE_EXHAUSTED, _FAILED_PRECONDITION = 2, 3
 
@@ -42,14 +45,24 @@ def random_spill(rng, share=1.0):
     return Spill(limit, rng.choice((0, 0, 4096, 10_000, 1 << 20)), rng.choice(STORES))
 
 
+def random_spill_params(rng):
+    """Of PARAMS, some."""
+    return {name: rng.choice(values) for name, values in PARAMS.items() if rng.random() < 0.4}
+
+
 def with_spills(rng, variants, may_spill=lambda variant: True):
-    """The variants, about a third of them with a limit. Two that differ in their engine alone have the same one."""
+    """The variants, about a third of them with a limit, and with parameters for what is written under it. Two that
+    differ in their engine alone have the same ones."""
     spills = {}
     for variant in variants:
         alike = repr(dataclasses.replace(variant, engine=""))
         if alike not in spills:
-            spills[alike] = random_spill(rng, 0.35)
-        yield dataclasses.replace(variant, spill=spills[alike]) if may_spill(variant) else variant
+            spills[alike] = random_spill(rng, 0.35), random_spill_params(rng)
+        spill, params = spills[alike]
+        if spill is None or not may_spill(variant):
+            yield variant
+        else:
+            yield dataclasses.replace(variant, spill=spill, params={**variant.params, **params})
 
 
 def is_refusal(error, spill, is_concurrent):
@@ -61,13 +74,18 @@ def is_refusal(error, spill, is_concurrent):
     return is_echo or error.status == _RESOURCE_EXHAUSTED
 
 
-def coverage_marks(spill, is_refused, spilled_bytes):
-    """What a run with `spill` has shown."""
-    if spill is not None:
-        yield "spill", "refused" if is_refused else f"to {spill.store}" if spilled_bytes else "not needed"
+def coverage_marks(variant, answer):
+    """What a run under a limit has shown."""
+    if variant.spill is None:
+        return
+    is_written = not answer.out_of_memory and answer.spilled_bytes > 0
+    yield "spill", "refused" if answer.out_of_memory else f"to {variant.spill.store}" if is_written else "not needed"
+    if is_written:
+        yield "spill", f"{variant.params.get('spill_reads', 'ring')} from {variant.spill.store}"
 
 
-WANTED_MARKS = {("spill", end) for end in ("refused", "not needed", *(f"to {store}" for store in STORES))}
+WANTED_MARKS = {("spill", end) for end in ("refused", "not needed", *(f"to {store}" for store in STORES),
+                                           "ring from files", "threads from files")}
 
 # ---- stores ----------------------------------------------------------------------------------------------------------
 

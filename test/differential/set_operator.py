@@ -91,7 +91,7 @@ class Coverage:
         self.kinds[case.kind] += 1
 
     def count_run(self, case, variant, answer):
-        self.unseen -= set(coverage_marks(variant.spill, answer.out_of_memory, answer.spilled_bytes))
+        self.unseen -= set(coverage_marks(variant, answer))
         if answer.out_of_memory:
             return
         self.layouts[answer.layout] += 1

@@ -128,7 +128,7 @@ def _marks(case, variant):
 
 def _answer_marks(case, variant, answer):
     """What only the answer tells."""
-    yield from coverage_marks(variant.spill, answer.out_of_memory, answer.spilled_bytes)
+    yield from coverage_marks(variant, answer)
     if variant.memory_limit:
         yield "memory limit", "exceeded" if answer.out_of_memory else "kept"
     if variant.merged_runs or answer.out_of_memory:

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins that write rows beyond their memory, as a host sees them: rows that come out where it asks for unmatched ones,
+// the row ids that its own residual is given, and a pipeline that takes no such join.
+//
+// 400,000 build rows of 16 bytes do not fit 16 MiB as a table, which takes their tuples twice while it is built. Some
+// partitions fit: their probe rows are joined at once, and those of the others at the end.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "test/hosts/jobs.h"
+
+namespace quern_test {
+namespace {
+
+constexpr uint64_t kLimit = uint64_t{16} << 20;
+constexpr int64_t kNumBuild = 400'000, kNumProbe = 50'000, kStep = 10;
+constexpr uint64_t kFirstBuildId = 7'000'000, kFirstProbeId = 3'000'000;
+const quern_column kRowIds = {};
+
+// Each tenth build row has a match.
+struct Sides {
+  std::vector<int64_t> build, probe;
+
+  Sides() {
+    for (int64_t i = 0; i < kNumBuild; ++i) build.push_back(i * 1'000'003);
+    for (int64_t i = 0; i < kNumProbe; ++i) probe.push_back(i * kStep * 1'000'003);
+  }
+  Table build_rows(const quern_column& payload) const {
+    return {{ColumnOf(build)}, {payload}, build.size(), {}, kFirstBuildId};
+  }
+  Table probe_rows() const { return {{ColumnOf(probe)}, {kRowIds}, probe.size(), {}, kFirstProbeId}; }
+  // Of the probe row and its match; the last probe rows have none.
+  static std::string Line(int64_t probe_row) {
+    const uint64_t row = static_cast<uint64_t>(probe_row);
+    return std::to_string(kFirstProbeId + row) + "|" + std::to_string(kFirstBuildId + row * kStep);
+  }
+  static bool HasMatch(int64_t probe_row) { return probe_row * kStep < kNumBuild; }
+};
+
+// The job and what its options point to.
+struct SpilledJoin {
+  quern_spill_options spill = {};
+  quern_job_options options = LimitedTo(kLimit);
+
+  quern::Join Build(const std::string& spec, Engine engine, const Table& rows) {
+    options.spill = &spill;
+    quern::Join join = Take(quern::Join::Create(KernelOf(spec, engine), options));
+    Feed(join.Build(), {rows});
+    Done(join.Finalise());
+    EXPECT_GT(join.Stats().spilled_rows, 0u);
+    return join;
+  }
+};
+
+TEST(SpilledJoins, TheUnmatchedPortOfAnInnerJoinHasTheOtherRows) {
+  const Sides sides;
+  Lines expected;
+  for (int64_t row = 0; row < kNumProbe; ++row)
+    if (Sides::HasMatch(row)) expected.push_back(Sides::Line(row));
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    SpilledJoin made;
+    quern::Join join = made.Build("join.inner keys=i64 build=rowid probe=rowid", engine, sides.build_rows(kRowIds));
+    quern::Output output = Take(join.Probe());
+    Lines lines = Probed(&output, sides.probe_rows(), "rr");
+    const Lines later = RowsOf(join.Unmatched(), "rr");
+    EXPECT_GT(later.size(), 0u);
+    EXPECT_LT(later.size(), expected.size());
+    lines.insert(lines.end(), later.begin(), later.end());
+    EXPECT_EQ(Ordered(lines), Ordered(expected));
+    EXPECT_LE(join.Stats().peak_bytes, kLimit);
+    quern::Status late = output.Push(sides.probe_rows().batch());
+    if (late.ok()) late = output.Next().status();
+    EXPECT_EQ(late.code(), QUERN_FAILED_PRECONDITION);
+    EXPECT_EQ(late.text(),
+              "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all "
+              "probing first");
+  }
+}
+
+// What the host's residual is told: by the context of the output that asks.
+struct Host {
+  struct Output {
+    uint64_t num_pairs = 0, num_wrong = 0;
+  };
+  static int Keep(void* /*user*/, void* context, const uint64_t* probe_rows, const uint64_t* build_rows,
+                  uint64_t num_pairs, uint8_t* keep) {
+    auto* const output = static_cast<Output*>(context);
+    for (uint64_t i = 0; i < num_pairs; ++i) {
+      const uint64_t probe_row = probe_rows[i] - kFirstProbeId;
+      if (build_rows[i] != kFirstBuildId + probe_row * kStep) ++output->num_wrong;
+      keep[i] = probe_row % 3 == 0 ? 1 : 0;
+    }
+    output->num_pairs += num_pairs;
+    return 0;
+  }
+};
+
+TEST(SpilledJoins, ResidualsOfTheHostGetTheRowIdsOfRowsThatWereWritten) {
+  const Sides sides;
+  Lines expected;
+  uint64_t num_pairs = 0;
+  for (int64_t row = 0; row < kNumProbe; ++row) {
+    if (!Sides::HasMatch(row)) continue;
+    ++num_pairs;
+    if (row % 3 == 0) expected.push_back(Sides::Line(row));
+  }
+  for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+    SpilledJoin made;
+    made.options.residual = Host::Keep;
+    quern::Join join =
+        made.Build("join.inner keys=i64 build=rowid probe=rowid residual=host", engine, sides.build_rows(kRowIds));
+    Host::Output of_probe, of_unmatched;
+    quern::Output output = Take(join.Probe(0, &of_probe));
+    Lines lines = Probed(&output, sides.probe_rows(), "rr");
+    quern_output_options options = {};
+    options.context = &of_unmatched;
+    const Lines later = RowsOf(join.NewOutput(QUERN_PORT_UNMATCHED, options), "rr");
+    lines.insert(lines.end(), later.begin(), later.end());
+    EXPECT_EQ(Ordered(lines), Ordered(expected));
+    EXPECT_GT(of_unmatched.num_pairs, 0u);
+    EXPECT_EQ(of_probe.num_pairs + of_unmatched.num_pairs, num_pairs);
+    EXPECT_EQ(of_probe.num_wrong + of_unmatched.num_wrong, 0u);
+  }
+}
+
+TEST(SpilledJoins, RunsOfTheLibraryHaveAllRows) {
+  const Sides sides;
+  SpilledJoin made;
+  made.options.spill = &made.spill;
+  auto join = New<quern::Join>("join.left keys=i64 build=rowid probe=rowid", Engine::kGeneric, made.options);
+  const Table build = sides.build_rows(kRowIds), probe = sides.probe_rows();
+  const quern_batch batches[] = {build.batch(), probe.batch()};
+  const quern_run_input inputs[] = {{QUERN_PORT_BUILD, &batches[0], 1}, {QUERN_PORT_PROBE, &batches[1], 1}};
+  EXPECT_EQ(Take(join.Run(inputs, quern_run_options{})), static_cast<uint64_t>(kNumProbe));
+  EXPECT_GT(join.Stats().spilled_rows, 0u);
+}
+
+TEST(SpilledJoins, PipelinesRefuseThem) {
+  const Sides sides;
+  SpilledJoin made;
+  quern::Join join =
+      made.Build("join.inner keys=i64 build=i64 probe=i64", Engine::kGeneric, sides.build_rows(ColumnOf(sides.build)));
+  auto sort = New<quern::Sort>("sort keys=i64:out");
+  const auto input = quern::Pipeline("i64").Through(join, {0}, {0}).Into(sort, QUERN_PORT_ROWS, {0}, {});
+  EXPECT_EQ(input.status().code(), QUERN_FAILED_PRECONDITION);
+  EXPECT_EQ(input.status().text(),
+            "step 0: a join that has spilled rows; accepted: a join whose rows are all in memory, or its outputs in "
+            "place of the pipeline");
+}
+
+}  // namespace
+}  // namespace quern_test
