@@ -205,8 +205,8 @@ absl::StatusOr<uint64_t> FindRowsWithKeys(const QuernJoinDescriptor& descriptor,
   for (uint64_t next = 0; next < batch.num_rows;) {
     if (stop_flag != nullptr) QUERN_RETURN_IF_ERROR(stop_flag->Check());
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(descriptor.batch_rows, batch.num_rows - next));
-    const BatchRows kept = SelectRows(entry_points.ForLook(n), &descriptor.rows, batch.keys.data(), batch.selection,
-                                      next, n, s->rows);
+    const BatchRows kept =
+        SelectRows(entry_points.ForLook(n), &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
     std::memset(s->found, 1, kept.n);
     const uint8_t* passes = s->found;
     if (kept.n < n) {

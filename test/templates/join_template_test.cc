@@ -332,9 +332,11 @@ TEST_P(JoinTemplate, GivesTheRowsOfNestedLoopsWhateverTheTuning) {
         TemplateJoin join(kind, is_word, residual, tuning, turn++ % 2 == 0 ? Guard::kBehind : Guard::kInFront);
         join.Build(build);
         const Result result = join.Probe(probe, capacity);
-        if (capacity == 0)
+        if (capacity == 0) {
           EXPECT_EQ(result.rows.size(), expected.rows.size()) << n << " rows counted, batch " << tuning.batch_rows;
-        else EXPECT_EQ(result, expected) << n << " rows, batch " << tuning.batch_rows << ", capacity " << capacity;
+        } else {
+          EXPECT_EQ(result, expected) << n << " rows, batch " << tuning.batch_rows << ", capacity " << capacity;
+        }
       }
     }
   }

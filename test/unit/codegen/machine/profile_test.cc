@@ -188,8 +188,11 @@ TEST(ProfileText, NoBytesMakeItFail) {
     std::string text = whole;
     for (uint64_t n = 1 + random() % 4; n > 0; --n) text[random() % text.size()] = static_cast<char>(random());
     const auto parsed = Profile::Parse(text, "p");
-    if (parsed.ok()) EXPECT_LE(parsed->entries.size(), 2u);
-    else EXPECT_EQ(std::string(parsed.status().message()).rfind("p:", 0), 0u);
+    if (parsed.ok()) {
+      EXPECT_LE(parsed->entries.size(), 2u);
+    } else {
+      EXPECT_EQ(std::string(parsed.status().message()).rfind("p:", 0), 0u);
+    }
   }
 }
 

@@ -381,8 +381,11 @@ class SwapJob {
       AddBits(out, lines);
       if (state != MergeState::kNeedsInput) continue;
       const uint32_t run = merger->needed_run();
-      if (num_fed[run]++ == 2) ASSERT_TRUE(merger->End(run).ok());
-      else ASSERT_TRUE(merger->Input(run, ViewOf(keys, spec.payload, 20, 1, 2 * run)).ok());
+      if (num_fed[run]++ == 2) {
+        ASSERT_TRUE(merger->End(run).ok());
+      } else {
+        ASSERT_TRUE(merger->Input(run, ViewOf(keys, spec.payload, 20, 1, 2 * run)).ok());
+      }
     }
   }
 

@@ -245,7 +245,8 @@ TEST(TableBuilder, OverTheBudgetIsAnErrorAndLeavesNothing) {
       const absl::Status status = RunUnder(budget, of.spec, of.build);
       // Where a layout is refused memory, one that takes less may fit.
       const bool is_refused = absl::IsResourceExhausted(status);
-      EXPECT_TRUE(is_refused ? percent < 100 : status.ok() && percent > 5) << of.spec << " " << percent << " " << status;
+      EXPECT_TRUE(is_refused ? percent < 100 : status.ok() && percent > 5)
+          << of.spec << " " << percent << " " << status;
       EXPECT_EQ(budget->used_bytes(), 0u) << of.spec << " " << percent << " %";
       EXPECT_LE(budget->peak_bytes(), budget->limit_bytes());
     }
