@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run under a memory limit keeps to it: the most resident memory of its process, as the system counted it, lies below
-the limit and 32 MiB. Pages of mapped files are left out, some 50 MiB of code of the program and of Arrow: the system
+the limit and 64 MiB. Pages of mapped files are left out, some 50 MiB of code of the program and of Arrow: the system
 takes them back when it has no other memory. How many they are is what the program says in --stats.
 
     peak_memory.py QUERN MAKE FOLDER [ROWS]
@@ -20,7 +20,7 @@ import sys
 QUERN, MAKE, FOLDER = sys.argv[1], shlex.split(sys.argv[2]), pathlib.Path(sys.argv[3])
 NUM_ROWS = int(sys.argv[4]) if len(sys.argv) > 4 else 3_000_000
 MIB = 1 << 20
-OWN_MIB = 32  # that a process may take beside the limit and mapped files
+OWN_MIB = 64  # that a process may take beside the limit and mapped files
 LIMITS_MIB = (64, 256)
 # The table is TIMES as long as the other one, whose rows are among its own.
 MAKING = """
