@@ -24,8 +24,8 @@ namespace {
 
 constexpr uint64_t kFewestRows = 256, kMostRows = 8192;  // that are divided at a time
 constexpr uint64_t kGuessedColumnBytes = 24;
-// Shares of the memory that is set aside, for the rows of one thread: of all columns, as they are guessed, and of strings
-// and states, whose buffers may be twice as large.
+// Shares of the memory that is set aside, for the rows of one thread: of all columns, as they are guessed, and of
+// strings and states, whose buffers may be twice as large.
 constexpr uint64_t kIoShare = 8, kStringShare = 16;
 constexpr uint32_t kStepRows = 256;
 constexpr uint64_t kMostParts = uint64_t{1} << 31;
