@@ -52,7 +52,7 @@ class GroupSpiller {
   std::shared_ptr<const AggregateDescriptor> descriptor_;
   const KeyDictionaries* dictionaries_;
   const std::shared_ptr<SpillContext> spill_;
-  const uint64_t most_bytes_;  // of strings and states in rows_
+  const uint64_t most_bytes_;          // of strings and states in rows_
   std::unique_ptr<OutputBatch> rows_;  // null until there are any, and after very long ones
   bool is_open_ = false;
   std::vector<uint32_t> partitions_;
