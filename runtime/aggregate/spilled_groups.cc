@@ -24,7 +24,9 @@ namespace {
 
 constexpr uint64_t kFewestRows = 256, kMostRows = 8192;  // that are divided at a time
 constexpr uint64_t kGuessedColumnBytes = 24;
-constexpr uint64_t kIoShare = 8;  // of the memory that is set aside, for the rows of one thread
+// Shares of the memory that is set aside, for the rows of one thread: of all columns, as they are guessed, and of
+// strings and states, whose buffers may be twice as large.
+constexpr uint64_t kIoShare = 8, kStringShare = 16;
 constexpr uint32_t kStepRows = 256;
 constexpr uint64_t kMostParts = uint64_t{1} << 31;
 
@@ -47,33 +49,38 @@ GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor
                            const std::shared_ptr<SpillContext>& spill)
     : descriptor_(std::move(descriptor)),
       dictionaries_(dictionaries),
-      most_bytes_(spill->io_bytes() / kIoShare),
-      rows_(AggregateStateTypes(descriptor_->spec()),
-            RowsAtATime(descriptor_->spec().keys.size() + descriptor_->spec().aggregates.size(), *spill),
-            spill->io_budget()) {
-  partitions_.reserve(rows_.capacity());
+      spill_(spill),
+      most_bytes_(spill->io_bytes() / kStringShare) {}
+
+absl::Status GroupSpiller::Open() {
+  if (rows_ == nullptr) {
+    const std::vector<ColumnType> types = AggregateStateTypes(descriptor_->spec());
+    rows_ = std::make_unique<OutputBatch>(types, RowsAtATime(types.size(), *spill_), spill_->io_budget());
+    partitions_.reserve(rows_->capacity());
+  }
+  QUERN_RETURN_IF_ERROR(rows_->Reset());
+  is_open_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status GroupSpiller::Write(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
   for (uint32_t done = 0; done < n;) {
-    if (!is_open_) QUERN_RETURN_IF_ERROR(rows_.Reset());
-    is_open_ = true;
-    const auto room = static_cast<uint32_t>(std::min<uint64_t>(rows_.capacity() - rows_.num_rows(), kStepRows));
-    const uint32_t some = std::min(room, n - done);
+    if (!is_open_) QUERN_RETURN_IF_ERROR(Open());
+    const uint64_t room = std::min<uint64_t>(rows_->capacity() - rows_->num_rows(), n - done);
+    const auto some = static_cast<uint32_t>(std::min(room, RowsThatFit(*rows_, most_bytes_, kStepRows)));
     QUERN_RETURN_IF_ERROR(WriteSome(tuples + done, some, into));
     done += some;
-    uint64_t bytes = 0;
-    for (size_t c = 0; c < rows_.num_columns(); ++c) bytes += rows_.column(c).num_bytes;
-    if (rows_.num_rows() == rows_.capacity() || bytes >= most_bytes_) QUERN_RETURN_IF_ERROR(Flush(into));
+    if (rows_->num_rows() == rows_->capacity() || StringBytes(*rows_) >= most_bytes_)
+      QUERN_RETURN_IF_ERROR(Flush(into));
   }
   return absl::OkStatus();
 }
 
 absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
   const size_t num_keys = descriptor_->spec().keys.size();
-  const uint64_t at = rows_.num_rows();
-  for (size_t c = 0; c < rows_.num_columns(); ++c) {
-    QuernOutColumn* const column = &rows_.columns()[c];
+  const uint64_t at = rows_->num_rows();
+  for (size_t c = 0; c < rows_->num_columns(); ++c) {
+    QuernOutColumn* const column = &rows_->columns()[c];
     QUERN_ASSIGN_OR_RETURN(const uint32_t fit, c < num_keys
                                                    ? WriteKey(*descriptor_, *dictionaries_, c, tuples, n, column, at)
                                                    : WriteStates(*descriptor_, c - num_keys, tuples, n, column, at));
@@ -85,14 +92,15 @@ absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, Spilled
   uint64_t hashes[kStepRows];
   HashKeys(*descriptor_, *dictionaries_, tuples, n, hashes);
   for (uint32_t i = 0; i < n; ++i) partitions_.push_back(into->PartOf(hashes[i]));
-  rows_.set_num_rows(at + n);
+  rows_->set_num_rows(at + n);
   return absl::OkStatus();
 }
 
 absl::Status GroupSpiller::Flush(SpilledGroups* into) {
   if (!std::exchange(is_open_, false)) return absl::OkStatus();
-  const absl::Status written = into->Append(ViewOf(rows_), partitions_.data());
+  const absl::Status written = into->Append(ViewOf(*rows_), partitions_.data());
   partitions_.clear();
+  if (HasOutgrown(*rows_, most_bytes_)) rows_.reset();
   return written;
 }
 

@@ -46,12 +46,14 @@ class GroupSpiller {
   absl::Status Flush(SpilledGroups* into);
 
  private:
+  absl::Status Open();
   absl::Status WriteSome(uint8_t* const* tuples, uint32_t n, SpilledGroups* into);
 
   std::shared_ptr<const AggregateDescriptor> descriptor_;
   const KeyDictionaries* dictionaries_;
-  const uint64_t most_bytes_;  // of strings and states in rows_
-  OutputBatch rows_;
+  const std::shared_ptr<SpillContext> spill_;
+  const uint64_t most_bytes_;          // of strings and states in rows_
+  std::unique_ptr<OutputBatch> rows_;  // null until there are any, and after very long ones
   bool is_open_ = false;
   std::vector<uint32_t> partitions_;
 };

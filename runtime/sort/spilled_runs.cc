@@ -34,12 +34,6 @@ constexpr uint64_t kLeastOutRows = 16, kMostOutRows = 2048;
 constexpr uint64_t kOutShare = 8;  // of what is set aside
 constexpr int kMostTries = 16;
 
-uint64_t StringBytes(const OutputBatch& rows) {
-  uint64_t bytes = 0;
-  for (size_t c = 0; c < rows.num_columns(); ++c) bytes += rows.column(c).num_bytes;
-  return bytes;
-}
-
 ColumnType RowIdType() {
   ColumnType type;
   type.id = TypeId::kU64;

@@ -28,8 +28,8 @@ namespace {
 constexpr uint64_t kMinBlockRows = 16, kMaxBlockRows = 65536;
 // Of a string, where nothing is known of it.
 constexpr uint64_t kGuessedStringBytes = 16;
-// Rows of strings that are copied before the size of a block is looked at: it exceeds its size by no more than them.
-constexpr uint64_t kStepRows = 64;
+// Rows of strings that are copied before the size of a block is looked at.
+constexpr uint64_t kMostStepRows = 64;
 
 std::vector<ColumnType> SpilledTypes(std::vector<ColumnType> types) {
   for (ColumnType& type : types) type = SpilledType(type);
@@ -52,12 +52,6 @@ uint64_t BlockRows(const std::vector<ColumnType>& types, uint64_t block_bytes) {
   return std::clamp(block_bytes / std::max<uint64_t>(row_bytes, 1), kMinBlockRows, kMaxBlockRows) / 8 * 8;
 }
 
-uint64_t StringBytes(const OutputBatch& rows) {
-  uint64_t bytes = 0;
-  for (size_t c = 0; c < rows.num_columns(); ++c) bytes += rows.column(c).num_bytes;
-  return bytes;
-}
-
 // Copies rows into a block until it is full. rows: its buffers, which were reset. Returns how many it has copied.
 absl::StatusOr<uint64_t> CopySome(const BatchView& batch, const std::vector<ColumnType>& types, uint64_t first_row,
                                   uint64_t block_bytes, bool has_strings, OutputBatch* rows) {
@@ -66,7 +60,7 @@ absl::StatusOr<uint64_t> CopySome(const BatchView& batch, const std::vector<Colu
   while (first_row + copied < batch.num_rows && rows->num_rows() < rows->capacity() &&
          StringBytes(*rows) < block_bytes) {
     BatchView step = batch;
-    step.num_rows = std::min(batch.num_rows, first_row + copied + kStepRows);
+    step.num_rows = std::min(batch.num_rows, first_row + copied + RowsThatFit(*rows, block_bytes, kMostStepRows));
     QUERN_ASSIGN_OR_RETURN(const uint64_t n, CopyRows(step, types, first_row + copied, rows));
     if (n == 0) break;
     copied += n;
@@ -81,6 +75,19 @@ ColumnType SpilledType(const ColumnType& type) {
   spilled.is_dictionary = false;
   spilled.index = TypeId::kI32;
   return spilled;
+}
+
+uint64_t StringBytes(const OutputBatch& rows) {
+  uint64_t bytes = 0;
+  for (size_t c = 0; c < rows.num_columns(); ++c) bytes += rows.column(c).num_bytes;
+  return bytes;
+}
+
+uint64_t RowsThatFit(const OutputBatch& rows, uint64_t most_bytes, uint64_t most_rows) {
+  const uint64_t num_rows = rows.num_rows(), bytes = StringBytes(rows);
+  if (num_rows == 0 || bytes >= most_bytes) return 1;
+  const uint64_t fit = (most_bytes - bytes) / (bytes / num_rows + 1);
+  return std::clamp<uint64_t>(fit, 1, std::min(num_rows, std::max<uint64_t>(most_rows, 1)));
 }
 
 // ---- sequences ------------------------------------------------------------------------------------------------------
@@ -180,7 +187,8 @@ absl::Status RowWriter::Flush(bool is_last) {
   if (rows_ == nullptr || rows_->num_rows() == 0) return Drain(/*waits=*/false);
   if (!behind_.WriteLater(buffers_, is_last, &rows_)) {
     behind_.WriteNow(*rows_);
-    QUERN_RETURN_IF_ERROR(rows_->Reset());
+    if (HasOutgrown(*rows_, context_->block_bytes())) rows_.reset();
+    else QUERN_RETURN_IF_ERROR(rows_->Reset());
   }
   return Drain(/*waits=*/false);
 }

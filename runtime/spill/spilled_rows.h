@@ -32,6 +32,12 @@ namespace quern {
 // The type as which a column comes back: without a dictionary.
 ColumnType SpilledType(const ColumnType& type);
 
+// The bytes of the strings in a batch.
+uint64_t StringBytes(const OutputBatch& rows);
+// How many rows may be added to it at a time, up to most_rows, so that its strings exceed most_bytes by little: as many
+// as fit by the mean of its rows, which is trusted for as many again. At least 1.
+uint64_t RowsThatFit(const OutputBatch& rows, uint64_t most_bytes, uint64_t most_rows);
+
 // A sequence of blocks, whose space is given back when it is destroyed. *Threads*: one at a time.
 class SpilledRows {
  public:

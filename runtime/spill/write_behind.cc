@@ -35,6 +35,13 @@ absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, const OutputBatch
 
 // ---- buffers --------------------------------------------------------------------------------------------------------
 
+// Buffers grow to twice their size, and so may have twice the bytes of their strings.
+bool HasOutgrown(const OutputBatch& rows, uint64_t most_bytes) {
+  uint64_t capacity_bytes = 0;
+  for (size_t c = 0; c < rows.num_columns(); ++c) capacity_bytes += rows.column(c).bytes_capacity;
+  return capacity_bytes > 2 * most_bytes;
+}
+
 BlockBuffers::BlockBuffers(std::vector<ColumnType> types, uint64_t num_rows, std::shared_ptr<MemoryBudget> budget)
     : types_(std::move(types)), num_rows_(num_rows), budget_(std::move(budget)) {}
 
@@ -69,7 +76,8 @@ struct WriteBehind::Block {
 
   void Write(SpillContext* context, std::shared_ptr<BlockBuffers> buffers, std::unique_ptr<OutputBatch> rows) {
     absl::StatusOr<SpilledBlock> result = WriteBlock(context, *rows);
-    buffers->GiveBack(std::move(rows), context->HasIoRoom());
+    const bool keeps = context->HasIoRoom() && !HasOutgrown(*rows, context->block_bytes());
+    buffers->GiveBack(std::move(rows), keeps);
     buffers.reset();
     context->EndWrite();
     const std::lock_guard<std::mutex> lock(mutex);

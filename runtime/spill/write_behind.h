@@ -26,6 +26,10 @@ struct SpilledBlock {
   uint64_t num_rows = 0;
 };
 
+// Whether strings of more than most_bytes have made a batch's buffers so large that they are to be freed, not used
+// again.
+bool HasOutgrown(const OutputBatch& rows, uint64_t most_bytes);
+
 // Batches of the same columns, which writers fill and give back once they are written. *Threads*: any number at once.
 class BlockBuffers {
  public:
