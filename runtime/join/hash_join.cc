@@ -27,15 +27,15 @@
 namespace quern {
 namespace {
 
-// The memory of a table, and of strings to which tuples point that were read back.
-struct MemoryWithStrings {
-  TableMemory table;
-  std::vector<std::unique_ptr<BuildSide>> loaded;
-};
-
 constexpr SinkTexts kJoinTexts = {"rows", "the table is built", "a batch is missing from the table", "a new join"};
 
 }  // namespace
+
+// The memory of a table, and of strings to which tuples point that were read back.
+struct HashJoin::MemoryWithStrings {
+  TableMemory table;
+  std::vector<std::unique_ptr<BuildSide>> loaded;
+};
 
 HashJoin::HashJoin(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntrySource entry_points,
                    std::shared_ptr<const void> code, std::shared_ptr<MemoryBudget> budget, const JoinOptions& options)
@@ -85,6 +85,7 @@ absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
     range.Add(side->range());
   }
   range_ = range;
+  made_memory_ = std::make_shared<MemoryWithStrings>();  // now: the end of the work must not be refused memory
   if (spill_ != nullptr) {
     spilling_ = std::make_unique<SpillingBuilder>(Context(), spilled_build_, std::move(sides), range);
     return spilling_->work();
@@ -107,7 +108,7 @@ bool HashJoin::AbandonFinalise() {
 void HashJoin::EndFinalise() {
   TableBuilder* const builder = spilling_ != nullptr ? spilling_->table() : builder_.get();
   table_ = builder->table;
-  auto owner = std::make_shared<MemoryWithStrings>();
+  const std::shared_ptr<MemoryWithStrings> owner = std::move(made_memory_);
   const std::shared_ptr<TableMemory> memory(owner, &owner->table);
   *memory = std::move(builder->memory);
   for (const auto& local : *local_states()) {

@@ -136,6 +136,8 @@ class HashJoin final : public Sink {
   std::shared_ptr<SpilledBuild> spilled_build_;  // null: rows stay in memory
   std::unique_ptr<SpilledJoin> spilled_;         // null: all rows are in the table
   JoinTable table_;
+  struct MemoryWithStrings;
+  std::shared_ptr<MemoryWithStrings> made_memory_;  // until the table is complete
   mutable std::mutex memory_mutex_;  // guards memory_ where rows were spilled
   mutable std::shared_ptr<const TableMemory> memory_;
   TupleList null_rows_;

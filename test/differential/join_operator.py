@@ -8,10 +8,8 @@ from join_expected import Expected, Mismatch  # noqa: F401
 from join_kinds import KINDS, LAYOUT_CLASSES
 from join_run import check_compiles_twice, run  # noqa: F401
 from oracle import DuckdbOracle as Oracle  # noqa: F401
-from random_spill import WANTED_MARKS, coverage_marks
 
 ENGINES = ("generic", "jit")
-FEWEST_SPILLED = 1000  # build rows
 
 
 def _asks_for(case, variant, layout):
@@ -25,17 +23,13 @@ class Coverage:
     def __init__(self):
         self.kinds, self.layouts = collections.Counter(), collections.Counter()
         self.seen = set()  # (kind, layout class, engine)
-        self.unseen_spills = WANTED_MARKS | {("spill", f"of {kind}") for kind in KINDS}
 
     def count_case(self, case):
         self.kinds[case.kind.name] += 1
 
     def count_run(self, case, variant, answer):
-        self.unseen_spills -= {*coverage_marks(variant, answer)}
         if answer.out_of_memory:
             return
-        if answer.spilled_bytes and not answer.error:
-            self.unseen_spills.discard(("spill", f"of {case.kind.name}"))
         self.layouts[answer.layout] += 1
         self.seen.add((case.kind.name, LAYOUT_CLASSES[answer.layout], variant.engine))
 
@@ -43,19 +37,9 @@ class Coverage:
         """Whether a run of the case asks for what has not been seen."""
         wanted = {(layout, engine) for kind, layout, engine in self._unseen() if kind == case.kind.name}
         wanted |= {(LAYOUT_CLASSES[layout], engine) for layout in self._unseen_layouts() for engine in ENGINES}
-        if self._may_spill(case):
-            return True
         return max(case.generated_rows) <= BIG_ROWS and any(
             variant.engine == engine and _asks_for(case, variant, layout)
             for variant in case.variants() for layout, engine in wanted)
-
-    def _may_spill(self, case):
-        """Whether the case's kind, or what else is unseen of spilling, may be seen: FEWEST_SPILLED rows take more than
-        the least limits leave to them."""
-        kinds = {f"of {kind}" for kind in KINDS}
-        unseen = {end for _, end in self.unseen_spills}
-        return bool(unseen - kinds or f"of {case.kind.name}" in unseen) and (
-            case.generated_rows[0] >= FEWEST_SPILLED and any(variant.spill for variant in case.variants()))
 
     def _unseen(self):
         return [(kind, layout, engine) for kind in KINDS for layout in sorted(set(LAYOUT_CLASSES.values()))
@@ -66,11 +50,10 @@ class Coverage:
         return [layout for layout in LAYOUT_CLASSES if not self.layouts[layout]]
 
     def is_complete(self):
-        return not self._unseen() and not self._unseen_layouts() and not self.unseen_spills
+        return not self._unseen() and not self._unseen_layouts()
 
     def unseen_text(self):
-        return ", ".join(["/".join(what) for what in self._unseen()] + self._unseen_layouts() +
-                         sorted(" ".join(mark) for mark in self.unseen_spills))
+        return ", ".join(["/".join(what) for what in self._unseen()] + self._unseen_layouts())
 
     def text(self):
         """One line."""
