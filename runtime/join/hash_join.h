@@ -138,7 +138,7 @@ class HashJoin final : public Sink {
   JoinTable table_;
   struct MemoryWithStrings;
   std::shared_ptr<MemoryWithStrings> made_memory_;  // until the table is complete
-  mutable std::mutex memory_mutex_;  // guards memory_ where rows were spilled
+  mutable std::mutex memory_mutex_;                 // guards memory_ where rows were spilled
   mutable std::shared_ptr<const TableMemory> memory_;
   TupleList null_rows_;
   bool build_is_empty_ = true;
