@@ -22,9 +22,7 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kFewestBlockRows = 16;  // that a block of wide rows has (spilled_rows.cc)
-constexpr uint64_t kBlocksShare = 4;       // of the memory set aside
-constexpr uint64_t kGuessedStringBytes = 24;
+constexpr uint64_t kBlocksShare = 4;  // of the memory set aside
 constexpr uint32_t kHashedRows = 1024;
 
 ColumnType NumberType() {
@@ -36,20 +34,9 @@ ColumnType NumberType() {
 }  // namespace
 
 HashParts::HashParts(const SpillContext& spill, uint64_t row_bytes) {
-  const uint64_t most = spill.io_bytes() / kBlocksShare / (kFewestBlockRows * std::max<uint64_t>(row_bytes, 1));
+  const uint64_t most = spill.io_bytes() / kBlocksShare / (kMinBlockRows * std::max<uint64_t>(row_bytes, 1));
   const uint64_t num_parts = std::clamp<uint64_t>(std::bit_floor(most), 2, spill.num_partitions());
   bits_ = static_cast<uint32_t>(std::countr_zero(std::bit_floor(num_parts)));
-}
-
-uint64_t RowBytesOf(const std::vector<ColumnType>& types) {
-  uint64_t bytes = 0;
-  for (const ColumnType& type : types) {
-    const Storage storage = RowOf(type.id).storage;
-    bytes += storage == kFixed     ? type.width_bytes
-             : IsVariable(storage) ? kGuessedStringBytes
-                                   : StorageFieldBytes(storage);
-  }
-  return bytes;
 }
 
 // ---- the build side -------------------------------------------------------------------------------------------------

@@ -46,9 +46,6 @@ class HashParts {
   uint32_t bits_;
 };
 
-// How many bytes a row of these columns takes, roughly.
-uint64_t RowBytesOf(const std::vector<ColumnType>& types);
-
 // ---- the build side ----
 
 // The columns as which tuples are written: the tuple; its hash, where the key is not packed; the bytes of its strings,

@@ -25,7 +25,7 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kMinBlockRows = 16, kMaxBlockRows = 65536;
+constexpr uint64_t kMaxBlockRows = 65536;
 // Of a string, where nothing is known of it.
 constexpr uint64_t kGuessedStringBytes = 16;
 // Rows of strings that are copied before the size of a block is looked at.
@@ -42,14 +42,8 @@ bool HasVariable(const std::vector<ColumnType>& types) {
 }
 
 uint64_t BlockRows(const std::vector<ColumnType>& types, uint64_t block_bytes) {
-  uint64_t row_bytes = 0;
-  for (const ColumnType& type : types) {
-    const Storage storage = RowOf(type.id).storage;
-    if (storage == kFixed) row_bytes += type.width_bytes;
-    else if (IsVariable(storage)) row_bytes += 8 + kGuessedStringBytes;
-    else row_bytes += StorageFieldBytes(storage);
-  }
-  return std::clamp(block_bytes / std::max<uint64_t>(row_bytes, 1), kMinBlockRows, kMaxBlockRows) / 8 * 8;
+  const uint64_t row_bytes = std::max<uint64_t>(RowBytesOf(types), 1);
+  return std::clamp(block_bytes / row_bytes, kMinBlockRows, kMaxBlockRows) / 8 * 8;
 }
 
 // Copies rows into a block until it is full. rows: its buffers, which were reset. Returns how many it has copied.
@@ -69,6 +63,17 @@ absl::StatusOr<uint64_t> CopySome(const BatchView& batch, const std::vector<Colu
 }
 
 }  // namespace
+
+uint64_t RowBytesOf(const std::vector<ColumnType>& types) {
+  uint64_t bytes = 0;
+  for (const ColumnType& type : types) {
+    const Storage storage = RowOf(type.id).storage;
+    if (storage == kFixed) bytes += type.width_bytes;
+    else if (IsVariable(storage)) bytes += 8 + kGuessedStringBytes;
+    else bytes += StorageFieldBytes(storage);
+  }
+  return bytes;
+}
 
 ColumnType SpilledType(const ColumnType& type) {
   ColumnType spilled = type;

@@ -32,6 +32,11 @@ namespace quern {
 // The type as which a column comes back: without a dictionary.
 ColumnType SpilledType(const ColumnType& type);
 
+// The bytes of a row of these columns, with a guess for strings.
+uint64_t RowBytesOf(const std::vector<ColumnType>& types);
+// A block has at least so many rows, however wide they are.
+constexpr uint64_t kMinBlockRows = 16;
+
 // The bytes of the strings in a batch.
 uint64_t StringBytes(const OutputBatch& rows);
 // How many rows may be added to it at a time, up to most_rows, so that its strings exceed most_bytes by little: as many
