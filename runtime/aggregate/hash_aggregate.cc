@@ -121,7 +121,9 @@ bool HashAggregate::FitsMerged() const {
   if (locals.size() == 1 && !static_cast<LocalGroups*>(locals.front().get())->parts().is_partitioned()) return true;
   uint64_t bytes = 0;
   for (const auto& local : locals) bytes += static_cast<LocalGroups*>(local.get())->group_bytes();
-  return spill_->HasRoom(2 * bytes);
+  // Keys and states may lie outside of the groups, and are copied with them: then the job has taken more than these.
+  const uint64_t used = budget_->used_bytes(), aside = std::min(used, spill_->io_bytes());
+  return spill_->HasRoom(std::max(2 * bytes, used - aside));
 }
 
 // The work that spills the groups of all threads, a thread's groups a task, and then completes the partitions.

@@ -286,13 +286,18 @@ struct RowReader::Pending {
   bool is_of_ring = false;
   RingRead ring_read;
 
-  void Read() { Check(context->store()->Read(block.stored, memory.data())); }
+  // Nobody catches what a thread that reads throws.
+  void Read() {
+    Check(WithoutBadAlloc([this] { return context->store()->Read(block.stored, memory.data()); }));
+  }
 
   // read: of the bytes, whose checksum is looked at.
   void Check(absl::Status read) {
     if (read.ok() && ChecksumOf(memory.data(), block.stored.bytes) != block.checksum) {
-      read = absl::DataLossError("spilled rows: a block is not what was written: its checksum differs over " +
-                                 std::to_string(block.stored.bytes) + " bytes; accepted: a device that keeps data");
+      read = WithoutBadAlloc([this] {
+        return absl::DataLossError("spilled rows: a block is not what was written: its checksum differs over " +
+                                   std::to_string(block.stored.bytes) + " bytes; accepted: a device that keeps data");
+      });
     }
     const std::lock_guard<std::mutex> lock(mutex);
     status = std::move(read);

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/rows/tuple_store.h"
 #include "runtime/spill/block_format.h"
 #include "runtime/spill/io_threads.h"
 
@@ -62,7 +63,11 @@ absl::StatusOr<std::unique_ptr<OutputBatch>> BlockBuffers::Take() {
 void BlockBuffers::GiveBack(std::unique_ptr<OutputBatch> rows, bool keeps) {
   if (!keeps) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(rows));
+  WithoutBadAlloc([&] {
+    ReserveOne(&idle_);
+    return absl::OkStatus();
+  }).IgnoreError();
+  if (idle_.size() < idle_.capacity()) idle_.push_back(std::move(rows));
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
@@ -75,7 +80,13 @@ struct WriteBehind::Block {
   absl::StatusOr<SpilledBlock> written = absl::UnknownError("not written");
 
   void Write(SpillContext* context, std::shared_ptr<BlockBuffers> buffers, std::unique_ptr<OutputBatch> rows) {
-    absl::StatusOr<SpilledBlock> result = WriteBlock(context, *rows);
+    // Nobody catches what the thread throws.
+    absl::StatusOr<SpilledBlock> result = SpilledBlock();
+    const absl::Status status = WithoutBadAlloc([&] {
+      result = WriteBlock(context, *rows);
+      return result.status();
+    });
+    if (!status.ok()) result = status;
     const bool keeps = context->HasIoRoom() && !HasOutgrown(*rows, context->block_bytes());
     buffers->GiveBack(std::move(rows), keeps);
     buffers.reset();
