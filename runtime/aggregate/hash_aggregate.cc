@@ -122,8 +122,9 @@ bool HashAggregate::FitsMerged() const {
   uint64_t bytes = 0;
   for (const auto& local : locals) bytes += static_cast<LocalGroups*>(local.get())->group_bytes();
   // Keys and states may lie outside of the groups, and are copied with them: then the job has taken more than these.
+  // Half as much again, as tables and chunks of strings grow in steps (a guess).
   const uint64_t used = budget_->used_bytes(), aside = std::min(used, spill_->io_bytes());
-  return spill_->HasRoom(std::max(2 * bytes, used - aside));
+  return spill_->HasRoom(std::max(2 * bytes, (used - aside) * 3 / 2));
 }
 
 // The work that spills the groups of all threads, a thread's groups a task, and then completes the partitions.

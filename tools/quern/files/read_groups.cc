@@ -15,6 +15,10 @@
 namespace quern::cli {
 namespace {
 
+// Of the operator's memory, that a reader of groups which were spilled needs: for a partition and its result batch,
+// beside a writer of files, which holds rows until they are a row group. Two readers under 48 MiB were refused memory.
+constexpr uint64_t kReaderBytes = uint64_t{48} << 20;
+
 // One thread's share.
 struct Share {
   std::vector<RecordBatchPointer> batches;
@@ -60,6 +64,8 @@ absl::StatusOr<ReadRows> ReadGroups(const std::shared_ptr<HashAggregate>& aggreg
 absl::Status StreamGroups(const std::shared_ptr<HashAggregate>& aggregate, const GroupRows& rows,
                           const MemoryBudget& budget, const std::shared_ptr<MemoryBudget>& out_budget, uint32_t threads,
                           ResultStream* results) {
+  const uint64_t limit = budget.limit_bytes();
+  if (limit != 0) threads = static_cast<uint32_t>(std::clamp<uint64_t>(limit / kReaderBytes, 1, threads));
   return RunMorsels(threads, threads, [&](uint32_t, uint64_t) -> absl::Status {
     GroupReader reader(aggregate, rows.columns);
     reader.SetCopies(rows.copies_of);
