@@ -3,11 +3,13 @@
 
     spilled_files.py QUERN SHIM FOLDER [--all]
 
-Runs a sort and an aggregation of the command line under a memory limit that makes them spill. In each run one call on
-the folder for spilled rows fails, comes short, or reads another byte than was written (failing_calls.c). A run that
-fails leaves the result file as it was. Whatever happens, a kill -9 too, no file is left in the folder. Without --all,
-the first and the tenth call of each kind fail; with it, the first 40 and then every hundredth."""
+Runs a sort, an aggregation and a join of the command line under a memory limit that makes them spill. In each run one
+call on the folder for spilled rows fails, comes short, or reads another byte than was written (failing_calls.c). A run
+that fails leaves the result file as it was. Whatever happens, a kill -9 too, no file is left in the folder. Without
+--all, the first and the tenth call of each kind fail; with it, the first 40 and then every hundredth. Rows are read by
+threads, and by io_uring where the kernel allows it."""
 
+import ctypes
 import errno
 import hashlib
 import os
@@ -31,6 +33,7 @@ HANGS_AFTER_S = 300
 JOBS = {
     "sort": ["sort", "--by", "s desc, k", str(INPUT)],
     "aggregate": ["aggregate", "--by", "k, s", "--agg", "count(*), sum(k)", str(INPUT)],
+    "join": ["join", "--on", "k, s", "--select", "probe.k, probe.s", str(INPUT), str(INPUT)],
 }
 # By kind of call, what may happen, and what the message then says; None: the answer is right.
 FAULTS = {
@@ -41,6 +44,20 @@ FAULTS = {
     "fallocate": {"EOPNOTSUPP": None, "EIO": None},
     "close": {"EIO": None},
 }
+# A read of io_uring that fails is done again by pread, which does not.
+RING_FAULTS = {"read": {"EIO": None, "zero": None, "wrong": "checksum", "short": None}}
+
+
+def has_rings():
+    """Whether the kernel lets this process have an io_uring."""
+    setup, parameters = 425, ctypes.create_string_buffer(120)
+    ring = ctypes.CDLL(None).syscall(setup, 1, parameters)
+    if ring >= 0:
+        os.close(ring)
+    return ring >= 0
+
+
+FAULTS_OF_READERS = {"threads": FAULTS} | ({"ring": RING_FAULTS} if has_rings() else {})
 
 
 def environment_of(fault):
@@ -49,15 +66,15 @@ def environment_of(fault):
     return {**os.environ, "LD_PRELOAD": SHIM, "QUERN_FAULT": f"{fault}:{SPILL}", "QUERN_FAULT_HIT": str(HIT)}
 
 
-def start(job, fault=None, file_limit=None, threads=2):
+def start(job, fault=None, file_limit=None, reads="threads"):
     shutil.rmtree(SPILL, ignore_errors=True)
     SPILL.mkdir()
     HIT.unlink(missing_ok=True)
     OUT.write_bytes(OLD)
     limit = None if file_limit is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-    return subprocess.Popen([QUERN, *JOBS[job], "--memory-limit", LIMIT, "--spill-dir", str(SPILL), "--threads",
-                             str(threads), "--quiet", "-o", str(OUT)], stderr=subprocess.PIPE, text=True,
-                            env=environment_of(fault), preexec_fn=limit)
+    return subprocess.Popen([QUERN, *JOBS[job], "--memory-limit", LIMIT, "--spill-dir", str(SPILL), "--threads", "2",
+                             "--param", f"spill_reads={reads}", "--quiet", "-o", str(OUT)], stderr=subprocess.PIPE,
+                            text=True, env=environment_of(fault), preexec_fn=limit)
 
 
 def digest():
@@ -107,14 +124,15 @@ def stopped(child):
     return False
 
 
-def try_calls(runs, job, wanted):
+def try_calls(runs, job, wanted, reads):
     """Returns the number of runs in which a call failed."""
     tried = 0
-    for kind, kinds_of_fault in FAULTS.items():
+    for kind, kinds_of_fault in FAULTS_OF_READERS[reads].items():
         for name, reason in kinds_of_fault.items():
             code = name if name.islower() else getattr(errno, name)
             for n in (*range(1, 41), *range(100, 100_000, 100)) if ALL else (1, 10):
-                if not runs.check(job, f"{kind} {n} {name}", start(job, f"{kind}:{code}:{n}"), wanted, reason, True):
+                child = start(job, f"{kind}:{code}:{n}", reads=reads)
+                if not runs.check(job, f"{kind} {n} {name} by {reads}", child, wanted, reason, True):
                     break
                 tried += 1
     return tried
@@ -133,8 +151,11 @@ def try_ends(runs, job, wanted):
         SPILL.rmdir()
         os.kill(child.pid, signal.SIGCONT)
         runs.check(job, f"a folder that goes away before {kind} {n}", child, wanted, reason)
-    for kind, n in (("write", 2), ("write", 50), ("read", 1), ("read", 20)):
-        child = start(job, f"{kind}:stop:{n}")
+    kills = (("write", 2), ("write", 50), ("read", 1), ("read", 20))
+    for kind, n, reads in (*((*kill, "threads") for kill in kills), ("read", 1, "ring")):
+        if reads not in FAULTS_OF_READERS:
+            continue
+        child = start(job, f"{kind}:stop:{n}", reads=reads)
         is_stopped = stopped(child)
         if is_stopped:
             child.kill()
@@ -142,7 +163,8 @@ def try_ends(runs, job, wanted):
         left = os.listdir(SPILL)
         if not is_stopped or left or OUT.read_bytes() != OLD:
             runs.num_failed += 1
-            print(f"FAILED: {job}, killed at {kind} {n}: {'left: ' + str(left) if is_stopped else 'it did not stop'}")
+            print(f"FAILED: {job}, killed at {kind} {n} by {reads}: "
+                  f"{'left: ' + str(left) if is_stopped else 'it did not stop'}")
 
 
 def main():
@@ -158,10 +180,10 @@ def main():
         subprocess.run([QUERN, *words, "--quiet", "-o", str(OUT)], check=True)
         wanted = digest()
         runs.check(job, "nothing fails", start(job), wanted, None)
-        tried = try_calls(runs, job, wanted)
+        tried = {reads: try_calls(runs, job, wanted, reads) for reads in FAULTS_OF_READERS}
         try_ends(runs, job, wanted)
         runs.check(job, "nothing fails any more", start(job), wanted, None)
-        print(f"{job}: {tried} faults", flush=True)
+        print(f"{job}: {tried['threads']} faults, {tried.get('ring', 'none')} of io_uring", flush=True)
     print(f"{runs.num_failed} failed")
     sys.exit(runs.num_failed > 0)
 

@@ -8,6 +8,8 @@
 //     QUERN_FAULT=read:wrong:3:/tmp/x      the third read (pread) has another byte than the file
 //     QUERN_FAULT=write:stop:3:/tmp/x      the process stops (SIGSTOP) before the third write, which then succeeds
 //
+// A read by io_uring counts as a read. One that fails has EBADF, whatever the number.
+//
 // A file that was created when the call failed, QUERN_FAULT_HIT, tells the test that there was such a call. A close
 // that fails closes the file all the same, as Linux does. What is below the folder is found by the name of the open
 // file (/proc/self/fd), so that libraries and the interpreter are left alone.
@@ -16,9 +18,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/io_uring.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,10 +199,29 @@ int fchmod(int descriptor, mode_t mode) {
   return NEXT(fchmod)(descriptor, mode);
 }
 
+// ---- io_uring -------------------------------------------------------------------------------------------------------
+// The program has no functions of libc for it, but calls `syscall`. An entry that asks for a read lies in memory that
+// it shares with the kernel; it is found by the mappings that the program makes, and altered before the kernel sees it.
+
+enum { kMaxRings = 1024 };  // by the number of the descriptor
+static struct Ring {
+  _Atomic(char*) queues;
+  _Atomic(struct io_uring_sqe*) entries;
+  struct io_sqring_offsets at;
+} rings[kMaxRings];
+
+static void KeepRing(int descriptor, off_t offset, void* mapped) {
+  if (descriptor >= kMaxRings || mapped == MAP_FAILED) return;
+  if (offset == (off_t)IORING_OFF_SQ_RING) rings[descriptor].queues = mapped;
+  if (offset == (off_t)IORING_OFF_SQES) rings[descriptor].entries = mapped;
+}
+
 // Of files alone: memory that is refused is the subject of test/refusals.
 void* mmap(void* at, size_t bytes, int protection, int flags, int descriptor, off_t offset) {
   if (wanted != 0 && descriptor >= 0 && Fails("mmap", IsDescriptorBelow(descriptor))) return MAP_FAILED;
-  return (void*)syscall(SYS_mmap, at, bytes, protection, flags, descriptor, offset);
+  void* const mapped = (void*)syscall(SYS_mmap, at, bytes, protection, flags, descriptor, offset);
+  if (wanted != 0 && descriptor >= 0) KeepRing(descriptor, offset, mapped);
+  return mapped;
 }
 void* mmap64(void* at, size_t bytes, int protection, int flags, int descriptor, off64_t offset) {
   return mmap(at, bytes, protection, flags, descriptor, offset);
@@ -226,4 +249,33 @@ ssize_t pread(int descriptor, void* bytes, size_t size, off_t offset) {
 }
 ssize_t pread64(int descriptor, void* bytes, size_t size, off64_t offset) {
   return pread(descriptor, bytes, size, offset);
+}
+
+static void FailRingRead(struct io_uring_sqe* entry) {
+  if (entry->opcode != IORING_OP_READ || !Fails("read", IsDescriptorBelow(entry->fd))) return;
+  if (outcome == kFails) entry->fd = -1;
+  if (outcome == kWrong) entry->off += 1;
+  if (outcome == kShort) entry->len = entry->len > 0;
+  if (outcome == kZero) entry->len = 0;
+}
+
+long syscall(long number, ...) {
+  static _Atomic(__typeof__(&syscall)) next;
+  if (next == NULL) next = NEXT(syscall);
+  va_list more;
+  va_start(more, number);
+  long a[6];
+  for (int i = 0; i < 6; ++i) a[i] = va_arg(more, long);
+  va_end(more);
+  if (wanted != 0 && number == SYS_io_uring_enter && (uint32_t)a[1] > 0 && a[0] < kMaxRings) {
+    const struct Ring* ring = &rings[a[0]];
+    const uint32_t tail = *(const uint32_t*)(ring->queues + ring->at.tail);
+    const uint32_t mask = *(const uint32_t*)(ring->queues + ring->at.ring_mask);
+    const uint32_t* const places = (const uint32_t*)(ring->queues + ring->at.array);
+    for (uint32_t i = tail - (uint32_t)a[1]; i != tail; ++i) FailRingRead(&ring->entries[places[i & mask]]);
+  }
+  const long result = next(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  if (number == SYS_io_uring_setup && result >= 0 && result < kMaxRings)
+    rings[result].at = ((const struct io_uring_params*)a[1])->sq_off;
+  return result;
 }
