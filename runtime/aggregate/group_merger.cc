@@ -7,6 +7,9 @@
 //     many                          the groups of each thread are radix-partitioned by hash, a thread's groups a task;
 //                                   then each partition is merged, one a task, into a table of its own: no two threads
 //                                   ever meet
+//
+// Where memory is refused on the way and the job spills, all groups are written, those that were merged and those that
+// were not: a refused merge leaves each state in one of the two.
 #include "runtime/aggregate/group_merger.h"
 
 #include <algorithm>
@@ -30,10 +33,20 @@ uint64_t NumTuples(const TupleList& list) {
 
 }  // namespace
 
-GroupMerger::GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals)
-    : context_(context), local_states_(std::move(locals)), work_([this] { return NextPhase(); }) {}
+GroupMerger::GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals, SpilledGroups* spilled,
+                         bool spills)
+    : context_(context), local_states_(std::move(locals)), spilled_(spilled), spills_(spills), work_([this] {
+        return Next();
+      }) {}
 
-absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::FirstPhase() {
+GroupMerger::NextPhase GroupMerger::Next() {
+  if (spills_) return NextToSpill();
+  if (++num_phases_ == 1) return FirstPhase();
+  if (num_phases_ == 2 && by_parts_) return SecondPhase();
+  return std::optional<SharedWork::Phase>();
+}
+
+GroupMerger::NextPhase GroupMerger::FirstPhase() {
   uint64_t num_groups = 0;
   bool any_dealt = false;
   for (LocalGroups* local : local_states_) {
@@ -48,13 +61,11 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::FirstPhase() {
   by_parts_ = any_dealt || (has_keys && num_groups > kFewGroups && context_.options.partition_bits != 0);
   SharedWork::Phase phase;
   phase.num_tasks = by_parts_ ? local_states_.size() : 1;
-  phase.run = [this](uint64_t task) { return by_parts_ ? local_states_[task]->PartitionRows() : MergeIntoFirst(); };
+  phase.run = [this](uint64_t task) { return Merge(task); };
   return std::optional<SharedWork::Phase>(std::move(phase));
 }
 
-absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::NextPhase() {
-  if (++num_phases_ == 1) return FirstPhase();
-  if (num_phases_ > 2 || !by_parts_) return std::optional<SharedWork::Phase>();
+GroupMerger::NextPhase GroupMerger::SecondPhase() {
   uint64_t num_rows = 0;
   for (const LocalGroups* local : local_states_) {
     num_rows += local->num_rows();
@@ -65,27 +76,64 @@ absl::StatusOr<std::optional<SharedWork::Phase>> GroupMerger::NextPhase() {
   phase.num_tasks = uint64_t{1} << context_.options.partition_bits;
   tables_.resize(phase.num_tasks);
   memories_.resize(phase.num_tasks);
-  phase.run = [this](uint64_t part) { return MergePartition(part); };
+  phase.run = [this](uint64_t task) { return Merge(task); };
   return std::optional<SharedWork::Phase>(std::move(phase));
+}
+
+// Merged groups first: their states may lie in memory of the threads that they come from.
+GroupMerger::NextPhase GroupMerger::NextToSpill() {
+  using Phase = SharedWork::Phase;
+  switch (++num_spill_phases_) {
+    case 1: return std::optional(Phase{tables_.size(), [this](uint64_t table) { return SpillMerged(table); }});
+    case 2: return std::optional(Phase{local_states_.size(), [this](uint64_t i) { return local_states_[i]->Spill(); }});
+    case 3: return std::optional(Phase{1, [this](uint64_t) { return spilled_->Finish(); }});
+    default: tables_.clear(); return std::optional<Phase>();
+  }
+}
+
+// A task of merging. Once one was refused memory, the others do nothing.
+absl::Status GroupMerger::Merge(uint64_t task) {
+  if (spills_) return absl::OkStatus();
+  absl::Status status = WithoutBadAlloc([&] {
+    if (!by_parts_) return MergeIntoFirst();
+    return num_phases_ == 1 ? local_states_[task]->PartitionRows() : MergePartition(task);
+  });
+  if (spilled_ == nullptr || !absl::IsResourceExhausted(status) || IsBroken(task)) return status;
+  spills_ = true;
+  return absl::OkStatus();
+}
+
+bool GroupMerger::IsBroken(uint64_t task) const {
+  if (!by_parts_) return (!tables_.empty() && tables_[0]->is_broken()) || local_states_[0]->memory()->is_broken();
+  if (num_phases_ == 1 || tables_[task] == nullptr) return false;
+  return tables_[task]->is_broken() || (memories_[task] != nullptr && memories_[task]->is_broken());
+}
+
+absl::Status GroupMerger::SpillMerged(uint64_t number) {
+  const std::unique_ptr<GroupTable> table = std::move(tables_[number]);
+  return table == nullptr ? absl::OkStatus() : local_states_[0]->SpillMerged(table.get());
 }
 
 absl::Status GroupMerger::MergeIntoFirst() {
   std::sort(local_states_.begin(), local_states_.end(),
             [](LocalGroups* a, LocalGroups* b) { return a->table()->bytes() > b->table()->bytes(); });
-  GroupTable* const into = local_states_[0]->table();
+  tables_.reserve(1);
+  tables_.push_back(local_states_[0]->TakeTable());
+  GroupTable* const into = tables_[0].get();
   uint8_t *from[kScanRows], *found[kScanRows];
   uint64_t hashes[kScanRows];
   for (size_t s = 1; s < local_states_.size(); ++s) {
     GroupTable* const table = local_states_[s]->table();
     for (uint64_t begin = 0; begin < table->num_positions(); begin += kScanRows) {
+      local_states_[s]->SetMerged(begin);
       const uint32_t n = table->Scan(begin, std::min<uint64_t>(begin + kScanRows, table->num_positions()), from);
       if (n == 0) continue;
       table->HashesOf(begin, from, n, hashes);
       QUERN_RETURN_IF_ERROR(into->FindTuples({from, hashes, n}, found));
       QUERN_RETURN_IF_ERROR(MergeStates(*context_.descriptor, found, from, n, local_states_[0]->memory()));
     }
+    local_states_[s]->SetMerged(table->num_positions());
   }
-  tables_.push_back(local_states_[0]->TakeTable());
   return absl::OkStatus();
 }
 
@@ -102,7 +150,7 @@ absl::Status GroupMerger::MergePartition(uint64_t part) {
       MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));
   memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget, context_.options.host);
   for (LocalGroups* local : local_states_)
-    QUERN_RETURN_IF_ERROR(MergePart(context, local->parts().parts()[part], tables_[part].get(), memories_[part].get()));
+    QUERN_RETURN_IF_ERROR(MergePart(context, local->mutable_part(part), tables_[part].get(), memories_[part].get()));
   return absl::OkStatus();
 }
 

@@ -3,11 +3,14 @@
 #ifndef QUERN_RUNTIME_AGGREGATE_GROUP_MERGER_H_
 #define QUERN_RUNTIME_AGGREGATE_GROUP_MERGER_H_
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "runtime/aggregate/local_groups.h"
+#include "runtime/aggregate/spilled_groups.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/base/shared_work.h"
 
@@ -15,23 +18,36 @@ namespace quern {
 
 class GroupMerger {
  public:
-  GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals);
+  // spilled: where groups go if memory for merging them is refused, all of them; null: that is an error. spills: they
+  // go there at once.
+  GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals, SpilledGroups* spilled, bool spills);
 
-  // The work after which the tables are complete. *Errors*: ResourceExhausted, OutOfRange.
+  // The work after which the tables, or the spilled partitions, are complete. *Errors*: ResourceExhausted, OutOfRange;
+  // those of the store.
   SharedWork* work() { return &work_; }
 
-  // The groups, each in one table. Call it when the work is done.
+  // Whether all groups were spilled. Call it when the work is done, as the next.
+  bool has_spilled() const { return spills_; }
+  // The groups, each in one table; none where they were spilled.
   std::vector<std::unique_ptr<GroupTable>> TakeTables() { return std::move(tables_); }
 
  private:
-  absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
-  absl::StatusOr<std::optional<SharedWork::Phase>> FirstPhase();
+  using NextPhase = absl::StatusOr<std::optional<SharedWork::Phase>>;
+  NextPhase Next();
+  NextPhase FirstPhase();
+  NextPhase SecondPhase();
+  NextPhase NextToSpill();
+  absl::Status Merge(uint64_t task);
   absl::Status MergeIntoFirst();
   absl::Status MergePartition(uint64_t part);
+  bool IsBroken(uint64_t task) const;
+  absl::Status SpillMerged(uint64_t number);
 
   GroupContext context_;
   std::vector<LocalGroups*> local_states_;
-  uint32_t num_phases_ = 0;
+  SpilledGroups* const spilled_;
+  std::atomic<bool> spills_;
+  uint32_t num_phases_ = 0, num_spill_phases_ = 0;
   bool by_parts_ = false;
   uint64_t expected_groups_ = 0;  // of all rows
   std::vector<std::unique_ptr<GroupTable>> tables_;

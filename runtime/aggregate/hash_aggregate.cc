@@ -26,6 +26,7 @@
 #include "runtime/rows/job_observer.h"
 #include "runtime/rows/key_partitions.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spill/spilled_rows.h"
 
 namespace quern {
 namespace {
@@ -108,10 +109,11 @@ struct HashAggregate::Result {
 
 absl::StatusOr<SharedWork*> HashAggregate::BeginFinalise() {
   if (local_states()->empty()) local_states()->push_back(NewLocalState());
-  if (spilled_ != nullptr && (spilled_->is_used() || !FitsMerged())) return SpillAll();
   std::vector<LocalGroups*> locals;
   for (const auto& local : *local_states()) locals.push_back(static_cast<LocalGroups*>(local.get()));
-  merger_ = std::make_unique<GroupMerger>(Context(), std::move(locals));
+  for (LocalGroups* local : locals) local->FreeReserve();
+  const bool spills = spilled_ != nullptr && (spilled_->is_used() || !FitsMerged());
+  merger_ = std::make_unique<GroupMerger>(Context(), std::move(locals), spilled_.get(), spills);
   return merger_->work();
 }
 
@@ -127,23 +129,8 @@ bool HashAggregate::FitsMerged() const {
   return spill_->HasRoom(std::max(2 * bytes, (used - aside) * 3 / 2));
 }
 
-// The work that spills the groups of all threads, a thread's groups a task, and then completes the partitions.
-SharedWork* HashAggregate::SpillAll() {
-  using Phase = SharedWork::Phase;
-  spills_rest_ = std::make_unique<SharedWork>([this, number = 0]() mutable -> absl::StatusOr<std::optional<Phase>> {
-    const auto spill = [this](uint64_t task) {
-      return static_cast<LocalGroups*>((*local_states())[task].get())->Spill();
-    };
-    ++number;
-    if (number == 1) return Phase{local_states()->size(), spill};
-    if (number == 2) return Phase{1, [this](uint64_t) { return spilled_->Finish(); }};
-    return std::nullopt;
-  });
-  return spills_rest_.get();
-}
-
 void HashAggregate::EndFinalise() {
-  if (spills_rest_ != nullptr) {
+  if (merger_->has_spilled()) {
     for (const auto& local : *local_states()) stats_.input_rows += static_cast<LocalGroups*>(local.get())->num_rows();
     local_states()->clear();
     stats_.num_groups = spilled_->num_groups();
@@ -187,7 +174,9 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(uint32_t 
   // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
   const uint64_t limit = part_.level == 0 ? budget_->limit_bytes() / (num_readers_ + 1) : budget_->limit_bytes();
   auto budget = BudgetWithin(budget_, limit == 0 ? 0 : std::max(limit, kLeastBytes));
-  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, std::move(budget), options_, texts());
+  AggregateOptions options = options_;
+  options.expected_groups = 0;  // those of all partitions
+  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, std::move(budget), options, texts());
   part->SetPart(taken.part);
   part->SetSpill(spill_);
   StopTogether(part.get());
@@ -361,6 +350,16 @@ absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint3
   return fit == 0 ? 0 : WriteGroups(tuples, fit, out, out_row);
 }
 
+// How many groups may be added to a batch with `written` ones. Of a partition that was spilled, long strings end a
+// batch, as memory is short.
+uint64_t GroupReader::RowsWithoutGrowth(uint64_t written, OutputBatch* out) const {
+  constexpr uint64_t kShare = 4;  // of the memory that is set aside
+  if (aggregate_->part_.level == 0) return kScanRows;
+  out->set_num_rows(written);
+  const uint64_t most_bytes = aggregate_->spill_->io_bytes() / kShare;
+  return StringBytes(*out) >= most_bytes ? 0 : RowsThatFit(*out, most_bytes, kScanRows);
+}
+
 // Groups are written as they are found, while their tuples are in the cache. Returns whether there are more groups than
 // the batch holds.
 absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
@@ -373,7 +372,8 @@ absl::StatusOr<bool> GroupReader::WriteBatch(OutputBatch* out) {
       if (!more) break;
       continue;
     }
-    const uint64_t room = out->capacity() - written;
+    const uint64_t room = std::min(out->capacity() - written, RowsWithoutGrowth(written, out));
+    if (room == 0) break;
     const bool once = s.copies_of == nullptr;
     const uint32_t n = once ? static_cast<uint32_t>(std::min<uint64_t>(s.num_groups, room)) : Repeat(room);
     uint8_t* const* const rows = once ? s.groups + s.first_group : s.copies->repeated;
@@ -427,7 +427,7 @@ absl::StatusOr<bool> GroupReader::Next(OutputBatch* out) {
   const size_t num_aggregates = state_->columns == GroupColumns::kKeys ? 0 : spec.aggregates.size();
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, spec.keys.size() + num_aggregates));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  if (aggregate_->spills_rest_ != nullptr) return NextSpilled(out);
+  if (aggregate_->merger_->has_spilled()) return NextSpilled(out);
   if (out->num_columns() != 0) return WriteBatch(out);
   uint64_t counted = 0;
   for (bool more = true; more; more = FindGroups()) {

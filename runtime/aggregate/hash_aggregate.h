@@ -93,7 +93,6 @@ class HashAggregate final : public Sink {
   GroupContext Context() const;
   LocalGroups* own_groups() const;
   bool FitsMerged() const;
-  SharedWork* SpillAll();
   absl::StatusOr<std::shared_ptr<HashAggregate>> NextPart(uint32_t partition, uint32_t num_partitions);
   // The first of the next n positions that no reader of the partition has taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
@@ -107,9 +106,8 @@ class HashAggregate final : public Sink {
   std::atomic<uint32_t> num_local_states_{0};
   std::unique_ptr<GroupMerger> merger_;
   GroupPart part_;
-  std::mutex spilled_mutex_;                 // guards the making of spilled_
-  std::shared_ptr<SpilledGroups> spilled_;   // null: groups stay in memory
-  std::unique_ptr<SharedWork> spills_rest_;  // null: no group was spilled
+  std::mutex spilled_mutex_;                // guards the making of spilled_
+  std::shared_ptr<SpilledGroups> spilled_;  // null: groups stay in memory
   std::atomic<uint32_t> num_readers_{0};
   struct Result;
   std::unique_ptr<Result> result_;
@@ -156,6 +154,7 @@ class GroupReader {
   uint32_t KeepPartition(uint32_t n, uint8_t** groups) const;
   absl::StatusOr<uint32_t> WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
   absl::StatusOr<uint32_t> WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out, uint64_t out_row);
+  uint64_t RowsWithoutGrowth(uint64_t written, OutputBatch* out) const;
   absl::StatusOr<bool> WriteBatch(OutputBatch* out);
   absl::StatusOr<bool> NextSpilled(OutputBatch* out);
 

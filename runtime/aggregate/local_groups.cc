@@ -23,6 +23,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/prefetch_lines.h"
+#include "runtime/rows/string_bytes.h"
 
 namespace quern {
 namespace {
@@ -31,6 +32,7 @@ constexpr uint32_t kScanRows = 1024;
 constexpr uint32_t kMergeRows = 256;  // twice this many tuples stay in an L1 cache from one aggregate to the next
 constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kGroupsToAdapt = thresholds::kGroupsToExpectBy;
+constexpr ColumnType kSavedType = {.id = TypeId::kBinary};  // of saved states
 
 struct Iota {
   uint32_t rows[kMaxBatchRows];
@@ -90,7 +92,8 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
       key_bytes_(context),
       memory_(std::in_place, context.budget, context.options.host),
       codes_(context.descriptor->spec().keys.size()),
-      overflowed_(context.descriptor->spec().aggregates.size()) {}
+      overflowed_(context.descriptor->spec().aggregates.size()),
+      is_expecting_(context.options.expected_groups != 0) {}
 
 // ---- appending ----------------------------------------------------------------------------------------------------
 
@@ -166,8 +169,8 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
   while (taken_rows_ < batch.num_rows) {
     if (asked_.load(std::memory_order_relaxed)) QUERN_RETURN_IF_ERROR(SpillIfAsked());
     const uint64_t done = taken_rows_;
-    const uint32_t block = begun_.num_rows != 0 ? begun_.num_rows : BlockRows();
-    const auto n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
+    auto n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
+    n = begun_.num_rows != 0 ? begun_.num_rows : RowsWithinReserve(batch, RowKind::kInput, keys.data(), n);
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     context_.entry_points.ForBatch(n, &counters_);
     const absl::Status added = AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n});
@@ -177,6 +180,8 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
     }
     num_rows_ += n;
     taken_rows_ += n;
+    num_refusals_ = 0;
+    if (is_short()) QUERN_RETURN_IF_ERROR(SpillAndHold());
   }
   CountTable();
   const absl::Status checked = CheckPays();
@@ -199,18 +204,22 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
   while (taken_rows_ < batch.num_rows) {
     if (asked_.load(std::memory_order_relaxed)) QUERN_RETURN_IF_ERROR(SpillIfAsked());
     const uint64_t done = taken_rows_;
-    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
+    auto n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
+    n = begun_.num_rows != 0 ? begun_.num_rows : RowsWithinReserve(batch, RowKind::kStates, keys.data(), n);
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     const KeyRows key_rows = {keys.data(), selection == nullptr ? done : 0, selection, n};
     context_.entry_points.ForBatch(n, &counters_);
-    absl::Status added = table_->Find(key_rows, tuples);
+    absl::Status added = FindTuples(key_rows, tuples);
     if (added.ok()) added = MergeSaved(rows, key_rows, tuples);
     if (!added.ok()) {
+      KeepBegun(tuples);
       QUERN_RETURN_IF_ERROR(MakeRoom(added));
       continue;
     }
     num_rows_ += n;
     taken_rows_ += n;
+    num_refusals_ = 0;
+    if (is_short()) QUERN_RETURN_IF_ERROR(SpillAndHold());
   }
   CountTable();
   return absl::OkStatus();
@@ -252,9 +261,23 @@ absl::Status LocalGroups::MergeFixed(const QuernColumn* column, const KeyRows& r
 absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
   if (deals_) return PartitionRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
-  QUERN_RETURN_IF_ERROR(table_->Find(rows, tuples));
+  QUERN_RETURN_IF_ERROR(FindTuples(rows, tuples));
   PrefetchStates(table_->prefetch(), context_.descriptor->group()->tuple_bytes, tuples, rows.n);
-  return Update(batch, rows, tuples);
+  absl::Status updated = Update(batch, rows, tuples);
+  if (!updated.ok()) KeepBegun(tuples);
+  return updated;
+}
+
+// Of a block that was refused when it had begun the groups are known, and are not looked for again: that takes memory
+// for as many groups as it has rows.
+absl::Status LocalGroups::FindTuples(const KeyRows& rows, uint8_t** tuples) {
+  if (begun_.num_rows == 0 || begun_tuples_.empty()) return table_->Find(rows, tuples);
+  std::copy_n(begun_tuples_.data(), rows.n, tuples);
+  return absl::OkStatus();
+}
+
+void LocalGroups::KeepBegun(uint8_t* const* tuples) {
+  if (begun_.num_rows != 0 && !begun_tuples_.empty()) std::copy_n(tuples, begun_.num_rows, begun_tuples_.data());
 }
 
 // What an earlier call has added of a block that was refused is not added again.
@@ -336,8 +359,15 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
 
 void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
   spilled_ = std::move(spilled);
-  spilled_->holders()->Add(this);
+  constexpr uint64_t kShare = 32, kMostShare = 8, kLeast = 256 << 10, kMost = 2 << 20;
+  const uint64_t limit = context_.budget->limit_bytes();
+  reserve_bytes_ = limit == 0 ? kMost : std::min(std::clamp(limit / kShare, kLeast, kMost), limit / kMostShare);
+  reserve_.emplace(context_.budget);
+  context_.budget = reserve_->budget();
+  begun_tuples_.resize(kMaxBatchRows);
+  BeginAgain(context_.options.expected_groups);
   HoldReserve();
+  spilled_->holders()->Add(this);
 }
 
 LocalGroups::~LocalGroups() {
@@ -348,7 +378,9 @@ absl::Status LocalGroups::SpillOrAsk(bool* is_at_work) {
   const std::unique_lock<std::mutex> lock(at_work_, std::try_to_lock);
   *is_at_work = !lock.owns_lock();
   if (*is_at_work) asked_.store(true, std::memory_order_relaxed);
-  return *is_at_work || table_ == nullptr || begun_.num_rows != 0 || !has_groups() ? absl::OkStatus() : Spill();
+  if (*is_at_work || table_ == nullptr || begun_.num_rows != 0) return absl::OkStatus();
+  FreeReserve();
+  return has_groups() ? Spill() : absl::OkStatus();
 }
 
 absl::Status LocalGroups::SpillIfAsked() {
@@ -361,15 +393,49 @@ uint64_t LocalGroups::group_bytes() const {
   return (table_ == nullptr ? 0 : table_->bytes()) + parts_.num_tuples() * context_.descriptor->group()->tuple_bytes;
 }
 
-// Memory that is only there to be given back; none where that is refused. Each row of a block may make a state out of
-// line.
+// As many of the next n rows as the reserve has room for: a group for each, its key, and a value for each of its
+// states, in pieces of a power of two, with the piece that it replaces. At least one, whatever it takes.
+uint32_t LocalGroups::RowsWithinReserve(const BatchView& batch, RowKind kind, const QuernColumn* keys,
+                                        uint32_t n) const {
+  constexpr uint64_t kTimesTuple = 4, kTimesString = 4;
+  if (spilled_ == nullptr) return n;
+  const AggregationSpec& spec = context_.descriptor->spec();
+  const auto bytes_of = [&](uint32_t rows) {
+    const uint64_t first = batch.selection == nullptr ? taken_rows_ : 0;
+    const uint32_t* const selection = batch.selection == nullptr ? nullptr : batch.selection + taken_rows_;
+    uint64_t strings = 0;
+    const auto add = [&](const ColumnType& type, const QuernColumn& column) {
+      strings += StringBytesOf(type, column, first, selection, rows);
+    };
+    for (size_t k = 0; k < spec.keys.size(); ++k)
+      if (!dictionaries_->has(k)) add(spec.keys[k].type, keys[k]);
+    for (size_t a = 0; a < spec.aggregates.size(); ++a) {
+      if (context_.descriptor->called(a) == nullptr) continue;
+      if (kind == RowKind::kStates) add(kSavedType, batch.payload[a]);
+      for (size_t i = 0; kind == RowKind::kInput && i < spec.aggregates[a].arguments.size(); ++i)
+        add(spec.aggregates[a].arguments[i], batch.payload[context_.descriptor->first_column(a) + i]);
+    }
+    return kTimesTuple * rows * context_.descriptor->group()->tuple_bytes + kTimesString * strings;
+  };
+  while (n > 1 && bytes_of(n) > reserve_bytes_) n /= 2;
+  return n;
+}
+
+// None where that is refused.
 void LocalGroups::HoldReserve() {
-  if (reserve_.bytes() != 0) return;
-  constexpr uint64_t kLeast = 64 << 10, kMost = 2 << 20;
-  const uint64_t share = context_.descriptor->has_out_of_line() ? 8 : 32, limit = context_.budget->limit_bytes();
-  const uint64_t bytes = limit == 0 ? kMost : std::clamp(limit / share, kLeast, kMost);
-  absl::StatusOr<HugeBuffer> reserve = HugeBuffer::Allocate(context_.budget, bytes, false, Contents::kAnything);
-  if (reserve.ok()) reserve_ = *std::move(reserve);
+  if (reserve_->reserved_bytes() == 0) (void)reserve_->GrowBy(reserve_bytes_);
+}
+
+void LocalGroups::FreeReserve() {
+  if (reserve_.has_value()) reserve_->GiveBack();
+  is_reserve_open_ = false;
+}
+
+absl::Status LocalGroups::SpillAndHold() {
+  FreeReserve();
+  QUERN_RETURN_IF_ERROR(Spill());
+  HoldReserve();
+  return absl::OkStatus();
 }
 
 // After a refusal: returns OK where it may be tried again. A block that has begun is completed first, with the reserve,
@@ -378,45 +444,60 @@ void LocalGroups::HoldReserve() {
 absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   if (spilled_ == nullptr || !absl::IsResourceExhausted(refused) || table_->is_broken() || memory_->is_broken())
     return refused;
+  constexpr uint32_t kMostTries = 2000;  // with a millisecond each, where other threads are at work
+  if (++num_refusals_ > kMostTries) return refused;
   // Tuples of a block that only lack their place in the partitions leave with the groups.
   block_is_spilled_ = deals_ && begun_.num_rows != 0 && begun_.aggregate == overflowed_.size();
-  if (block_is_spilled_ || (begun_.num_rows == 0 && has_groups())) {
-    reserve_.Free();
-    QUERN_RETURN_IF_ERROR(Spill());
-    HoldReserve();
-    num_starved_ = 0;
+  if (block_is_spilled_ || (begun_.num_rows == 0 && has_groups())) return SpillAndHold();
+  if (!std::exchange(is_reserve_open_, true)) {
+    reserve_->Open();
     return absl::OkStatus();
   }
-  if (reserve_.bytes() != 0) {
-    reserve_.Free();
+  if (begun_.num_rows == 0 && std::exchange(is_expecting_, false)) {  // more groups than there is memory for
+    table_ = MakeGroupTable(context_, 0);
     return absl::OkStatus();
   }
   // Other threads have all the memory.
-  constexpr uint32_t kMostTries = 2000;  // of a millisecond each, while they are at work
-  if (++num_starved_ > kMostTries) return refused;
   QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
   return may_have_room ? absl::OkStatus() : refused;
 }
 
 absl::Status LocalGroups::Spill() {
-  CountTable();
+  if (table_ != nullptr) CountTable();
+  QUERN_RETURN_IF_ERROR(WithSpiller([this](GroupSpiller* spiller) { return WriteAll(spiller); }));
+  BeginAgain(0);
+  return absl::OkStatus();
+}
+
+absl::Status LocalGroups::SpillMerged(GroupTable* table) {
+  return WithSpiller([&](GroupSpiller* spiller) { return WriteTable(table, 0, spiller); });
+}
+
+template <class Write>
+absl::Status LocalGroups::WithSpiller(const Write& write) {
   std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller(dictionaries_.get());
-  const absl::Status written = WithoutBadAlloc([&] { return WriteAll(spiller.get()); });
+  absl::Status written = WithoutBadAlloc([&]() -> absl::Status {
+    QUERN_RETURN_IF_ERROR(write(spiller.get()));
+    return spiller->Flush(spilled_.get());
+  });
   spilled_->GiveSpiller(std::move(spiller));
   // Groups of which some were written, and others not, cannot be written again.
-  if (!written.ok() && absl::IsResourceExhausted(written)) return MemoryLost(written);
-  QUERN_RETURN_IF_ERROR(written);
-  Forget();
+  return absl::IsResourceExhausted(written) ? MemoryLost(written) : written;
+}
+
+absl::Status LocalGroups::WriteTable(GroupTable* table, uint64_t first_position, GroupSpiller* spiller) {
+  uint8_t* tuples[kScanRows];
+  const uint64_t num_positions = table->num_positions();
+  for (uint64_t begin = first_position; begin < num_positions; begin += kScanRows) {
+    const uint32_t n = table->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
+    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+  }
   return absl::OkStatus();
 }
 
 absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
   uint8_t* tuples[kScanRows];
-  const uint64_t num_positions = table_->num_positions();
-  for (uint64_t begin = 0; begin < num_positions; begin += kScanRows) {
-    const uint32_t n = table_->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
-    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
-  }
+  if (table_ != nullptr) QUERN_RETURN_IF_ERROR(WriteTable(table_.get(), num_merged_, spiller));
   const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
   for (const TupleList& part : parts_.parts()) {
     for (const TupleSpan& span : part) {
@@ -432,10 +513,11 @@ absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
     for (uint32_t i = 0; i < n; ++i) tuples[i] = dealt_tuples_.data() + uint64_t{done + i} * tuple_bytes;
     QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
   }
-  return spiller->Flush(spilled_.get());
+  return absl::OkStatus();
 }
 
-void LocalGroups::Forget() {
+// Without groups.
+void LocalGroups::BeginAgain(uint64_t expected_groups) {
   table_.reset();  // before the next one takes memory
   begun_ = {};
   parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
@@ -444,11 +526,12 @@ void LocalGroups::Forget() {
   old_key_bytes_.clear();
   key_bytes_ = KeyBytes(context_);
   memory_.emplace(context_.budget, context_.options.host);
+  is_expecting_ = expected_groups != 0;
   deals_ = false;
-  num_dealt_ = 0;
+  num_dealt_ = num_merged_ = 0;
   expected_groups_ = 0;
   compact_at_ = context_.options.compact_tuples;
-  table_ = MakeGroupTable(context_, 0);
+  table_ = MakeGroupTable(context_, expected_groups);
 }
 
 // ---- partitioning -------------------------------------------------------------------------------------------------
@@ -550,8 +633,11 @@ absl::Status LocalGroups::HashDealt(const KeyRows& rows, uint8_t* const* tuples,
   return refused.status();
 }
 
-absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory,
-                       uint64_t* num_merged) {
+namespace {
+
+// num_merged: receives the number of tuples that were added, the first ones.
+absl::Status MergeTuples(const GroupContext& context, const TupleList& part, GroupTable* table,
+                         AccumulatorMemory* memory, uint64_t* num_merged) {
   const QuernRowLayout& group = *context.descriptor->group();
   const uint32_t batch_rows = std::min(context.descriptor->get()->batch_rows, kMergeRows);
   uint8_t *from[kMaxBatchRows], *into[kMaxBatchRows];
@@ -561,10 +647,31 @@ absl::Status MergePart(const GroupContext& context, const TupleList& part, Group
       for (uint32_t i = 0; i < n; ++i) from[i] = span.tuples + (first + i) * group.tuple_bytes;
       QUERN_RETURN_IF_ERROR(table->FindTuples({from, span.hashes == nullptr ? nullptr : span.hashes + first, n}, into));
       QUERN_RETURN_IF_ERROR(MergeStates(*context.descriptor, into, from, n, memory));
-      if (num_merged != nullptr) *num_merged += n;
+      *num_merged += n;
     }
   }
   return absl::OkStatus();
+}
+
+void DropFirst(uint64_t num_dropped, uint32_t tuple_bytes, TupleList* part) {
+  for (TupleSpan& span : *part) {
+    const uint64_t n = std::min(num_dropped, span.num_tuples);
+    span.tuples += n * tuple_bytes;
+    if (span.hashes != nullptr) span.hashes += n;
+    span.num_tuples -= n;
+    span.capacity -= n;
+    num_dropped -= n;
+  }
+}
+
+}  // namespace
+
+absl::Status MergePart(const GroupContext& context, TupleList* part, GroupTable* table, AccumulatorMemory* memory) {
+  uint64_t num_merged = 0;
+  absl::Status status = WithoutBadAlloc([&] { return MergeTuples(context, *part, table, memory, &num_merged); });
+  if (status.ok()) part->clear();
+  else DropFirst(num_merged, context.descriptor->group()->tuple_bytes, part);
+  return status;
 }
 
 // Merges rows that were partitioned one by one, so that the number of groups bounds memory, not the number of rows.
@@ -598,22 +705,8 @@ absl::Status LocalGroups::Compact() {
 // Merges one partition and deals its groups. *Errors*: ResourceExhausted, after which `part` has the tuples that were
 // not merged, and the table the groups of the others.
 absl::Status LocalGroups::CompactPart(TupleList* part) {
-  uint64_t num_merged = 0;
-  const absl::Status status =
-      WithoutBadAlloc([&] { return MergePart(context_, *part, table_.get(), &*memory_, &num_merged); });
-  if (status.ok()) {
-    part->clear();
-    return PartitionRows();
-  }
-  for (TupleSpan& span : *part) {
-    const uint64_t n = std::min(num_merged, span.num_tuples);
-    span.tuples += n * context_.descriptor->group()->tuple_bytes;
-    if (span.hashes != nullptr) span.hashes += n;
-    span.num_tuples -= n;
-    span.capacity -= n;
-    num_merged -= n;
-  }
-  return status;
+  QUERN_RETURN_IF_ERROR(MergePart(context_, part, table_.get(), &*memory_));
+  return PartitionRows();
 }
 
 }  // namespace quern

@@ -19,6 +19,7 @@
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/tuple_store.h"
 #include "runtime/sink/sink.h"
+#include "runtime/spill/budget_with_reserve.h"
 
 namespace quern {
 
@@ -42,6 +43,10 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   // Writes all groups, and begins again without any. *Errors*: those of the store; ResourceExhausted beyond the memory
   // that is set aside for it.
   absl::Status Spill();
+  // Writes the groups of a table to which those of several threads were added. *Errors*: as of Spill.
+  absl::Status SpillMerged(GroupTable* table);
+  // Gives back memory that is held for appending.
+  void FreeReserve();
   absl::Status SpillOrAsk(bool* is_at_work) override;
   // Of the table, and of rows in partitions.
   uint64_t group_bytes() const;
@@ -57,6 +62,9 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   GroupTable* table() { return table_.get(); }
   std::unique_ptr<GroupTable> TakeTable() { return std::move(table_); }
   const TupleStore& parts() const { return parts_; }
+  TupleList* mutable_part(uint64_t part) { return parts_.mutable_part(part); }
+  // The groups before this position of the table are in another one.
+  void SetMerged(uint64_t position) { num_merged_ = position; }
   void DropParts() {
     parts_.Clear();
     old_parts_.clear();
@@ -76,7 +84,10 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status AppendStates(const BatchView& batch);
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
   uint32_t BlockRows() const;
+  uint32_t RowsWithinReserve(const BatchView& batch, RowKind kind, const QuernColumn* keys, uint32_t n) const;
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
+  absl::Status FindTuples(const KeyRows& rows, uint8_t** tuples);
+  void KeepBegun(uint8_t* const* tuples);
   absl::Status PartitionRows(const Batch& batch, const KeyRows& rows);
   absl::Status MakeDealt(const Batch& batch, const KeyRows& rows, uint8_t** tuples, uint64_t* hashes);
   absl::Status HashDealt(const KeyRows& rows, uint8_t* const* tuples, uint64_t* hashes) const;
@@ -88,11 +99,16 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   void CountTable();
   absl::Status CheckPays();
   absl::Status MakeRoom(const absl::Status& refused);
+  template <class Write>
+  absl::Status WithSpiller(const Write& write);
+  absl::Status WriteTable(GroupTable* table, uint64_t first_position, GroupSpiller* spiller);
   absl::Status WriteAll(GroupSpiller* spiller);
   absl::Status SpillIfAsked();
   bool has_groups() const { return table_->num_groups() != 0 || parts_.num_tuples() != 0; }
+  bool is_short() const { return is_reserve_open_ && begun_.num_rows == 0 && has_groups(); }
   void HoldReserve();
-  void Forget();
+  absl::Status SpillAndHold();
+  void BeginAgain(uint64_t expected_groups);
   absl::Status Compact();
   absl::Status CompactPart(TupleList* part);
 
@@ -117,20 +133,23 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   Begun begun_;
   HugeBuffer dealt_tuples_;
   uint64_t num_rows_ = 0;
+  uint64_t num_merged_ = 0;  // positions of the table
   // Members for spilling.
-  std::shared_ptr<SpilledGroups> spilled_;  // null: groups stay in memory
-  bool block_is_spilled_ = false;           // that was refused: its rows leave with the groups
-  std::mutex at_work_;                      // held while the thread appends
-  std::atomic<bool> asked_{false};          // to spill, by a thread that has no memory
-  uint32_t num_starved_ = 0;                // how often it was refused with nothing to spill, since it last had groups
-  HugeBuffer reserve_;                      // memory for the rest of a block that was refused when it had begun
+  std::shared_ptr<SpilledGroups> spilled_;    // null: groups stay in memory
+  bool is_expecting_;                         // the table begins with memory for groups that are expected
+  bool block_is_spilled_ = false;             // that was refused: its rows leave with the groups
+  std::mutex at_work_;                        // held while the thread appends
+  std::atomic<bool> asked_{false};            // to spill, by a thread that has no memory
+  uint32_t num_refusals_ = 0;                 // since the last block that was added
+  std::optional<BudgetWithReserve> reserve_;  // memory for the rest of a block that was refused when it had begun
+  uint64_t reserve_bytes_ = 0;
+  bool is_reserve_open_ = false;
+  std::vector<uint8_t*> begun_tuples_;  // of that block
 };
 
-// Adds all tuples of one partition to a table, states included. num_merged: may be null; receives how many, the first
-// ones, where memory is refused; of those behind them no state is added twice when the call is repeated. *Errors*:
-// ResourceExhausted, OutOfRange.
-absl::Status MergePart(const GroupContext& context, const TupleList& part, GroupTable* table, AccumulatorMemory* memory,
-                       uint64_t* num_merged = nullptr);
+// Adds all tuples of one partition to a table, states included, and drops them. *Errors*: ResourceExhausted, after
+// which `part` has those that were not added, and no state is added twice when the call is repeated; OutOfRange.
+absl::Status MergePart(const GroupContext& context, TupleList* part, GroupTable* table, AccumulatorMemory* memory);
 
 }  // namespace quern
 

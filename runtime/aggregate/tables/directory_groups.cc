@@ -422,7 +422,12 @@ absl::Status DirectoryGroups::MakeRoom(uint32_t n) {
   span.capacity = std::max<uint64_t>(n, grown);
   ReserveOne(&spans_);
   ReserveOne(&span_positions_);
-  QUERN_ASSIGN_OR_RETURN(span.tuples, arena_.Allocate(span.capacity * row_bytes));
+  absl::StatusOr<uint8_t*> bytes = arena_.Allocate(span.capacity * row_bytes);
+  if (absl::IsResourceExhausted(bytes.status()) && span.capacity > n) {
+    span.capacity = n;
+    bytes = arena_.Allocate(n * row_bytes);
+  }
+  QUERN_ASSIGN_OR_RETURN(span.tuples, std::move(bytes));
   span.hashes =
       reinterpret_cast<uint64_t*>(span.tuples + span.capacity * tuple_bytes);  // tuple_bytes is a multiple of 8
   spans_.push_back(span);

@@ -46,13 +46,16 @@ struct Limits {
 
 // A host's account.
 struct Account {
+  static constexpr int64_t kNever = -100, kRefused = 3;
   std::mutex mutex;
   uint64_t left;
+  int64_t refuses_after = kNever;  // refuses some requests after so many
   MemoryAccount functions() {
     return {[](void* host, uint64_t bytes) {
               auto* const account = static_cast<Account*>(host);
               const std::lock_guard<std::mutex> lock(account->mutex);
               if (bytes > account->left) return false;
+              if (account->refuses_after > -kRefused && account->refuses_after-- <= 0) return false;
               account->left -= bytes;
               return true;
             },
@@ -89,18 +92,18 @@ std::vector<bool> Valid(const std::vector<int64_t>& numbers, int64_t divisor) {
 }
 
 std::shared_ptr<HashAggregate> NewAggregate(const std::string& spec, const std::shared_ptr<MemoryBudget>& budget,
-                                            const std::shared_ptr<SpillContext>& spill) {
-  auto aggregate =
-      std::make_shared<HashAggregate>(ShapeOf(spec), GenericAggregateKernel(), nullptr, budget, AggregateOptions());
+                                            const std::shared_ptr<SpillContext>& spill,
+                                            const AggregateOptions& options = {}) {
+  auto aggregate = std::make_shared<HashAggregate>(ShapeOf(spec), GenericAggregateKernel(), nullptr, budget, options);
   aggregate->SetSpill(spill);
   return aggregate;
 }
 
-absl::Status AppendAll(const std::shared_ptr<HashAggregate>& aggregate, MakeBatch make, uint32_t threads) {
+absl::Status AppendRows(const std::shared_ptr<HashAggregate>& aggregate, MakeBatch make, uint32_t threads) {
   if (threads == 1) {
     for (uint32_t b = 0; b < kBatches; ++b)
       if (const absl::Status status = aggregate->Append(make(b)); !status.ok()) return status;
-    return aggregate->Finalise();
+    return absl::OkStatus();
   }
   std::vector<absl::Status> statuses(threads);
   std::vector<std::thread> running;
@@ -118,7 +121,12 @@ absl::Status AppendAll(const std::shared_ptr<HashAggregate>& aggregate, MakeBatc
   for (std::thread& thread : running) thread.join();
   for (const absl::Status& status : statuses)
     if (!status.ok()) return status;
-  return aggregate->Finalise();
+  return absl::OkStatus();
+}
+
+absl::Status AppendAll(const std::shared_ptr<HashAggregate>& aggregate, MakeBatch make, uint32_t threads) {
+  absl::Status status = AppendRows(aggregate, make, threads);
+  return status.ok() ? aggregate->Finalise() : status;
 }
 
 Lines Unlimited(const std::string& spec, MakeBatch make) {
@@ -156,6 +164,11 @@ void ExpectSame(const std::string& spec, MakeBatch make, uint64_t smallest = 400
   }
   EXPECT_EQ(Limited(spec, make, {2 * smallest, 1, kSmall, true}, &has_spilled), expected) << spec;
 }
+
+BatchView SumRows(uint32_t b) {
+  return Rows(kBatchRows, {NumberColumn(Numbers(b, 15013))}, {NumberColumn(Numbers(b, 977))});
+}
+constexpr const char* kSum = "aggregate keys=i64 aggs=sum(i64)";
 
 // ---- kinds of keys and aggregates ----
 
@@ -205,6 +218,69 @@ TEST(SpillingAggregate, StatesOutOfLine) {
       2500 * kKiB);
 }
 
+// A block of rows is so small that the reserve has room for all that it adds.
+TEST(SpillingAggregate, LongStates) {
+  const MakeBatch make = [](uint32_t b) {
+    const ColumnPtr texts = StringColumn(kVar32, Texts(Numbers(b, 977), std::string(1000, 'x').c_str()));
+    return Rows(kBatchRows, {NumberColumn(Numbers(b, 5003))}, {texts, texts});
+  };
+  ExpectSame("aggregate keys=i64 aggs=min(utf8),max(utf8)", make, 2000 * kKiB);
+}
+
+TEST(SpillingAggregate, MoreGroupsAreExpectedThanFit) {
+  AggregateOptions options;
+  options.expected_groups = 10'000'000;
+  const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
+  auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), kSmall), options);
+  ASSERT_EQ(AppendAll(aggregate, SumRows, 1), absl::OkStatus());
+  EXPECT_EQ(ShareOf(aggregate, 0, 1, 1000), Unlimited(kSum, SumRows));
+}
+
+// ---- merging ----
+
+// Refuses three requests of finalising, one later each time. Where less memory does not do, all groups are written
+// then, and none is lost or counted twice.
+void ExpectMergesThatAreRefused(const std::string& spec, MakeBatch make, const AggregateOptions& options) {
+  const Lines expected = Unlimited(spec, make);
+  bool was_refused = true;
+  uint32_t num_spilled = 0;
+  for (int64_t number = 0; was_refused; number += number < 10 ? 1 : 11) {
+    Account account{{}, uint64_t{1} << 30};
+    const auto budget = std::make_shared<MemoryBudget>(0, account.functions());
+    const auto spill = TestContext(budget, SystemFileCalls(), kSmall);
+    auto aggregate = NewAggregate(spec, budget, spill, options);
+    ASSERT_EQ(AppendRows(aggregate, make, 3), absl::OkStatus());
+    ASSERT_EQ(spill->stats().written_blocks, 0);
+    account.refuses_after = number;
+    ASSERT_EQ(aggregate->Finalise(), absl::OkStatus()) << number;
+    was_refused = account.refuses_after < 0;
+    account.refuses_after = Account::kNever;
+    EXPECT_EQ(ShareOf(aggregate, 0, 1, 1000), expected) << number;
+    num_spilled += spill->stats().written_blocks != 0 ? 1 : 0;
+  }
+  EXPECT_GE(num_spilled, 2);  // by the first request, which asks whether all fit, and in the midst of merging
+}
+
+TEST(SpillingAggregate, FewGroupsThatAreRefusedMemoryWhileTheyAreMerged) {
+  const MakeBatch make = [](uint32_t b) {
+    return Rows(kBatchRows, {NumberColumn(Numbers(b, 15013))},
+                {NumberColumn(Numbers(b, 61)), StringColumn(kVar32, Texts(Numbers(b, 977), "a value of some length"))});
+  };
+  ExpectMergesThatAreRefused("aggregate keys=i64 aggs=count_distinct(i64),max(utf8)", make, {});
+}
+
+TEST(SpillingAggregate, PartitionsThatAreRefusedMemoryWhileTheyAreMerged) {
+  AggregateOptions options;
+  options.local_groups = 1000;
+  options.partition_bits = 3;
+  const MakeBatch make = [](uint32_t b) {
+    const std::vector<int64_t> keys = Numbers(b, 15013);
+    return Rows(kBatchRows, {StringColumn(kVar32, Texts(keys, "a key that is longer than twelve bytes "))},
+                {NumberColumn(Numbers(b, 61))});
+  };
+  ExpectMergesThatAreRefused("aggregate keys=utf8 aggs=count_distinct(i64)", make, options);
+}
+
 // ---- levels ----
 
 TEST(SpillingAggregate, PartitionsAreDividedAgain) {
@@ -221,11 +297,6 @@ TEST(SpillingAggregate, PartitionsAreDividedAgain) {
 }
 
 // ---- ways of reading ----
-
-BatchView SumRows(uint32_t b) {
-  return Rows(kBatchRows, {NumberColumn(Numbers(b, 15013))}, {NumberColumn(Numbers(b, 977))});
-}
-constexpr const char* kSum = "aggregate keys=i64 aggs=sum(i64)";
 
 TEST(SpillingAggregate, SharesByPartition) {
   const Lines expected = Unlimited(kSum, SumRows);
