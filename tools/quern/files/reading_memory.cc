@@ -60,6 +60,16 @@ class BudgetedPool final : public arrow::MemoryPool {
     pool_->Free(buffer, size, alignment);
     GiveBack(size);
   }
+  // Bytes that are counted: those that it hands out itself, and those of HeldElsewhere.
+  arrow::Status Take(int64_t bytes) {
+    ARROW_RETURN_NOT_OK(Reserve(bytes));
+    own_ += bytes;
+    return arrow::Status::OK();
+  }
+  void GiveBack(int64_t bytes) {
+    own_ -= bytes;
+    Release(bytes);
+  }
   uint64_t limit_bytes() const { return budget_->limit_bytes(); }
   // What the default pool holds beside this one's, which comes from there too.
   arrow::Status CountOther() {
@@ -78,11 +88,6 @@ class BudgetedPool final : public arrow::MemoryPool {
   std::string backend_name() const override { return pool_->backend_name(); }
 
  private:
-  arrow::Status Take(int64_t bytes) {
-    ARROW_RETURN_NOT_OK(Reserve(bytes));
-    own_ += bytes;
-    return arrow::Status::OK();
-  }
   arrow::Status Reserve(int64_t bytes) {
     if (!is_refused_) {
       const int64_t before = taken_.fetch_add(bytes);
@@ -91,10 +96,6 @@ class BudgetedPool final : public arrow::MemoryPool {
     }
     const absl::Status taken = budget_->Reserve(static_cast<uint64_t>(bytes));
     return taken.ok() ? arrow::Status::OK() : arrow::Status::OutOfMemory(std::string(taken.message()));
-  }
-  void GiveBack(int64_t bytes) {
-    own_ -= bytes;
-    Release(bytes);
   }
   void Release(int64_t bytes) {
     if (!is_refused_) {
@@ -120,6 +121,33 @@ BudgetedPool& Pool() {
   static BudgetedPool* const pool = new BudgetedPool;  // columns may outlive all other statics
   return *pool;
 }
+
+// Of a piece of a file: its parts are in memory at once, so none of them may be larger than all pieces together.
+class PiecePoolOfProcess final : public arrow::MemoryPool {
+ public:
+  arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
+    ARROW_RETURN_NOT_OK(Check(size));
+    return Pool().Allocate(size, alignment, out);
+  }
+  arrow::Status Reallocate(int64_t old_size, int64_t new_size, int64_t alignment, uint8_t** pointer) override {
+    ARROW_RETURN_NOT_OK(Check(new_size));
+    return Pool().Reallocate(old_size, new_size, alignment, pointer);
+  }
+  void Free(uint8_t* buffer, int64_t size, int64_t alignment) override { Pool().Free(buffer, size, alignment); }
+  void ReleaseUnused() override { Pool().ReleaseUnused(); }
+  int64_t bytes_allocated() const override { return Pool().bytes_allocated(); }
+  int64_t max_memory() const override { return Pool().max_memory(); }
+  int64_t total_bytes_allocated() const override { return Pool().total_bytes_allocated(); }
+  int64_t num_allocations() const override { return Pool().num_allocations(); }
+  std::string backend_name() const override { return Pool().backend_name(); }
+
+ private:
+  static arrow::Status Check(int64_t size) {
+    const uint64_t limit = PiecesLimit();
+    if (limit == 0 || size <= static_cast<int64_t>(limit)) return arrow::Status::OK();
+    return arrow::Status::OutOfMemory("memory limit exceeded: ", size, " bytes requested");
+  }
+};
 
 class CountingFile final : public arrow::io::RandomAccessFile {
  public:
@@ -160,6 +188,16 @@ std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::
 
 void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
   Pool().SetBudget(std::move(budget), over_limit);
+}
+
+HeldElsewhere::HeldElsewhere(int64_t bytes) : bytes_(Pool().Take(bytes).ok() ? bytes : 0) {}
+HeldElsewhere::~HeldElsewhere() { Pool().GiveBack(bytes_); }
+
+uint64_t PiecesLimit() { return Pool().limit_bytes() / 4 * 3; }
+
+arrow::MemoryPool* PiecePool() {
+  static PiecePoolOfProcess* const pool = new PiecePoolOfProcess;
+  return pool;
 }
 
 uint64_t ReadingLimit() { return Pool().limit_bytes(); }

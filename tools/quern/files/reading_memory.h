@@ -32,6 +32,25 @@ arrow::Status CountOtherMemory();
 // gives it further bytes.
 std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::io::RandomAccessFile> file);
 
+// Bytes that Arrow holds beside the pool for a piece of a file, while this lives.
+class HeldElsewhere {
+ public:
+  explicit HeldElsewhere(int64_t bytes);
+  ~HeldElsewhere();
+  HeldElsewhere(const HeldElsewhere&) = delete;
+  HeldElsewhere& operator=(const HeldElsewhere&) = delete;
+
+ private:
+  const int64_t bytes_;
+};
+
+// What all pieces of files that are in memory at one time may take, where memory over the limit is taken: three
+// quarters of the limit, of which the budget counts a half. 0: there is no limit.
+uint64_t PiecesLimit();
+
+// The same as ReadingPool, but a request for more than PiecesLimit is refused, whatever a file claims to hold.
+arrow::MemoryPool* PiecePool();
+
 // Refuses memory beyond the budget with the budget's message; without a budget, none. It lives until the process ends,
 // as columns may. *Threads*: any.
 arrow::MemoryPool* ReadingPool();
