@@ -75,15 +75,16 @@ absl::Status ReplaceByNumbers(const Names& names, const TablePointer& texts, con
   return absl::OkStatus();
 }
 
-// With the errors of Arrow's readers.
+// With the errors of Arrow's readers. Their parser ends the process where a pool refuses memory, as said above.
 arrow::Result<CsvHeader> HeaderOf(const std::string& path) {
-  ARROW_ASSIGN_OR_RAISE(const auto file, BoundedFile::Open(path));
+  arrow::MemoryPool* const pool = arrow::default_memory_pool();
+  ARROW_ASSIGN_OR_RAISE(const auto file, BoundedFile::Open(path, pool));
   ARROW_ASSIGN_OR_RAISE(const auto block, file->ReadAt(0, kCsvBlockBytes));
   if (block->size() == 0) return arrow::Status::Invalid("Empty CSV file");
   ARROW_ASSIGN_OR_RAISE(const uint8_t* const text, arrow::util::SkipUTF8BOM(block->data(), block->size()));
   const int64_t begin = text - block->data();
   if (begin == block->size()) return arrow::Status::Invalid("Empty CSV file");
-  arrow::csv::BlockParser parser(ReadingPool(), CsvParseOptions(), /*num_cols=*/-1, /*first_row=*/-1,
+  arrow::csv::BlockParser parser(pool, CsvParseOptions(), /*num_cols=*/-1, /*first_row=*/-1,
                                  /*max_num_rows=*/1);
   uint32_t bytes = 0;
   ARROW_RETURN_NOT_OK(parser.Parse(std::string_view(*block).substr(static_cast<size_t>(begin)), &bytes));

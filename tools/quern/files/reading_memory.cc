@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -122,15 +123,22 @@ BudgetedPool& Pool() {
   return *pool;
 }
 
+// *Errors*: more bytes than all pieces together may have.
+arrow::Status CheckPiece(int64_t bytes) {
+  const uint64_t limit = PiecesLimit();
+  if (limit == 0 || bytes <= static_cast<int64_t>(limit)) return arrow::Status::OK();
+  return arrow::Status::OutOfMemory("memory limit exceeded: ", bytes, " bytes requested");
+}
+
 // Of a piece of a file: its parts are in memory at once, so none of them may be larger than all pieces together.
 class PiecePoolOfProcess final : public arrow::MemoryPool {
  public:
   arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
-    ARROW_RETURN_NOT_OK(Check(size));
+    ARROW_RETURN_NOT_OK(CheckPiece(size));
     return Pool().Allocate(size, alignment, out);
   }
   arrow::Status Reallocate(int64_t old_size, int64_t new_size, int64_t alignment, uint8_t** pointer) override {
-    ARROW_RETURN_NOT_OK(Check(new_size));
+    ARROW_RETURN_NOT_OK(CheckPiece(new_size));
     return Pool().Reallocate(old_size, new_size, alignment, pointer);
   }
   void Free(uint8_t* buffer, int64_t size, int64_t alignment) override { Pool().Free(buffer, size, alignment); }
@@ -140,18 +148,14 @@ class PiecePoolOfProcess final : public arrow::MemoryPool {
   int64_t total_bytes_allocated() const override { return Pool().total_bytes_allocated(); }
   int64_t num_allocations() const override { return Pool().num_allocations(); }
   std::string backend_name() const override { return Pool().backend_name(); }
-
- private:
-  static arrow::Status Check(int64_t size) {
-    const uint64_t limit = PiecesLimit();
-    if (limit == 0 || size <= static_cast<int64_t>(limit)) return arrow::Status::OK();
-    return arrow::Status::OutOfMemory("memory limit exceeded: ", size, " bytes requested");
-  }
 };
 
-class CountingFile final : public arrow::io::RandomAccessFile {
+// Calls a function before it reads into memory that is not of the file's pool.
+class WatchedFile final : public arrow::io::RandomAccessFile {
  public:
-  explicit CountingFile(std::shared_ptr<arrow::io::RandomAccessFile> file) : file_(std::move(file)) {}
+  using BeforeRead = std::function<arrow::Status(int64_t bytes)>;
+  WatchedFile(std::shared_ptr<arrow::io::RandomAccessFile> file, BeforeRead before_read)
+      : file_(std::move(file)), before_read_(std::move(before_read)) {}
 
   arrow::Status Close() override { return file_->Close(); }
   bool closed() const override { return file_->closed(); }
@@ -159,23 +163,24 @@ class CountingFile final : public arrow::io::RandomAccessFile {
   arrow::Status Seek(int64_t position) override { return file_->Seek(position); }
   arrow::Result<int64_t> GetSize() override { return file_->GetSize(); }
   arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t bytes) override {
-    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    ARROW_RETURN_NOT_OK(before_read_(bytes));
     return file_->Read(bytes);
   }
   arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t bytes) override {
     return file_->ReadAt(position, bytes);
   }
   arrow::Result<int64_t> Read(int64_t bytes, void* out) override {
-    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    ARROW_RETURN_NOT_OK(before_read_(bytes));
     return file_->Read(bytes, out);
   }
   arrow::Result<int64_t> ReadAt(int64_t position, int64_t bytes, void* out) override {
-    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    ARROW_RETURN_NOT_OK(before_read_(bytes));
     return file_->ReadAt(position, bytes, out);
   }
 
  private:
   std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  BeforeRead before_read_;
 };
 
 }  // namespace
@@ -183,7 +188,14 @@ class CountingFile final : public arrow::io::RandomAccessFile {
 arrow::Status CountOtherMemory() { return Pool().CountOther(); }
 
 std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::io::RandomAccessFile> file) {
-  return std::make_shared<CountingFile>(std::move(file));
+  return std::make_shared<WatchedFile>(std::move(file), [](int64_t) { return CountOtherMemory(); });
+}
+
+std::shared_ptr<arrow::io::RandomAccessFile> PieceFile(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                                       std::shared_ptr<std::atomic<int64_t>> piece_bytes) {
+  return std::make_shared<WatchedFile>(std::move(file), [piece_bytes = std::move(piece_bytes)](int64_t bytes) {
+    return CheckPiece(piece_bytes->fetch_add(bytes) + bytes);
+  });
 }
 
 void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {

@@ -6,6 +6,7 @@
 #include <arrow/io/type_fwd.h>
 #include <arrow/type_fwd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -50,6 +51,11 @@ uint64_t PiecesLimit();
 
 // The same as ReadingPool, but a request for more than PiecesLimit is refused, whatever a file claims to hold.
 arrow::MemoryPool* PiecePool();
+
+// A file for a reader of pieces that takes memory for them from Arrow's default pool: it refuses to read where a piece
+// would have more than PiecesLimit. piece_bytes: what was read for the piece so far.
+std::shared_ptr<arrow::io::RandomAccessFile> PieceFile(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                                       std::shared_ptr<std::atomic<int64_t>> piece_bytes);
 
 // Refuses memory beyond the budget with the budget's message; without a budget, none. It lives until the process ends,
 // as columns may. *Threads*: any.

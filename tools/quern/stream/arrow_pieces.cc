@@ -16,6 +16,7 @@
 #include <arrow/util/byte_size.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -43,7 +44,11 @@ class ArrowPieces final : public FilePieces {
   absl::Status ReadPiece(size_t piece, const Take& take) const override;
 
  private:
-  using Reader = std::unique_ptr<ArrowBatches>;
+  struct Batches {
+    ArrowBatches batches;
+    std::shared_ptr<std::atomic<int64_t>> piece_bytes;
+  };
+  using Reader = std::unique_ptr<Batches>;
   absl::StatusOr<Reader> OpenReader() const;
   absl::StatusOr<Reader> TakeReader() const;
   // *Errors*: values that are wrong.
@@ -65,9 +70,12 @@ class ArrowPieces final : public FilePieces {
 
 absl::StatusOr<ArrowPieces::Reader> ArrowPieces::OpenReader() const {
   QUERN_ASSIGN_OR_RETURN_ARROW(const auto file, BoundedFile::Open(path_, PiecePool()), CannotRead(path_));
+  const auto piece_bytes = std::make_shared<std::atomic<int64_t>>(0);
   QUERN_ASSIGN_OR_RETURN_ARROW(
-      ArrowBatches batches, ArrowBatches::Open(file, ArrowOptions(*schema_, columns_, PiecePool())), CannotRead(path_));
-  return std::make_unique<ArrowBatches>(std::move(batches));
+      ArrowBatches batches,
+      ArrowBatches::Open(PieceFile(file, piece_bytes), ArrowOptions(*schema_, columns_, PiecePool())),
+      CannotRead(path_));
+  return std::make_unique<Batches>(Batches{std::move(batches), piece_bytes});
 }
 
 absl::StatusOr<ArrowPieces::Reader> ArrowPieces::TakeReader() const {
@@ -125,11 +133,12 @@ absl::Status ArrowPieces::Open() {
     has_dictionaries_ = has_dictionaries_ || types_.back()->id() == arrow::Type::DICTIONARY;
   }
   QUERN_ASSIGN_OR_RETURN(Reader reader, OpenReader());
-  is_file_ = reader->is_file();
+  is_file_ = reader->batches.is_file();
   int64_t num_rows = 0;
   for (size_t number = 0;; ++number) {
     const int64_t held_before = ReadingPool()->bytes_allocated();
-    const arrow::Result<BatchPointer> batch = reader->Next();
+    *reader->piece_bytes = 0;
+    const arrow::Result<BatchPointer> batch = reader->batches.Next();
     if (!batch.ok()) return CannotReadBatch(batch.status(), number);
     if (*batch == nullptr) break;
     QUERN_RETURN_IF_ERROR(AddBatch(**batch, number, held_before));
@@ -163,7 +172,9 @@ absl::Status ArrowPieces::ReadPiece(size_t piece, const Take& take) const {
   QUERN_ASSIGN_OR_RETURN(Reader reader, TakeReader());
   const HeldElsewhere held(bytes_beside_pool_);
   for (size_t number = is_file_ ? piece : 0;; ++number) {
-    const arrow::Result<BatchPointer> batch = is_file_ ? reader->ReadBatch(static_cast<int>(piece)) : reader->Next();
+    *reader->piece_bytes = 0;
+    const arrow::Result<BatchPointer> batch =
+        is_file_ ? reader->batches.ReadBatch(static_cast<int>(piece)) : reader->batches.Next();
     if (!batch.ok()) return CannotReadBatch(batch.status(), number);
     if (*batch == nullptr) return absl::OkStatus();
     QUERN_RETURN_IF_ERROR(TakeBatch(**batch, take));
