@@ -112,40 +112,48 @@ arrow::Status CsvColumnType::AddBlock(const CsvConverters& converters, const arr
   has_values_ = true;
   bool is_other_than_text = false;
   for (size_t type = kInteger; type < kReal; ++type) {
-    if ((possible_ & Bit(type)) == 0) continue;
-    const auto values = converters.Convert(type, block, column);
-    if (!values.ok() && IsRefusal(values.status())) return values.status();
-    if (!values.ok()) possible_ &= ~Bit(type);
-    else has_nulls_ = has_nulls_ || (*values)->null_count() > 0;
-    is_other_than_text = is_other_than_text || values.ok();
+    ARROW_ASSIGN_OR_RAISE(const bool has_type, Try(type, converters, block, column));
+    is_other_than_text = is_other_than_text || has_type;
   }
-  if ((possible_ & Bit(kReal)) != 0 && ((possible_ & Bit(kInteger)) == 0 || HasHexadecimal(block, column))) {
-    ARROW_ASSIGN_OR_RAISE(const auto texts, converters.Convert(kBinary, block, column));
-    ARROW_ASSIGN_OR_RAISE(const NumberNeeds needs,
-                          NeedsOf(static_cast<const arrow::BinaryArray&>(*texts), /*reals=*/nullptr));
-    has_nulls_ = has_nulls_ || texts->null_count() > 0;
+  if (Has(kReal) && (!Has(kInteger) || HasHexadecimal(block, column))) {
+    const bool are_all_known = num_rows_of_numbers_ == first_row;
+    ARROW_ASSIGN_OR_RAISE(const NumberNeeds needs, NumbersIn(converters, block, column));
     if (!needs.are_numbers()) possible_ &= ~Bit(kReal);
     is_other_than_text = is_other_than_text || needs.are_numbers();
     needs_.Add(needs, first_row);
-    if (num_rows_of_numbers_ == first_row) num_rows_of_numbers_ = num_rows_;
+    if (are_all_known) num_rows_of_numbers_ = num_rows_;
   }
-  if (is_other_than_text || ((possible_ & Bit(kText)) == 0 && has_nulls_)) return arrow::Status::OK();
-  const auto texts = converters.Convert((possible_ & Bit(kText)) != 0 ? kText : kBinary, block, column);
-  if (!texts.ok() && IsRefusal(texts.status())) return texts.status();
-  if (texts.ok()) {
-    has_nulls_ = has_nulls_ || (*texts)->null_count() > 0;
-    return arrow::Status::OK();
-  }
-  possible_ &= ~Bit(kText);
-  ARROW_ASSIGN_OR_RAISE(const auto bytes, converters.Convert(kBinary, block, column));
-  has_nulls_ = has_nulls_ || bytes->null_count() > 0;
-  return arrow::Status::OK();
+  if (is_other_than_text) return arrow::Status::OK();
+  ARROW_ASSIGN_OR_RAISE(const bool is_text, Try(kText, converters, block, column));
+  return is_text || has_nulls_ ? arrow::Status::OK() : Try(kBinary, converters, block, column).status();
 }
+
+arrow::Result<bool> CsvColumnType::Try(size_t type, const CsvConverters& converters,
+                                       const arrow::csv::BlockParser& block, int32_t column) {
+  if (!Has(type)) return false;
+  const auto values = converters.Convert(type, block, column);
+  if (values.ok()) {
+    has_nulls_ = has_nulls_ || (*values)->null_count() > 0;
+    return true;
+  }
+  if (IsRefusal(values.status())) return values.status();
+  possible_ &= ~Bit(type);
+  return false;
+}
+
+arrow::Result<NumberNeeds> CsvColumnType::NumbersIn(const CsvConverters& converters,
+                                                    const arrow::csv::BlockParser& block, int32_t column) {
+  ARROW_ASSIGN_OR_RAISE(const auto texts, converters.Convert(kBinary, block, column));
+  has_nulls_ = has_nulls_ || texts->null_count() > 0;
+  return NeedsOf(static_cast<const arrow::BinaryArray&>(*texts), /*reals=*/nullptr);
+}
+
+bool CsvColumnType::Has(size_t type) const { return (possible_ & Bit(type)) != 0; }
 
 size_t CsvColumnType::Inferred() const {
   if (!has_values_) return kNull;
   size_t type = kInteger;
-  while ((possible_ & Bit(type)) == 0) ++type;
+  while (!Has(type)) ++type;
   return type;
 }
 
@@ -158,11 +166,9 @@ void CsvColumnType::BeginNumbers() {
 
 arrow::Status CsvColumnType::AddNumbers(const CsvConverters& converters, const arrow::csv::BlockParser& block,
                                         int32_t column) {
-  ARROW_ASSIGN_OR_RAISE(const auto texts, converters.Convert(kBinary, block, column));
-  ARROW_ASSIGN_OR_RAISE(const NumberNeeds needs,
-                        NeedsOf(static_cast<const arrow::BinaryArray&>(*texts), /*reals=*/nullptr));
+  ARROW_ASSIGN_OR_RAISE(const NumberNeeds needs, NumbersIn(converters, block, column));
   needs_.Add(needs, num_rows_of_numbers_);
-  num_rows_of_numbers_ += texts->length();
+  num_rows_of_numbers_ += block.num_rows();
   return arrow::Status::OK();
 }
 

@@ -56,6 +56,12 @@ class CsvColumnType {
   bool IsReadAsText(const arrow::DataType& type) const;
 
  private:
+  bool Has(size_t type) const;
+  // Whether the values of a block have a type that those before it have.
+  arrow::Result<bool> Try(size_t type, const CsvConverters& converters, const arrow::csv::BlockParser& block,
+                          int32_t column);
+  arrow::Result<NumberNeeds> NumbersIn(const CsvConverters& converters, const arrow::csv::BlockParser& block,
+                                       int32_t column);
   size_t Inferred() const;
 
   uint32_t possible_;  // a bit for each type that all values have
