@@ -52,6 +52,7 @@ ROWS = [
      ("bench/spill", "bench of jobs under a memory limit"),
      ("bench/jobs", "bench of small jobs, through the C ABI"),
      ("bench/pipelines", "bench of whole queries; loops in C++ for some of them")],
+    [("tools/quern/stream", "batches to operators, from files that are read piece by piece too")],
     [("tools/quern/run", "running a kernel over files: options, progress, statistics")],
     [("tools/quern/join", "`quern join`"), ("tools/quern/aggregate", "`quern aggregate`"),
      ("tools/quern/sort", "`quern sort`"), ("tools/quern/filter", "`quern filter`"),

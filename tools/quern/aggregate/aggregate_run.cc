@@ -14,9 +14,9 @@
 #include "runtime/aggregate/hash_aggregate.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
-#include "tools/quern/files/read_groups.h"
+#include "tools/quern/stream/append_batches.h"
+#include "tools/quern/stream/read_groups.h"
 
 namespace quern::cli {
 
@@ -52,7 +52,7 @@ absl::StatusOr<AggregateResult> StreamAggregate(const PreparedAggregate& prepare
   GroupRows rows;
   if (!count) rows.types = AggregateOutputTypes(prepared.spec);
   OperatorResult result;
-  result.threads = ThreadsFor(input.stream->num_pieces(), run.threads);
+  result.threads = ThreadsFor(*input.stream, run.threads);
   QUERN_RETURN_IF_ERROR(
       AsDataError(StreamGroups(aggregate, rows, *run.budget, run.spill->io_budget(), result.threads, results)));
   result.run_ms = watch.Lap();

@@ -11,9 +11,9 @@
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
 #include "tools/quern/aggregate/aggregate_columns.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/run/run_command.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 

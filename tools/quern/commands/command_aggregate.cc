@@ -22,10 +22,10 @@
 #include "tools/quern/aggregate/aggregate_columns.h"
 #include "tools/quern/aggregate/aggregate_run.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {
@@ -77,7 +77,7 @@ class AggregateOperator final : public FileOperator {
   explicit AggregateOperator(AggregateCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
-  bool can_stream() const override { return StreamsFile(command_.input_path); }
+  bool can_stream() const override { return true; }
   absl::Status ReadSamples() override;
   ResultColumns result_columns() const override;
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,

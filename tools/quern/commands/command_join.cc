@@ -16,12 +16,12 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/join/join_columns.h"
 #include "tools/quern/join/join_run.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {
@@ -101,7 +101,7 @@ class JoinOperator final : public FileOperator {
   explicit JoinOperator(const JoinCommand& command) : command_(command) {}
 
   absl::Status Read() override;
-  bool can_stream() const override { return StreamsFile(command_.probe_path) && StreamsFile(command_.build_path); }
+  bool can_stream() const override { return true; }
   absl::Status ReadSamples() override;
   ResultColumns result_columns() const override { return {join_.kernel_schema, join_.order}; }
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,

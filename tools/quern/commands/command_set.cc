@@ -20,11 +20,11 @@
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/set/set_columns.h"
 #include "tools/quern/set/set_run.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {
@@ -90,7 +90,7 @@ class SetOperator final : public FileOperator {
   explicit SetOperator(const SetCommand& command) : command_(command) {}
 
   absl::Status Read() override;
-  bool can_stream() const override { return StreamsFile(command_.paths[0]) && StreamsFile(command_.paths[1]); }
+  bool can_stream() const override { return true; }
   absl::Status ReadSamples() override;
   ResultColumns result_columns() const override;
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,

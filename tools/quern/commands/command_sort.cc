@@ -19,12 +19,12 @@
 #include "tools/frontend/errors.h"
 #include "tools/frontend/sort_text.h"
 #include "tools/quern/commands/command.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/sort/sort_request.h"
 #include "tools/quern/sort/sort_run.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {
@@ -102,7 +102,7 @@ class SortOperator final : public FileOperator {
   explicit SortOperator(SortCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
-  bool can_stream() const override { return StreamsFile(command_.input_path); }
+  bool can_stream() const override { return true; }
   absl::Status ReadSamples() override;
   ResultColumns result_columns() const override { return {prepared_.kernel_schema, prepared_.order}; }
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,

@@ -119,82 +119,11 @@ bool IsInRange(std::string_view text, double value) {
   return std::isinf(value) ? !has_digits && mantissa.find('0') == std::string_view::npos : value != 0 || !has_digits;
 }
 
-// What the values of a column, or of a part of it, need.
-struct Needs {
-  bool are_numbers = true;
-  bool are_plain = true;
-  bool are_whole = true;
-  bool fit_i64 = true;
-  bool fit_u64 = true;
-  size_t whole_digits = 0;
-  size_t fraction_digits = 0;
-  std::optional<int64_t> no_f64;   // the first row whose number no f64 holds
-  std::optional<int64_t> no_type;  // and that nothing else holds
-
-  void Add(std::string_view text, int64_t row, double value);
-  void Add(const Needs& other, int64_t first_row);
-  bool FitDecimal() const { return are_plain && whole_digits + fraction_digits <= kMaxDecimalDigits; }
-};
-
 template <class Integer>
 bool Reads(std::string_view text, Integer* number) {
   if (text[0] == '+') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
   return error == std::errc() && end == text.data() + text.size();
-}
-
-void Needs::Add(std::string_view text, int64_t row, double value) {
-  const Decimal number(text);
-  are_plain = are_plain && number.is_plain;
-  are_whole = are_whole && number.IsWhole();
-  int64_t i64;
-  uint64_t u64;
-  fit_i64 = fit_i64 && are_whole && Reads(text, &i64);
-  fit_u64 = fit_u64 && are_whole && Reads(text, &u64);
-  if (number.is_plain) {
-    whole_digits = std::max(whole_digits, number.whole.size());
-    fraction_digits = std::max(fraction_digits, number.fraction.size());
-  }
-  const bool is_held = number.is_plain ? PrintsAs(number, value) : IsInRange(text, value);
-  if (!is_held && !no_f64.has_value()) no_f64 = row;
-  const bool needs_more = !number.is_plain || number.whole.size() + number.fraction.size() > kMaxDecimalDigits;
-  if (!is_held && needs_more && !no_type.has_value()) no_type = row;
-}
-
-void Needs::Add(const Needs& other, int64_t first_row) {
-  are_numbers = are_numbers && other.are_numbers;
-  are_plain = are_plain && other.are_plain;
-  are_whole = are_whole && other.are_whole;
-  fit_i64 = fit_i64 && other.fit_i64;
-  fit_u64 = fit_u64 && other.fit_u64;
-  whole_digits = std::max(whole_digits, other.whole_digits);
-  fraction_digits = std::max(fraction_digits, other.fraction_digits);
-  if (!no_f64.has_value() && other.no_f64.has_value()) no_f64 = first_row + *other.no_f64;
-  if (!no_type.has_value() && other.no_type.has_value()) no_type = first_row + *other.no_type;
-}
-
-// One chunk as f64, and what its values need.
-struct Part {
-  Needs needs;
-  ArrayPointer reals;
-};
-
-arrow::Status ReadPart(const arrow::BinaryArray& texts, Part* part) {
-  arrow::DoubleBuilder builder;
-  ARROW_RETURN_NOT_OK(builder.Reserve(texts.length()));
-  for (int64_t row = 0; row < texts.length(); ++row) {
-    if (texts.IsNull(row)) {
-      builder.UnsafeAppendNull();
-      continue;
-    }
-    const std::string_view text = Trimmed(texts.GetView(row));
-    double value = 0;
-    part->needs.are_numbers = arrow::internal::ParseValue<arrow::DoubleType>(text.data(), text.size(), &value);
-    if (!part->needs.are_numbers) return arrow::Status::OK();
-    part->needs.Add(text, row, value);
-    builder.UnsafeAppend(value);
-  }
-  return builder.Finish(&part->reals);
 }
 
 // `read` appends a text to the builder.
@@ -235,32 +164,15 @@ arrow::Result<ArrayPointer> Decimals(const arrow::BinaryArray& texts, const std:
                  });
 }
 
-// The types for whole numbers and for others that no f64 holds; null: f64.
-std::shared_ptr<arrow::DataType> TypeFor(const Needs& needs) {
-  if (needs.are_whole && needs.fit_i64) return arrow::int64();
-  if (needs.are_whole && needs.fit_u64) return arrow::uint64();
-  if ((!needs.are_whole && !needs.no_f64.has_value()) || !needs.FitDecimal()) return nullptr;
-  const size_t digits = std::max<size_t>(needs.whole_digits + needs.fraction_digits, 1);
-  return arrow::decimal128(static_cast<int32_t>(digits), static_cast<int32_t>(needs.fraction_digits));
-}
-
-arrow::Result<ArrayPointer> NumbersOf(const arrow::BinaryArray& texts, const std::shared_ptr<arrow::DataType>& type) {
-  if (type->id() == arrow::Type::INT64) return Integers<arrow::Int64Builder, int64_t>(texts);
-  if (type->id() == arrow::Type::UINT64) return Integers<arrow::UInt64Builder, uint64_t>(texts);
-  return Decimals(texts, type);
-}
-
 // Arrow treats a column as bytes where one value is not UTF-8.
 ColumnPointer AsText(const ColumnPointer& texts) {
   const auto cast = arrow::compute::Cast(texts, arrow::utf8());
   return cast.ok() ? cast->chunked_array() : texts;
 }
 
-absl::Status NoType(const ColumnPointer& texts, int64_t row, const std::string& what) {
-  const auto value = texts->GetScalar(row);
-  const std::string text = value.ok() ? std::string(static_cast<const arrow::BinaryScalar&>(**value).view()) : "?";
-  return DataError("number that no type of its column holds: " + Show(Trimmed(text)) + ", row " +
-                   std::to_string(row + 1) + " of " + what +
+absl::Status NoType(std::string_view text, int64_t row, const std::string& what) {
+  return DataError("number that no type of its column holds: " + Show(text) + ", row " + std::to_string(row + 1) +
+                   " of " + what +
                    "; accepted: up to 38 digits in a column without exponents, f64 in others; or a .parquet or .arrow "
                    "file with the column as text");
 }
@@ -273,28 +185,99 @@ const arrow::BinaryArray& TextsOf(const arrow::ChunkedArray& column, uint64_t i)
 
 }  // namespace
 
+void NumberNeeds::Add(std::string_view text, int64_t row, double value) {
+  const Decimal number(text);
+  are_plain_ = are_plain_ && number.is_plain;
+  are_whole_ = are_whole_ && number.IsWhole();
+  int64_t i64;
+  uint64_t u64;
+  fit_i64_ = fit_i64_ && are_whole_ && Reads(text, &i64);
+  fit_u64_ = fit_u64_ && are_whole_ && Reads(text, &u64);
+  if (number.is_plain) {
+    whole_digits_ = std::max(whole_digits_, number.whole.size());
+    fraction_digits_ = std::max(fraction_digits_, number.fraction.size());
+  }
+  const bool is_held = number.is_plain ? PrintsAs(number, value) : IsInRange(text, value);
+  if (!is_held && !no_f64_.has_value()) no_f64_ = {row, std::string(text)};
+  const bool needs_more = !number.is_plain || number.whole.size() + number.fraction.size() > kMaxDecimalDigits;
+  if (!is_held && needs_more && !no_type_.has_value()) no_type_ = {row, std::string(text)};
+}
+
+void NumberNeeds::Add(const NumberNeeds& other, int64_t first_row) {
+  are_numbers_ = are_numbers_ && other.are_numbers_;
+  are_plain_ = are_plain_ && other.are_plain_;
+  are_whole_ = are_whole_ && other.are_whole_;
+  fit_i64_ = fit_i64_ && other.fit_i64_;
+  fit_u64_ = fit_u64_ && other.fit_u64_;
+  whole_digits_ = std::max(whole_digits_, other.whole_digits_);
+  fraction_digits_ = std::max(fraction_digits_, other.fraction_digits_);
+  const auto take = [first_row](const std::optional<Value>& from, std::optional<Value>* value) {
+    if (!value->has_value() && from.has_value()) *value = {first_row + from->row, from->text};
+  };
+  take(other.no_f64_, &no_f64_);
+  take(other.no_type_, &no_type_);
+}
+
+bool NumberNeeds::FitDecimal() const { return are_plain_ && whole_digits_ + fraction_digits_ <= kMaxDecimalDigits; }
+
+absl::StatusOr<std::shared_ptr<arrow::DataType>> NumberNeeds::Type(const std::string& what) const {
+  if (are_whole_ && fit_i64_) return arrow::int64();
+  if (are_whole_ && fit_u64_) return arrow::uint64();
+  if ((are_whole_ || no_f64_.has_value()) && FitDecimal()) {
+    const size_t digits = std::max<size_t>(whole_digits_ + fraction_digits_, 1);
+    return arrow::decimal128(static_cast<int32_t>(digits), static_cast<int32_t>(fraction_digits_));
+  }
+  if (!no_f64_.has_value()) return arrow::float64();
+  const Value& value = no_type_.has_value() ? *no_type_ : *no_f64_;
+  return NoType(value.text, value.row, what);
+}
+
+arrow::Result<NumberNeeds> NeedsOf(const arrow::BinaryArray& texts, ArrayPointer* reals) {
+  NumberNeeds needs;
+  arrow::DoubleBuilder builder;
+  if (reals != nullptr) ARROW_RETURN_NOT_OK(builder.Reserve(texts.length()));
+  for (int64_t row = 0; row < texts.length(); ++row) {
+    if (texts.IsNull(row)) {
+      if (reals != nullptr) builder.UnsafeAppendNull();
+      continue;
+    }
+    const std::string_view text = Trimmed(texts.GetView(row));
+    double value = 0;
+    if (!arrow::internal::ParseValue<arrow::DoubleType>(text.data(), text.size(), &value)) {
+      needs.SetNoNumbers();
+      return needs;
+    }
+    needs.Add(text, row, value);
+    if (reals != nullptr) builder.UnsafeAppend(value);
+  }
+  if (reals != nullptr) ARROW_RETURN_NOT_OK(builder.Finish(reals));
+  return needs;
+}
+
+arrow::Result<ArrayPointer> NumbersOf(const arrow::BinaryArray& texts, const std::shared_ptr<arrow::DataType>& type) {
+  if (type->id() == arrow::Type::INT64) return Integers<arrow::Int64Builder, int64_t>(texts);
+  if (type->id() == arrow::Type::UINT64) return Integers<arrow::UInt64Builder, uint64_t>(texts);
+  return Decimals(texts, type);
+}
+
 absl::StatusOr<ColumnPointer> ColumnOfTexts(const ColumnPointer& texts, const std::string& what) {
   const std::string cannot = "cannot read " + what;
   const auto num_chunks = static_cast<uint64_t>(texts->num_chunks());
-  std::vector<Part> parts(num_chunks);
+  std::vector<NumberNeeds> of_chunks(num_chunks);
+  arrow::ArrayVector chunks(num_chunks);  // as f64 at first
   QUERN_RETURN_IF_ERROR(RunMorsels(NumThreads(), num_chunks, [&](uint32_t, uint64_t i) -> absl::Status {
-    QUERN_RETURN_IF_ARROW_ERROR(ReadPart(TextsOf(*texts, i), &parts[i]), cannot);
+    QUERN_ASSIGN_OR_RETURN_ARROW(of_chunks[i], NeedsOf(TextsOf(*texts, i), &chunks[i]), cannot);
     return absl::OkStatus();
   }));
-  Needs needs;
+  NumberNeeds needs;
   int64_t first_row = 0;
-  arrow::ArrayVector chunks;
   for (uint64_t i = 0; i < num_chunks; ++i) {
-    needs.Add(parts[i].needs, first_row);
+    needs.Add(of_chunks[i], first_row);
     first_row += TextsOf(*texts, i).length();
-    chunks.push_back(std::move(parts[i].reals));
   }
-  if (!needs.are_numbers) return AsText(texts);
-  const std::shared_ptr<arrow::DataType> type = TypeFor(needs);
-  if (type == nullptr) {
-    if (needs.no_f64.has_value()) return NoType(texts, needs.no_type.value_or(*needs.no_f64), what);
-    return std::make_shared<arrow::ChunkedArray>(std::move(chunks), arrow::float64());
-  }
+  if (!needs.are_numbers()) return AsText(texts);
+  QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<arrow::DataType> type, needs.Type(what));
+  if (type->id() == arrow::Type::DOUBLE) return std::make_shared<arrow::ChunkedArray>(std::move(chunks), type);
   QUERN_RETURN_IF_ERROR(RunMorsels(NumThreads(), num_chunks, [&](uint32_t, uint64_t i) -> absl::Status {
     QUERN_ASSIGN_OR_RETURN_ARROW(chunks[i], NumbersOf(TextsOf(*texts, i), type), cannot);
     return absl::OkStatus();

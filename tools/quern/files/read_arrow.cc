@@ -43,13 +43,8 @@ arrow::ipc::IpcReadOptions IpcOptions() {
 }
 
 arrow::Result<SchemaPointer> SchemaOf(const FilePointer& file) {
-  ARROW_ASSIGN_OR_RAISE(const bool is_file, IsIpcFile(file));
-  if (is_file) {
-    ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file, IpcOptions()));
-    return reader->schema();
-  }
-  ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(file, IpcOptions()));
-  return reader->schema();
+  ARROW_ASSIGN_OR_RAISE(const ArrowBatches batches, ArrowBatches::Open(file, IpcOptions()));
+  return batches.schema();
 }
 
 arrow::Result<TablePointer> TableOf(const FilePointer& file, const arrow::ipc::IpcReadOptions& options) {
@@ -62,27 +57,15 @@ arrow::Result<TablePointer> TableOf(const FilePointer& file, const arrow::ipc::I
   return reader->ToTable();
 }
 
-arrow::Result<arrow::RecordBatchVector> BatchesOf(const FilePointer& file) {
-  ARROW_ASSIGN_OR_RAISE(const bool is_file, IsIpcFile(file));
-  if (!is_file) {
-    ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchStreamReader::Open(file, IpcOptions()));
-    return reader->ToRecordBatches();
-  }
-  ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::ipc::RecordBatchFileReader::Open(file, IpcOptions()));
-  arrow::RecordBatchVector batches;
-  for (int i = 0; i < reader->num_record_batches(); ++i) {
-    ARROW_ASSIGN_OR_RAISE(auto batch, reader->ReadRecordBatch(i));
-    batches.push_back(std::move(batch));
-  }
-  return batches;
-}
-
 // A file without columns, whose rows ToTable does not count.
 arrow::Result<TablePointer> RowsAlone(const FilePointer& file, const SchemaPointer& schema) {
-  ARROW_ASSIGN_OR_RAISE(const arrow::RecordBatchVector batches, BatchesOf(file));
+  ARROW_ASSIGN_OR_RAISE(ArrowBatches batches, ArrowBatches::Open(file, IpcOptions()));
   int64_t num_rows = 0;
-  for (const auto& batch : batches) num_rows += std::min(batch->num_rows(), INT64_MAX - num_rows);
-  return arrow::Table::Make(schema, arrow::ChunkedArrayVector(), num_rows);
+  while (true) {
+    ARROW_ASSIGN_OR_RAISE(const auto batch, batches.Next());
+    if (batch == nullptr) return arrow::Table::Make(schema, arrow::ChunkedArrayVector(), num_rows);
+    num_rows += std::min(batch->num_rows(), INT64_MAX - num_rows);
+  }
 }
 
 bool HasValues(const arrow::DataType& type) {
@@ -90,20 +73,53 @@ bool HasValues(const arrow::DataType& type) {
   return type.id() != arrow::Type::FIXED_SIZE_BINARY || type.byte_width() > 0;
 }
 
-// *Errors*: rows that no value takes part in, more than there may be.
-absl::Status CheckRowsWithoutValues(const arrow::Table& table, int64_t file_bytes, const std::string& path) {
+}  // namespace
+
+arrow::Result<ArrowBatches> ArrowBatches::Open(const FilePointer& file, const arrow::ipc::IpcReadOptions& options) {
+  ArrowBatches batches;
+  ARROW_ASSIGN_OR_RAISE(const bool is_file, IsIpcFile(file));
+  if (is_file) {
+    ARROW_ASSIGN_OR_RAISE(batches.file_, arrow::ipc::RecordBatchFileReader::Open(file, options));
+  } else {
+    ARROW_ASSIGN_OR_RAISE(batches.stream_, arrow::ipc::RecordBatchStreamReader::Open(file, options));
+  }
+  return batches;
+}
+
+SchemaPointer ArrowBatches::schema() const { return is_file() ? file_->schema() : stream_->schema(); }
+
+int ArrowBatches::num_batches() const { return file_->num_record_batches(); }
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> ArrowBatches::ReadBatch(int i) { return file_->ReadRecordBatch(i); }
+
+arrow::Result<std::shared_ptr<arrow::RecordBatch>> ArrowBatches::Next() {
+  if (!is_file()) return stream_->Next();
+  return next_ < num_batches() ? ReadBatch(next_++) : nullptr;
+}
+
+arrow::ipc::IpcReadOptions ArrowOptions(const arrow::Schema& schema, const std::vector<std::string>& columns,
+                                        arrow::MemoryPool* pool) {
+  arrow::ipc::IpcReadOptions options = IpcOptions();
+  options.memory_pool = pool;
+  for (int i = 0; i < schema.num_fields(); ++i) {
+    if (std::find(columns.begin(), columns.end(), schema.field(i)->name()) != columns.end())
+      options.included_fields.push_back(i);
+  }
+  return options;
+}
+
+absl::Status CheckRowsWithoutValues(const arrow::Schema& schema, int64_t num_rows, int64_t file_bytes,
+                                    const std::string& path) {
   constexpr int64_t kAlwaysAccepted = int64_t{1} << 24;
   constexpr int64_t kRowsPerByte = 8;
-  const auto& fields = table.schema()->fields();
+  const auto& fields = schema.fields();
   if (std::any_of(fields.begin(), fields.end(), [](const auto& field) { return HasValues(*field->type()); }))
     return absl::OkStatus();
   const int64_t accepted = std::max(kAlwaysAccepted, file_bytes * kRowsPerByte);
-  if (table.num_rows() >= 0 && table.num_rows() <= accepted) return absl::OkStatus();
-  return DataError("damaged file: " + path + "; " + std::to_string(table.num_rows()) + " rows without values in " +
+  if (num_rows >= 0 && num_rows <= accepted) return absl::OkStatus();
+  return DataError("damaged file: " + path + "; " + std::to_string(num_rows) + " rows without values in " +
                    std::to_string(file_bytes) + " bytes; accepted: up to " + std::to_string(accepted) + " rows");
 }
-
-}  // namespace
 
 absl::StatusOr<SchemaPointer> ArrowSchemaOf(const std::string& path) {
   QUERN_ASSIGN_OR_RETURN_ARROW(const FilePointer file, BoundedFile::Open(path), CannotRead(path));
@@ -114,16 +130,12 @@ absl::StatusOr<SchemaPointer> ArrowSchemaOf(const std::string& path) {
 absl::StatusOr<TablePointer> ReadArrow(const std::string& path, const std::vector<std::string>& columns) {
   QUERN_ASSIGN_OR_RETURN_ARROW(const FilePointer file, BoundedFile::Open(path), CannotRead(path));
   QUERN_ASSIGN_OR_RETURN_ARROW(const SchemaPointer schema, SchemaOf(file), CannotRead(path));
-  arrow::ipc::IpcReadOptions options = IpcOptions();
-  for (int i = 0; i < schema->num_fields(); ++i) {
-    if (std::find(columns.begin(), columns.end(), schema->field(i)->name()) != columns.end())
-      options.included_fields.push_back(i);
-  }
   QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table,
-                               schema->num_fields() == 0 ? RowsAlone(file, schema) : TableOf(file, options),
+                               schema->num_fields() == 0 ? RowsAlone(file, schema)
+                                                         : TableOf(file, ArrowOptions(*schema, columns, ReadingPool())),
                                CannotRead(path));
   QUERN_ASSIGN_OR_RETURN_ARROW(const int64_t file_bytes, file->GetSize(), CannotRead(path));
-  QUERN_RETURN_IF_ERROR(CheckRowsWithoutValues(*table, file_bytes, path));
+  QUERN_RETURN_IF_ERROR(CheckRowsWithoutValues(*table->schema(), table->num_rows(), file_bytes, path));
   return table;
 }
 

@@ -12,8 +12,11 @@
 
 #include <arrow/api.h>
 #include <arrow/csv/api.h>
+#include <arrow/csv/parser.h>
 #include <arrow/io/api.h>
+#include <arrow/util/utf8.h>
 
+#include <string_view>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -30,39 +33,25 @@ using SchemaPointer = std::shared_ptr<arrow::Schema>;
 using TablePointer = std::shared_ptr<arrow::Table>;
 using Names = std::vector<std::string>;
 
-arrow::csv::ConvertOptions ConvertingTo(const Names& columns) {
-  arrow::csv::ConvertOptions options = arrow::csv::ConvertOptions::Defaults();
-  options.null_values = {""};
-  options.strings_can_be_null = true;
-  options.quoted_strings_can_be_null = false;
-  options.include_columns = columns;
-  return options;
-}
-
-arrow::csv::ParseOptions ParseOptions() {
-  arrow::csv::ParseOptions options = arrow::csv::ParseOptions::Defaults();
-  options.newlines_in_values = true;
-  return options;
-}
-
 // Types are those of the first block. Each reader has a file of its own, since this one may go on reading ahead.
 arrow::Result<SchemaPointer> FirstSchema(const std::string& path, const Names& columns) {
   ARROW_ASSIGN_OR_RAISE(const auto file, BoundedFile::Open(path, arrow::default_memory_pool()));
-  ARROW_ASSIGN_OR_RAISE(const auto reader, arrow::csv::StreamingReader::Make(arrow::io::default_io_context(), file,
-                                                                             arrow::csv::ReadOptions::Defaults(),
-                                                                             ParseOptions(), ConvertingTo(columns)));
+  ARROW_ASSIGN_OR_RAISE(
+      const auto reader,
+      arrow::csv::StreamingReader::Make(arrow::io::default_io_context(), file, arrow::csv::ReadOptions::Defaults(),
+                                        CsvParseOptions(), CsvConvertOptions(columns)));
   return reader->schema();
 }
 
 // `texts` are read as bytes. Arrow's CSV reader ends the process where a pool refuses memory for a parsed block. So it
 // takes the default pool, and the file refuses the next block of 1 MiB once what that pool holds is over the budget.
 arrow::Result<TablePointer> ReadTable(const std::string& path, const Names& columns, const Names& texts) {
-  arrow::csv::ConvertOptions convert = ConvertingTo(columns);
+  arrow::csv::ConvertOptions convert = CsvConvertOptions(columns);
   for (const std::string& name : texts) convert.column_types[name] = arrow::binary();
   ARROW_ASSIGN_OR_RAISE(const auto file, BoundedFile::Open(path, arrow::default_memory_pool()));
   ARROW_ASSIGN_OR_RAISE(const auto reader,
                         arrow::csv::TableReader::Make(arrow::io::default_io_context(), CountedFile(file),
-                                                      arrow::csv::ReadOptions::Defaults(), ParseOptions(), convert));
+                                                      arrow::csv::ReadOptions::Defaults(), CsvParseOptions(), convert));
   return reader->Read();
 }
 
@@ -86,11 +75,51 @@ absl::Status ReplaceByNumbers(const Names& names, const TablePointer& texts, con
   return absl::OkStatus();
 }
 
+// With the errors of Arrow's readers. Their parser ends the process where a pool refuses memory, as said above.
+arrow::Result<CsvHeader> HeaderOf(const std::string& path) {
+  arrow::MemoryPool* const pool = arrow::default_memory_pool();
+  ARROW_ASSIGN_OR_RAISE(const auto file, BoundedFile::Open(path, pool));
+  ARROW_ASSIGN_OR_RAISE(const auto block, file->ReadAt(0, kCsvBlockBytes));
+  if (block->size() == 0) return arrow::Status::Invalid("Empty CSV file");
+  ARROW_ASSIGN_OR_RAISE(const uint8_t* const text, arrow::util::SkipUTF8BOM(block->data(), block->size()));
+  const int64_t begin = text - block->data();
+  if (begin == block->size()) return arrow::Status::Invalid("Empty CSV file");
+  arrow::csv::BlockParser parser(pool, CsvParseOptions(), /*num_cols=*/-1, /*first_row=*/-1,
+                                 /*max_num_rows=*/1);
+  uint32_t bytes = 0;
+  ARROW_RETURN_NOT_OK(parser.Parse(std::string_view(*block).substr(static_cast<size_t>(begin)), &bytes));
+  if (parser.num_rows() != 1) {
+    return arrow::Status::Invalid(
+        "Could not read first row from CSV file, either file is too short or header is larger than block size");
+  }
+  CsvHeader header = {{}, begin + bytes};
+  ARROW_RETURN_NOT_OK(parser.VisitLastRow([&header](const uint8_t* data, uint32_t size, bool /*quoted*/, bool) {
+    header.names.emplace_back(reinterpret_cast<const char*>(data), size);
+    return arrow::Status::OK();
+  }));
+  return header;
+}
+
 }  // namespace
 
-absl::StatusOr<SchemaPointer> CsvSchema(const std::string& path) {
-  QUERN_ASSIGN_OR_RETURN_ARROW(SchemaPointer schema, FirstSchema(path, {}), CannotRead(path));
-  return schema;
+arrow::csv::ParseOptions CsvParseOptions() {
+  arrow::csv::ParseOptions options = arrow::csv::ParseOptions::Defaults();
+  options.newlines_in_values = true;
+  return options;
+}
+
+arrow::csv::ConvertOptions CsvConvertOptions(const Names& columns) {
+  arrow::csv::ConvertOptions options = arrow::csv::ConvertOptions::Defaults();
+  options.null_values = {""};
+  options.strings_can_be_null = true;
+  options.quoted_strings_can_be_null = false;
+  options.include_columns = columns;
+  return options;
+}
+
+absl::StatusOr<CsvHeader> ReadCsvHeader(const std::string& path) {
+  QUERN_ASSIGN_OR_RETURN_ARROW(CsvHeader header, HeaderOf(path), CannotRead(path));
+  return header;
 }
 
 absl::StatusOr<TablePointer> ReadCsv(const std::string& path, const Names& columns) {

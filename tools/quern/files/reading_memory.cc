@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -60,6 +61,16 @@ class BudgetedPool final : public arrow::MemoryPool {
     pool_->Free(buffer, size, alignment);
     GiveBack(size);
   }
+  // Bytes that are counted: those that it hands out itself, and those of HeldElsewhere.
+  arrow::Status Take(int64_t bytes) {
+    ARROW_RETURN_NOT_OK(Reserve(bytes));
+    own_ += bytes;
+    return arrow::Status::OK();
+  }
+  void GiveBack(int64_t bytes) {
+    own_ -= bytes;
+    Release(bytes);
+  }
   uint64_t limit_bytes() const { return budget_->limit_bytes(); }
   // What the default pool holds beside this one's, which comes from there too.
   arrow::Status CountOther() {
@@ -78,11 +89,6 @@ class BudgetedPool final : public arrow::MemoryPool {
   std::string backend_name() const override { return pool_->backend_name(); }
 
  private:
-  arrow::Status Take(int64_t bytes) {
-    ARROW_RETURN_NOT_OK(Reserve(bytes));
-    own_ += bytes;
-    return arrow::Status::OK();
-  }
   arrow::Status Reserve(int64_t bytes) {
     if (!is_refused_) {
       const int64_t before = taken_.fetch_add(bytes);
@@ -91,10 +97,6 @@ class BudgetedPool final : public arrow::MemoryPool {
     }
     const absl::Status taken = budget_->Reserve(static_cast<uint64_t>(bytes));
     return taken.ok() ? arrow::Status::OK() : arrow::Status::OutOfMemory(std::string(taken.message()));
-  }
-  void GiveBack(int64_t bytes) {
-    own_ -= bytes;
-    Release(bytes);
   }
   void Release(int64_t bytes) {
     if (!is_refused_) {
@@ -121,9 +123,39 @@ BudgetedPool& Pool() {
   return *pool;
 }
 
-class CountingFile final : public arrow::io::RandomAccessFile {
+// *Errors*: more bytes than all pieces together may have.
+arrow::Status CheckPiece(int64_t bytes) {
+  const uint64_t limit = PiecesLimit();
+  if (limit == 0 || bytes <= static_cast<int64_t>(limit)) return arrow::Status::OK();
+  return arrow::Status::OutOfMemory("memory limit exceeded: ", bytes, " bytes requested");
+}
+
+// Of a piece of a file: its parts are in memory at once, so none of them may be larger than all pieces together.
+class PiecePoolOfProcess final : public arrow::MemoryPool {
  public:
-  explicit CountingFile(std::shared_ptr<arrow::io::RandomAccessFile> file) : file_(std::move(file)) {}
+  arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
+    ARROW_RETURN_NOT_OK(CheckPiece(size));
+    return Pool().Allocate(size, alignment, out);
+  }
+  arrow::Status Reallocate(int64_t old_size, int64_t new_size, int64_t alignment, uint8_t** pointer) override {
+    ARROW_RETURN_NOT_OK(CheckPiece(new_size));
+    return Pool().Reallocate(old_size, new_size, alignment, pointer);
+  }
+  void Free(uint8_t* buffer, int64_t size, int64_t alignment) override { Pool().Free(buffer, size, alignment); }
+  void ReleaseUnused() override { Pool().ReleaseUnused(); }
+  int64_t bytes_allocated() const override { return Pool().bytes_allocated(); }
+  int64_t max_memory() const override { return Pool().max_memory(); }
+  int64_t total_bytes_allocated() const override { return Pool().total_bytes_allocated(); }
+  int64_t num_allocations() const override { return Pool().num_allocations(); }
+  std::string backend_name() const override { return Pool().backend_name(); }
+};
+
+// Calls a function before it reads into memory that is not of the file's pool.
+class WatchedFile final : public arrow::io::RandomAccessFile {
+ public:
+  using BeforeRead = std::function<arrow::Status(int64_t bytes)>;
+  WatchedFile(std::shared_ptr<arrow::io::RandomAccessFile> file, BeforeRead before_read)
+      : file_(std::move(file)), before_read_(std::move(before_read)) {}
 
   arrow::Status Close() override { return file_->Close(); }
   bool closed() const override { return file_->closed(); }
@@ -131,23 +163,24 @@ class CountingFile final : public arrow::io::RandomAccessFile {
   arrow::Status Seek(int64_t position) override { return file_->Seek(position); }
   arrow::Result<int64_t> GetSize() override { return file_->GetSize(); }
   arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t bytes) override {
-    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    ARROW_RETURN_NOT_OK(before_read_(bytes));
     return file_->Read(bytes);
   }
   arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t bytes) override {
     return file_->ReadAt(position, bytes);
   }
   arrow::Result<int64_t> Read(int64_t bytes, void* out) override {
-    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    ARROW_RETURN_NOT_OK(before_read_(bytes));
     return file_->Read(bytes, out);
   }
   arrow::Result<int64_t> ReadAt(int64_t position, int64_t bytes, void* out) override {
-    ARROW_RETURN_NOT_OK(CountOtherMemory());
+    ARROW_RETURN_NOT_OK(before_read_(bytes));
     return file_->ReadAt(position, bytes, out);
   }
 
  private:
   std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  BeforeRead before_read_;
 };
 
 }  // namespace
@@ -155,11 +188,28 @@ class CountingFile final : public arrow::io::RandomAccessFile {
 arrow::Status CountOtherMemory() { return Pool().CountOther(); }
 
 std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::io::RandomAccessFile> file) {
-  return std::make_shared<CountingFile>(std::move(file));
+  return std::make_shared<WatchedFile>(std::move(file), [](int64_t) { return CountOtherMemory(); });
+}
+
+std::shared_ptr<arrow::io::RandomAccessFile> PieceFile(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                                       std::shared_ptr<std::atomic<int64_t>> piece_bytes) {
+  return std::make_shared<WatchedFile>(std::move(file), [piece_bytes = std::move(piece_bytes)](int64_t bytes) {
+    return CheckPiece(piece_bytes->fetch_add(bytes) + bytes);
+  });
 }
 
 void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit) {
   Pool().SetBudget(std::move(budget), over_limit);
+}
+
+HeldElsewhere::HeldElsewhere(int64_t bytes) : bytes_(Pool().Take(bytes).ok() ? bytes : 0) {}
+HeldElsewhere::~HeldElsewhere() { Pool().GiveBack(bytes_); }
+
+uint64_t PiecesLimit() { return Pool().limit_bytes() / 4 * 3; }
+
+arrow::MemoryPool* PiecePool() {
+  static PiecePoolOfProcess* const pool = new PiecePoolOfProcess;
+  return pool;
 }
 
 uint64_t ReadingLimit() { return Pool().limit_bytes(); }

@@ -6,6 +6,7 @@
 #include <arrow/io/type_fwd.h>
 #include <arrow/type_fwd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -31,6 +32,30 @@ arrow::Status CountOtherMemory();
 // A file for a reader that takes its memory from Arrow's default pool: what that pool holds is counted before the file
 // gives it further bytes.
 std::shared_ptr<arrow::io::RandomAccessFile> CountedFile(std::shared_ptr<arrow::io::RandomAccessFile> file);
+
+// Bytes that Arrow holds beside the pool for a piece of a file, while this lives.
+class HeldElsewhere {
+ public:
+  explicit HeldElsewhere(int64_t bytes);
+  ~HeldElsewhere();
+  HeldElsewhere(const HeldElsewhere&) = delete;
+  HeldElsewhere& operator=(const HeldElsewhere&) = delete;
+
+ private:
+  const int64_t bytes_;
+};
+
+// What all pieces of files that are in memory at one time may take, where memory over the limit is taken: three
+// quarters of the limit, of which the budget counts a half. 0: there is no limit.
+uint64_t PiecesLimit();
+
+// The same as ReadingPool, but a request for more than PiecesLimit is refused, whatever a file claims to hold.
+arrow::MemoryPool* PiecePool();
+
+// A file for a reader of pieces that takes memory for them from Arrow's default pool: it refuses to read where a piece
+// would have more than PiecesLimit. piece_bytes: what was read for the piece so far.
+std::shared_ptr<arrow::io::RandomAccessFile> PieceFile(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                                       std::shared_ptr<std::atomic<int64_t>> piece_bytes);
 
 // Refuses memory beyond the budget with the budget's message; without a budget, none. It lives until the process ends,
 // as columns may. *Threads*: any.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each file is read twice: first for the names of its columns (the footer of Parquet and Arrow files, the first block
+// Each file is read twice: first for the names of its columns (the footer of Parquet and Arrow files, the first row
 // of CSV), so that a command can find its columns and fail before any work; then for the columns that it needs, and
 // only those. For `join --on a=b --select c` over a Parquet file of 16 columns, 2 are read.
 //
@@ -105,32 +105,19 @@ absl::StatusOr<SchemaPointer> ParquetSchema(const std::string& path) {
 
 // All formats
 
-absl::StatusOr<SchemaPointer> SchemaOf(const std::string& path, FileFormat format) {
-  switch (format) {
-    case FileFormat::kParquet: return ParquetSchema(path);
-    case FileFormat::kCsv: return CsvSchema(path);
-    case FileFormat::kArrow: return ArrowSchemaOf(path);
+absl::StatusOr<std::vector<std::string>> NamesOf(const std::string& path, FileFormat format) {
+  if (format == FileFormat::kCsv) {
+    QUERN_ASSIGN_OR_RETURN(CsvHeader header, ReadCsvHeader(path));
+    return std::move(header.names);
   }
-  return Internal("unknown file format: " + path);
-}
-
-// Arrow files are in memory as they are on disk, so all their bytes are checked, by all threads. Columns of the other
-// formats are made by their readers from values, whose lengths and indices they check.
-absl::Status CheckColumnValues(const arrow::ChunkedArray& column, FileFormat format, const std::string& damaged) {
-  QUERN_RETURN_IF_ARROW_ERROR(column.Validate(), damaged);
-  if (format != FileFormat::kArrow) return absl::OkStatus();
-  const auto threads = static_cast<uint32_t>(std::max(arrow::GetCpuThreadPoolCapacity(), 1));
-  return RunMorsels(threads, static_cast<uint64_t>(column.num_chunks()), [&](uint32_t, uint64_t i) -> absl::Status {
-    QUERN_RETURN_IF_ARROW_ERROR(column.chunk(static_cast<int>(i))->ValidateFull(), damaged);
-    return absl::OkStatus();
-  });
+  QUERN_ASSIGN_OR_RETURN(const SchemaPointer schema,
+                         format == FileFormat::kParquet ? ParquetSchema(path) : ArrowSchemaOf(path));
+  return schema->field_names();
 }
 
 absl::Status CheckTable(const arrow::Table& table, FileFormat format, const std::string& path) {
-  for (int i = 0; i < table.num_columns(); ++i) {
-    const std::string damaged = "damaged file: " + ColumnText(path, table.field(i)->name());
-    QUERN_RETURN_IF_ERROR(CheckColumnValues(*table.column(i), format, damaged));
-  }
+  for (int i = 0; i < table.num_columns(); ++i)
+    QUERN_RETURN_IF_ERROR(CheckColumnValues(*table.column(i), table.field(i)->name(), format, path));
   QUERN_RETURN_IF_ARROW_ERROR(table.Validate(), "damaged file: " + path);
   return absl::OkStatus();
 }
@@ -160,16 +147,11 @@ TablePointer RowsOfAll(const std::vector<TablePointer>& tables) {
   return arrow::Table::Make(tables[0]->schema(), arrow::ChunkedArrayVector(), num_rows);
 }
 
-// Columns of several files: of one type, or null (a CSV file without values) beside it.
 absl::Status CheckSameTypes(const arrow::Schema& first, const std::string& first_path, const arrow::Schema& other,
                             const std::string& other_path) {
   for (int i = 0; i < first.num_fields(); ++i) {
-    const arrow::DataType& expected = *first.field(i)->type();
-    const arrow::DataType& found = *other.field(i)->type();
-    if (expected.Equals(found) || expected.id() == arrow::Type::NA || found.id() == arrow::Type::NA) continue;
-    return DataError("files of one input differ in column " + QuoteName(first.field(i)->name()) + ": " +
-                     found.ToString() + " in " + other_path + "; accepted: " + expected.ToString() + ", as in " +
-                     first_path);
+    QUERN_RETURN_IF_ERROR(CheckSameType(first.field(i)->name(), *first.field(i)->type(), first_path,
+                                        *other.field(i)->type(), other_path));
   }
   return absl::OkStatus();
 }
@@ -200,9 +182,9 @@ absl::StatusOr<TableInput> TableInput::Open(const std::string& what, const std::
   QUERN_ASSIGN_OR_RETURN(input.format_, FormatOfFile(what, pattern));
   QUERN_ASSIGN_OR_RETURN(input.files_, FindFiles(what, pattern));
   for (const std::string& file : input.files_) {
-    QUERN_ASSIGN_OR_RETURN(const SchemaPointer schema, SchemaOf(file, input.format_));
-    if (file == input.files_[0]) input.column_names_ = schema->field_names();
-    QUERN_RETURN_IF_ERROR(CheckSameNames(input.column_names_, input.files_[0], schema->field_names(), file));
+    QUERN_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOf(file, input.format_));
+    if (file == input.files_[0]) input.column_names_ = names;
+    QUERN_RETURN_IF_ERROR(CheckSameNames(input.column_names_, input.files_[0], names, file));
   }
   return input;
 }
@@ -221,6 +203,27 @@ absl::StatusOr<TablePointer> TableInput::Read(const std::vector<std::string>& co
   QUERN_ASSIGN_OR_RETURN_ARROW(TablePointer table, arrow::ConcatenateTables(tables, options, ReadingPool()),
                                "cannot put together the files of: " + what_);
   return table;
+}
+
+absl::Status CheckSameType(const std::string& column, const arrow::DataType& first, const std::string& first_path,
+                           const arrow::DataType& other, const std::string& other_path) {
+  if (first.Equals(other) || first.id() == arrow::Type::NA || other.id() == arrow::Type::NA) return absl::OkStatus();
+  return DataError("files of one input differ in column " + QuoteName(column) + ": " + other.ToString() + " in " +
+                   other_path + "; accepted: " + first.ToString() + ", as in " + first_path);
+}
+
+// Arrow files are in memory as they are on disk, so all their bytes are checked, by all threads. Columns of the other
+// formats are made by their readers from values, whose lengths and indices they check.
+absl::Status CheckColumnValues(const arrow::ChunkedArray& column, const std::string& name, FileFormat format,
+                               const std::string& path) {
+  const std::string damaged = "damaged file: " + ColumnText(path, name);
+  QUERN_RETURN_IF_ARROW_ERROR(column.Validate(), damaged);
+  if (format != FileFormat::kArrow) return absl::OkStatus();
+  const auto threads = static_cast<uint32_t>(std::max(arrow::GetCpuThreadPoolCapacity(), 1));
+  return RunMorsels(threads, static_cast<uint64_t>(column.num_chunks()), [&](uint32_t, uint64_t i) -> absl::Status {
+    QUERN_RETURN_IF_ARROW_ERROR(column.chunk(static_cast<int>(i))->ValidateFull(), damaged);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status StartArrow(uint32_t threads) {

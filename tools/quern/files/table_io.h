@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 
 namespace arrow {
+class ChunkedArray;
+class DataType;
 class Status;
 class Table;
 }  // namespace arrow
@@ -34,6 +36,7 @@ class TableInput {
   const std::string& what() const { return what_; }
   const std::vector<std::string>& column_names() const { return column_names_; }
   const std::vector<std::string>& files() const { return files_; }
+  FileFormat format() const { return format_; }
 
   // Reads the named columns, and nothing else of Parquet and Arrow files, in that order. CSV columns get their types
   // from their values.
@@ -49,6 +52,14 @@ class TableInput {
 
 // Must be called once before everything else: sets the number of threads that read files and registers Arrow's casts.
 absl::Status StartArrow(uint32_t threads);
+
+// Columns of several files: of one type, or null (a CSV file without values) beside it.
+absl::Status CheckSameType(const std::string& column, const arrow::DataType& first, const std::string& first_path,
+                           const arrow::DataType& other, const std::string& other_path);
+
+// What is read is checked before a kernel reads it. *Errors*: offsets, lengths and indices that are wrong.
+absl::Status CheckColumnValues(const arrow::ChunkedArray& column, const std::string& name, FileFormat format,
+                               const std::string& path);
 
 // "cannot read file: PATH".
 std::string CannotRead(const std::string& path);

@@ -30,9 +30,9 @@
 #include "runtime/rows/output_batch.h"
 #include "runtime/sink/sink_driver.h"
 #include "tools/frontend/errors.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/table_io.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {
@@ -181,14 +181,15 @@ absl::Status StreamProbe(const PreparedJoin& join, const StreamedInput& probe, c
   const std::vector<ColumnType> types = join.order.empty() ? std::vector<ColumnType>() : JoinOutputTypes(join.spec);
   run.progress->Begin("probe", probe.stream->num_rows());
   std::vector<std::unique_ptr<StreamThread>> of_threads(threads);
-  QUERN_RETURN_IF_ERROR(RunMorsels(threads, probe.stream->num_pieces(), [&](uint32_t number, uint64_t piece) {
-    std::unique_ptr<StreamThread>& thread = of_threads[number];
-    if (thread == nullptr) thread = std::make_unique<StreamThread>(table, types, run);
-    return ForEachBatch(probe, piece, &thread->selection, run.progress, [&](const BatchView& batch) {
-      QUERN_RETURN_IF_ERROR(thread->prober.SetInput(batch));
-      return thread->TakeAll(results);
-    });
-  }));
+  QUERN_RETURN_IF_ERROR(
+      RunMorsels(ThreadsFor(*probe.stream, threads), probe.stream->num_pieces(), [&](uint32_t number, uint64_t piece) {
+        std::unique_ptr<StreamThread>& thread = of_threads[number];
+        if (thread == nullptr) thread = std::make_unique<StreamThread>(table, types, run);
+        return ForEachBatch(probe, piece, &thread->selection, run.progress, [&](const BatchView& batch) {
+          QUERN_RETURN_IF_ERROR(thread->prober.SetInput(batch));
+          return thread->TakeAll(results);
+        });
+      }));
   of_threads.clear();
   if (!RowOf(join.spec.kind).flags_matched_rows() && !table->has_spilled()) return absl::OkStatus();
   run.progress->Begin("scan", 0);

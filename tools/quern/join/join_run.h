@@ -10,10 +10,10 @@
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/join/join_columns.h"
 #include "tools/quern/run/run_command.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 

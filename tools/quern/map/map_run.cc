@@ -19,9 +19,9 @@
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/select_rows.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {

@@ -16,8 +16,8 @@
 #include "runtime/base/status.h"
 #include "runtime/sink/sink_driver.h"
 #include "tools/frontend/errors.h"
-#include "tools/quern/files/append_batches.h"
-#include "tools/quern/files/read_groups.h"
+#include "tools/quern/stream/append_batches.h"
+#include "tools/quern/stream/read_groups.h"
 
 namespace quern::cli {
 namespace {
@@ -98,7 +98,9 @@ absl::StatusOr<SetResult> StreamSet(const PreparedSet& set, const StreamedInput 
   aggregate->SetSpill(run.spill);
   SideColumns columns(set.spec, run.budget);
   OperatorResult result;
-  result.threads = ThreadsFor(inputs[0].stream->num_pieces() + inputs[1].stream->num_pieces(), run.threads);
+  const TableStream &left = *inputs[0].stream, &right = *inputs[1].stream;
+  result.threads = ThreadsFor(left.num_pieces() + right.num_pieces(),
+                              std::min({run.threads, left.most_threads(), right.most_threads()}));
   QUERN_RETURN_IF_ERROR(AsDataError(AppendPieces(inputs, result.threads, &columns, run.progress, aggregate)));
   run.progress->Begin("finalise", 0);
   QUERN_RETURN_IF_ERROR(AsDataError(FinaliseOnThreads(aggregate.get(), result.threads)));

@@ -10,11 +10,11 @@
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/files/result_stream.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/set/set_columns.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 

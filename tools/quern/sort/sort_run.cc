@@ -20,8 +20,8 @@
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
 #include "tools/frontend/errors.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {
@@ -120,7 +120,7 @@ absl::StatusOr<SortResult> StreamSort(const PreparedSort& prepared, const Stream
     QUERN_RETURN_IF_ERROR(results->Write(&out));
   }
   OperatorResult result;
-  result.threads = ThreadsFor(input.stream->num_pieces(), run.threads);
+  result.threads = ThreadsFor(*input.stream, run.threads);
   result.run_ms = watch.Lap();
   return SortResult{std::move(result), sort->stats()};
 }

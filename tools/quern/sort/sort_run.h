@@ -11,10 +11,10 @@
 #include "codegen/operators.h"
 #include "runtime/base/memory.h"
 #include "runtime/sort/row_sort.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/progress.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/sort/sort_request.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 

@@ -6,8 +6,8 @@
 //     finalise   A and B together
 //
 // A single thread appends to the operator itself.
-#ifndef QUERN_TOOLS_FILES_APPEND_BATCHES_H_
-#define QUERN_TOOLS_FILES_APPEND_BATCHES_H_
+#ifndef QUERN_TOOLS_STREAM_APPEND_BATCHES_H_
+#define QUERN_TOOLS_STREAM_APPEND_BATCHES_H_
 
 #include <arrow/type_fwd.h>
 
@@ -27,7 +27,7 @@
 #include "runtime/spec/column_type.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/progress.h"
-#include "tools/quern/files/table_stream.h"
+#include "tools/quern/stream/table_stream.h"
 
 namespace quern::cli {
 
@@ -54,6 +54,10 @@ inline absl::Status AppendAndFinalise(const InputBatches& batches, uint32_t thre
 
 // ---- inputs that are read piece by piece ----
 
+inline uint32_t ThreadsFor(const TableStream& stream, uint32_t threads) {
+  return ThreadsFor(stream.num_pieces(), std::min(threads, stream.most_threads()));
+}
+
 // An input that is read piece by piece.
 struct StreamedInput {
   std::optional<TableStream> stream;
@@ -61,9 +65,6 @@ struct StreamedInput {
   // The columns that the kernel reads, of a batch as it is in the file.
   std::function<absl::StatusOr<std::shared_ptr<arrow::Table>>(const std::shared_ptr<arrow::Table>& batch)> prepare;
 };
-
-// Whether an argument names files that can be read piece by piece.
-bool StreamsFile(const std::string& pattern);
 
 // The columns of what was prepared of one input.
 template <class Prepared>
@@ -86,4 +87,4 @@ absl::Status AppendStream(const StreamedInput& from, uint32_t threads, const cha
 
 }  // namespace quern::cli
 
-#endif  // QUERN_TOOLS_FILES_APPEND_BATCHES_H_
+#endif  // QUERN_TOOLS_STREAM_APPEND_BATCHES_H_

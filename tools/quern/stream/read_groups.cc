@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/quern/files/read_groups.h"
+#include "tools/quern/stream/read_groups.h"
 
 #include <arrow/api.h>
 
@@ -9,8 +9,8 @@
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
-#include "tools/quern/files/append_batches.h"
 #include "tools/quern/files/batches.h"
+#include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
 namespace {

@@ -4,8 +4,8 @@
 //     read       A: 64 Ki groups, and again    B: likewise    each group comes out of one of them
 //
 // Few groups are read by one thread, however many threads there are.
-#ifndef QUERN_TOOLS_FILES_READ_GROUPS_H_
-#define QUERN_TOOLS_FILES_READ_GROUPS_H_
+#ifndef QUERN_TOOLS_STREAM_READ_GROUPS_H_
+#define QUERN_TOOLS_STREAM_READ_GROUPS_H_
 
 #include <arrow/type_fwd.h>
 
@@ -46,4 +46,4 @@ absl::Status StreamGroups(const std::shared_ptr<HashAggregate>& aggregate, const
 
 }  // namespace quern::cli
 
-#endif  // QUERN_TOOLS_FILES_READ_GROUPS_H_
+#endif  // QUERN_TOOLS_STREAM_READ_GROUPS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/quern/files/append_batches.h"
+#include "tools/quern/stream/append_batches.h"
 
 #include <arrow/api.h>
 
@@ -8,11 +8,6 @@
 #include "runtime/base/status.h"
 
 namespace quern::cli {
-
-bool StreamsFile(const std::string& pattern) {
-  const absl::StatusOr<FileFormat> format = FormatOfFile("INPUT", pattern);
-  return format.ok() && *format == FileFormat::kParquet;
-}
 
 uint64_t StreamedRows(const std::vector<ColumnType>& types, const MemoryBudget& budget) {
   constexpr uint64_t kShare = 64, kGuessedColumnBytes = 24, kFewestRows = 1024;
@@ -38,7 +33,7 @@ absl::Status ForEachBatch(const StreamedInput& from, size_t piece, std::vector<u
 absl::Status AppendStream(const StreamedInput& from, uint32_t threads, const char* phase, Progress* progress,
                           const std::shared_ptr<Sink>& sink) {
   progress->Begin(phase, from.stream->num_rows());
-  const uint32_t used = ThreadsFor(from.stream->num_pieces(), threads);
+  const uint32_t used = ThreadsFor(*from.stream, threads);
   std::vector<std::vector<uint32_t>> selections(used);
   const auto append = [&](const SinkInput& input, uint32_t thread, uint64_t piece) {
     return ForEachBatch(from, piece, &selections[thread], progress,
