@@ -392,8 +392,7 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
     return absl::OkStatus();
   }
   // Other threads have all the memory.
-  constexpr uint32_t kMostTries = 2000;  // of a millisecond each, while they are at work
-  if (++num_starved_ > kMostTries) return refused;
+  if (++num_starved_ > thresholds::kStarvedTries) return refused;
   QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
   return may_have_room ? absl::OkStatus() : refused;
 }
