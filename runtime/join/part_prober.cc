@@ -76,6 +76,7 @@ absl::Status PartProber::EndInput() {
 // Takes a part and makes a table of its first chunk; false: there is none, or others will take it.
 absl::StatusOr<bool> PartProber::BeginPart() {
   while (is_reading_) {
+    QUERN_RETURN_IF_ERROR(spilled().CheckWhole());
     std::optional<JoinPart> taken = spilled().Take();
     if (!taken.has_value()) {
       is_reading_ = false;
@@ -95,6 +96,7 @@ absl::StatusOr<bool> PartProber::BeginPart() {
                                         std::move(part_.probe), after);
     return true;
   }
+  QUERN_RETURN_IF_ERROR(spilled().CheckWhole());  // the other threads may have failed
   return false;
 }
 

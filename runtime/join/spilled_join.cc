@@ -53,14 +53,30 @@ absl::Status SpilledJoin::WriteProbe(const BatchView& columns, const uint32_t* n
       writer_ = std::make_shared<PartitionedWriter>(spill(), probe_columns_.types(), build_->parts().num_parts());
     writer = writer_;
   }
-  return writer->Append(columns, numbers);
+  const absl::Status status = WithoutBadAlloc([&] { return writer->Append(columns, numbers); });
+  if (status.ok()) return status;
+  return Break(absl::IsResourceExhausted(status) ? MemoryLost(status) : status);
 }
 
 absl::Status SpilledJoin::CheckProbing() const {
+  QUERN_RETURN_IF_ERROR(CheckWhole());
   if (!has_begun_parts_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all probing "
       "first");
+}
+
+absl::Status SpilledJoin::Break(const absl::Status& error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (first_error_.ok()) first_error_ = error;
+  is_broken_ = true;
+  return first_error_;
+}
+
+absl::Status SpilledJoin::CheckWhole() const {
+  if (!is_broken_) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return first_error_;
 }
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
@@ -75,8 +91,11 @@ void SpilledJoin::AddPart(JoinPart part) {
 
 absl::Status SpilledJoin::BeginParts() {
   const std::lock_guard<std::mutex> lock(write_mutex_);
-  if (!has_begun_parts_.exchange(true)) begun_ = EndWriting();
-  return begun_;
+  if (!has_begun_parts_.exchange(true) && !is_broken_) {
+    const absl::Status status = WithoutBadAlloc([this] { return EndWriting(); });
+    if (!status.ok()) return Break(status);
+  }
+  return CheckWhole();
 }
 
 absl::Status SpilledJoin::EndWriting() {
