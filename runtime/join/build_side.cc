@@ -234,6 +234,12 @@ absl::Status BuildSide::MakeRoom(const absl::Status& refused) {
   return may_have_room ? absl::OkStatus() : refused;
 }
 
+absl::Status BuildSide::FreeMemory(const absl::Status& refused) {
+  if (spilled_ == nullptr) return refused;
+  const std::lock_guard<std::mutex> at_work(at_work_);
+  return MakeRoom(refused);
+}
+
 absl::Status BuildSide::SpillOrAsk(bool* is_at_work) {
   const std::unique_lock<std::mutex> lock(at_work_, std::try_to_lock);
   *is_at_work = !lock.owns_lock();
