@@ -205,5 +205,30 @@ TEST(SpillingJoinLimits, ProbeRowsOfLongTextsAreWritten) {
   ExpectLongTexts(64 << 20, 150, 4);
 }
 
+// Of 128 keys of the probe side, those in odd rows are long, and have no match.
+TEST(SpillingJoinLimits, ProbeRowsOfLongKeysAreWritten) {
+  constexpr uint64_t kLimit = 16 << 20;
+  const auto budget = std::make_shared<MemoryBudget>(kLimit);
+  TextSide build, probe;
+  Rows rows, expected;
+  for (int64_t i = 0; i < 300'000; ++i) build.Add(Texts::Key(i), i, 0);
+  for (int64_t i = 0; i < 128; ++i) {
+    probe.Add(i % 2 == 0 ? Texts::Key(i * 2000) : LongTexts::TextOf(i), i, 0);
+    expected.insert({i, i % 2 == 0 ? i * 2000 : -1});
+  }
+  {
+    ThreadedJoin join(kFull, budget, TestContext(budget), build.Rows(), probe.Rows(),
+                      {.batch_rows = 4, .result_budget = budget}, [&](const OutputBatch& out) {
+                        for (uint64_t i = 0; i < out.num_rows(); ++i)
+                          if (NumberAt(out, 0, i) != -1) rows.insert({NumberAt(out, 0, i), NumberAt(out, 2, i)});
+                      });
+    EXPECT_EQ(join.Run(), absl::OkStatus());
+    EXPECT_TRUE(join.has_spilled());
+    EXPECT_LE(budget->peak_bytes(), kLimit);
+  }
+  EXPECT_TRUE(rows == expected) << rows.size() << " rows, not " << expected.size();
+  EXPECT_EQ(budget->used_bytes(), 0);
+}
+
 }  // namespace
 }  // namespace quern::test
