@@ -47,11 +47,13 @@ class SinkJobInput final : public JobInput {
                                          " after finish: the rows were handed over; accepted: a new input");
   }
   absl::Status Append(const BatchView& batch, uint64_t* taken_rows) override {
-    if (!appender_) {
-      appender_.emplace(job_->sink);
-      ++job_->num_open_inputs;
-    }
+    Open();
     return appender_->Append(batch, kind_, taken_rows);
+  }
+  absl::Status FreeMemory(const absl::Status& refused) override {
+    if (job_->sink->spill() == nullptr) return refused;
+    Open();
+    return appender_->FreeMemory(refused);
   }
   bool needs_rest() const override { return appender_ && appender_->needs_rest(); }
   absl::Status Finish() override {
@@ -65,6 +67,11 @@ class SinkJobInput final : public JobInput {
   uint64_t num_groups() const override { return appender_ ? appender_->num_groups() : 0; }
 
  private:
+  void Open() {
+    if (appender_) return;
+    appender_.emplace(job_->sink);
+    ++job_->num_open_inputs;
+  }
   void Close() {
     if (appender_) --job_->num_open_inputs;
     appender_.reset();
@@ -115,8 +122,13 @@ absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& a
 absl::Status AppendSlice(quern_input* input, const quern_batch& batch, uint64_t* taken_rows) {
   const BatchTypes& types = input->port->types;
   const StringMemory strings = {input->job->budget, input->copies_strings};
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view,
-                         ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings));
+  const auto view_of = [&] { return ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings); };
+  absl::StatusOr<HostBatchView> made = view_of();
+  while (absl::IsResourceExhausted(made.status())) {
+    QUERN_RETURN_IF_ERROR(input->input->FreeMemory(made.status()));
+    made = view_of();
+  }
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, std::move(made));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   if (input->kept != Kept::kBatch) view.batch.owner = view.strings;
   return input->input->Append(view.batch, taken_rows);

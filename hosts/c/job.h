@@ -99,6 +99,8 @@ class JobInput {
   virtual absl::Status CheckOpen(const char* call) const = 0;
   // taken_rows: receives how many rows of the batch were added, its first ones; set also by a call that fails.
   virtual absl::Status Append(const BatchView& batch, uint64_t* taken_rows) = 0;
+  // For memory that a batch needs before it is appended: as LocalState::FreeMemory.
+  virtual absl::Status FreeMemory(const absl::Status& refused) { return refused; }
   // After ResourceExhausted: whether a part of the batch is in the job.
   virtual bool needs_rest() const { return false; }
   virtual absl::Status Finish() = 0;

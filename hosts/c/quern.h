@@ -513,7 +513,8 @@ QUERN_API quern_status quern_output_create(quern_job* job, quern_port port, cons
 QUERN_API void quern_output_destroy(quern_output* output);
 
 /* Starts a batch of the probe side (PROBE) or of a map (ROWS). The host's vectors must stay in place until the result's
- * state is QUERN_RESULT_NEEDS_INPUT; an array is moved in. What is left of an earlier batch is dropped. */
+ * state is QUERN_RESULT_NEEDS_INPUT; an array is moved in. What is left of an earlier batch is dropped. Errors: where
+ * rows of a join that spills could not be written, every later push to it fails with the same error. */
 QUERN_API quern_status quern_output_push(quern_output* output, const quern_batch* batch, quern_error* error);
 QUERN_API quern_status quern_output_push_arrow(quern_output* output, struct ArrowArray* batch,
                                                const quern_arrow_rows* rows, quern_error* error);

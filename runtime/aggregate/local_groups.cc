@@ -444,8 +444,7 @@ absl::Status LocalGroups::SpillAndHold() {
 absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   if (spilled_ == nullptr || !absl::IsResourceExhausted(refused) || table_->is_broken() || memory_->is_broken())
     return refused;
-  constexpr uint32_t kMostTries = 2000;  // with a millisecond each, where other threads are at work
-  if (++num_refusals_ > kMostTries) return refused;
+  if (++num_refusals_ > thresholds::kStarvedTries) return refused;
   // Tuples of a block that only lack their place in the partitions leave with the groups.
   block_is_spilled_ = deals_ && begun_.num_rows != 0 && begun_.aggregate == overflowed_.size();
   if (block_is_spilled_ || (begun_.num_rows == 0 && has_groups())) return SpillAndHold();

@@ -29,8 +29,6 @@ constexpr uint64_t kDenseRangePerRow = thresholds::kDenseLookingRangePerRow;
 constexpr uint64_t kStagedBytes = uint64_t{256}
                                   << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 
-constexpr uint32_t kMostTries = 2000;  // of a millisecond each, while other threads have all the memory
-
 TupleFormat StoredFormat(const QuernRowLayout& rows, const JoinOptions& options) {
   TupleFormat format = FormatOf(rows);
   format.prefetch_bytes = rows.prefetches ? options.distances.partition_bytes : 0;
@@ -231,9 +229,15 @@ absl::Status BuildSide::MakeRoom(const absl::Status& refused) {
     return Spill();
   }
   if (refused.ok()) return refused;
-  if (++num_starved_ > kMostTries) return refused;
+  if (++num_starved_ > thresholds::kStarvedTries) return refused;
   QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
   return may_have_room ? absl::OkStatus() : refused;
+}
+
+absl::Status BuildSide::FreeMemory(const absl::Status& refused) {
+  if (spilled_ == nullptr) return refused;
+  const std::lock_guard<std::mutex> at_work(at_work_);
+  return MakeRoom(refused);
 }
 
 absl::Status BuildSide::SpillOrAsk(bool* is_at_work) {

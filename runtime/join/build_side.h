@@ -29,6 +29,7 @@ class BuildSide final : public LocalState, public MemoryHolder {
 
   // *Errors*: ResourceExhausted, after which the rows taken are whole steps.
   absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
+  absl::Status FreeMemory(const absl::Status& refused) override;
   // Adds tuples that were read; their owner stays as long as this object. *Errors*: ResourceExhausted, after which
   // some may have been added.
   absl::Status AppendTuples(const ReadTuples& read, std::shared_ptr<const void> owner);

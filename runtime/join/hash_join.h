@@ -164,8 +164,10 @@ class JoinProber {
   ~JoinProber();
 
   // Starts on a batch. Its columns must stay valid until Next has returned false. Of a join that has spilled, rows
-  // whose keys are not in the table are written; they come out after SetUnmatched. *Errors*: InvalidArgument; those of
-  // the store; FailedPrecondition where a join that has spilled is probed after SetUnmatched.
+  // whose keys are not in the table are written; they come out after SetUnmatched. *Errors*: InvalidArgument;
+  // FailedPrecondition where a join that has spilled is probed after SetUnmatched. Of a join that has spilled also
+  // those of the store, and Unavailable where memory was refused while rows were written: rows of the batch may then
+  // have been written, and so every later SetInput and SetUnmatched, of any prober, returns the same error.
   absl::Status SetInput(BatchView batch);
 
   // Starts on a piece, one or more inputs that may have to come again, where memory is refused behind the probe. The
@@ -179,7 +181,8 @@ class JoinProber {
 
   // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds),
   // and on all rows that were spilled, of every kind. Call it when all probers have finished all inputs. Probers share
-  // the rows: exactly one of them outputs each row.
+  // the rows: exactly one of them outputs each row. A call while Next has more of them changes nothing. *Errors*: of a
+  // join that has spilled, those of writing and reading, of any prober; FailedPrecondition after an error of Next.
   absl::Status SetUnmatched();
 
   // Empties `out` and fills it with up to out->capacity() rows; with fewer only where the input ends, an output column
@@ -196,6 +199,8 @@ class JoinProber {
   absl::Status SetPartInput(BatchView batch, const PartInput& input);
   absl::Status KeepResident(BatchView* batch);
   absl::StatusOr<bool> NextOfTable(OutputBatch* out);
+  absl::StatusOr<bool> NextOfParts(OutputBatch* out);
+  absl::StatusOr<bool> NextOfTableAndParts(OutputBatch* out);
   void Begin(BatchView batch);
   void AdaptPrefetch();
   JoinProbe MakeProbe();
@@ -210,6 +215,8 @@ class JoinProber {
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
   BatchView input_;
   QuernJoinProbeArgs args_;
+  enum class Unmatched : uint8_t { kNotBegun, kHasMore, kFailed };
+  Unmatched unmatched_ = Unmatched::kNotBegun;
   bool scans_unmatched_ = false;
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;

@@ -15,6 +15,7 @@
 
 #include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/join_loop.h"
 #include "runtime/join/tuple_strings.h"
@@ -22,7 +23,6 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kBlocksShare = 4;  // of the memory set aside
 constexpr uint32_t kHashedRows = 1024;
 
 ColumnType NumberType() {
@@ -34,7 +34,8 @@ ColumnType NumberType() {
 }  // namespace
 
 HashParts::HashParts(const SpillContext& spill, uint64_t row_bytes) {
-  const uint64_t most = spill.io_bytes() / kBlocksShare / (kMinBlockRows * std::max<uint64_t>(row_bytes, 1));
+  const uint64_t most =
+      spill.io_bytes() / thresholds::kPartitionBlocksShare / (kMinBlockRows * std::max<uint64_t>(row_bytes, 1));
   const uint64_t num_parts = std::clamp<uint64_t>(std::bit_floor(most), 2, spill.num_partitions());
   bits_ = static_cast<uint32_t>(std::countr_zero(std::bit_floor(num_parts)));
 }

@@ -106,6 +106,11 @@ absl::Status JoinProber::KeepResident(BatchView* batch) {
 
 absl::Status JoinProber::SetUnmatched() {
   QUERN_RETURN_IF_ERROR(join_->CheckBuilt("probe"));
+  if (join_->has_spilled()) QUERN_RETURN_IF_ERROR(join_->spilled_->BeginParts());
+  if (unmatched_ == Unmatched::kHasMore) return absl::OkStatus();
+  if (unmatched_ == Unmatched::kFailed) {
+    return absl::FailedPreconditionError("unmatched rows after a failure: rows are lost; accepted: a new join");
+  }
   // Columns that are never read: a build row that is output on its own has row kNullRow on the probe side.
   static constexpr QuernColumn kNoColumn = {};
   QuernColumn column = {};
@@ -117,7 +122,7 @@ absl::Status JoinProber::SetUnmatched() {
   has_parts_ = join_->has_spilled();
   parts_.reset();
   in_use_.reset();
-  if (has_parts_) QUERN_RETURN_IF_ERROR(join_->spilled_->BeginParts());
+  unmatched_ = Unmatched::kHasMore;
   if (!is_scanned) return absl::OkStatus();
   scans_unmatched_ = true;
   unmatched_scan_.next_morsel = &join_->next_morsel_;
@@ -168,6 +173,7 @@ void JoinProber::BeginPiece(bool is_again) {
 void JoinProber::Begin(BatchView batch) {
   if (!has_pieces_) AdaptPrefetch();
   input_ = std::move(batch);
+  unmatched_ = Unmatched::kNotBegun;
   scans_unmatched_ = false;
   unmatched_scan_ = {};
   scratch_->batch_rows = scratch_->batch_next = 0;
@@ -218,11 +224,26 @@ JoinProbe JoinProber::MakeProbe() {
 absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
   const CallTimer timer(&counters_);
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(*join_->descriptor_), NoColumns::kRefused));
-  if (!has_parts_) {
-    absl::StatusOr<bool> more = NextOfTable(out);
-    if (!more.ok() || !*more) in_use_.reset();
+  absl::StatusOr<bool> more = has_parts_ ? NextOfParts(out) : NextOfTable(out);
+  if (more.ok() && *more) return more;
+  if (!has_parts_) in_use_.reset();
+  if (unmatched_ == Unmatched::kHasMore) unmatched_ = more.ok() ? Unmatched::kNotBegun : Unmatched::kFailed;
+  return more;
+}
+
+// Unmatched rows of a join that has spilled. Where a thread fails, rows are missing from those of all.
+absl::StatusOr<bool> JoinProber::NextOfParts(OutputBatch* out) {
+  try {
+    absl::StatusOr<bool> more = NextOfTableAndParts(out);
+    if (!more.ok()) return join_->spilled_->Break(more.status());
     return more;
+  } catch (...) {  // memory is refused, or a host's function
+    join_->spilled_->Break(StatusOfException()).IgnoreError();
+    throw;
   }
+}
+
+absl::StatusOr<bool> JoinProber::NextOfTableAndParts(OutputBatch* out) {
   const Running running(join_->spilled_->num_running());
   if (parts_ != nullptr) return parts_->Next(out);
   if (!is_reading_) {

@@ -17,16 +17,13 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/join/hash_join.h"
 
 namespace quern {
 namespace {
 
-constexpr uint64_t kFewRows = 1024;         // that are not worth dividing
-constexpr uint64_t kShare = 4;              // of the limit, above which a part is divided although others have memory
-constexpr uint64_t kRoomShare = 2;          // of the memory set aside, as much again is left to each thread's results
-constexpr uint32_t kMostWaits = 10;         // of a millisecond each, for threads that are just between two calls
-constexpr uint64_t kLeastBytes = 16 << 10;  // beside a table: crowded slots, scratch
+constexpr uint32_t kMostWaits = thresholds::kIdleWaits;  // of a millisecond each
 
 }  // namespace
 
@@ -79,6 +76,7 @@ absl::Status PartProber::EndInput() {
 // Takes a part and makes a table of its first chunk; false: there is none, or others will take it.
 absl::StatusOr<bool> PartProber::BeginPart() {
   while (is_reading_) {
+    QUERN_RETURN_IF_ERROR(spilled().CheckWhole());
     std::optional<JoinPart> taken = spilled().Take();
     if (!taken.has_value()) {
       is_reading_ = false;
@@ -98,6 +96,7 @@ absl::StatusOr<bool> PartProber::BeginPart() {
                                         std::move(part_.probe), after);
     return true;
   }
+  QUERN_RETURN_IF_ERROR(spilled().CheckWhole());  // the other threads may have failed
   return false;
 }
 
@@ -110,9 +109,9 @@ absl::StatusOr<PartProber::Fit> PartProber::FitPart() {
       return Fit::kInMemory;
     }
     const bool can_divide = !part_.is_skewed && part_.level + 1 < spilled().build().parts().num_levels() &&
-                            part_.build.num_rows() > kFewRows;
+                            part_.build.num_rows() > thresholds::kUndividedRows;
     const uint64_t limit = join_->budget_->limit_bytes();
-    const bool is_large = limit != 0 && bytes > limit / kShare;
+    const bool is_large = limit != 0 && bytes > limit / thresholds::kLargePartitionShare;
     if (can_divide && (is_large || !spilled().HasOthers())) {
       QUERN_RETURN_IF_ERROR(spilled().Divide(std::move(part_)));
       EndPart();
@@ -167,15 +166,15 @@ uint64_t PartProber::BytesOf(const SpilledRows& rows, size_t num_blocks) const {
     num_rows += rows.blocks()[b].num_rows;
     string_bytes += has_strings ? rows.blocks()[b].stored.bytes : 0;
   }
-  return BuildBytesOf(*join_->descriptor_, num_rows, string_bytes) + kLeastBytes;
+  return BuildBytesOf(*join_->descriptor_, num_rows, string_bytes) + thresholds::kPartitionSpareBytes;
 }
 
 // Whether so many bytes may be taken and leave some for the result batches of all threads, whose strings grow.
 bool PartProber::HasRoomForResults(uint64_t bytes) const {
   const SpillContext& spill = *spilled().spill();
   const uint64_t limit = join_->budget_->limit_bytes();
-  const uint64_t room = spill.io_bytes() / kRoomShare * spilled().num_reading();
-  return spill.HasRoom(bytes + (limit == 0 ? room : std::min(room, limit / kShare)));
+  const uint64_t room = spill.io_bytes() / thresholds::kResultsShareOfAside * spilled().num_reading();
+  return spill.HasRoom(bytes + (limit == 0 ? room : std::min(room, limit / thresholds::kResultsShareOfLimit)));
 }
 
 void PartProber::TakeChunk(size_t num_blocks) {

@@ -9,14 +9,12 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
 
-// Many, so that each partition gets several rows of a step.
-constexpr uint64_t kStepRows = 16384;
-// Of the memory set aside, for strings that are collected for one step, unless one tuple has more.
-constexpr uint64_t kStepShare = 16;
+constexpr uint64_t kStepRows = thresholds::kDividedRows;
 
 }  // namespace
 
@@ -46,7 +44,7 @@ PartitionedWriter* SpilledBuild::Writer() {
 absl::StatusOr<uint64_t> SpilledBuild::AddStrings(const uint8_t* tuples, uint64_t n, OutputBuffer* bytes,
                                                   std::vector<int64_t>* offsets) const {
   offsets->assign(1, 0);
-  const uint64_t most_bytes = spill_->io_bytes() / kStepShare;
+  const uint64_t most_bytes = spill_->io_bytes() / thresholds::kDividedStringsShare;
   uint64_t num_bytes = 0;
   for (uint64_t i = 0; i < n; ++i) {
     const uint64_t of_tuple = strings_.BytesOf(tuples + i * format_.tuple_bytes);

@@ -12,15 +12,10 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/join/probe_scratch.h"
 
 namespace quern {
-namespace {
-
-// A partition with more than 3/4 of the rows that were divided has keys that cannot be told apart.
-constexpr uint64_t kSkewNumerator = 3, kSkewDenominator = 4;
-
-}  // namespace
 
 SpilledJoin::SpilledJoin(JoinContext context, const QuernJoinEntryPoints& generic, std::shared_ptr<SpilledBuild> build,
                          std::vector<std::shared_ptr<SpilledRows>> build_parts, SpilledRows null_rows)
@@ -58,14 +53,30 @@ absl::Status SpilledJoin::WriteProbe(const BatchView& columns, const uint32_t* n
       writer_ = std::make_shared<PartitionedWriter>(spill(), probe_columns_.types(), build_->parts().num_parts());
     writer = writer_;
   }
-  return writer->Append(columns, numbers);
+  const absl::Status status = WithoutBadAlloc([&] { return writer->Append(columns, numbers); });
+  if (status.ok()) return status;
+  return Break(absl::IsResourceExhausted(status) ? MemoryLost(status) : status);
 }
 
 absl::Status SpilledJoin::CheckProbing() const {
+  QUERN_RETURN_IF_ERROR(CheckWhole());
   if (!has_begun_parts_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "probe after the unmatched rows were asked for: the rows of a join that has spilled; accepted: all probing "
       "first");
+}
+
+absl::Status SpilledJoin::Break(const absl::Status& error) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (first_error_.ok()) first_error_ = error;
+  is_broken_ = true;
+  return first_error_;
+}
+
+absl::Status SpilledJoin::CheckWhole() const {
+  if (!is_broken_) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return first_error_;
 }
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
@@ -80,8 +91,11 @@ void SpilledJoin::AddPart(JoinPart part) {
 
 absl::Status SpilledJoin::BeginParts() {
   const std::lock_guard<std::mutex> lock(write_mutex_);
-  if (!has_begun_parts_.exchange(true)) begun_ = EndWriting();
-  return begun_;
+  if (!has_begun_parts_.exchange(true) && !is_broken_) {
+    const absl::Status status = WithoutBadAlloc([this] { return EndWriting(); });
+    if (!status.ok()) return Break(status);
+  }
+  return CheckWhole();
 }
 
 absl::Status SpilledJoin::EndWriting() {
@@ -172,14 +186,15 @@ absl::StatusOr<std::vector<SpilledRows>> SpilledJoin::DivideProbe(JoinPart* part
 absl::Status SpilledJoin::Divide(JoinPart part) {
   const std::lock_guard<std::mutex> dividing(divide_mutex_);
   const uint32_t level = part.level + 1;
-  const uint64_t num_rows = part.build.num_rows();
+  const auto num_rows = static_cast<double>(part.build.num_rows());
   spill()->CountLevel(level + 1);
   QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> build, DivideBuild(&part, level));
   QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> probe, DivideProbe(&part, level));
   const std::lock_guard<std::mutex> lock(mutex_);
   for (size_t p = 0; p < build.size(); ++p) {
-    const bool is_skewed =
-        level + 1 >= build_->parts().num_levels() || build[p].num_rows() * kSkewDenominator > num_rows * kSkewNumerator;
+    // One that has most of the rows has keys that cannot be told apart.
+    const bool is_skewed = level + 1 >= build_->parts().num_levels() ||
+                           static_cast<double>(build[p].num_rows()) > thresholds::kSkewedShare * num_rows;
     AddPart({level, is_skewed, false, std::move(build[p]), std::move(probe[p])});
   }
   return absl::OkStatus();

@@ -49,12 +49,20 @@ class SpilledJoin {
 
   // Writes the partition of each of the batch's rows, or kNoPart where the row is to be probed now.
   absl::Status FindParts(const BatchView& batch, QuernProbeScratch* scratch, uint32_t* numbers) const;
-  // *Errors*: FailedPrecondition after BeginParts.
+  // *Errors*: FailedPrecondition after BeginParts; those of CheckWhole.
   absl::Status CheckProbing() const;
-  // Writes probe rows to their partitions. *Errors*: those of PartitionedWriter::Append and CheckProbing.
+  // Writes probe rows to their partitions. *Errors*: those of CheckProbing, after which nothing was written; those of
+  // PartitionedWriter::Append, but Unavailable where memory was refused (MemoryLost): some of the rows were written, so
+  // that they cannot come again, and the join is broken.
   absl::Status WriteProbe(const BatchView& columns, const uint32_t* numbers);
 
-  // Completes the parts: no probe row comes any more. Only the first call does anything.
+  // Marks the join as missing rows, or as having some twice. Returns the first error with which it was marked.
+  absl::Status Break(const absl::Status& error);
+  // *Errors*: that one.
+  absl::Status CheckWhole() const;
+
+  // Completes the parts: no probe row comes any more. Only the first call does anything. *Errors*: those of CheckWhole;
+  // those of writing, after which the join is broken.
   absl::Status BeginParts();
   // Between them a thread reads: it scans the table's rows, or takes parts until there are none.
   void BeginReading();
@@ -91,9 +99,10 @@ class SpilledJoin {
   std::mutex write_mutex_;  // guards the making and the end of writer_
   std::shared_ptr<PartitionedWriter> writer_;
   std::atomic<bool> has_begun_parts_{false};
-  absl::Status begun_;
+  std::atomic<bool> is_broken_{false};
   std::mutex divide_mutex_;   // the memory set aside is for one division at a time
   mutable std::mutex mutex_;  // guards what follows
+  absl::Status first_error_;  // where is_broken_ is set
   std::deque<JoinPart> parts_;
   uint32_t num_reading_ = 0;
   std::atomic<int32_t> num_running_{0};

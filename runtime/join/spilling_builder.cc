@@ -16,13 +16,15 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
 
-constexpr uint64_t kMostLoaders = 8;
-// What is left to probing: a quarter of what the table takes while it is built.
-constexpr uint64_t kRoomNumerator = 5, kRoomDenominator = 4;
+// How much must be free for a table that takes so many bytes while it is built, so that probing has the rest.
+uint64_t RoomFor(uint64_t bytes) {
+  return static_cast<uint64_t>(static_cast<double>(bytes) / thresholds::kTableShareOfFree);
+}
 
 }  // namespace
 
@@ -149,7 +151,7 @@ absl::Status SpillingBuilder::ChooseResident() {
     num_rows += part.num_rows();
     string_bytes += StringBytesOf(*context_.descriptor->rows(), part);
     const uint64_t bytes = BuildBytesOf(*context_.descriptor, num_rows, string_bytes);
-    if (part.num_rows() != 0 && !spilled_->spill()->HasRoom(bytes / kRoomDenominator * kRoomNumerator)) break;
+    if (part.num_rows() != 0 && !spilled_->spill()->HasRoom(RoomFor(bytes))) break;
   }
   resident_.resize(num_resident);
   return absl::OkStatus();
@@ -178,7 +180,7 @@ std::vector<std::unique_ptr<BuildSide>> SpillingBuilder::TakeLoaded() {
 // Reads the partitions of the table; their blocks stay until it is complete.
 SharedWork::Phase SpillingBuilder::Load() {
   next_ = Next::kLoaded;
-  const uint64_t num_loaders = std::clamp<uint64_t>(sides_.size(), 1, kMostLoaders);
+  const uint64_t num_loaders = std::clamp<uint64_t>(sides_.size(), 1, thresholds::kMostLoaders);
   for (uint64_t i = 0; i < num_loaders; ++i) {
     loaded_.push_back(std::make_unique<BuildSide>(context_.descriptor, context_.entry_points, context_.counters,
                                                   context_.options, context_.budget));

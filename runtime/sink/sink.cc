@@ -154,6 +154,13 @@ absl::Status Appender::Append(const BatchView& batch, RowKind kind, uint64_t* ta
   return sink_->AppendTo(local_.get(), batch, kind, taken_rows);
 }
 
+absl::Status Appender::FreeMemory(const absl::Status& refused) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  const absl::Status status = local_->FreeMemory(refused);
+  if (!status.ok() && !absl::IsResourceExhausted(status)) sink_->Lose(status);
+  return status;
+}
+
 bool Appender::needs_rest() const { return local_ != nullptr && local_->needs_rest_; }
 
 absl::Status Appender::Finish() {

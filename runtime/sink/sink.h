@@ -59,6 +59,10 @@ class LocalState : public OnOwnLines {
   // first taken_rows_ rows of the batch have been added; others, after which any part may have been.
   virtual absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) = 0;
 
+  // For a caller that was refused memory which a batch needs before it is appended: lets rows go, where the operator
+  // spills. After OK the caller asks again. *Errors*: `refused` where nothing can leave; others as those of Append.
+  virtual absl::Status FreeMemory(const absl::Status& refused) { return refused; }
+
   // Of an aggregation: the groups so far.
   virtual uint64_t num_groups() const { return 0; }
 
@@ -224,6 +228,8 @@ class Appender {
   // appended last, by whichever appender. A refused batch of which nothing is here, and which does not come again,
   // leaves a gap in them where another appender has counted on meanwhile.
   absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput, uint64_t* taken_rows = nullptr);
+  // As LocalState::FreeMemory; after another error than `refused` every further call fails.
+  absl::Status FreeMemory(const absl::Status& refused);
   // After ResourceExhausted: whether a part of the batch is here, so that the rest must be appended before Finish.
   // False where nothing is: any batch may be appended then.
   bool needs_rest() const;

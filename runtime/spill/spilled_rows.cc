@@ -171,7 +171,9 @@ absl::Status RowWriter::Append(const BatchView& batch) {
     QUERN_ASSIGN_OR_RETURN(const uint64_t n,
                            CopySome(batch, types_, next, context_->block_bytes(), has_strings, rows_.get()));
     next += n;
-    if (next < batch.num_rows) QUERN_RETURN_IF_ERROR(Flush());
+    // A block that strings have filled leaves at once: one in each partition, of long strings, would take much memory.
+    const bool is_full = has_strings && StringBytes(*rows_) >= context_->block_bytes();
+    if (next < batch.num_rows || is_full) QUERN_RETURN_IF_ERROR(Flush());
   }
   num_rows_ += batch.num_rows;
   return absl::OkStatus();

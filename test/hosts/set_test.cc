@@ -15,28 +15,10 @@
 #include <vector>
 
 #include "test/hosts/jobs.h"
+#include "test/hosts/set_kinds.h"
 
 namespace quern_test {
 namespace {
-
-constexpr const char* kKinds[] = {"union", "intersect", "except", "intersect_all", "except_all"};
-
-// How often a row comes out that either side has so many times.
-uint64_t Copies(std::string_view kind, uint64_t left, uint64_t right) {
-  if (kind == "union") return 1;
-  if (kind == "intersect") return left > 0 && right > 0 ? 1 : 0;
-  if (kind == "except") return left > 0 && right == 0 ? 1 : 0;
-  return kind == "intersect_all" ? std::min(left, right) : left - std::min(left, right);
-}
-
-Lines Expected(std::string_view kind, const Lines& left, const Lines& right) {
-  std::map<std::string, std::pair<uint64_t, uint64_t>> counts;
-  for (const std::string& line : left) ++counts[line].first;
-  for (const std::string& line : right) ++counts[line].second;
-  Lines lines;
-  for (const auto& [line, count] : counts) lines.insert(lines.end(), Copies(kind, count.first, count.second), line);
-  return Ordered(lines);
-}
 
 Lines Joined(const Lines& a, const Lines& b) {
   Lines all = a;
@@ -82,8 +64,8 @@ std::string Spec(std::string_view kind) { return "set." + std::string(kind) + " 
 TEST(Sets, EveryKindOfRandomRows) {
   for (const uint32_t distinct : {1, 30, 100'000}) {
     const Rows a(3000, distinct, 1), b(500, distinct, 2), c(2000, distinct, 3);
-    for (const char* kind : kKinds) {
-      const Lines expected = Expected(kind, Joined(a.lines, b.lines), c.lines);
+    for (const char* kind : kSetKinds) {
+      const Lines expected = Combination(kind, Joined(a.lines, b.lines), c.lines);
       for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
         for (const uint64_t batch_rows : {0, 1, 7}) {
           SCOPED_TRACE(std::string(kind) + ", " + std::to_string(distinct) + ", " + std::to_string(batch_rows));
@@ -97,11 +79,11 @@ TEST(Sets, EveryKindOfRandomRows) {
 
 TEST(Sets, SidesThatAreEmpty) {
   const Rows rows(10, 4, 1);
-  for (const char* kind : kKinds) {
+  for (const char* kind : kSetKinds) {
     SCOPED_TRACE(kind);
     EXPECT_EQ(RowsOf(Combined(Spec(kind), {}, {}).Rows(), "ls"), Lines());
-    EXPECT_EQ(RowsOf(Combined(Spec(kind), {rows.table()}, {}).Rows(), "ls"), Expected(kind, rows.lines, {}));
-    EXPECT_EQ(RowsOf(Combined(Spec(kind), {}, {rows.table()}).Rows(), "ls"), Expected(kind, {}, rows.lines));
+    EXPECT_EQ(RowsOf(Combined(Spec(kind), {rows.table()}, {}).Rows(), "ls"), Combination(kind, rows.lines, {}));
+    EXPECT_EQ(RowsOf(Combined(Spec(kind), {}, {rows.table()}).Rows(), "ls"), Combination(kind, {}, rows.lines));
   }
 }
 
@@ -140,7 +122,7 @@ TEST(Sets, DictionariesOfEachBatch) {
 }
 
 TEST(Sets, SidesOnSeveralThreadsAndReadersOfParts) {
-  for (const char* kind : kKinds) {
+  for (const char* kind : kSetKinds) {
     SCOPED_TRACE(kind);
     std::vector<Rows> rows;
     Lines left, right;
@@ -163,14 +145,14 @@ TEST(Sets, SidesOnSeveralThreadsAndReadersOfParts) {
       options.num_partitions = 3;
       all = Joined(all, InOrder(set.Rows(options), "ls"));
     }
-    EXPECT_EQ(Ordered(all), Expected(kind, left, right));
+    EXPECT_EQ(Ordered(all), Combination(kind, left, right));
   }
 }
 
 // Two machines have a part of either side each; a third one combines their states.
 TEST(Sets, StatesOfOtherJobs) {
   const Rows a(1000, 50, 1), b(800, 50, 2), c(900, 50, 3), d(700, 50, 4);
-  for (const char* kind : kKinds) {
+  for (const char* kind : kSetKinds) {
     SCOPED_TRACE(kind);
     quern::SetOperation first = Combined(Spec(kind), {a.table()}, {b.table()});
     quern::SetOperation second = Combined(Spec(kind), {c.table()}, {d.table()}, Engine::kGeneric);
@@ -180,7 +162,7 @@ TEST(Sets, StatesOfOtherJobs) {
     MoveStates(second.RowStates(), 2, &states);
     Done(states.Finish());
     Done(set.Finalise());
-    EXPECT_EQ(RowsOf(set.Rows(), "ls"), Expected(kind, Joined(a.lines, c.lines), Joined(b.lines, d.lines)));
+    EXPECT_EQ(RowsOf(set.Rows(), "ls"), Combination(kind, Joined(a.lines, c.lines), Joined(b.lines, d.lines)));
   }
 }
 
@@ -214,7 +196,7 @@ TEST(Sets, OneCallRunsAllOfIt) {
   options.threads = 2;
   quern_error error = {};
   EXPECT_EQ(quern_job_run(set.handle(), inputs, 2, &options, &num_rows, &error), QUERN_OK) << error.text;
-  EXPECT_EQ(num_rows, Expected("except", left.lines, right.lines).size());
+  EXPECT_EQ(num_rows, Combination("except", left.lines, right.lines).size());
 }
 
 TEST(Sets, WhatTheyRefuse) {

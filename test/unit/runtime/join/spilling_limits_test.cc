@@ -3,21 +3,15 @@
 // limit is kept, and all memory is given back.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "ir-templates/generic/generic_join.h"
-#include "runtime/join/hash_join.h"
 #include "runtime/rows/output_batch.h"
-#include "runtime/spec/spec.h"
 #include "runtime/spill/spill_context.h"
+#include "test/unit/runtime/join/threaded_join.h"
 #include "test/unit/runtime/spill/spill_test_rows.h"
 
 namespace quern::test {
@@ -53,7 +47,9 @@ struct TextSide {
     return batch;
   }
 
- private:
+  SideRows Rows() const {
+    return {numbers.size(), [this](size_t begin, size_t n) { return Batch(begin, n); }};
+  }
   static QuernColumn Column(const std::string& bytes, const int32_t* offsets) {
     QuernColumn column = {};
     column.values = bytes.data();
@@ -79,106 +75,26 @@ struct Texts {
   static std::string Key(int64_t number) { return std::string(15, 'k') + std::to_string(number); }
 };
 
-class TextJoin {
- public:
-  TextJoin(const Texts& texts, const std::shared_ptr<MemoryBudget>& budget, const std::shared_ptr<SpillContext>& spill,
-           uint32_t num_threads)
-      : texts_(texts),
-        budget_(budget),
-        num_threads_(num_threads),
-        join_(std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(kFull)),
-                                         GenericJoinKernel(), nullptr, budget, JoinOptions())) {
-    join_->SetSpill(spill);
-    join_->SetGeneric(GenericJoinKernel());
+int64_t NumberAt(const OutputBatch& out, size_t column, uint64_t row) {
+  const QuernOutColumn& numbers = out.column(column);
+  if (numbers.validity != nullptr && (numbers.validity[row / 8] >> row % 8 & 1) == 0) return -1;
+  return static_cast<const int64_t*>(numbers.values)[row];
+}
+
+std::string TextAt(const OutputBatch& out, size_t column, uint64_t row) {
+  const auto* const offsets = static_cast<const int32_t*>(out.column(column).offsets);
+  const auto* const bytes = static_cast<const char*>(static_cast<const void*>(out.column(column).bytes));
+  return {bytes + offsets[row], static_cast<size_t>(offsets[row + 1] - offsets[row])};
+}
+
+// The number of a side's row, whose text must be its own.
+int64_t NumberOf(const OutputBatch& out, size_t column, uint64_t row, uint64_t longest) {
+  const int64_t number = NumberAt(out, column, row);
+  if (number != -1) {
+    EXPECT_EQ(TextAt(out, column + 1, row), TextSide::TextOf(number, longest));
   }
-
-  absl::Status Run() {
-    Each([this](uint32_t thread) { return Append(thread); });
-    Each([this](uint32_t /*thread*/) { return join_->Finalise(); });
-    Each([this](uint32_t thread) { return Probe(thread); });
-    Each([this](uint32_t /*thread*/) { return ReadUnmatched(); });
-    return status_;
-  }
-  const Rows& rows() const { return rows_; }
-  const std::shared_ptr<HashJoin>& join() const { return join_; }
-
- private:
-  static constexpr size_t kBatchRows = 100;
-
-  void Each(const std::function<absl::Status(uint32_t)>& run) {
-    if (!status_.ok()) return;
-    const auto run_one = [&](uint32_t thread) {
-      const absl::Status status = run(thread);
-      const std::lock_guard<std::mutex> lock(mutex_);
-      status_.Update(status);
-    };
-    std::vector<std::thread> threads;
-    for (uint32_t t = 1; t < num_threads_; ++t) threads.emplace_back(run_one, t);
-    run_one(0);
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  absl::Status ForBatches(const TextSide& side, uint32_t thread, const std::function<absl::Status(BatchView)>& run) {
-    for (size_t begin = thread * kBatchRows; begin < side.numbers.size(); begin += num_threads_ * kBatchRows) {
-      const size_t n = std::min(kBatchRows, side.numbers.size() - begin);
-      if (absl::Status status = run(side.Batch(begin, n)); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Append(uint32_t thread) {
-    Appender appender(join_);
-    const absl::Status status =
-        ForBatches(texts_.build, thread, [&](const BatchView& batch) { return appender.Append(batch); });
-    return status.ok() ? appender.Finish() : status;
-  }
-
-  absl::Status Probe(uint32_t thread) {
-    OutputBatch out(JoinOutputTypes(join_->descriptor().spec()), 64, budget_);
-    JoinProber prober(join_);
-    return ForBatches(texts_.probe, thread, [&](BatchView batch) {
-      const absl::Status status = prober.SetInput(std::move(batch));
-      return status.ok() ? ReadAll(&prober, &out) : status;
-    });
-  }
-
-  absl::Status ReadUnmatched() {
-    OutputBatch out(JoinOutputTypes(join_->descriptor().spec()), 64, budget_);
-    JoinProber prober(join_);
-    const absl::Status status = prober.SetUnmatched();
-    return status.ok() ? ReadAll(&prober, &out) : status;
-  }
-
-  absl::Status ReadAll(JoinProber* prober, OutputBatch* out) {
-    for (;;) {
-      const absl::StatusOr<bool> more = prober->Next(out);
-      if (!more.ok()) return more.status();
-      const std::lock_guard<std::mutex> lock(mutex_);
-      for (uint64_t i = 0; i < out->num_rows(); ++i) rows_.insert({NumberOf(*out, 0, i), NumberOf(*out, 2, i)});
-      if (!*more) return absl::OkStatus();
-    }
-  }
-
-  // The number of a side's row, whose text must be its own.
-  int64_t NumberOf(const OutputBatch& out, size_t column, uint64_t row) const {
-    const QuernOutColumn &numbers = out.column(column), &texts = out.column(column + 1);
-    if (numbers.validity != nullptr && (numbers.validity[row / 8] >> row % 8 & 1) == 0) return -1;
-    const int64_t number = static_cast<const int64_t*>(numbers.values)[row];
-    const auto* const offsets = static_cast<const int32_t*>(texts.offsets);
-    const std::string text(static_cast<const char*>(static_cast<const void*>(texts.bytes)) + offsets[row],
-                           static_cast<size_t>(offsets[row + 1] - offsets[row]));
-    EXPECT_EQ(text, TextSide::TextOf(number, texts_.longest));
-    return number;
-  }
-
-  const Texts& texts_;
-  const std::shared_ptr<MemoryBudget> budget_;
-  const uint32_t num_threads_;
-  const std::shared_ptr<HashJoin> join_;
-  std::mutex mutex_;  // guards what follows
-  Rows rows_;
-  absl::Status status_;
-};
+  return number;
+}
 
 struct Limits {
   uint64_t aside_bytes, bytes;
@@ -190,10 +106,16 @@ void ExpectAll(const Texts& texts, const Limits& limits) {
   const auto budget = std::make_shared<MemoryBudget>(limits.aside_bytes + limits.bytes);
   {
     const SpillSettings settings = {limits.num_partitions, 4096, 1, limits.aside_bytes};
-    TextJoin join(texts, budget, TestContext(budget, SystemFileCalls(), settings), limits.num_threads);
+    const ThreadedSettings threads = {.num_threads = limits.num_threads, .result_budget = budget};
+    Rows rows;
+    ThreadedJoin join(kFull, budget, TestContext(budget, SystemFileCalls(), settings), texts.build.Rows(),
+                      texts.probe.Rows(), threads, [&](const OutputBatch& out) {
+                        for (uint64_t i = 0; i < out.num_rows(); ++i)
+                          rows.insert({NumberOf(out, 0, i, texts.longest), NumberOf(out, 2, i, texts.longest)});
+                      });
     EXPECT_EQ(join.Run(), absl::OkStatus());
-    EXPECT_TRUE(join.rows() == texts.expected) << join.rows().size() << " rows, not " << texts.expected.size();
-    EXPECT_TRUE(join.join()->has_spilled());
+    EXPECT_TRUE(rows == texts.expected) << rows.size() << " rows, not " << texts.expected.size();
+    EXPECT_TRUE(join.has_spilled());
     EXPECT_LE(budget->peak_bytes(), budget->limit_bytes());
   }
   EXPECT_EQ(budget->used_bytes(), 0);
@@ -204,6 +126,108 @@ TEST(SpillingJoinLimits, ResultsOfStringsTakeMemoryOfTheSameLimit) {
   for (const uint32_t num_threads : {1, 4})
     for (const uint64_t bytes : {300 * kKiB, 400 * kKiB, 500 * kKiB})
       ExpectAll(texts, {256 * kKiB, bytes, 4, num_threads});
+}
+
+// ---- texts that are longer than blocks ----
+
+// A left join of build rows that do not fit with probe rows of which each other one has a match.
+struct LongTexts {
+  std::vector<int64_t> build, keys;
+  TextSide probe;  // its numbers and texts
+  Rows expected;
+
+  static std::string TextOf(int64_t row) {
+    return std::string((100 + static_cast<uint64_t>(row) * 7919 % 925) * kKiB, static_cast<char>('a' + row % 26));
+  }
+  LongTexts(int64_t num_build, int64_t num_probe) {
+    for (int64_t i = 0; i < num_build; ++i) build.push_back(i * 7990001);
+    for (int64_t i = 0; i < num_probe; ++i) {
+      const int64_t row = i * (num_build / num_probe);
+      keys.push_back(row * 7990001 + i % 2);
+      probe.texts += TextOf(i);
+      probe.text_offsets.push_back(static_cast<int32_t>(probe.texts.size()));
+      probe.numbers.push_back(i);
+      expected.insert({i, i % 2 == 0 ? row : -1});
+    }
+  }
+  SideRows BuildRows() const {
+    return {build.size(), [this](size_t begin, size_t n) {
+              BatchView batch;
+              batch.keys.push_back(Numbers(build.data() + begin));
+              batch.payload.push_back(batch.keys[0]);
+              batch.num_rows = n;
+              return batch;
+            }};
+  }
+  SideRows ProbeRows() const {
+    return {keys.size(), [this](size_t begin, size_t n) {
+              BatchView batch;
+              batch.keys.push_back(Numbers(keys.data() + begin));
+              batch.payload = {Numbers(probe.numbers.data() + begin),
+                               TextSide::Column(probe.texts, probe.text_offsets.data() + begin)};
+              batch.num_rows = n;
+              return batch;
+            }};
+  }
+  static QuernColumn Numbers(const int64_t* values) {
+    QuernColumn column = {};
+    column.values = values;
+    return column;
+  }
+};
+
+void ExpectLongTexts(uint64_t limit, int64_t num_probe, uint32_t num_threads) {
+  SCOPED_TRACE(std::to_string(limit) + " bytes, " + std::to_string(num_threads) + " threads");
+  const LongTexts texts(static_cast<int64_t>(limit / 40), num_probe);
+  const auto budget = std::make_shared<MemoryBudget>(limit);
+  Rows rows;
+  {
+    ThreadedJoin join("join.left keys=i64 build=i64 probe=i64,utf8", budget, TestContext(budget), texts.BuildRows(),
+                      texts.ProbeRows(), {.num_threads = num_threads, .batch_rows = 4, .result_budget = budget},
+                      [&](const OutputBatch& out) {
+                        for (uint64_t i = 0; i < out.num_rows(); ++i) {
+                          const int64_t row = NumberAt(out, 0, i), match = NumberAt(out, 2, i);
+                          EXPECT_TRUE(TextAt(out, 1, i) == LongTexts::TextOf(row));
+                          rows.insert({row, match == -1 ? -1 : match / 7990001});
+                        }
+                      });
+    EXPECT_EQ(join.Run(), absl::OkStatus());
+    EXPECT_TRUE(join.has_spilled());
+    EXPECT_LE(budget->peak_bytes(), limit);
+  }
+  EXPECT_TRUE(rows == texts.expected) << rows.size() << " rows, not " << texts.expected.size();
+  EXPECT_EQ(budget->used_bytes(), 0);
+}
+
+TEST(SpillingJoinLimits, ProbeRowsOfLongTextsAreWritten) {
+  ExpectLongTexts(16 << 20, 64, 1);
+  ExpectLongTexts(64 << 20, 150, 1);
+  ExpectLongTexts(64 << 20, 150, 4);
+}
+
+// Of 128 keys of the probe side, those in odd rows are long, and have no match.
+TEST(SpillingJoinLimits, ProbeRowsOfLongKeysAreWritten) {
+  constexpr uint64_t kLimit = 16 << 20;
+  const auto budget = std::make_shared<MemoryBudget>(kLimit);
+  TextSide build, probe;
+  Rows rows, expected;
+  for (int64_t i = 0; i < 300'000; ++i) build.Add(Texts::Key(i), i, 0);
+  for (int64_t i = 0; i < 128; ++i) {
+    probe.Add(i % 2 == 0 ? Texts::Key(i * 2000) : LongTexts::TextOf(i), i, 0);
+    expected.insert({i, i % 2 == 0 ? i * 2000 : -1});
+  }
+  {
+    ThreadedJoin join(kFull, budget, TestContext(budget), build.Rows(), probe.Rows(),
+                      {.batch_rows = 4, .result_budget = budget}, [&](const OutputBatch& out) {
+                        for (uint64_t i = 0; i < out.num_rows(); ++i)
+                          if (NumberAt(out, 0, i) != -1) rows.insert({NumberAt(out, 0, i), NumberAt(out, 2, i)});
+                      });
+    EXPECT_EQ(join.Run(), absl::OkStatus());
+    EXPECT_TRUE(join.has_spilled());
+    EXPECT_LE(budget->peak_bytes(), kLimit);
+  }
+  EXPECT_TRUE(rows == expected) << rows.size() << " rows, not " << expected.size();
+  EXPECT_EQ(budget->used_bytes(), 0);
 }
 
 }  // namespace

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that append, finalise, probe and read what a join has written give each row once, whatever their memory:
-//
-//     8 threads append their batches       each spills its own rows, and those of others
-//     -- all are here: one prepares, all work --
-//     8 threads probe their batches        rows of written partitions are written
-//     -- all are here --
-//     8 threads read the unmatched rows    each takes parts, divides them, or leaves them to others
-//
+// Threads that append, finalise, probe and read what a join has written give each row once, whatever their memory.
 // ThreadSanitizer uses this test to check what threads share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/spill/spill_context.h"
 #include "test/unit/runtime/join/kind_cases.h"
+#include "test/unit/runtime/join/threaded_join.h"
 #include "test/unit/runtime/spill/spill_test_rows.h"
 #include "test/unit/seed.h"
 
@@ -30,8 +20,6 @@ namespace {
 
 constexpr uint64_t kKiB = 1 << 10;
 constexpr uint64_t kAsideBytes = 256 * kKiB;
-constexpr uint32_t kThreads = 8;
-constexpr size_t kBatchRows = 70;
 constexpr int64_t kNumRows = 9000;
 
 // A host's account that refuses some requests, or none. *Threads*: any.
@@ -57,98 +45,7 @@ class Account {
   std::atomic<uint64_t> used_{0}, num_requests_{0};
 };
 
-// A join whose threads do each step together.
-class Together {
- public:
-  Together(const Case& of, const Side& build, const Side& probe, const std::shared_ptr<MemoryBudget>& budget,
-           const std::shared_ptr<SpillContext>& spill)
-      : case_(of),
-        build_(build),
-        probe_(probe),
-        join_(std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>(of.Spec())),
-                                         GenericJoinKernel(), nullptr, budget, JoinOptions())) {
-    join_->SetSpill(spill);
-    join_->SetGeneric(GenericJoinKernel());
-  }
-
-  // The first error of a thread.
-  absl::Status Run() {
-    Step([this](uint32_t thread) { return Append(thread); });
-    Step([this](uint32_t /*thread*/) { return join_->Finalise(); });
-    Step([this](uint32_t thread) { return Probe(thread); });
-    Step([this](uint32_t thread) { return ReadUnmatched(thread); });
-    std::sort(rows_.begin(), rows_.end());
-    return status_;
-  }
-  const Result& rows() const { return rows_; }
-  bool has_spilled() const { return join_->has_spilled(); }
-
- private:
-  void Step(const std::function<absl::Status(uint32_t)>& run) {
-    if (!status_.ok()) return;
-    std::vector<std::thread> threads;
-    for (uint32_t t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&, t] {
-        const absl::Status status = run(t);
-        const std::lock_guard<std::mutex> lock(mutex_);
-        status_.Update(status);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  // Rows that are refused come again.
-  absl::Status Append(uint32_t thread) {
-    Appender appender(join_);
-    for (size_t begin = thread * kBatchRows; begin < build_.rows.size(); begin += kThreads * kBatchRows) {
-      const size_t end = std::min(begin + kBatchRows, build_.rows.size());
-      for (size_t next = begin; next < end;) {
-        uint64_t taken = 0;
-        const BatchView batch = build_.Batch(next, end - next, case_.build_rows, case_.residual);
-        const absl::Status status = appender.Append(batch, RowKind::kInput, &taken);
-        if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
-        next += taken;
-      }
-    }
-    return appender.Finish();
-  }
-
-  absl::Status Probe(uint32_t thread) {
-    OutputBatch out(JoinOutputTypes(join_->descriptor().spec()), 100, nullptr);
-    JoinProber prober(join_);
-    for (size_t begin = thread * kBatchRows; begin < probe_.rows.size(); begin += kThreads * kBatchRows) {
-      const size_t n = std::min(kBatchRows, probe_.rows.size() - begin);
-      absl::Status status = prober.SetInput(probe_.Batch(begin, n, case_.probe_rows, case_.residual));
-      if (status.ok()) status = ReadAll(&prober, &out);
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadUnmatched(uint32_t /*thread*/) {
-    OutputBatch out(JoinOutputTypes(join_->descriptor().spec()), 100, nullptr);
-    JoinProber prober(join_);
-    const absl::Status status = prober.SetUnmatched();
-    return status.ok() ? ReadAll(&prober, &out) : status;
-  }
-
-  absl::Status ReadAll(JoinProber* prober, OutputBatch* out) {
-    for (;;) {
-      const absl::StatusOr<bool> more = prober->Next(out);
-      if (!more.ok()) return more.status();
-      const std::lock_guard<std::mutex> lock(mutex_);
-      AddResultRows(case_, *out, &rows_);
-      if (!*more) return absl::OkStatus();
-    }
-  }
-
-  const Case& case_;
-  const Side &build_, &probe_;
-  const std::shared_ptr<HashJoin> join_;
-  std::mutex mutex_;  // guards what follows
-  Result rows_;
-  absl::Status status_;
-};
+const ThreadedSettings kThreads = {.num_threads = 8, .batch_rows = 70, .result_rows = 100, .repeats_refused = true};
 
 struct Limits {
   const char* name;
@@ -170,6 +67,11 @@ Data HalfOneKey(int64_t times) {
   return data;
 }
 
+SideRows RowsOf(const Side& side, bool has_rows, const Case& of) {
+  return {side.rows.size(),
+          [&side, has_rows, &of](size_t begin, size_t n) { return side.Batch(begin, n, has_rows, of.residual); }};
+}
+
 void ExpectSame(const Case& of, Data data, const Limits& limits) {
   SCOPED_TRACE(of.Spec() + ", " + data.name + ", " + limits.name);
   if (of.form.nullable) data = {data.name, WithNulls(data.build, 7), WithNulls(data.probe, data.probe.size() / 9)};
@@ -180,13 +82,16 @@ void ExpectSame(const Case& of, Data data, const Limits& limits) {
   {
     const SpillSettings settings = {limits.num_partitions, 4096, 1, kAsideBytes};
     const auto spill = TestContext(budget, SystemFileCalls(), settings);
-    Together join(of, build, probe, budget, spill);
+    Result rows;
+    ThreadedJoin join(of.Spec(), budget, spill, RowsOf(build, of.build_rows, of), RowsOf(probe, of.probe_rows, of),
+                      kThreads, [&](const OutputBatch& out) { AddResultRows(of, out, &rows); });
     const absl::Status status = join.Run();
+    std::sort(rows.begin(), rows.end());
     if (expected.has_second_match) {
       EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
     } else if (limits.one_in == 0 || status.ok()) {
       EXPECT_EQ(status, absl::OkStatus());
-      EXPECT_TRUE(join.rows() == expected.rows) << join.rows().size() << " rows, not " << expected.rows.size();
+      EXPECT_TRUE(rows == expected.rows) << rows.size() << " rows, not " << expected.rows.size();
     } else {
       EXPECT_TRUE(absl::IsResourceExhausted(status) || absl::IsUnavailable(status)) << status;
     }
