@@ -164,19 +164,35 @@ void HashAggregate::EndFinalise() {
 
 // ---- partitions that were spilled -----------------------------------------------------------------------------------
 
-// Aggregates the next partition that no reader has taken; null: there is none. Readers may each have one at a time, so
-// that it takes a share of the memory, and one share is left for a reader that comes later: with two readers, a third.
-// A partition that is larger is divided again.
-absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(uint32_t partition, uint32_t num_partitions) {
+// The budget of a partition that a reader takes. Readers may each have one at a time, so that it gets a share of the
+// memory, and one share is left for a reader that comes later: with two readers, a third. Shares that were taken when
+// there were fewer readers are larger, so that it gets no more than a half of what is left.
+std::shared_ptr<MemoryBudget> HashAggregate::NextShare() {
   constexpr uint64_t kLeastBytes = 1 << 20;
+  const uint64_t limit = budget_->limit_bytes();
+  if (limit == 0) return BudgetWithin(budget_, 0);
+  // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
+  if (part_.level != 0) return BudgetWithin(budget_, std::max(limit, kLeastBytes));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t bytes = limit - std::min(limit, spill_->io_bytes()), shared = *shared_bytes_;
+  const uint64_t left = bytes - std::min(bytes, shared);
+  const uint64_t share = std::max(std::min(bytes / (num_readers_ + 1), left / 2), kLeastBytes);
+  *shared_bytes_ += share;
+  std::shared_ptr<MemoryBudget> budget = BudgetWithin(budget_, share);
+  MemoryBudget* const within = budget.get();
+  return {within, [shared_bytes = shared_bytes_, share, budget = std::move(budget)](const MemoryBudget*) {
+            *shared_bytes -= share;
+          }};
+}
+
+// Aggregates the next partition that no reader has taken; null: there is none. One that is larger than its share of the
+// memory is divided again.
+absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(uint32_t partition, uint32_t num_partitions) {
   const SpilledGroups::Taken taken = spilled_->Take(partition, num_partitions);
   if (taken.rows == nullptr) return nullptr;
-  // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
-  const uint64_t limit = part_.level == 0 ? budget_->limit_bytes() / (num_readers_ + 1) : budget_->limit_bytes();
-  auto budget = BudgetWithin(budget_, limit == 0 ? 0 : std::max(limit, kLeastBytes));
   AggregateOptions options = options_;
   options.expected_groups = 0;  // those of all partitions
-  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, std::move(budget), options, texts());
+  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, NextShare(), options, texts());
   part->SetPart(taken.part);
   part->SetSpill(spill_);
   StopTogether(part.get());
