@@ -164,35 +164,59 @@ void HashAggregate::EndFinalise() {
 
 // ---- partitions that were spilled -----------------------------------------------------------------------------------
 
-// The budget of a partition that a reader takes. Readers may each have one at a time, so that it gets a share of the
-// memory, and one share is left for a reader that comes later: with two readers, a third. Shares that were taken when
-// there were fewer readers are larger, so that it gets no more than a half of what is left.
-std::shared_ptr<MemoryBudget> HashAggregate::NextShare() {
-  constexpr uint64_t kLeastBytes = 1 << 20;
-  const uint64_t limit = budget_->limit_bytes();
-  if (limit == 0) return BudgetWithin(budget_, 0);
-  // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
-  if (part_.level != 0) return BudgetWithin(budget_, std::max(limit, kLeastBytes));
+// What a reader may take for a partition, until it is destroyed.
+class HashAggregate::PartShare {
+ public:
+  PartShare(HashAggregate* of, const ReaderShare& key, uint64_t bytes, uint64_t counted_bytes)
+      : of_(of), key_(key), bytes_(bytes), counted_bytes_(counted_bytes) {
+    of_->shared_bytes_ += counted_bytes_;
+    ++of_->num_shares_[key_];
+  }
+  PartShare(const PartShare&) = delete;
+  PartShare& operator=(const PartShare&) = delete;
+  ~PartShare() {
+    const std::lock_guard<std::mutex> lock(of_->mutex_);
+    of_->shared_bytes_ -= counted_bytes_;
+    --of_->num_shares_[key_];
+  }
+  uint64_t bytes() const { return bytes_; }  // 0: no limit
+
+ private:
+  HashAggregate* const of_;
+  const ReaderShare key_;
+  const uint64_t bytes_, counted_bytes_;
+};
+
+// Readers may each have a partition at a time, so that it gets a share of the memory, and one share is left for a
+// reader that comes later: with two readers, a third. Shares that were taken when there were fewer readers are larger,
+// so that it gets no more than a half of what is left. Beside it, each may write rows once more. Null: too little is
+// left, and another reader, which has a partition, will take those that are left.
+std::unique_ptr<HashAggregate::PartShare> HashAggregate::NextShare(const ReaderShare& key) {
+  constexpr uint64_t kLeastBytes = 1 << 20, kWriterShare = 2;  // of the memory that is set aside
   const std::lock_guard<std::mutex> lock(mutex_);
-  const uint64_t bytes = limit - std::min(limit, spill_->io_bytes()), shared = *shared_bytes_;
-  const uint64_t left = bytes - std::min(bytes, shared);
-  const uint64_t share = std::max(std::min(bytes / (num_readers_ + 1), left / 2), kLeastBytes);
-  *shared_bytes_ += share;
-  std::shared_ptr<MemoryBudget> budget = BudgetWithin(budget_, share);
-  MemoryBudget* const within = budget.get();
-  return {within, [shared_bytes = shared_bytes_, share, budget = std::move(budget)](const MemoryBudget*) {
-            *shared_bytes -= share;
-          }};
+  const uint64_t limit = budget_->limit_bytes();
+  if (limit == 0) return std::make_unique<PartShare>(this, key, 0, 0);
+  // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
+  if (part_.level != 0) return std::make_unique<PartShare>(this, key, std::max(limit, kLeastBytes), 0);
+  const uint64_t all = limit - std::min(limit, spill_->io_bytes()), left = all - std::min(all, shared_bytes_);
+  const uint64_t writer = spill_->io_bytes() / kWriterShare;
+  const uint64_t bytes = std::min(all / (num_readers_ + 1), left / 2);
+  if (bytes < writer && num_shares_[key] != 0) return nullptr;
+  return std::make_unique<PartShare>(this, key, std::max(bytes, kLeastBytes), bytes + writer);
 }
 
 // Aggregates the next partition that no reader has taken; null: there is none. One that is larger than its share of the
 // memory is divided again.
-absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(uint32_t partition, uint32_t num_partitions) {
-  const SpilledGroups::Taken taken = spilled_->Take(partition, num_partitions);
+absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const ReaderShare& key,
+                                                                       std::unique_ptr<PartShare>* share) {
+  *share = NextShare(key);
+  if (*share == nullptr) return nullptr;
+  const SpilledGroups::Taken taken = spilled_->Take(key.first, key.second);
   if (taken.rows == nullptr) return nullptr;
   AggregateOptions options = options_;
   options.expected_groups = 0;  // those of all partitions
-  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, NextShare(), options, texts());
+  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_,
+                                              BudgetWithin(budget_, (*share)->bytes()), options, texts());
   part->SetPart(taken.part);
   part->SetSpill(spill_);
   StopTogether(part.get());
@@ -230,9 +254,10 @@ struct GroupReader::State : OnOwnLines {
   uint32_t first_group = 0;    // groups not yet given out: num_groups of them, from here on
   uint32_t num_groups = 0;
   CopiesOf copies_of = nullptr;
-  std::unique_ptr<Copies> copies;      // only with copies_of
-  std::vector<QuernOutColumn> before;  // WriteFitting: the columns as they were before
-  std::unique_ptr<GroupReader> part;   // of the partition that is read, where groups were spilled
+  std::unique_ptr<Copies> copies;                   // only with copies_of
+  std::vector<QuernOutColumn> before;               // WriteFitting: the columns as they were before
+  std::unique_ptr<HashAggregate::PartShare> share;  // of the memory, for:
+  std::unique_ptr<GroupReader> part;                // of the partition that is read, where groups were spilled
 };
 
 GroupReader::GroupReader(std::shared_ptr<HashAggregate> aggregate, GroupColumns columns, uint32_t partition,
@@ -417,9 +442,11 @@ absl::StatusOr<bool> GroupReader::NextSpilled(OutputBatch* out) {
   uint64_t counted = 0;
   while (true) {
     if (s.part == nullptr) {
+      s.share.reset();
       QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<HashAggregate> part,
-                             aggregate_->NextPart(s.partition, s.num_partitions));
+                             aggregate_->NextPart({s.partition, s.num_partitions}, &s.share));
       if (part == nullptr) {
+        s.share.reset();
         QUERN_RETURN_IF_ERROR(out->Reset());
         out->set_num_rows(counted);
         return false;

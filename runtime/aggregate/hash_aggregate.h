@@ -93,8 +93,11 @@ class HashAggregate final : public Sink {
   GroupContext Context() const;
   LocalGroups* own_groups() const;
   bool FitsMerged() const;
-  std::shared_ptr<MemoryBudget> NextShare();
-  absl::StatusOr<std::shared_ptr<HashAggregate>> NextPart(uint32_t partition, uint32_t num_partitions);
+  // Of readers that share groups: the partition of theirs, and the number of partitions.
+  using ReaderShare = std::pair<uint32_t, uint32_t>;
+  class PartShare;
+  std::unique_ptr<PartShare> NextShare(const ReaderShare& key);
+  absl::StatusOr<std::shared_ptr<HashAggregate>> NextPart(const ReaderShare& key, std::unique_ptr<PartShare>* share);
   // The first of the next n positions that no reader of the partition has taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
 
@@ -110,12 +113,11 @@ class HashAggregate final : public Sink {
   std::mutex spilled_mutex_;                // guards the making of spilled_
   std::shared_ptr<SpilledGroups> spilled_;  // null: groups stay in memory
   std::atomic<uint32_t> num_readers_{0};
-  // Of the budgets of partitions that readers have now; grows under the mutex.
-  const std::shared_ptr<std::atomic<uint64_t>> shared_bytes_ = std::make_shared<std::atomic<uint64_t>>(0);
+  uint64_t shared_bytes_ = 0;  // that readers may take for partitions now; under the mutex, as the next
+  std::map<ReaderShare, uint32_t> num_shares_;
   struct Result;
   std::unique_ptr<Result> result_;
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t>
-      next_positions_;  // by partition and number of partitions: the next position for its readers
+  std::map<ReaderShare, uint64_t> next_positions_;  // for the readers of each
 };
 
 enum class GroupColumns : uint8_t {
