@@ -12,9 +12,13 @@
 #include <arrow/util/io_util.h>
 #include <parquet/arrow/writer.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "codegen/base/write_file.h"
 #include "tools/quern/files/reading_memory.h"
@@ -32,9 +36,49 @@ std::shared_ptr<parquet::ArrowWriterProperties> KeepSchema() {
   return properties.build();
 }
 
+// The values of the first rows as bytes, as far as they lie in memory one by one; none for other types.
+std::vector<std::string_view> FirstValues(const arrow::Array& column, int64_t num_rows) {
+  std::vector<std::string_view> values;
+  if (num_rows == 0) return values;
+  const arrow::Type::type id = column.type_id();
+  const int bit_width = arrow::is_fixed_width(id) ? column.type()->bit_width() : 0;
+  if (id == arrow::Type::STRING || id == arrow::Type::BINARY) {
+    for (int64_t row = 0; row < num_rows; ++row)
+      values.push_back(static_cast<const arrow::BinaryArray&>(column).GetView(row));
+  } else if (id != arrow::Type::DICTIONARY && bit_width >= 8) {
+    const int64_t width = bit_width / 8;
+    const auto* const bytes = reinterpret_cast<const char*>(column.data()->buffers[1]->data());
+    for (int64_t row = 0; row < num_rows; ++row)
+      values.emplace_back(bytes + (column.offset() + row) * width, static_cast<size_t>(width));
+  }
+  return values;
+}
+
+// Whether a dictionary would hardly be shorter than the column: most of its first values differ. Making one, which the
+// Parquet library gives up at a megabyte, took half of the time of writing a column of numbers.
+bool MostDiffer(const arrow::Array& column) {
+  constexpr int64_t kSampleRows = 4096;
+  const std::vector<std::string_view> values = FirstValues(column, std::min(column.length(), kSampleRows));
+  const std::unordered_set<std::string_view> different(values.begin(), values.end());
+  return different.size() * 2 > values.size();
+}
+
+// first_rows: may be null.
+std::shared_ptr<parquet::WriterProperties> PropertiesFor(const arrow::RecordBatch* first_rows,
+                                                         arrow::MemoryPool* pool) {
+  parquet::WriterProperties::Builder properties;
+  properties.max_row_group_length(kRowGroupRows)->memory_pool(pool);
+  for (int c = 0; first_rows != nullptr && c < first_rows->num_columns(); ++c)
+    if (MostDiffer(*first_rows->column(c))) properties.disable_dictionary(first_rows->column_name(c));
+  return properties.build();
+}
+
 arrow::Status WriteParquet(const TablePointer& table, const std::shared_ptr<arrow::io::OutputStream>& stream) {
-  return parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), stream, kRowGroupRows,
-                                    parquet::default_writer_properties(), KeepSchema());
+  std::shared_ptr<arrow::RecordBatch> first_rows;
+  ARROW_RETURN_NOT_OK(arrow::TableBatchReader(*table).ReadNext(&first_rows));
+  arrow::MemoryPool* const pool = arrow::default_memory_pool();
+  return parquet::arrow::WriteTable(*table, pool, stream, kRowGroupRows, PropertiesFor(first_rows.get(), pool),
+                                    KeepSchema());
 }
 
 // Bytes that are not text, as DuckDB writes them to CSV: \x00 for everything but printable ASCII.
@@ -120,10 +164,11 @@ arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow:
 // eighth of it at most.
 class ParquetBatchWriter final : public BatchWriter {
  public:
-  ParquetBatchWriter(std::shared_ptr<DescriptorStream> stream, std::unique_ptr<parquet::arrow::FileWriter> writer)
-      : stream_(std::move(stream)), writer_(std::move(writer)) {}
+  ParquetBatchWriter(std::shared_ptr<arrow::Schema> schema, std::shared_ptr<DescriptorStream> stream)
+      : schema_(std::move(schema)), stream_(std::move(stream)) {}
   arrow::Status Write(const std::shared_ptr<arrow::RecordBatch>& batch) override {
     constexpr uint64_t kShare = 8;
+    if (writer_ == nullptr) ARROW_RETURN_NOT_OK(Open(batch.get()));
     ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(*batch));
     if (ReadingLimit() != 0 && group_bytes_ != 0 &&
         group_bytes_ + static_cast<uint64_t>(bytes) > ReadingLimit() / kShare) {
@@ -134,14 +179,23 @@ class ParquetBatchWriter final : public BatchWriter {
     return writer_->WriteRecordBatch(*batch);
   }
   arrow::Status Close() override {
+    if (writer_ == nullptr) ARROW_RETURN_NOT_OK(Open(nullptr));
     ARROW_RETURN_NOT_OK(writer_->Close());
     return stream_->Close();
   }
 
  private:
+  arrow::Status Open(const arrow::RecordBatch* first_rows) {
+    ARROW_ASSIGN_OR_RAISE(writer_,
+                          parquet::arrow::FileWriter::Open(*schema_, ReadingPool(), stream_,
+                                                           PropertiesFor(first_rows, ReadingPool()), KeepSchema()));
+    return arrow::Status::OK();
+  }
+
+  const std::shared_ptr<arrow::Schema> schema_;
   std::shared_ptr<DescriptorStream> stream_;
-  std::unique_ptr<parquet::arrow::FileWriter> writer_;
-  uint64_t group_bytes_ = 0;  // of the batches in the row group
+  std::unique_ptr<parquet::arrow::FileWriter> writer_;  // null until the first batch
+  uint64_t group_bytes_ = 0;                            // of the batches in the row group
 };
 
 // IPC and CSV have writers of one interface. That of CSV is made for the first batch, of which some columns become
@@ -189,11 +243,7 @@ arrow::Result<std::unique_ptr<BatchWriter>> MakeBatchWriter(const std::shared_pt
                                                             FileFormat format, int descriptor) {
   auto stream = std::make_shared<DescriptorStream>(descriptor);
   if (format != FileFormat::kParquet) return std::make_unique<IpcBatchWriter>(schema, format, std::move(stream));
-  parquet::WriterProperties::Builder properties;
-  properties.max_row_group_length(kRowGroupRows)->memory_pool(ReadingPool());
-  ARROW_ASSIGN_OR_RAISE(
-      auto writer, parquet::arrow::FileWriter::Open(*schema, ReadingPool(), stream, properties.build(), KeepSchema()));
-  return std::make_unique<ParquetBatchWriter>(std::move(stream), std::move(writer));
+  return std::make_unique<ParquetBatchWriter>(schema, std::move(stream));
 }
 
 arrow::Status WriteTableTo(const TablePointer& table, FileFormat format, int descriptor) {
