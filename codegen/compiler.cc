@@ -154,9 +154,9 @@ absl::StatusOr<CompiledKernel> CompileBeside(const KernelSpec& spec, const std::
 void ApplyEnvironment() {
   const NoFork no_fork;  // the first call applies it
   static const bool applied = [] {
-    const absl::StatusOr<uint64_t> bytes = KeptBytesOfEnvironment();
-    if (bytes.ok()) KeptPages::OfProcess().SetMost(*bytes);
-    else WarnOnce(std::string(bytes.status().message()));
+    const absl::StatusOr<std::optional<uint64_t>> kept = KeptBytesOfEnvironment();
+    if (!kept.ok()) WarnOnce(std::string(kept.status().message()));
+    else if (kept->has_value()) KeptPages::OfProcess().SetMost(**kept);
     const absl::StatusOr<std::optional<uint64_t>> seed = HashSeedOfEnvironment();
     if (!seed.ok()) WarnOnce(std::string(seed.status().message()));
     else if (seed->has_value()) SetHashSeed(**seed);

@@ -137,9 +137,10 @@ absl::StatusOr<std::string> FolderOfEnvironment(Variable id) {
                                        "; accepted: " + row.accepted);
 }
 
-absl::StatusOr<uint64_t> KeptBytesOfEnvironment() {
+absl::StatusOr<std::optional<uint64_t>> KeptBytesOfEnvironment() {
   constexpr uint64_t kMostMib = uint64_t{1} << 20;
   const VariableRow row = ReadVariable(Variable::kKeptMemory);
+  if (!row.from_environment) return std::nullopt;
   uint64_t mib = 0;
   const char* const begin = row.value.data();
   const auto [end, error] = std::from_chars(begin, begin + row.value.size(), mib);

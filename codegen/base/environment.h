@@ -62,8 +62,8 @@ std::string UserConfigFolder();
 // The absolute path of the existing folder that a variable names; "" if it is unset. *Errors*: FailedPrecondition.
 absl::StatusOr<std::string> FolderOfEnvironment(Variable id);
 
-// QUERN_KEPT_MEMORY in bytes. *Errors*: FailedPrecondition.
-absl::StatusOr<uint64_t> KeptBytesOfEnvironment();
+// QUERN_KEPT_MEMORY in bytes; std::nullopt: it is unset. *Errors*: FailedPrecondition.
+absl::StatusOr<std::optional<uint64_t>> KeptBytesOfEnvironment();
 
 // QUERN_HASH_SEED; std::nullopt: random. *Errors*: FailedPrecondition.
 absl::StatusOr<std::optional<uint64_t>> HashSeedOfEnvironment();
