@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The CustomScan of all three operators: reads its sources into a job of libquern, and hands out its results, row by
+ * row or as whole batches.
+ *
+ * Where a value has no exact form in a kernel (NaN in numeric(10,2), say), or a sum leaves its range, the node runs
+ * the plan that it has replaced, from the beginning: PostgreSQL's own code then gives the result, or the error with
+ * its own words. This is possible because nothing has left the node by then: joins have no such values.
+ */
+#include "quern_pg.h"
+
+#include "catalog/pg_tablespace.h"
+#include "commands/tablespace.h"
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "utils/memutils.h"
+
+quern_error quern_last_error;
+
+static Node* create_state(CustomScan* scan);
+static void begin_node(CustomScanState* state, EState* estate, int flags);
+static TupleTableSlot* exec_node(CustomScanState* state);
+static void end_node(CustomScanState* state);
+static void rescan_node(CustomScanState* state);
+
+const CustomScanMethods quern_join_methods = {"QuernJoin", create_state};
+const CustomScanMethods quern_aggregate_methods = {"QuernAggregate", create_state};
+const CustomScanMethods quern_sort_methods = {"QuernSort", create_state};
+
+#define EXEC_METHODS(name)          \
+  {.CustomName = (name),            \
+   .BeginCustomScan = begin_node,   \
+   .ExecCustomScan = exec_node,     \
+   .EndCustomScan = end_node,       \
+   .ReScanCustomScan = rescan_node, \
+   .ExplainCustomScan = node_explain}
+
+static const CustomExecMethods kExecMethods[] = {[QUERN_JOIN] = EXEC_METHODS("QuernJoin"),
+                                                 [QUERN_AGGREGATE] = EXEC_METHODS("QuernAggregate"),
+                                                 [QUERN_SORT] = EXEC_METHODS("QuernSort")};
+
+void node_register(void) {
+  RegisterCustomScanMethods(&quern_join_methods);
+  RegisterCustomScanMethods(&quern_aggregate_methods);
+  RegisterCustomScanMethods(&quern_sort_methods);
+}
+
+bool node_is_ours(const Plan* plan) {
+  const CustomScanMethods* methods;
+
+  if (!IsA(plan, CustomScan)) return false;
+  methods = ((const CustomScan*)plan)->methods;
+  return methods == &quern_join_methods || methods == &quern_aggregate_methods || methods == &quern_sort_methods;
+}
+
+QuernNode* node_of_state(PlanState* state) {
+  return IsA(state, CustomScanState) && node_is_ours(state->plan) ? (QuernNode*)state : NULL;
+}
+
+void node_raise(void) {
+  const char* text = quern_last_error.text;
+
+  switch (quern_last_error.status) {
+    case QUERN_RESOURCE_EXHAUSTED:
+      ereport(ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"), errdetail("quern: %s", text));
+    case QUERN_IO_ERROR:
+      ereport(ERROR, errcode(ERRCODE_IO_ERROR), errmsg("could not write or read temporary rows"),
+              errdetail("quern: %s", text));
+    case QUERN_OUT_OF_RANGE:
+      ereport(ERROR, errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("value out of range"),
+              errdetail("quern: %s", text));
+    default: ereport(ERROR, errcode(ERRCODE_INTERNAL_ERROR), errmsg("quern: %s", text));
+  }
+  pg_unreachable();
+}
+
+/* ---- life cycle ---- */
+
+static Node* create_state(CustomScan* scan) {
+  QuernNode* node = (QuernNode*)newNode(sizeof(QuernNode), T_CustomScanState);
+
+  node->plan = node_plan_of_list(scan->custom_private);
+  node->css.methods = &kExecMethods[node->plan->op];
+  return (Node*)node;
+}
+
+/* Destroys the handles of the job, whose memory is not PostgreSQL's. */
+static void drop_job(QuernNode* node) {
+  quern_output_destroy(node->output);
+  quern_input_destroy(node->input);
+  if (node->job != NULL) {
+    quern_counters counters = {.struct_size = sizeof(counters)};
+
+    quern_job_get_stats(node->job, &node->stats);
+    quern_job_get_counters(node->job, &counters);
+    node->tier = counters.tier;
+  }
+  quern_job_destroy(node->job);
+  node->output = NULL;
+  node->input = NULL;
+  node->job = NULL;
+  node->result = NULL;
+  node->row = 0;
+}
+
+/* Also runs where the query was aborted: with the memory of the query's context. */
+static void release(void* argument) {
+  QuernNode* node = argument;
+
+  drop_job(node);
+  quern_kernel_destroy(node->kernel);
+  node->kernel = NULL;
+}
+
+static void begin_node(CustomScanState* state, EState* estate, int flags) {
+  QuernNode* node = (QuernNode*)state;
+  CustomScan* scan = (CustomScan*)state->ss.ps.plan;
+  const quern_compile_options options = {.struct_size = sizeof(options),
+                                         .expected_rows = (uint64)Max(node->plan->input_rows, 0)};
+  ListCell* cell;
+
+  foreach (cell, scan->custom_plans)
+    state->custom_ps = lappend(state->custom_ps, ExecInitNode(lfirst(cell), estate, flags));
+  node->num_outputs = list_length(node->plan->outputs);
+  node->outputs = palloc0(sizeof(OutputPlan) * (node->num_outputs + 1));
+  foreach (cell, node->plan->outputs) node->outputs[foreach_current_index(cell)] = *(OutputPlan*)lfirst(cell);
+  node->is_plain = state->ss.ps.qual == NULL && state->ss.ps.ps_ProjInfo == NULL;
+  node->stats.struct_size = sizeof(node->stats);
+  if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
+
+  node->callback.func = release;
+  node->callback.arg = node;
+  MemoryContextRegisterResetCallback(estate->es_query_cxt, &node->callback);
+  foreach (cell, state->custom_ps)
+    node->sources[foreach_current_index(cell)] =
+        source_create(node, lfirst(cell), node->plan->sources[foreach_current_index(cell)]);
+  QUERN_CALL(quern_compile_with(node->plan->spec, &options, &node->kernel, &quern_last_error));
+}
+
+static void end_node(CustomScanState* state) {
+  QuernNode* node = (QuernNode*)state;
+  ListCell* cell;
+
+  for (int i = 0; i < 2; ++i)
+    if (node->sources[i] != NULL) source_end(node->sources[i]);
+  release(node);
+  foreach (cell, state->custom_ps) ExecEndNode(lfirst(cell));
+  if (node->stock != NULL) ExecEndNode(node->stock);
+}
+
+static bool has_spilled(const QuernNode* node) {
+  quern_job_stats stats = {.struct_size = sizeof(stats)};
+
+  quern_job_get_stats(node->job, &stats);
+  return stats.spilled_rows > 0;
+}
+
+/* A join whose build side stays as it is keeps its table. */
+static bool keeps_table(const QuernNode* node) {
+  if (node->plan->op != QUERN_JOIN || node->state == NODE_NEW || node->job == NULL || node->stock != NULL) return false;
+  if (((PlanState*)lsecond(node->css.custom_ps))->chgParam != NULL) return false;
+  /* Matched flags are set, or probe rows are in files. */
+  return node->plan->join_type != JOIN_RIGHT && node->plan->join_type != JOIN_FULL && !has_spilled(node);
+}
+
+static void rescan_node(CustomScanState* state) {
+  QuernNode* node = (QuernNode*)state;
+  ListCell* cell;
+
+  foreach (cell, state->custom_ps)
+    if (state->ss.ps.chgParam != NULL) UpdateChangedParamSet(lfirst(cell), state->ss.ps.chgParam);
+  ++node->rescans;
+  if (node->stock != NULL) {
+    if (state->ss.ps.chgParam != NULL) UpdateChangedParamSet(node->stock, state->ss.ps.chgParam);
+    if (node->stock->chgParam == NULL) ExecReScan(node->stock);
+    return;
+  }
+  if (keeps_table(node)) {
+    quern_output_destroy(node->output);
+    node->output = NULL;
+    node->result = NULL;
+    node->row = 0;
+    node->state = NODE_PROBING;
+    node->batch_pending = false;
+    source_rescan(node->sources[0]);
+    return;
+  }
+  drop_job(node);
+  node->state = NODE_NEW;
+  node->batch_pending = false;
+  for (int i = 0; i < 2; ++i)
+    if (node->sources[i] != NULL) source_rescan(node->sources[i]);
+}
+
+/* ---- memory and files ---- */
+
+static uint64 memory_limit(const QuernNode* node) {
+  const uint64 allowed = node->plan->op == QUERN_SORT ? (uint64)work_mem * 1024 : (uint64)get_hash_memory_limit();
+
+  return Max(allowed, (uint64)quern_min_memory * 1024);
+}
+
+/* The folder for temporary files that PostgreSQL would use, by temp_tablespaces; it exists afterwards. */
+static char* temporary_folder(void) {
+  char* folder = palloc(MAXPGPATH);
+  Oid tablespace;
+
+  PrepareTempTablespaces();
+  tablespace = GetNextTempTableSpace();
+  if (!OidIsValid(tablespace)) tablespace = MyDatabaseTableSpace;
+  TempTablespacePath(folder, tablespace);
+  if (MakePGDirectory(folder) < 0 && errno != EEXIST)
+    ereport(ERROR, errcode_for_file_access(), errmsg("could not create temporary directory \"%s\": %m", folder));
+  return folder;
+}
+
+static void create_job(QuernNode* node) {
+  quern_spill_options spill = {.struct_size = sizeof(spill)};
+  quern_job_options options = {.struct_size = sizeof(options), .spill = &spill};
+
+  spill.folder = temporary_folder();
+  if (temp_file_limit > 0) spill.max_bytes = (uint64)temp_file_limit * 1024;
+  options.memory_limit = memory_limit(node);
+  options.expected_groups = node->plan->op == QUERN_AGGREGATE ? (uint64)Max(node->plan->output_rows, 0) : 0;
+  QUERN_CALL(quern_job_create(node->kernel, &options, &node->job, &quern_last_error));
+}
+
+/* ---- the stock plan ---- */
+
+static void run_stock(QuernNode* node) {
+  EState* estate = node->css.ss.ps.state;
+  MemoryContext before = MemoryContextSwitchTo(estate->es_query_cxt);
+
+  Assert(!node->has_emitted);
+  drop_job(node);
+  node->stock = ExecInitNode(node->plan->stock, estate, 0);
+  node->state = NODE_DONE;
+  MemoryContextSwitchTo(before);
+}
+
+/* Whether PostgreSQL's own node is to answer for an error: with a result, or with its own message. */
+static bool stock_decides(const QuernNode* node) {
+  if (node->has_emitted) return false;
+  return quern_last_error.status == QUERN_OUT_OF_RANGE || quern_last_error.status == QUERN_RESOURCE_EXHAUSTED;
+}
+
+/* After a failed call: returns if the stock plan runs from now on. */
+static void fail(QuernNode* node) {
+  if (!stock_decides(node)) node_raise();
+  ereport(DEBUG1, errmsg_internal("quern: %s; PostgreSQL's own node runs", quern_last_error.text));
+  run_stock(node);
+}
+
+/* ---- running ---- */
+
+/* Each returns false where the stock plan has taken over. */
+
+static bool append_rows(QuernNode* node, Source* source, quern_port port) {
+  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
+  quern_batch batch = {.struct_size = sizeof(batch)};
+
+  QUERN_CALL(quern_input_create(node->job, port, &options, &node->input, &quern_last_error));
+  while ((batch.num_rows = source_next(source)) > 0) {
+    if (source->columns->inexact) {
+      run_stock(node);
+      return false;
+    }
+    batch.keys = source->vectors;
+    batch.payload = source->vectors + node->plan->num_keys;
+    if (quern_input_append(node->input, &batch, &quern_last_error) != QUERN_OK) return fail(node), false;
+    batch.first_row_id += batch.num_rows;
+  }
+  if (quern_input_finish(node->input, &quern_last_error) != QUERN_OK) return fail(node), false;
+  quern_input_destroy(node->input);
+  node->input = NULL;
+  return true;
+}
+
+/* Pieces of work are short, so that a query can be cancelled between them. */
+static bool finish_work(QuernNode* node) {
+  quern_work_state work = QUERN_WORK_MORE;
+
+  while (work != QUERN_WORK_DONE) {
+    CHECK_FOR_INTERRUPTS();
+    if (quern_job_work(node->job, &work, &quern_last_error) != QUERN_OK) return fail(node), false;
+  }
+  return true;
+}
+
+static void open_output(QuernNode* node, quern_port port) {
+  const quern_output_options options = {.struct_size = sizeof(options), .batch_rows = BATCH_ROWS};
+
+  quern_output_destroy(node->output);
+  node->output = NULL;
+  QUERN_CALL(quern_output_create(node->job, port, &options, &node->output, &quern_last_error));
+}
+
+static bool build(QuernNode* node) {
+  const bool is_join = node->plan->op == QUERN_JOIN;
+
+  create_job(node);
+  if (!append_rows(node, node->sources[is_join ? 1 : 0], is_join ? QUERN_PORT_BUILD : QUERN_PORT_ROWS)) return false;
+  if (!finish_work(node)) return false;
+  node->state = is_join ? NODE_PROBING : NODE_READING;
+  if (!is_join) open_output(node, QUERN_PORT_ROWS);
+  return true;
+}
+
+/* Gives the join its next batch of probe rows, or turns to its unmatched rows where those have ended. */
+static void next_probe_batch(QuernNode* node) {
+  Source* source = node->sources[0];
+  quern_batch batch = {.struct_size = sizeof(batch), .num_rows = source_next(source)};
+
+  if (batch.num_rows > 0) {
+    batch.keys = source->vectors;
+    batch.payload = source->vectors + node->plan->num_keys;
+    QUERN_CALL(quern_output_push(node->output, &batch, &quern_last_error));
+    node->batch_pending = true;
+    return;
+  }
+  if (node->plan->join_type == JOIN_RIGHT || node->plan->join_type == JOIN_FULL || has_spilled(node)) {
+    open_output(node, QUERN_PORT_UNMATCHED);
+    node->state = NODE_READING;
+  } else {
+    node->state = NODE_DONE;
+  }
+}
+
+/* One call of the output: sets node->result, which may be empty. */
+static bool read_output(QuernNode* node) {
+  if (quern_output_next(node->output, &node->result, &quern_last_error) != QUERN_OK) return fail(node), false;
+  if (node->result->state == QUERN_RESULT_NEEDS_INPUT) node->batch_pending = false;
+  if (node->result->state == QUERN_RESULT_DONE) node->state = NODE_DONE;
+  if (node->plan->op == QUERN_AGGREGATE && output_overflowed(node)) {
+    if (!node->has_emitted) {
+      run_stock(node);
+      return false;
+    }
+    ereport(ERROR, errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("value out of range: overflow"));
+  }
+  return true;
+}
+
+bool node_next_batch(QuernNode* node) {
+  node->row = 0;
+  node->result = NULL;
+  if (node->stock != NULL) return false;
+  if (node->state == NODE_NEW && !build(node)) return false;
+  while (node->state != NODE_DONE) {
+    CHECK_FOR_INTERRUPTS();
+    if (node->state == NODE_PROBING) {
+      if (node->output == NULL) open_output(node, QUERN_PORT_PROBE);
+      if (!node->batch_pending) {
+        next_probe_batch(node);
+        continue;
+      }
+    }
+    if (!read_output(node)) return false;
+    if (node->result->num_rows > 0) {
+      node->has_emitted = true;
+      return true;
+    }
+  }
+  node->result = NULL;
+  return false;
+}
+
+/* Callers expect the virtual slot of a CustomScan. */
+static TupleTableSlot* next_stock_row(QuernNode* node) {
+  TupleTableSlot* slot = node->css.ss.ps.ps_ResultTupleSlot;
+  TupleTableSlot* row = ExecProcNode(node->stock);
+  const int n = slot->tts_tupleDescriptor->natts;
+
+  ExecClearTuple(slot);
+  if (TupIsNull(row)) return slot;
+  slot_getallattrs(row);
+  memcpy(slot->tts_values, row->tts_values, sizeof(Datum) * n);
+  memcpy(slot->tts_isnull, row->tts_isnull, sizeof(bool) * n);
+  return ExecStoreVirtualTuple(slot);
+}
+
+static TupleTableSlot* exec_node(CustomScanState* state) {
+  QuernNode* node = (QuernNode*)state;
+  ExprContext* context = state->ss.ps.ps_ExprContext;
+  TupleTableSlot* slot = state->ss.ss_ScanTupleSlot;
+
+  for (;;) {
+    if (node->stock != NULL) return next_stock_row(node);
+    if (node->result == NULL || node->row >= node->result->num_rows) {
+      if (node_next_batch(node)) continue;
+      if (node->stock != NULL) continue;
+      return ExecClearTuple(node->is_plain ? slot : state->ss.ps.ps_ResultTupleSlot);
+    }
+    output_fill_slot(node, slot, context->ecxt_per_tuple_memory);
+    ++node->row;
+    if (node->is_plain) return slot;
+    context->ecxt_scantuple = slot;
+    if (state->ss.ps.qual != NULL && !ExecQual(state->ss.ps.qual, context)) {
+      InstrCountFiltered1(state, 1);
+      continue;
+    }
+    return state->ss.ps.ps_ProjInfo != NULL ? ExecProject(state->ss.ps.ps_ProjInfo) : slot;
+  }
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Numerics as they are stored: a header of two or four bytes (sign, digits behind the point, weight), then digits of
+ * base 10,000, the most significant first. PostgreSQL keeps this format for as long as pg_upgrade copies tables; its
+ * own declarations of it are private (src/backend/utils/adt/numeric.c).
+ */
+#include "quern_pg.h"
+
+#include "utils/memutils.h"
+
+enum {
+  kSignMask = 0xC000,
+  kNegative = 0x4000,
+  kShort = 0x8000,
+  kSpecial = 0xC000, /* NaN, and the infinities */
+  kShortSign = 0x2000,
+  kShortScaleShift = 7,
+  kShortScaleMask = 0x1F80,
+  kShortWeightSign = 0x0040,
+  kShortWeightMask = 0x003F,
+  kLongScaleMask = 0x3FFF,
+  kBase = 10000,
+  kDigitsOfBase = 4
+};
+
+typedef struct Parts {
+  bool is_special, is_negative;
+  uint16 header;
+  int weight; /* of the first digit: its power of kBase */
+  const char* digits;
+  int num_digits;
+} Parts;
+
+/* A varlena may lie at any address. */
+static uint16 read_u16(const char* at) {
+  uint16 value;
+
+  memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+static Parts parts_of(struct varlena* numeric) {
+  const char* bytes = VARDATA_ANY(numeric);
+  const Size size = VARSIZE_ANY_EXHDR(numeric);
+  Parts parts = {.header = read_u16(bytes)};
+  int header_bytes = 2;
+
+  if ((parts.header & kSignMask) == kSpecial) {
+    parts.is_special = true;
+    return parts;
+  }
+  if (parts.header & kShort) {
+    parts.is_negative = (parts.header & kShortSign) != 0;
+    parts.weight = parts.header & kShortWeightMask;
+    if (parts.header & kShortWeightSign) parts.weight |= ~kShortWeightMask;
+  } else {
+    parts.is_negative = (parts.header & kSignMask) == kNegative;
+    parts.weight = (int16)read_u16(bytes + 2);
+    header_bytes = 4;
+  }
+  parts.digits = bytes + header_bytes;
+  parts.num_digits = (int)(size - header_bytes) / 2;
+  return parts;
+}
+
+static const int64 kPowers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000};
+
+bool decimal_of_numeric(struct varlena* numeric, int scale, Decimal* decimal) {
+  const Parts parts = parts_of(numeric);
+  /* The digits that the value needs behind the point, in whole digits of the base. */
+  const int fraction_digits = parts.num_digits - 1 - parts.weight;
+  const Decimal limit = ((Decimal)1 << 126) / kBase;
+  Decimal value = 0;
+  int shift;
+
+  if (parts.is_special || parts.num_digits > 10) return false;
+  for (int i = 0; i < parts.num_digits; ++i) {
+    if (value >= limit) return false;
+    value = value * kBase + read_u16(parts.digits + 2 * i);
+  }
+  /* value * kBase^-fraction_digits, as a number of 10^-scale. */
+  shift = scale - kDigitsOfBase * fraction_digits;
+  for (; shift > 0; shift -= Min(shift, kDigitsOfBase)) {
+    if (value >= limit) return false;
+    value *= kPowers[Min(shift, kDigitsOfBase)];
+  }
+  for (; shift < 0; shift += Min(-shift, kDigitsOfBase)) {
+    const int64 power = kPowers[Min(-shift, kDigitsOfBase)];
+
+    if (value % power != 0) return false;
+    value /= power;
+  }
+  *decimal = parts.is_negative ? -value : value;
+  return true;
+}
+
+struct varlena* numeric_of_decimal(Decimal decimal, int scale) {
+  uint16 digits[12];
+  int num_digits = 0, first, weight;
+  const bool is_negative = decimal < 0;
+  unsigned __int128 rest = is_negative ? -(unsigned __int128)decimal : (unsigned __int128)decimal;
+  const int fraction_digits = (scale + kDigitsOfBase - 1) / kDigitsOfBase;
+  const int pad = fraction_digits * kDigitsOfBase - scale; /* zeros behind, up to a whole digit of the base */
+  struct varlena* numeric;
+  uint16* out;
+  uint16 header;
+  Size size;
+
+  /* The least significant digit first. It has kDigitsOfBase - pad decimal digits. */
+  if (pad > 0) {
+    digits[num_digits++] = (uint16)(rest % kPowers[kDigitsOfBase - pad] * kPowers[pad]);
+    rest /= kPowers[kDigitsOfBase - pad];
+  }
+  for (; rest > 0; rest /= kBase) digits[num_digits++] = (uint16)(rest % kBase);
+  weight = num_digits - 1 - fraction_digits;
+  for (first = 0; first < num_digits && digits[first] == 0; ++first) {
+  }
+  while (num_digits > first && digits[num_digits - 1] == 0) --num_digits, --weight;
+  if (num_digits == first) weight = 0;
+
+  size = VARHDRSZ + sizeof(uint16) * (1 + num_digits - first);
+  numeric = palloc(size);
+  SET_VARSIZE(numeric, size);
+  header = kShort | (uint16)(scale << kShortScaleShift) | (weight & kShortWeightMask);
+  if (is_negative && num_digits > first) header |= kShortSign;
+  if (weight < 0) header |= kShortWeightSign;
+  out = (uint16*)VARDATA(numeric);
+  *out++ = header;
+  for (int i = num_digits; i-- > first;) *out++ = digits[i];
+  return numeric;
+}
+
+char* bytes_reserve(Bytes* bytes, Size size) {
+  if (bytes->used + size > bytes->size) {
+    bytes->size = Max((bytes->used + size) * 2, 1024);
+    bytes->data = bytes->data == NULL ? MemoryContextAllocHuge(CurrentMemoryContext, bytes->size)
+                                      : repalloc_huge(bytes->data, bytes->size);
+  }
+  return bytes->data + bytes->used;
+}
+
+void numeric_append_key(struct varlena* numeric, Bytes* bytes) {
+  Parts parts = parts_of(numeric);
+  char* out;
+
+  if (parts.is_special) {
+    out = bytes_reserve(bytes, 2);
+    memcpy(out, &parts.header, 2);
+    bytes->used += 2;
+    return;
+  }
+  /* Values are stored without zeros on either side; other programs may have written them with some. */
+  for (; parts.num_digits > 0 && read_u16(parts.digits) == 0; --parts.num_digits, --parts.weight) parts.digits += 2;
+  while (parts.num_digits > 0 && read_u16(parts.digits + 2 * (parts.num_digits - 1)) == 0) --parts.num_digits;
+  if (parts.num_digits == 0) parts.weight = 0, parts.is_negative = false;
+  out = bytes_reserve(bytes, 4 + 2 * parts.num_digits);
+  *out++ = (char)(parts.is_negative ? 1 : 0);
+  memcpy(out, &parts.weight, 2);
+  out += 2;
+  if (parts.num_digits > 0) memcpy(out, parts.digits, 2 * parts.num_digits);
+  bytes->used += 3 + 2 * parts.num_digits;
+}

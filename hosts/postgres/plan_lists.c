@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A NodePlan as lists of nodes, which is what custom_private of a plan that is copied, cached or sent may hold.
+ */
+#include "quern_pg.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/value.h"
+
+static List* column_to_list(const ColumnPlan* column) {
+  return list_make2(list_make3_int(column->kind, column->width, column->scale), column->expr);
+}
+
+static ColumnPlan* column_of_list(List* list) {
+  ColumnPlan* column = palloc0(sizeof(ColumnPlan));
+  List* numbers = linitial(list);
+
+  column->kind = (ColumnKind)linitial_int(numbers);
+  column->width = lsecond_int(numbers);
+  column->scale = lthird_int(numbers);
+  column->expr = lsecond(list);
+  return column;
+}
+
+static List* columns_to_list(List* columns) {
+  List* list = NIL;
+  ListCell* cell;
+
+  foreach (cell, columns) list = lappend(list, column_to_list(lfirst(cell)));
+  return list;
+}
+
+static List* columns_of_list(List* list) {
+  List* columns = NIL;
+  ListCell* cell;
+
+  foreach (cell, list) columns = lappend(columns, column_of_list(lfirst(cell)));
+  return columns;
+}
+
+static List* outputs_to_list(List* outputs) {
+  List* list = NIL;
+  ListCell* cell;
+
+  foreach (cell, outputs) {
+    const OutputPlan* output = lfirst(cell);
+
+    list = lappend(list, list_make2(list_make2_int(output->kind, output->column), column_to_list(&output->values)));
+  }
+  return list;
+}
+
+static List* outputs_of_list(List* list) {
+  List* outputs = NIL;
+  ListCell* cell;
+
+  foreach (cell, list) {
+    OutputPlan* output = palloc0(sizeof(OutputPlan));
+    List* numbers = linitial((List*)lfirst(cell));
+
+    output->kind = (OutputKind)linitial_int(numbers);
+    output->column = lsecond_int(numbers);
+    output->values = *column_of_list(lsecond((List*)lfirst(cell)));
+    outputs = lappend(outputs, output);
+  }
+  return outputs;
+}
+
+List* node_plan_to_list(const NodePlan* plan) {
+  List* list = list_make3(list_make3_int(plan->op, plan->num_keys, plan->join_type), makeString(plan->spec),
+                          makeFloat(psprintf("%.0f", plan->input_rows)));
+
+  list = lappend(list, makeFloat(psprintf("%.0f", plan->output_rows)));
+  list = lappend(list, columns_to_list(plan->sources[0]));
+  list = lappend(list, columns_to_list(plan->sources[1]));
+  list = lappend(list, outputs_to_list(plan->outputs));
+  return lappend(list, plan->stock);
+}
+
+NodePlan* node_plan_of_list(List* list) {
+  NodePlan* plan = palloc0(sizeof(NodePlan));
+  List* numbers = linitial(list);
+
+  plan->op = (Operator)linitial_int(numbers);
+  plan->num_keys = lsecond_int(numbers);
+  plan->join_type = lthird_int(numbers);
+  plan->spec = strVal(list_nth(list, 1));
+  plan->input_rows = floatVal(list_nth(list, 2));
+  plan->output_rows = floatVal(list_nth(list, 3));
+  plan->sources[0] = columns_of_list(list_nth(list, 4));
+  plan->sources[1] = columns_of_list(list_nth(list, 5));
+  plan->outputs = outputs_of_list(list_nth(list, 6));
+  plan->stock = list_nth(list, 7);
+  return plan;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nodes are replaced in the finished plan, as TimescaleDB does for its vectorised aggregation: the order of joins and
+ * the shape of the plan stay PostgreSQL's, and every rule that the planner keeps (permissions, row-level security,
+ * parameters) is kept already. A parallel plan is compared with the serial one in which nodes have been replaced.
+ */
+#include "quern_pg.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/planmain.h"
+#include "optimizer/planner.h"
+#include "utils/memutils.h"
+
+static planner_hook_type previous_planner;
+
+/* What our nodes cost, in shares of PostgreSQL's: less than was ever measured, so that a close race goes to
+ * PostgreSQL's parallel plan. */
+static const double kShareOfCost = 0.4;
+
+typedef struct Replacing {
+  int replaced;
+  double saved; /* of the plan's cost */
+} Replacing;
+
+/* ---- Vars of expressions ---- */
+
+static bool collect(Node* node, VarColumns* columns) {
+  if (node == NULL) return false;
+  if (IsA(node, Var)) {
+    const Var* var = (const Var*)node;
+    const int side = var->varno == INNER_VAR;
+
+    if (var->varno != OUTER_VAR && var->varno != INNER_VAR) columns->failed = true;
+    else if (!list_member(columns->vars[side], var)) columns->vars[side] = lappend(columns->vars[side], (void*)var);
+    return false;
+  }
+  if (IsA(node, Aggref)) {
+    if (!list_member(columns->aggregates, node)) columns->aggregates = lappend(columns->aggregates, node);
+    return false;
+  }
+  /* A subplan refers to its arguments by Vars, and may be correlated; a grouping set has no single value. */
+  if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) || IsA(node, GroupingFunc)) {
+    columns->failed = true;
+    return false;
+  }
+  return expression_tree_walker(node, collect, columns);
+}
+
+void var_columns_collect(VarColumns* columns, Node* expr) { collect(expr, columns); }
+
+typedef struct Mapping {
+  VarColumns* columns;
+  List** positions;
+  int first_aggregate;
+} Mapping;
+
+static int position_of(List* list, const Node* node) {
+  ListCell* cell;
+
+  foreach (cell, list)
+    if (equal(lfirst(cell), node)) return foreach_current_index(cell);
+  return -1;
+}
+
+static Node* map(Node* node, Mapping* mapping) {
+  if (node == NULL) return NULL;
+  if (IsA(node, Var)) {
+    Var* var = copyObject((Var*)node);
+    const int side = var->varno == INNER_VAR;
+    const int position = position_of(mapping->columns->vars[side], node);
+
+    if (position < 0) {
+      mapping->columns->failed = true;
+      return (Node*)var;
+    }
+    var->varattno = (AttrNumber)list_nth_int(mapping->positions[side], position);
+    var->varno = INDEX_VAR;
+    return (Node*)var;
+  }
+  if (IsA(node, Aggref)) {
+    const int position = position_of(mapping->columns->aggregates, node);
+
+    if (position < 0) mapping->columns->failed = true;
+    return (Node*)makeVar(INDEX_VAR, (AttrNumber)(mapping->first_aggregate + position), exprType(node),
+                          exprTypmod(node), exprCollation(node), 0);
+  }
+  return expression_tree_mutator(node, map, mapping);
+}
+
+Node* var_columns_map(VarColumns* columns, Node* expr, List* var_positions[2], int first_aggregate) {
+  Mapping mapping = {columns, var_positions, first_aggregate};
+
+  return map(expr, &mapping);
+}
+
+/* ---- nodes ---- */
+
+Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, List* targetlist, List* qual,
+                     List* shown) {
+  static const CustomScanMethods* const kMethods[] = {&quern_join_methods, &quern_aggregate_methods,
+                                                      &quern_sort_methods};
+  CustomScan* scan = makeNode(CustomScan);
+  const NodeTag tag = scan->scan.plan.type;
+
+  scan->scan.plan = *plan->stock;
+  scan->scan.plan.type = tag;
+  scan->scan.plan.targetlist = targetlist;
+  scan->scan.plan.qual = qual;
+  scan->scan.plan.parallel_aware = false;
+  /* The executor runs custom_plans alone. EXPLAIN names the columns of conditions by these two. */
+  scan->scan.plan.lefttree = linitial(children);
+  scan->scan.plan.righttree = list_length(children) > 1 ? lsecond(children) : NULL;
+  scan->scan.scanrelid = 0;
+  scan->custom_plans = children;
+  scan->custom_exprs = shown;
+  scan->custom_scan_tlist = scan_tlist;
+  scan->custom_private = node_plan_to_list(plan);
+  scan->methods = kMethods[plan->op];
+  return (Plan*)scan;
+}
+
+static double cost_of_children(const Plan* plan) {
+  double cost = 0;
+
+  if (plan->lefttree != NULL) cost += plan->lefttree->total_cost;
+  if (plan->righttree != NULL) {
+    const Plan* right = plan->righttree;
+
+    cost += IsA(right, Hash) ? right->lefttree->total_cost : right->total_cost;
+  }
+  return cost;
+}
+
+static Plan* replace(Plan* plan, const Plan* parent, Replacing* replacing);
+
+static void replace_list(List* plans, const Plan* parent, Replacing* replacing) {
+  ListCell* cell;
+
+  foreach (cell, plans) lfirst(cell) = replace(lfirst(cell), parent, replacing);
+}
+
+/* Rows that a Limit with constants wants of the sort below it; 0: unknown. */
+static int64 limit_of(const Plan* parent) {
+  const Limit* limit = (const Limit*)parent;
+  int64 rows = 0;
+
+  if (parent == NULL || !IsA(parent, Limit) || limit->limitOption != LIMIT_OPTION_COUNT) return 0;
+  if (limit->limitCount == NULL || !IsA(limit->limitCount, Const) || ((const Const*)limit->limitCount)->constisnull)
+    return 0;
+  rows = DatumGetInt64(((const Const*)limit->limitCount)->constvalue);
+  if (limit->limitOffset != NULL) {
+    const Const* offset = (const Const*)limit->limitOffset;
+
+    if (!IsA(offset, Const) || offset->constisnull) return 0;
+    if (pg_add_s64_overflow(rows, DatumGetInt64(offset->constvalue), &rows)) return 0;
+  }
+  return Max(rows, 0);
+}
+
+static Plan* replacement_of(Plan* plan, const Plan* parent) {
+  double rows = 0;
+
+  if (plan->parallel_aware) return NULL;
+  if (plan->lefttree != NULL) rows += plan->lefttree->plan_rows;
+  if (plan->righttree != NULL) rows += plan->righttree->plan_rows;
+  if (quern_enabled != QUERN_FORCE && rows < quern_min_rows) return NULL;
+  if (IsA(plan, HashJoin)) return quern_join ? replace_join((HashJoin*)plan) : NULL;
+  if (IsA(plan, Agg)) return quern_aggregate ? replace_aggregate((Agg*)plan) : NULL;
+  if (IsA(plan, Sort) && quern_sort) {
+    const int64 limit = limit_of(parent);
+
+    /* A merge join may go back in its inner side. A limit that is no constant may be a small one. */
+    if (parent != NULL && IsA(parent, MergeJoin) && parent->righttree == plan) return NULL;
+    if (parent != NULL && IsA(parent, Limit) && limit == 0 && quern_enabled != QUERN_FORCE) return NULL;
+    return replace_sort((Sort*)plan, limit);
+  }
+  return NULL;
+}
+
+/* Replaces what can be, from the leaves up. Below a Gather, plans run in other processes and stay as they are. */
+static Plan* replace(Plan* plan, const Plan* parent, Replacing* replacing) {
+  Plan* made;
+
+  if (plan == NULL || IsA(plan, Gather) || IsA(plan, GatherMerge)) return plan;
+  plan->lefttree = replace(plan->lefttree, plan, replacing);
+  plan->righttree = replace(plan->righttree, plan, replacing);
+  switch (nodeTag(plan)) {
+    case T_Append: replace_list(((Append*)plan)->appendplans, plan, replacing); break;
+    case T_MergeAppend: replace_list(((MergeAppend*)plan)->mergeplans, plan, replacing); break;
+    case T_SubqueryScan:
+      ((SubqueryScan*)plan)->subplan = replace(((SubqueryScan*)plan)->subplan, plan, replacing);
+      break;
+    default: break;
+  }
+  made = replacement_of(plan, parent);
+  if (made == NULL) return plan;
+  ++replacing->replaced;
+  replacing->saved += Max(plan->total_cost - cost_of_children(plan), 0) * (1 - kShareOfCost);
+  return made;
+}
+
+/* Not where rows may be read again in a newer version, one at a time (EvalPlanQual). */
+static bool can_replace(const PlannedStmt* statement) {
+  return (statement->commandType == CMD_SELECT || statement->commandType == CMD_INSERT) && statement->rowMarks == NIL &&
+         !statement->hasModifyingCTE && statement->planTree != NULL;
+}
+
+static Replacing replace_all(PlannedStmt* statement, int cursor_options) {
+  Replacing replacing = {0};
+  const bool went_back = ExecSupportsBackwardScan(statement->planTree);
+
+  statement->planTree = replace(statement->planTree, NULL, &replacing);
+  replace_list(statement->subplans, NULL, &replacing);
+  if (replacing.replaced > 0 && (cursor_options & CURSOR_OPT_SCROLL) && went_back &&
+      !ExecSupportsBackwardScan(statement->planTree))
+    statement->planTree = materialize_finished_plan(statement->planTree);
+  return replacing;
+}
+
+static PlannedStmt* plan_query(Query* query, const char* text, int options, ParamListInfo params) {
+  return previous_planner != NULL ? previous_planner(query, text, options, params)
+                                  : standard_planner(query, text, options, params);
+}
+
+static PlannedStmt* quern_planner(Query* query, const char* text, int options, ParamListInfo params) {
+  PlannedStmt *statement, *serial;
+  Query* copy = NULL;
+  Replacing replacing;
+
+  if (quern_enabled == QUERN_OFF) return plan_query(query, text, options, params);
+  if ((options & CURSOR_OPT_PARALLEL_OK) && max_parallel_workers_per_gather > 0) copy = copyObject(query);
+  statement = plan_query(query, text, options, params);
+  if (!can_replace(statement)) return statement;
+  if (copy == NULL || !statement->parallelModeNeeded) {
+    replace_all(statement, options);
+    return statement;
+  }
+  serial = plan_query(copy, text, options & ~CURSOR_OPT_PARALLEL_OK, params);
+  {
+    const double cost = serial->planTree->total_cost;
+
+    replacing = replace_all(serial, options);
+    if (replacing.replaced > 0 &&
+        (quern_enabled == QUERN_FORCE || cost - replacing.saved < statement->planTree->total_cost))
+      return serial;
+  }
+  replace_all(statement, options);
+  return statement;
+}
+
+void planner_install(void) {
+  previous_planner = planner_hook;
+  planner_hook = quern_planner;
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The PostgreSQL extension: nodes of finished plans that run as kernels of libquern.
+ *
+ *     planner.c    planner_hook: which nodes of a finished plan become ours, and what that does to the cost
+ *     join.c, aggregate.c, sort.c
+ *                  one node: its spec, its sources, its results
+ *     types.c      PostgreSQL's types as column types of a spec
+ *     node.c       CustomScan: life cycle, rows out, the stock plan where a value cannot be exact
+ *     source.c, heap.c
+ *                  batches from a child: by slots, by heap pages, from another of our nodes
+ *     columns.c    values into columns;   output.c: columns into Datums;   numeric.c: numerics as 128-bit integers
+ *     explain.c    EXPLAIN
+ *
+ * A node's plan is a CustomScan whose custom_private holds a NodePlan in list form (plan_lists.c), so that plans may be
+ * copied and cached.
+ */
+#ifndef QUERN_PG_H_
+#define QUERN_PG_H_
+
+#include "postgres.h"
+/* PostgreSQL's headers come first, in any order behind it. */
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "nodes/extensible.h"
+#include "nodes/plannodes.h"
+#include "quern.h"
+
+/* ---- settings (module.c) ---- */
+
+typedef enum Enabled { QUERN_OFF, QUERN_ON, QUERN_FORCE } Enabled;
+typedef enum ScanBy { SCAN_BY_SLOTS, SCAN_BY_PAGES } ScanBy;
+
+extern int quern_enabled;    /* an Enabled */
+extern bool quern_join;      /* replace hash joins */
+extern bool quern_aggregate; /* .. aggregations */
+extern bool quern_sort;      /* .. sorts */
+extern int quern_min_rows;   /* rows that a node's children must be expected to bring */
+extern int quern_scan;       /* a ScanBy */
+extern int quern_min_memory; /* kB that a node may always take, whatever work_mem says */
+
+/* ---- columns ---- */
+
+/* How the values of a column cross between PostgreSQL and a kernel. */
+typedef enum ColumnKind {
+  KIND_BYVALUE,    /* width bytes of a Datum */
+  KIND_I64_OF_I16, /* widened, since the other side of a join is wider */
+  KIND_I64_OF_I32,
+  KIND_F64_OF_F32,
+  KIND_FIXED,       /* width bytes behind a pointer */
+  KIND_VARLENA,     /* a whole varlena, its header in one canonical form: equal values are equal bytes */
+  KIND_TEXT,        /* the bytes of a varlena, without its header */
+  KIND_TRIMMED,     /* the same without blanks at the end: bpchar */
+  KIND_DECIMAL,     /* a numeric as a 128-bit integer of `scale` digits behind the point */
+  KIND_NUMERIC_KEY, /* a numeric as bytes that are equal where numerics are */
+  KIND_BOOL,        /* a condition */
+  KIND_FLAG         /* whether there is a value; no more */
+} ColumnKind;
+
+/* One column that a node reads from a child, or that comes out of it. */
+typedef struct ColumnPlan {
+  ColumnKind kind;
+  int width;  /* bytes of KIND_BYVALUE and KIND_FIXED */
+  int scale;  /* of KIND_DECIMAL */
+  Expr* expr; /* of a source: over the child's columns, as OUTER_VAR or INNER_VAR; of a result: not used */
+} ColumnPlan;
+
+/* How a result column of a node is made of the kernel's. */
+typedef enum OutputKind {
+  OUT_COLUMN,  /* column `column` as it is */
+  OUT_NUMERIC, /* a 128-bit integer as numeric */
+  OUT_AVERAGE, /* numeric: column / column + 1 */
+  OUT_FLOAT    /* a float8 sum or average, which may have overflowed */
+} OutputKind;
+
+typedef struct OutputPlan {
+  OutputKind kind;
+  int column;        /* of the kernel's result */
+  ColumnPlan values; /* how that column is read */
+} OutputPlan;
+
+typedef enum Operator { QUERN_JOIN, QUERN_AGGREGATE, QUERN_SORT } Operator;
+
+/* What planning decides about a node. */
+typedef struct NodePlan {
+  Operator op;
+  char* spec;
+  int num_keys;      /* leading columns of each source that are keys */
+  List* sources[2];  /* of ColumnPlan: the child's columns; joins: probe side, then build side */
+  List* outputs;     /* of OutputPlan */
+  int join_type;     /* a JoinType */
+  double input_rows; /* as the planner expects */
+  double output_rows;
+  Plan* stock; /* the replaced node */
+} NodePlan;
+
+/* ---- values into columns (columns.c) ---- */
+
+/* Buffers of one column, filled row by row. */
+typedef struct ColumnBuffer {
+  ColumnKind kind;
+  int width;
+  int scale;
+  AttrNumber attno; /* of the slot or tuple that values are read from */
+  int offset;       /* of a tuple without nulls, where it is known; else -1 */
+  char* values;
+  uint8* validity;
+  bool has_nulls;
+} ColumnBuffer;
+
+typedef struct Bytes {
+  char* data;
+  Size used, size;
+} Bytes;
+
+/* The rows of one batch. */
+typedef struct Columns {
+  int num_columns;
+  int capacity; /* rows */
+  ColumnBuffer* buffers;
+  Bytes bytes;        /* of strings; cleared with each batch */
+  const uint8* arena; /* bytes.data, for views */
+  quern_column* vectors;
+  bool inexact; /* a numeric had no 128-bit form: the batch is not to be used */
+} Columns;
+
+/* Rows of a batch, and bytes of its strings at which it ends early. */
+#define BATCH_ROWS 4096
+#define BATCH_BYTES ((Size)32 << 20)
+
+extern Columns* columns_create(const List* plans, int capacity);
+extern void columns_clear(Columns* columns);
+extern void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value);
+extern void columns_put_null(Columns* columns, ColumnBuffer* column, int row);
+/* Completes `vectors`. */
+extern void columns_finish(Columns* columns);
+
+static inline bool columns_are_full(const Columns* columns, int rows) {
+  return rows >= columns->capacity || columns->bytes.used >= BATCH_BYTES;
+}
+
+/* ---- numerics (numeric.c) ---- */
+
+typedef __int128 Decimal;
+
+/* Returns false where the value is NaN or infinite, or has more digits than fit. */
+extern bool decimal_of_numeric(struct varlena* numeric, int scale, Decimal* decimal);
+/* In the current memory context, with `scale` digits behind the point. */
+extern struct varlena* numeric_of_decimal(Decimal decimal, int scale);
+/* Appends the canonical bytes of a numeric: those of equal numerics are equal. */
+extern void numeric_append_key(struct varlena* numeric, Bytes* bytes);
+extern char* bytes_reserve(Bytes* bytes, Size size);
+
+/* ---- types (types.c) ---- */
+
+/* Whether a type's values can be carried, and how; every type that a slot can hold can, but cstrings. */
+extern bool type_carried(Oid type, ColumnPlan* column, const char** spec);
+/* A key of a grouping or a sort-free comparison: the operator is the type's own equality. The value comes out again. */
+extern bool type_group_key(Oid type, int32 typmod, Oid equality, Oid collation, ColumnPlan* column, const char** spec);
+/* The two sides of an equality that a hash join can use. */
+extern bool type_join_keys(Oid equality, Oid collation, ColumnPlan columns[2], const char** spec);
+/* An argument of sum, min and so on: numbers, dates and times. */
+/* The digits behind the point of every value of a numeric expression, where they are the same in all rows; else -1. */
+extern int decimal_scale_of(Node* expr);
+extern bool type_number(Oid type, int32 typmod, ColumnPlan* column, const char** spec);
+/* "binary", "icu:TAG", or NULL where Quern does not have that order. `tie`: equal strings are ordered by bytes. */
+extern const char* type_collation(Oid collation, bool* tie);
+
+/* ---- plans (planner.c, plan_lists.c, join.c, aggregate.c, sort.c) ---- */
+
+/* Each returns the node that takes the plan's place, or NULL. `limit`: rows that are wanted of a sort; 0: all. */
+extern Plan* replace_join(HashJoin* join);
+extern Plan* replace_aggregate(Agg* aggregate);
+extern Plan* replace_sort(Sort* sort, int64 limit);
+
+/* `targetlist` and `qual` refer to `scan_tlist` by INDEX_VAR. */
+extern Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, List* targetlist, List* qual,
+                            List* shown);
+extern List* node_plan_to_list(const NodePlan* plan);
+extern NodePlan* node_plan_of_list(List* list);
+extern bool node_is_ours(const Plan* plan);
+
+/* Collects the Vars of expressions over one or two children, each once, and maps them to columns of a scan tuple. */
+typedef struct VarColumns {
+  List* vars[2];    /* of OUTER_VAR, of INNER_VAR */
+  List* aggregates; /* Aggrefs, each once */
+  bool failed;
+} VarColumns;
+extern void var_columns_collect(VarColumns* columns, Node* expr);
+/* `var_positions[side]`: those of vars[side] in the scan tuple, from 1; `first_aggregate`: of the first Aggref. */
+extern Node* var_columns_map(VarColumns* columns, Node* expr, List* var_positions[2], int first_aggregate);
+
+extern void planner_install(void);
+
+/* ---- sources (source.c, heap.c) ---- */
+
+typedef struct QuernNode QuernNode;
+typedef struct HeapPages HeapPages;
+
+/* The rows of a child, batch by batch. */
+typedef struct Source {
+  PlanState* child;
+  Columns* columns; /* each column once */
+  int num_vectors;
+  int* column_of;             /* the column of each vector */
+  quern_column* vectors;      /* what the kernel reads: columns of the plan, in its order */
+  QuernNode* node;            /* a child of ours that hands over whole batches; else NULL */
+  int* node_columns;          /* its output, for each column */
+  HeapPages* pages;           /* a heap whose pages are read here; else NULL */
+  ProjectionInfo* projection; /* where columns are computed; else NULL */
+  ExprContext* context;
+  int max_attno;
+  bool at_end;
+  uint64 rows;
+} Source;
+
+extern Source* source_create(QuernNode* parent, PlanState* child, List* columns);
+/* Returns the rows of the next batch, in source->vectors; 0 at the end. */
+extern uint64 source_next(Source* source);
+extern void source_rescan(Source* source);
+extern void source_end(Source* source);
+extern const char* source_way(const Source* source);
+
+extern HeapPages* heap_pages_create(Source* source, PlanState* child);
+extern int heap_pages_fill(HeapPages* pages, Columns* columns);
+extern void heap_pages_rescan(HeapPages* pages);
+extern void heap_pages_end(HeapPages* pages);
+
+/* ---- nodes (node.c, output.c, explain.c) ---- */
+
+typedef enum NodeState {
+  NODE_NEW,
+  NODE_PROBING, /* a join: the probe side is read */
+  NODE_READING, /* an output is read to its end */
+  NODE_DONE
+} NodeState;
+
+struct QuernNode {
+  CustomScanState css;
+  NodePlan* plan;
+  Source* sources[2];
+  quern_kernel* kernel;
+  quern_job* job;
+  quern_input* input;
+  quern_output* output;
+  const quern_result* result; /* NULL: none */
+  uint64 row;                 /* of result, that is next */
+  NodeState state;
+  bool batch_pending; /* a pushed batch may have more rows */
+  bool has_emitted;   /* a row or a batch has left the node */
+  bool is_plain;      /* neither condition nor projection */
+  int num_outputs;
+  OutputPlan* outputs;
+  PlanState* stock; /* runs in the node's place; NULL: it does not */
+  MemoryContextCallback callback;
+  quern_job_stats stats; /* of the last job */
+  const char* tier;
+  uint64 rescans;
+};
+
+extern const CustomScanMethods quern_join_methods, quern_aggregate_methods, quern_sort_methods;
+extern void node_register(void);
+extern QuernNode* node_of_state(PlanState* state);
+/* Makes result the next batch. Returns false at its end, or where the stock plan has taken over (node->stock). */
+extern bool node_next_batch(QuernNode* node);
+/* Fills the scan tuple's slot with row node->row. */
+extern void output_fill_slot(QuernNode* node, TupleTableSlot* slot, MemoryContext memory);
+/* The value in row `row` of a column of KIND_VARLENA, where it lies. */
+extern Datum output_varlena(const quern_column* column, uint64 row);
+/* Whether a sum of floats of this batch has left the range, so that the stock plan has to say what that means. */
+extern bool output_overflowed(const QuernNode* node);
+extern void node_explain(CustomScanState* state, List* ancestors, ExplainState* explain);
+
+extern quern_error quern_last_error;
+/* Raises the last error of libquern as PostgreSQL's. */
+extern void node_raise(void) pg_attribute_noreturn();
+#define QUERN_CALL(call)                  \
+  do {                                    \
+    if ((call) != QUERN_OK) node_raise(); \
+  } while (0)
+
+#endif /* QUERN_PG_H_ */
