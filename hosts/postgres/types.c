@@ -228,24 +228,6 @@ static const char* icu_of_row(HeapTuple tuple, int cache, AttrNumber attribute) 
   return is_null ? NULL : icu_name(TextDatumGetCString(locale));
 }
 
-static const char* icu_of_database(void) {
-  HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
-  const char* name = NULL;
-
-  if (!HeapTupleIsValid(tuple)) return NULL;
-  if (((Form_pg_database)GETSTRUCT(tuple))->datlocprovider == COLLPROVIDER_LIBC &&
-      locale_is_binary(tuple, DATABASEOID, Anum_pg_database_datcollate))
-    name = "binary";
-  else if (((Form_pg_database)GETSTRUCT(tuple))->datlocprovider == COLLPROVIDER_ICU)
-#if PG_VERSION_NUM >= 170000
-    name = icu_of_row(tuple, DATABASEOID, Anum_pg_database_datlocale);
-#else
-    name = icu_of_row(tuple, DATABASEOID, Anum_pg_database_daticulocale);
-#endif
-  ReleaseSysCache(tuple);
-  return name;
-}
-
 /* Whether a locale of the C library orders strings by their code points, which is by their bytes in UTF-8. glibc's
  * C.UTF-8 does from version 2.35 on. */
 static bool is_code_point_order(const char* locale) {
@@ -263,6 +245,24 @@ static bool locale_is_binary(HeapTuple tuple, int cache, AttrNumber attribute) {
   return !is_null && is_code_point_order(TextDatumGetCString(locale));
 }
 
+static const char* order_of_database(void) {
+  HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+  const char* name = NULL;
+
+  if (!HeapTupleIsValid(tuple)) return NULL;
+  if (((Form_pg_database)GETSTRUCT(tuple))->datlocprovider == COLLPROVIDER_LIBC &&
+      locale_is_binary(tuple, DATABASEOID, Anum_pg_database_datcollate))
+    name = "binary";
+  else if (((Form_pg_database)GETSTRUCT(tuple))->datlocprovider == COLLPROVIDER_ICU)
+#if PG_VERSION_NUM >= 170000
+    name = icu_of_row(tuple, DATABASEOID, Anum_pg_database_datlocale);
+#else
+    name = icu_of_row(tuple, DATABASEOID, Anum_pg_database_daticulocale);
+#endif
+  ReleaseSysCache(tuple);
+  return name;
+}
+
 const char* type_collation(Oid collation, bool* tie) {
   HeapTuple tuple;
   const char* name = NULL;
@@ -271,7 +271,7 @@ const char* type_collation(Oid collation, bool* tie) {
   if (!OidIsValid(collation)) return NULL;
   if (lc_collate_is_c(collation)) return "binary";
   *tie = true;
-  if (collation == DEFAULT_COLLATION_OID) return icu_of_database();
+  if (collation == DEFAULT_COLLATION_OID) return order_of_database();
   tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
   if (!HeapTupleIsValid(tuple)) return NULL;
   if (((Form_pg_collation)GETSTRUCT(tuple))->collprovider == COLLPROVIDER_LIBC) {
