@@ -24,10 +24,11 @@ typedef struct AggregateMaking {
   List* scan_tlist;
 } AggregateMaking;
 
-static ColumnPlan* column_with(const ColumnPlan* column, Expr* expr) {
+static ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr) {
   ColumnPlan* copy = palloc(sizeof(ColumnPlan));
 
   *copy = *column;
+  copy->type = type;
   copy->expr = expr;
   return copy;
 }
@@ -38,13 +39,13 @@ static void add_function(AggregateMaking* making, const char* name, const char* 
   appendStringInfo(&making->functions, "%s%s", making->num_functions++ > 0 ? "," : " aggs=", name);
   if (spec != NULL) {
     appendStringInfo(&making->functions, "(%s:nullable)", spec);
-    making->arguments = lappend(making->arguments, column_with(column, argument));
+    making->arguments = lappend(making->arguments, column_with(column, spec, argument));
   }
   if (aggref != NULL && aggref->aggfilter != NULL) {
     const ColumnPlan condition = {.kind = KIND_BOOL, .width = 1};
 
     appendStringInfoString(&making->functions, ":filter");
-    making->arguments = lappend(making->arguments, column_with(&condition, aggref->aggfilter));
+    making->arguments = lappend(making->arguments, column_with(&condition, "bool", aggref->aggfilter));
   }
 }
 
@@ -222,7 +223,7 @@ static bool add_keys(AggregateMaking* making, const Agg* agg) {
 
     if (!type_group_key(type, typmod, agg->grpOperators[i], agg->grpCollations[i], &column, &spec)) return false;
     appendStringInfo(&making->keys, "%s%s:nullable", making->num_keys > 0 ? "," : " keys=", spec);
-    making->keys_of = lappend(making->keys_of, column_with(&column, (Expr*)var));
+    making->keys_of = lappend(making->keys_of, column_with(&column, spec, (Expr*)var));
     making->scan_tlist = lappend(
         making->scan_tlist, makeTargetEntry((Expr*)copyObject(var), (AttrNumber)(making->num_keys + 1), NULL, false));
     output->column = making->num_keys++;
@@ -289,7 +290,7 @@ static Plan* make_hashed(Agg* agg, Plan* child) {
   making.plan.op = QUERN_AGGREGATE;
   making.plan.spec = psprintf("aggregate%s%s", making.keys.data, making.functions.data);
   making.plan.num_keys = making.num_keys;
-  making.plan.sources[0] = list_concat(making.keys_of, making.arguments);
+  making.plan.sources[0] = source_plan_make(child, list_concat(making.keys_of, making.arguments), true);
   making.plan.outputs = list_concat(making.plan.outputs, making.outputs);
   making.plan.input_rows = child->plan_rows;
   making.plan.output_rows = plan->plan_rows;

@@ -18,7 +18,8 @@
 struct HeapPages {
   SeqScanState* scan_state;
   TableScanDesc scan;
-  Source* source;
+  const Source* source;
+  ExprState* qual; /* the scan's condition where PostgreSQL has to decide it */
   BlockNumber next_block;
   int next_tuple, num_tuples; /* of the page that is read */
   bool offsets_known;         /* of every column, in tuples without nulls */
@@ -26,16 +27,6 @@ struct HeapPages {
 
 /* heapgetpage has another form and another name from version 17 on; such servers hand rows over by slots. */
 #if PG_VERSION_NUM < 170000
-
-/* The column of the relation that is column `attno` of the scan's results; 0 where it is computed. */
-static AttrNumber relation_column(const SeqScanState* state, AttrNumber attno) {
-  const SeqScan* plan = (const SeqScan*)state->ss.ps.plan;
-  const TargetEntry* entry = list_nth(plan->scan.plan.targetlist, attno - 1);
-  const Var* var = (const Var*)entry->expr;
-
-  if (!IsA(var, Var) || var->varno != plan->scan.scanrelid || var->varattno <= 0) return 0;
-  return var->varattno;
-}
 
 /* Sets the offset of a column where no column before it is variable; returns whether there is one. */
 static bool find_offset(TupleDesc descriptor, ColumnBuffer* column) {
@@ -59,32 +50,18 @@ static bool find_offset(TupleDesc descriptor, ColumnBuffer* column) {
   return true;
 }
 
-HeapPages* heap_pages_create(Source* source, PlanState* child) {
-  SeqScanState* state = (SeqScanState*)child;
-  HeapPages* pages;
-  Relation relation;
+HeapPages* heap_pages_create(const Source* source) {
+  HeapPages* pages = palloc0(sizeof(HeapPages));
+  SeqScanState* state = castNode(SeqScanState, source->child);
+  Relation relation = state->ss.ss_currentRelation;
 
-  if (quern_scan != SCAN_BY_PAGES || !IsA(child, SeqScanState) || child->plan->parallel_aware) return NULL;
-  relation = state->ss.ss_currentRelation;
-  if (relation == NULL || relation->rd_rel->relam != HEAP_TABLE_AM_OID || !IsMVCCSnapshot(child->state->es_snapshot))
-    return NULL;
-  if (relation->rd_rel->relkind != RELKIND_RELATION && relation->rd_rel->relkind != RELKIND_MATVIEW) return NULL;
-  for (int i = 0; i < source->columns->num_columns; ++i)
-    if (relation_column(state, source->columns->buffers[i].attno) == 0) return NULL;
-
-  pages = palloc0(sizeof(HeapPages));
   pages->scan_state = state;
   pages->source = source;
-  pages->offsets_known = child->qual == NULL;
-  source->max_attno = 0;
-  for (int i = 0; i < source->columns->num_columns; ++i) {
-    ColumnBuffer* column = &source->columns->buffers[i];
-
-    column->attno = relation_column(state, column->attno);
-    source->max_attno = Max(source->max_attno, column->attno);
-    if (!find_offset(RelationGetDescr(relation), column)) pages->offsets_known = false;
-  }
-  pages->scan = table_beginscan(relation, child->state->es_snapshot, 0, NULL);
+  pages->qual = source->plan->condition == NULL ? state->ss.ps.qual : NULL;
+  pages->offsets_known = pages->qual == NULL;
+  for (int i = 0; i < source->columns->num_columns; ++i)
+    if (!find_offset(RelationGetDescr(relation), &source->columns->buffers[i])) pages->offsets_known = false;
+  pages->scan = table_beginscan(relation, state->ss.ps.state->es_snapshot, 0, NULL);
   return pages;
 }
 
@@ -124,10 +101,10 @@ static bool put_by_slot(HeapPages* pages, Columns* columns, HeapTuple tuple, int
   TupleTableSlot* slot = scan->ss_ScanTupleSlot;
 
   ExecStoreBufferHeapTuple(tuple, slot, ((HeapScanDesc)pages->scan)->rs_cbuf);
-  if (scan->ps.qual != NULL) {
+  if (pages->qual != NULL) {
     ResetExprContext(scan->ps.ps_ExprContext);
     scan->ps.ps_ExprContext->ecxt_scantuple = slot;
-    if (!ExecQual(scan->ps.qual, scan->ps.ps_ExprContext)) {
+    if (!ExecQual(pages->qual, scan->ps.ps_ExprContext)) {
       InstrCountFiltered1(scan, 1);
       return false;
     }
@@ -208,7 +185,7 @@ void heap_pages_end(HeapPages* pages) {
 
 #else
 
-HeapPages* heap_pages_create(Source* source, PlanState* child) { return NULL; }
+HeapPages* heap_pages_create(const Source* source) { return NULL; }
 int heap_pages_fill(HeapPages* pages, Columns* columns) { return 0; }
 void heap_pages_rescan(HeapPages* pages) {}
 void heap_pages_end(HeapPages* pages) {}

@@ -19,6 +19,7 @@ typedef struct JoinMaking {
   int num_keys;
   List* keys_of[2]; /* of ColumnPlan */
   List* residuals_of[2];
+  List* payload_of[2];
 } JoinMaking;
 
 static const char* kind_of(JoinType type) {
@@ -33,10 +34,11 @@ static const char* kind_of(JoinType type) {
   }
 }
 
-static ColumnPlan* column_with(const ColumnPlan* column, Expr* expr) {
+static ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr) {
   ColumnPlan* copy = palloc(sizeof(ColumnPlan));
 
   *copy = *column;
+  copy->type = type;
   copy->expr = expr;
   return copy;
 }
@@ -56,7 +58,8 @@ static bool add_key(JoinMaking* making, Node* clause) {
   if (!type_join_keys(op->opno, op->inputcollid, columns, &spec)) return false;
   appendStringInfo(&making->keys, "%s%s:nullable", making->num_keys++ > 0 ? "," : "", spec);
   for (int side = 0; side < 2; ++side)
-    making->keys_of[side] = lappend(making->keys_of[side], column_with(&columns[side], bare(list_nth(op->args, side))));
+    making->keys_of[side] =
+        lappend(making->keys_of[side], column_with(&columns[side], spec, bare(list_nth(op->args, side))));
   return true;
 }
 
@@ -110,7 +113,7 @@ static bool add_residual(JoinMaking* making, Node* clause) {
   appendStringInfo(&making->residual, "%s%s:nullable:%s", making->residual.len > 0 ? "," : " residual=", spec,
                    comparison);
   for (int side = 0; side < 2; ++side)
-    making->residuals_of[side] = lappend(making->residuals_of[side], column_with(&column, (Expr*)args[side]));
+    making->residuals_of[side] = lappend(making->residuals_of[side], column_with(&column, spec, (Expr*)args[side]));
   return true;
 }
 
@@ -129,7 +132,7 @@ static bool add_payload(JoinMaking* making, VarColumns* vars, StringInfo spec, L
       appendStringInfo(spec, "%s%s:nullable", foreach_current_index(cell) == 0 ? kNames[side] : ",", type);
       output->column = list_length(making->plan.outputs);
       making->plan.outputs = lappend(making->plan.outputs, output);
-      making->plan.sources[side] = lappend(making->plan.sources[side], column_with(&output->values, (Expr*)var));
+      making->payload_of[side] = lappend(making->payload_of[side], column_with(&output->values, type, (Expr*)var));
       *scan_tlist = lappend(*scan_tlist, makeTargetEntry((Expr*)copyObject(var),
                                                          (AttrNumber)(list_length(*scan_tlist) + 1), NULL, false));
       positions[side] = lappend_int(positions[side], list_length(*scan_tlist));
@@ -175,8 +178,9 @@ Plan* replace_join(HashJoin* join) {
   conditions = (List*)var_columns_map(&vars, (Node*)conditions, positions, 0);
   if (vars.failed) return NULL;
   for (int side = 0; side < 2; ++side)
-    making.plan.sources[side] =
-        list_concat(list_concat(making.keys_of[side], making.plan.sources[side]), making.residuals_of[side]);
+    making.plan.sources[side] = source_plan_make(
+        children[side],
+        list_concat(list_concat(making.keys_of[side], making.payload_of[side]), making.residuals_of[side]), false);
   making.plan.op = QUERN_JOIN;
   making.plan.spec = spec.data;
   making.plan.num_keys = making.num_keys;

@@ -54,6 +54,12 @@ bool node_is_ours(const Plan* plan) {
   return methods == &quern_join_methods || methods == &quern_aggregate_methods || methods == &quern_sort_methods;
 }
 
+Operator node_operator(const Plan* plan) {
+  const CustomScanMethods* methods = ((const CustomScan*)plan)->methods;
+
+  return methods == &quern_join_methods ? QUERN_JOIN : methods == &quern_sort_methods ? QUERN_SORT : QUERN_AGGREGATE;
+}
+
 QuernNode* node_of_state(PlanState* state) {
   return IsA(state, CustomScanState) && node_is_ours(state->plan) ? (QuernNode*)state : NULL;
 }
@@ -109,6 +115,8 @@ static void release(void* argument) {
   QuernNode* node = argument;
 
   drop_job(node);
+  for (int i = 0; i < 2; ++i)
+    if (node->sources[i] != NULL) source_release(node->sources[i]);
   quern_kernel_destroy(node->kernel);
   node->kernel = NULL;
 }
@@ -132,9 +140,7 @@ static void begin_node(CustomScanState* state, EState* estate, int flags) {
   node->callback.func = release;
   node->callback.arg = node;
   MemoryContextRegisterResetCallback(estate->es_query_cxt, &node->callback);
-  foreach (cell, state->custom_ps)
-    node->sources[foreach_current_index(cell)] =
-        source_create(node, lfirst(cell), node->plan->sources[foreach_current_index(cell)]);
+  foreach (cell, state->custom_ps) source_create(node, lfirst(cell), node->plan->sources[foreach_current_index(cell)]);
   QUERN_CALL(quern_compile_with(node->plan->spec, &options, &node->kernel, &quern_last_error));
 }
 
@@ -239,9 +245,10 @@ static void run_stock(QuernNode* node) {
   MemoryContextSwitchTo(before);
 }
 
-/* Whether PostgreSQL's own node is to answer for an error: with a result, or with its own message. */
+/* Whether PostgreSQL's own node is to answer for an error: with a result, or with its own message. Parents may read
+ * columns of a join that its rows do not have. */
 static bool stock_decides(const QuernNode* node) {
-  if (node->has_emitted) return false;
+  if (node->has_emitted || node->plan->op == QUERN_JOIN) return false;
   return quern_last_error.status == QUERN_OUT_OF_RANGE || quern_last_error.status == QUERN_RESOURCE_EXHAUSTED;
 }
 
@@ -262,14 +269,15 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
 
   QUERN_CALL(quern_input_create(node->job, port, &options, &node->input, &quern_last_error));
   while ((batch.num_rows = source_next(source)) > 0) {
-    if (source->columns->inexact) {
-      run_stock(node);
-      return false;
-    }
     batch.keys = source->vectors;
     batch.payload = source->vectors + node->plan->num_keys;
     if (quern_input_append(node->input, &batch, &quern_last_error) != QUERN_OK) return fail(node), false;
     batch.first_row_id += batch.num_rows;
+  }
+  if (source->failed) {
+    if (node->plan->op == QUERN_JOIN) node_raise();
+    run_stock(node);
+    return false;
   }
   if (quern_input_finish(node->input, &quern_last_error) != QUERN_OK) return fail(node), false;
   quern_input_destroy(node->input);
@@ -319,6 +327,7 @@ static void next_probe_batch(QuernNode* node) {
     node->batch_pending = true;
     return;
   }
+  if (source->failed) node_raise();
   if (node->plan->join_type == JOIN_RIGHT || node->plan->join_type == JOIN_FULL || has_spilled(node)) {
     open_output(node, QUERN_PORT_UNMATCHED);
     node->state = NODE_READING;

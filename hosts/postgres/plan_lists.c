@@ -38,6 +38,35 @@ static List* columns_of_list(List* list) {
   return columns;
 }
 
+static Node* text_node(const char* text) { return text == NULL ? NULL : (Node*)makeString(pstrdup(text)); }
+static char* text_of_node(Node* node) { return node == NULL ? NULL : strVal(node); }
+
+static List* source_to_list(const SourcePlan* source) {
+  List* list;
+
+  if (source == NULL) return NIL;
+  list = list_make3(list_make1_int(source->way), columns_to_list(source->columns), source->vectors);
+  list = lappend(list, text_node(source->map));
+  list = lappend(list, source->map_inputs);
+  list = lappend(list, text_node(source->condition));
+  return lappend(list, source->condition_inputs);
+}
+
+static SourcePlan* source_of_list(List* list) {
+  SourcePlan* source;
+
+  if (list == NIL) return NULL;
+  source = palloc0(sizeof(SourcePlan));
+  source->way = (SourceWay)linitial_int((List*)linitial(list));
+  source->columns = columns_of_list(list_nth(list, 1));
+  source->vectors = list_nth(list, 2);
+  source->map = text_of_node(list_nth(list, 3));
+  source->map_inputs = list_nth(list, 4);
+  source->condition = text_of_node(list_nth(list, 5));
+  source->condition_inputs = list_nth(list, 6);
+  return source;
+}
+
 static List* outputs_to_list(List* outputs) {
   List* list = NIL;
   ListCell* cell;
@@ -71,8 +100,8 @@ List* node_plan_to_list(const NodePlan* plan) {
                           makeFloat(psprintf("%.0f", plan->input_rows)));
 
   list = lappend(list, makeFloat(psprintf("%.0f", plan->output_rows)));
-  list = lappend(list, columns_to_list(plan->sources[0]));
-  list = lappend(list, columns_to_list(plan->sources[1]));
+  list = lappend(list, source_to_list(plan->sources[0]));
+  list = lappend(list, source_to_list(plan->sources[1]));
   list = lappend(list, outputs_to_list(plan->outputs));
   return lappend(list, plan->stock);
 }
@@ -87,8 +116,8 @@ NodePlan* node_plan_of_list(List* list) {
   plan->spec = strVal(list_nth(list, 1));
   plan->input_rows = floatVal(list_nth(list, 2));
   plan->output_rows = floatVal(list_nth(list, 3));
-  plan->sources[0] = columns_of_list(list_nth(list, 4));
-  plan->sources[1] = columns_of_list(list_nth(list, 5));
+  plan->sources[0] = source_of_list(list_nth(list, 4));
+  plan->sources[1] = source_of_list(list_nth(list, 5));
   plan->outputs = outputs_of_list(list_nth(list, 6));
   plan->stock = list_nth(list, 7);
   return plan;

@@ -15,6 +15,11 @@
 
 static planner_hook_type previous_planner;
 
+/* While its nodes are replaced. */
+static const PlannedStmt* planned_statement;
+
+Oid planned_relation(Index entry) { return list_nth_node(RangeTblEntry, planned_statement->rtable, entry - 1)->relid; }
+
 /* What our nodes cost, in shares of PostgreSQL's: less than was ever measured, so that a close race goes to
  * PostgreSQL's parallel plan. */
 static const double kShareOfCost = 0.4;
@@ -211,6 +216,7 @@ static Replacing replace_all(PlannedStmt* statement, int cursor_options) {
   Replacing replacing = {0};
   const bool went_back = ExecSupportsBackwardScan(statement->planTree);
 
+  planned_statement = statement;
   statement->planTree = replace(statement->planTree, NULL, &replacing);
   replace_list(statement->subplans, NULL, &replacing);
   if (replacing.replaced > 0 && (cursor_options & CURSOR_OPT_SCROLL) && went_back &&

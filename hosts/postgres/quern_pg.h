@@ -22,6 +22,7 @@
 /* PostgreSQL's headers come first, in any order behind it. */
 #include "access/tableam.h"
 #include "executor/executor.h"
+#include "lib/stringinfo.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 #include "quern.h"
@@ -60,10 +61,30 @@ typedef enum ColumnKind {
 /* One column that a node reads from a child, or that comes out of it. */
 typedef struct ColumnPlan {
   ColumnKind kind;
-  int width;  /* bytes of KIND_BYVALUE and KIND_FIXED */
-  int scale;  /* of KIND_DECIMAL */
-  Expr* expr; /* of a source: over the child's columns, as OUTER_VAR or INNER_VAR; of a result: not used */
+  int width;        /* bytes of KIND_BYVALUE and KIND_FIXED */
+  int scale;        /* of KIND_DECIMAL */
+  const char* type; /* of a source: as a spec names it */
+  Expr* expr;       /* of a source; of a result: not used */
 } ColumnPlan;
+
+/* How the rows of a child are read. */
+typedef enum SourceWay {
+  SOURCE_SLOTS,     /* columns are Vars of the child's rows */
+  SOURCE_PROJECTED, /* columns are computed by PostgreSQL from the child's rows */
+  SOURCE_PAGES,     /* the child scans a heap: columns are Vars of the relation */
+  SOURCE_JOIN,      /* the child is a join of ours: columns are Vars of its scan tuple */
+  SOURCE_NODE       /* the child is another node of ours: batches if they fit, else as slots */
+} SourceWay;
+
+typedef struct SourcePlan {
+  SourceWay way;
+  List* columns;    /* of ColumnPlan: what is read from the child */
+  List* vectors;    /* of int, for what the kernel reads: a column, or -1 - i for result i of the map */
+  char* map;        /* a spec that computes columns, or NULL */
+  List* map_inputs; /* of int: columns */
+  char* condition;  /* of SOURCE_PAGES: a map with one bool, which replaces the scan's condition; or NULL */
+  List* condition_inputs;
+} SourcePlan;
 
 /* How a result column of a node is made of the kernel's. */
 typedef enum OutputKind {
@@ -85,11 +106,11 @@ typedef enum Operator { QUERN_JOIN, QUERN_AGGREGATE, QUERN_SORT } Operator;
 typedef struct NodePlan {
   Operator op;
   char* spec;
-  int num_keys;      /* leading columns of each source that are keys */
-  List* sources[2];  /* of ColumnPlan: the child's columns; joins: probe side, then build side */
-  List* outputs;     /* of OutputPlan */
-  int join_type;     /* a JoinType */
-  double input_rows; /* as the planner expects */
+  int num_keys;           /* leading columns of each source that are keys */
+  SourcePlan* sources[2]; /* joins: probe side, then build side */
+  List* outputs;          /* of OutputPlan */
+  int join_type;          /* a JoinType */
+  double input_rows;      /* as the planner expects */
   double output_rows;
   Plan* stock; /* the replaced node */
 } NodePlan;
@@ -166,6 +187,26 @@ extern bool type_number(Oid type, int32 typmod, ColumnPlan* column, const char**
 /* "binary", "icu:TAG", or NULL where Quern does not have that order. `tie`: equal strings are ordered by bytes. */
 extern const char* type_collation(Oid collation, bool* tie);
 
+/* ---- expressions (expressions.c), sources (source_plan.c) ---- */
+
+/* A map that grows by one result after the other. */
+typedef struct ExpressionMaking {
+  List** columns; /* of the source: those that expressions need are added */
+  List* inputs;   /* of int: the columns $0, $1 .. */
+  StringInfoData types, results;
+  bool can_fail; /* a row may have no result */
+} ExpressionMaking;
+
+/* Adds an expression whose result is to have the form `as`. Returns false where it cannot be a map's. */
+extern bool expression_add(ExpressionMaking* making, Node* expr, const ColumnPlan* as);
+extern char* expression_spec(const ExpressionMaking* making);
+
+/* The number of a column among those of a source, to which it is added if it is new. */
+extern int source_column(List** columns, const ColumnPlan* column);
+/* How the columns `wanted` (of ColumnPlan, over the child's rows) are had from a child. `may_fail`: the node can still
+ * turn to the stock plan when a row has no result. */
+extern SourcePlan* source_plan_make(Plan* child, List* wanted, bool may_fail);
+
 /* ---- plans (planner.c, plan_lists.c, join.c, aggregate.c, sort.c) ---- */
 
 /* Each returns the node that takes the plan's place, or NULL. `limit`: rows that are wanted of a sort; 0: all. */
@@ -179,6 +220,9 @@ extern Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tli
 extern List* node_plan_to_list(const NodePlan* plan);
 extern NodePlan* node_plan_of_list(List* list);
 extern bool node_is_ours(const Plan* plan);
+extern Operator node_operator(const Plan* plan);
+/* The relation of an entry of the range table of the statement whose nodes are being replaced. */
+extern Oid planned_relation(Index entry);
 
 /* Collects the Vars of expressions over one or two children, each once, and maps them to columns of a scan tuple. */
 typedef struct VarColumns {
@@ -197,31 +241,45 @@ extern void planner_install(void);
 typedef struct QuernNode QuernNode;
 typedef struct HeapPages HeapPages;
 
+/* A map over columns of a source. */
+typedef struct MapRun {
+  quern_kernel* kernel;
+  quern_job* job;
+  quern_output* output;
+  int num_inputs;
+  int* inputs; /* columns */
+  quern_column* keys;
+  const quern_result* result;
+} MapRun;
+
 /* The rows of a child, batch by batch. */
 typedef struct Source {
+  const SourcePlan* plan;
   PlanState* child;
-  Columns* columns; /* each column once */
-  int num_vectors;
-  int* column_of;             /* the column of each vector */
-  quern_column* vectors;      /* what the kernel reads: columns of the plan, in its order */
+  Columns* columns;
+  quern_column* vectors;      /* what the kernel reads */
   QuernNode* node;            /* a child of ours that hands over whole batches; else NULL */
   int* node_columns;          /* its output, for each column */
   HeapPages* pages;           /* a heap whose pages are read here; else NULL */
-  ProjectionInfo* projection; /* where columns are computed; else NULL */
+  ProjectionInfo* projection; /* where columns are computed by PostgreSQL; else NULL */
   ExprContext* context;
+  MapRun map, condition; /* their jobs are NULL where there is none */
+  uint32* selected;      /* rows for which the condition is true */
   int max_attno;
   bool at_end;
-  uint64 rows;
+  bool failed; /* the rows cannot be had exactly: the stock plan is to run */
 } Source;
 
-extern Source* source_create(QuernNode* parent, PlanState* child, List* columns);
-/* Returns the rows of the next batch, in source->vectors; 0 at the end. */
+extern Source* source_create(QuernNode* parent, PlanState* child, const SourcePlan* plan);
+/* Returns the rows of the next batch, in source->vectors; 0 at the end, or where it has failed. */
 extern uint64 source_next(Source* source);
 extern void source_rescan(Source* source);
 extern void source_end(Source* source);
+/* Destroys its handles; also after an error. */
+extern void source_release(Source* source);
 extern const char* source_way(const Source* source);
 
-extern HeapPages* heap_pages_create(Source* source, PlanState* child);
+extern HeapPages* heap_pages_create(const Source* source);
 extern int heap_pages_fill(HeapPages* pages, Columns* columns);
 extern void heap_pages_rescan(HeapPages* pages);
 extern void heap_pages_end(HeapPages* pages);

@@ -15,6 +15,7 @@
 typedef struct SortMaking {
   NodePlan plan;
   StringInfoData spec;
+  List* columns;       /* of ColumnPlan */
   const List* entries; /* of the child */
   int* output_of;      /* of the child's column: its place in the result; -1: not yet */
   int num_keys, num_outputs;
@@ -27,12 +28,13 @@ static Expr* var_of(const SortMaking* making, AttrNumber attno) {
                         exprCollation((Node*)entry->expr), 0);
 }
 
-static void add_source(SortMaking* making, const ColumnPlan* column, AttrNumber attno) {
+static void add_source(SortMaking* making, const ColumnPlan* column, const char* type, AttrNumber attno) {
   ColumnPlan* copy = palloc(sizeof(ColumnPlan));
 
   *copy = *column;
+  copy->type = type;
   copy->expr = var_of(making, attno);
-  making->plan.sources[0] = lappend(making->plan.sources[0], copy);
+  making->columns = lappend(making->columns, copy);
 }
 
 static void add_output(SortMaking* making, const ColumnPlan* column, AttrNumber attno) {
@@ -50,7 +52,7 @@ static void add_key(SortMaking* making, const ColumnPlan* column, AttrNumber att
   comes_out = comes_out && making->output_of[attno - 1] < 0;
   appendStringInfo(&making->spec, "%s%s:nullable%s%s%s", making->num_keys++ > 0 ? "," : "", type,
                    descending ? ":desc" : "", nulls_first ? ":nulls_first" : "", comes_out ? ":out" : "");
-  add_source(making, column, attno);
+  add_source(making, column, type, attno);
   if (comes_out) add_output(making, column, attno);
 }
 
@@ -118,7 +120,7 @@ static bool add_payload(SortMaking* making) {
     if (!type_carried(exprType((Node*)entry->expr), &column, &type)) return false;
     appendStringInfo(&making->spec, "%s%s:nullable", is_first ? " payload=" : ",", type);
     is_first = false;
-    add_source(making, &column, attno);
+    add_source(making, &column, type, attno);
     add_output(making, &column, attno);
   }
   return true;
@@ -162,6 +164,7 @@ Plan* replace_sort(Sort* sort, int64 limit) {
   if (!add_payload(&making) || !make_lists(&making, plan, &scan_tlist, &targetlist)) return NULL;
   if (limit > 0) appendStringInfo(&making.spec, " limit=" INT64_FORMAT, limit);
   making.plan.op = QUERN_SORT;
+  making.plan.sources[0] = source_plan_make(child, making.columns, true);
   making.plan.spec = making.spec.data;
   making.plan.input_rows = child->plan_rows;
   making.plan.output_rows = plan->plan_rows;

@@ -4,6 +4,8 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 
+/* ---- creation ---- */
+
 /* The result column of a child of ours that holds column `attno` of its rows; -1 where it is computed from others. */
 static int child_output(const QuernNode* child, AttrNumber attno) {
   const TargetEntry* entry = list_nth(child->css.ss.ps.plan->targetlist, attno - 1);
@@ -17,63 +19,37 @@ static int child_output(const QuernNode* child, AttrNumber attno) {
 static bool fits(const ColumnPlan* from, const ColumnBuffer* to) {
   if (from->kind == to->kind && from->scale == to->scale)
     return from->kind == KIND_FIXED || from->kind == KIND_BYVALUE ? from->width == to->width : true;
+  if (to->kind == KIND_FLAG) return true;
   if (from->kind == KIND_BYVALUE)
     return (to->kind == KIND_I64_OF_I32 && from->width == 4) || (to->kind == KIND_I64_OF_I16 && from->width == 2) ||
-           (to->kind == KIND_F64_OF_F32 && from->width == 4) || to->kind == KIND_FLAG ||
-           (to->kind == KIND_BOOL && from->width == 1);
-  if (to->kind == KIND_FLAG) return true;
+           (to->kind == KIND_F64_OF_F32 && from->width == 4) || (to->kind == KIND_BOOL && from->width == 1);
   return from->kind == KIND_VARLENA && (to->kind == KIND_TEXT || to->kind == KIND_TRIMMED || to->kind == KIND_DECIMAL ||
                                         to->kind == KIND_NUMERIC_KEY);
 }
 
 /* A child that is a node of ours hands over its batches, if nothing has to be computed between the two. */
-static bool find_node(Source* source, PlanState* child) {
-  QuernNode* node = node_of_state(child);
+static void find_node(Source* source) {
+  QuernNode* node = node_of_state(source->child);
 
-  if (node == NULL || child->plan->qual != NIL) return false;
+  if (node == NULL || source->child->plan->qual != NIL) return;
   source->node_columns = palloc0(sizeof(int) * (source->columns->num_columns + 1));
   for (int i = 0; i < source->columns->num_columns; ++i) {
-    const int output = child_output(node, source->columns->buffers[i].attno);
+    const AttrNumber attno = source->columns->buffers[i].attno;
+    const int output = source->plan->way == SOURCE_JOIN ? attno - 1 : child_output(node, attno);
 
-    if (output < 0 || !fits(&node->outputs[output].values, &source->columns->buffers[i])) return false;
+    if (output < 0 || !fits(&node->outputs[output].values, &source->columns->buffers[i])) return;
     source->node_columns[i] = output;
   }
   source->node = node;
-  return true;
-}
-
-/* Aggregates often read the same column: it is filled once. Returns the plans that differ. */
-static List* find_vectors(Source* source, List* plans) {
-  List* columns = NIL;
-  ListCell* cell;
-
-  source->num_vectors = list_length(plans);
-  source->column_of = palloc0(sizeof(int) * (source->num_vectors + 1));
-  source->vectors = palloc0(sizeof(quern_column) * (source->num_vectors + 1));
-  foreach (cell, plans) {
-    const ColumnPlan* plan = lfirst(cell);
-    int i = 0;
-
-    for (; i < list_length(columns); ++i) {
-      const ColumnPlan* other = list_nth(columns, i);
-
-      if (other->kind == plan->kind && other->width == plan->width && other->scale == plan->scale &&
-          equal(other->expr, plan->expr))
-        break;
-    }
-    if (i == list_length(columns)) columns = lappend(columns, (void*)plan);
-    source->column_of[foreach_current_index(cell)] = i;
-  }
-  return columns;
 }
 
 /* Columns that are no plain ones of the child are computed by PostgreSQL, row by row, into slots. */
-static void project(Source* source, QuernNode* parent, List* plans) {
+static void project(Source* source, QuernNode* parent) {
   List* entries = NIL;
   TupleTableSlot* slot;
   ListCell* cell;
 
-  foreach (cell, plans) {
+  foreach (cell, source->plan->columns) {
     const AttrNumber number = (AttrNumber)(foreach_current_index(cell) + 1);
 
     entries = lappend(entries, makeTargetEntry(((ColumnPlan*)lfirst(cell))->expr, number, NULL, false));
@@ -84,33 +60,52 @@ static void project(Source* source, QuernNode* parent, List* plans) {
   source->projection = ExecBuildProjectionInfo(entries, source->context, slot, &parent->css.ss.ps, NULL);
 }
 
-static void find_columns(Source* source, QuernNode* parent, List* plans) {
+static void find_columns(Source* source) {
   ListCell* cell;
-  bool is_computed = false;
 
-  foreach (cell, plans) {
-    const Var* var = (const Var*)((ColumnPlan*)lfirst(cell))->expr;
+  foreach (cell, source->plan->columns) {
+    const Var* var = castNode(Var, ((ColumnPlan*)lfirst(cell))->expr);
 
-    if (!IsA(var, Var) || var->varattno <= 0) {
-      is_computed = true;
-      break;
-    }
     source->columns->buffers[foreach_current_index(cell)].attno = var->varattno;
     source->max_attno = Max(source->max_attno, var->varattno);
   }
-  if (is_computed) project(source, parent, plans);
 }
 
-Source* source_create(QuernNode* parent, PlanState* child, List* plans) {
-  Source* source = palloc0(sizeof(Source));
-  List* columns = find_vectors(source, plans);
+static void open_map(MapRun* run, const char* spec, const List* inputs) {
+  const quern_compile_options compile = {.struct_size = sizeof(compile)};
+  ListCell* cell;
 
+  if (spec == NULL) return;
+  run->num_inputs = list_length(inputs);
+  run->inputs = palloc0(sizeof(int) * (run->num_inputs + 1));
+  run->keys = palloc0(sizeof(quern_column) * (run->num_inputs + 1));
+  foreach (cell, inputs) run->inputs[foreach_current_index(cell)] = lfirst_int(cell);
+  QUERN_CALL(quern_compile_with(spec, &compile, &run->kernel, &quern_last_error));
+  QUERN_CALL(quern_job_create(run->kernel, NULL, &run->job, &quern_last_error));
+  QUERN_CALL(quern_output_create(run->job, QUERN_PORT_ROWS, NULL, &run->output, &quern_last_error));
+}
+
+Source* source_create(QuernNode* parent, PlanState* child, const SourcePlan* plan) {
+  Source* source = palloc0(sizeof(Source));
+
+  /* Its handles are the parent's to release from now on. */
+  parent->sources[parent->sources[0] != NULL] = source;
+  source->plan = plan;
   source->child = child;
-  source->columns = columns_create(columns, BATCH_ROWS);
-  find_columns(source, parent, columns);
-  if (source->projection == NULL && !find_node(source, child)) source->pages = heap_pages_create(source, child);
+  source->columns = columns_create(plan->columns, BATCH_ROWS);
+  source->vectors = palloc0(sizeof(quern_column) * (list_length(plan->vectors) + 1));
+  if (plan->way == SOURCE_PROJECTED) project(source, parent);
+  else find_columns(source);
+  if (plan->way == SOURCE_JOIN || plan->way == SOURCE_NODE) find_node(source);
+  if (plan->way == SOURCE_JOIN && source->node == NULL) elog(ERROR, "quern: a join does not hand over its batches");
+  if (plan->way == SOURCE_PAGES) source->pages = heap_pages_create(source);
+  open_map(&source->map, plan->map, plan->map_inputs);
+  open_map(&source->condition, plan->condition, plan->condition_inputs);
+  if (plan->condition != NULL) source->selected = palloc(sizeof(uint32) * BATCH_ROWS);
   return source;
 }
+
+/* ---- reading ---- */
 
 static int fill_by_slots(Source* source) {
   Columns* columns = source->columns;
@@ -187,39 +182,105 @@ static uint64 take_batch(Source* source) {
   return rows;
 }
 
-static uint64 finish(Source* source, uint64 rows) {
-  for (int i = 0; i < source->num_vectors; ++i) source->vectors[i] = source->columns->vectors[source->column_of[i]];
-  source->rows += rows;
+/* Rows of the child, as columns. */
+static uint64 read_columns(Source* source) {
+  Instrumentation* instrument = source->child->instrument;
+  uint64 rows = 0;
+  const bool by_slots = source->pages == NULL && (source->node == NULL || source->node->stock != NULL);
+
+  columns_clear(source->columns);
+  if (source->child->chgParam != NULL) ExecReScan(source->child);
+  if (!by_slots) {
+    if (instrument != NULL) InstrStartNode(instrument);
+    if (source->pages != NULL) {
+      rows = (uint64)heap_pages_fill(source->pages, source->columns);
+      columns_finish(source->columns);
+    } else {
+      rows = take_batch(source);
+    }
+    if (instrument != NULL) InstrStopNode(instrument, (double)rows);
+    if (rows > 0 || source->pages != NULL || source->node->stock == NULL) return rows;
+    columns_clear(source->columns);
+  }
+  rows = (uint64)fill_by_slots(source);
+  columns_finish(source->columns);
   return rows;
 }
 
-uint64 source_next(Source* source) {
-  uint64 rows;
-  Instrumentation* instrument = source->child->instrument;
+/* Computes the results of a map for the rows of a batch. Returns false where a row has none. */
+static bool run_map(MapRun* run, const Columns* columns, const uint32* selection, uint64 rows) {
+  quern_batch batch = {.struct_size = sizeof(batch), .keys = run->keys, .selection = selection, .num_rows = rows};
 
-  CHECK_FOR_INTERRUPTS();
-  columns_clear(source->columns);
-  if (source->child->chgParam != NULL) ExecReScan(source->child);
-  if (source->node != NULL && source->node->stock == NULL) {
-    if (instrument != NULL) InstrStartNode(instrument);
-    rows = take_batch(source);
-    if (instrument != NULL) InstrStopNode(instrument, (double)rows);
-    if (rows > 0 || source->node->stock == NULL) return finish(source, rows);
+  for (int i = 0; i < run->num_inputs; ++i) run->keys[i] = columns->vectors[run->inputs[i]];
+  if (quern_output_push(run->output, &batch, &quern_last_error) != QUERN_OK) node_raise();
+  if (quern_output_next(run->output, &run->result, &quern_last_error) != QUERN_OK) {
+    if (quern_last_error.status != QUERN_OUT_OF_RANGE) node_raise();
+    return false;
   }
-  if (source->pages != NULL) {
-    if (instrument != NULL) InstrStartNode(instrument);
-    rows = (uint64)heap_pages_fill(source->pages, source->columns);
-    if (instrument != NULL) InstrStopNode(instrument, (double)rows);
-  } else {
-    rows = (uint64)fill_by_slots(source);
-  }
-  columns_finish(source->columns);
-  return finish(source, rows);
+  if (run->result->num_rows != rows) elog(ERROR, "quern: a map returned " UINT64_FORMAT " rows", run->result->num_rows);
+  return true;
 }
+
+/* Lists the rows for which the condition's result is true. */
+static uint64 select_rows(Source* source, uint64 rows) {
+  const quern_column* result = &source->condition.result->columns[0];
+  const uint8* values = result->values;
+  uint64 n = 0;
+
+  for (uint64 row = 0; row < rows; ++row) {
+    source->selected[n] = (uint32)row;
+    n += ((values[row >> 3] >> (row & 7)) & 1) && !is_null(result, row);
+  }
+  return n;
+}
+
+/* Results of the map lie side by side; columns beside them are read through the selection. */
+static void make_vectors(Source* source, const uint32* selection) {
+  ListCell* cell;
+
+  foreach (cell, source->plan->vectors) {
+    quern_column* vector = &source->vectors[foreach_current_index(cell)];
+    const int place = lfirst_int(cell);
+
+    *vector = place >= 0 ? source->columns->vectors[place] : source->map.result->columns[-1 - place];
+    vector->num_bytes = vector->null_count = 0;
+    if (place >= 0) vector->selection = selection;
+  }
+}
+
+uint64 source_next(Source* source) {
+  for (;;) {
+    uint64 rows;
+    const uint32* selection = NULL;
+
+    CHECK_FOR_INTERRUPTS();
+    rows = read_columns(source);
+    if (rows == 0) return 0;
+    if (source->columns->inexact) break;
+    if (source->condition.job != NULL) {
+      uint64 n;
+
+      if (!run_map(&source->condition, source->columns, NULL, rows)) break;
+      n = select_rows(source, rows);
+      InstrCountFiltered1(source->child, rows - n);
+      if (n == 0) continue;
+      if (n < rows) selection = source->selected;
+      rows = n;
+    }
+    if (source->map.job != NULL && !run_map(&source->map, source->columns, selection, rows)) break;
+    make_vectors(source, selection);
+    return rows;
+  }
+  source->failed = true;
+  return 0;
+}
+
+/* ---- the end ---- */
 
 /* The child itself is rescanned by its first call where its parameters have changed. */
 void source_rescan(Source* source) {
   source->at_end = false;
+  source->failed = false;
   if (source->pages != NULL) heap_pages_rescan(source->pages);
   if (source->child->chgParam == NULL) ExecReScan(source->child);
 }
@@ -229,8 +290,20 @@ void source_end(Source* source) {
   source->pages = NULL;
 }
 
+static void close_map(MapRun* run) {
+  quern_output_destroy(run->output);
+  quern_job_destroy(run->job);
+  quern_kernel_destroy(run->kernel);
+  memset(run, 0, sizeof(*run));
+}
+
+void source_release(Source* source) {
+  close_map(&source->map);
+  close_map(&source->condition);
+}
+
 const char* source_way(const Source* source) {
-  if (source->projection != NULL) return "computed rows";
-  if (source->node != NULL) return source->node->stock == NULL ? "batches" : "rows";
-  return source->pages != NULL ? "pages" : "rows";
+  if (source->pages != NULL) return "pages";
+  if (source->projection != NULL) return "rows, computed by PostgreSQL";
+  return source->node != NULL && source->node->stock == NULL ? "batches" : "rows";
 }
