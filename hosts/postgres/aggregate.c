@@ -97,10 +97,76 @@ static bool add_distinct(AggregateMaking* making, const Aggref* aggref, Expr* ar
   }
 }
 
+/* ---- sums of a CASE whose results have different scales ---- */
+
+static Expr* int4_constant(int value, bool is_null) {
+  return (Expr*)makeConst(INT4OID, -1, InvalidOid, sizeof(int32), Int32GetDatum(value), is_null, true);
+}
+
+/* The digits behind the point of a result; null where that is null. */
+static Expr* scale_of_result(Expr* result) {
+  const int scale = decimal_scale_of((Node*)result);
+  CaseExpr* expr;
+  CaseWhen* when;
+  NullTest* test;
+
+  if (IsA(result, Const)) return int4_constant(scale, false);
+  test = makeNode(NullTest);
+  test->arg = result;
+  test->nulltesttype = IS_NULL;
+  when = makeNode(CaseWhen);
+  when->expr = (Expr*)test;
+  when->result = int4_constant(0, true);
+  expr = makeNode(CaseExpr);
+  expr->casetype = INT4OID;
+  expr->args = list_make1(when);
+  expr->defresult = int4_constant(scale, false);
+  return (Expr*)expr;
+}
+
+/* Makes the expression of a row's digits behind the point, and finds the most there are; NULL where a result's depend
+ * on its value. */
+static Expr* scale_by_row(Expr* argument, int* scale) {
+  const CaseExpr* expr = (const CaseExpr*)argument;
+  CaseExpr* made;
+  ListCell* cell;
+
+  if (!IsA(expr, CaseExpr) || expr->defresult == NULL || expr->arg != NULL) return NULL;
+  made = copyObject((CaseExpr*)expr);
+  made->casetype = INT4OID;
+  *scale = decimal_scale_of((Node*)expr->defresult);
+  if (*scale < 0) return NULL;
+  made->defresult = scale_of_result(expr->defresult);
+  foreach (cell, made->args) {
+    CaseWhen* when = lfirst_node(CaseWhen, cell);
+    const int of_result = decimal_scale_of((Node*)when->result);
+
+    if (of_result < 0) return NULL;
+    *scale = Max(*scale, of_result);
+    when->result = scale_of_result(when->result);
+  }
+  return (Expr*)made;
+}
+
+/* PostgreSQL's sum has as many digits behind the point as the row with the most. */
+static bool add_sum_by_row(AggregateMaking* making, const Aggref* aggref, Expr* argument) {
+  ColumnPlan column = {.kind = KIND_DECIMAL};
+  const ColumnPlan scale = {.kind = KIND_BYVALUE, .width = 4};
+  Expr* scale_expr = scale_by_row(argument, &column.scale);
+
+  if (scale_expr == NULL) return false;
+  add_output(making, OUT_SCALED, &column);
+  add_function(making, "sum", "decimal128", &column, aggref, argument);
+  add_function(making, "max", "i32", &scale, aggref, scale_expr);
+  return true;
+}
+
 static bool add_sum(AggregateMaking* making, const Aggref* aggref, Expr* argument) {
   ColumnPlan column = {0};
   const char* spec;
 
+  if (aggref->aggfnoid == F_SUM_NUMERIC && decimal_scale_of((Node*)argument) < 0)
+    return add_sum_by_row(making, aggref, argument);
   if (!number(aggref, argument, &column, &spec)) return false;
   switch (aggref->aggfnoid) {
     case F_SUM_INT2:
@@ -221,7 +287,11 @@ static bool add_keys(AggregateMaking* making, const Agg* agg) {
     OutputPlan* output = palloc0(sizeof(OutputPlan));
     const char* spec;
 
-    if (!type_group_key(type, typmod, agg->grpOperators[i], agg->grpCollations[i], &column, &spec)) return false;
+    if (!type_group_key(type, typmod, agg->grpOperators[i], agg->grpCollations[i], &column, &spec)) {
+      column.scale = decimal_scale_of((Node*)entry->expr);
+      if (column.scale < 0 || agg->grpOperators[i] != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr) return false;
+      column.kind = KIND_DECIMAL, spec = "decimal128";
+    }
     appendStringInfo(&making->keys, "%s%s:nullable", making->num_keys > 0 ? "," : " keys=", spec);
     making->keys_of = lappend(making->keys_of, column_with(&column, spec, (Expr*)var));
     making->scan_tlist = lappend(

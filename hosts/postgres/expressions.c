@@ -50,6 +50,8 @@ static const char* type_name(const Value* value) {
   }
 }
 
+static bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+
 /* ---- columns and constants ---- */
 
 static bool column_of(const Var* var, ColumnPlan* column, Value* value) {
@@ -136,8 +138,12 @@ static const char* float_text(float8 number, int digits) {
 }
 
 static bool compile_constant(const Const* constant, Value* value) {
-  if (constant->constisnull) return false;
   value->type = constant->consttype == VARCHAROID ? TEXTOID : constant->consttype;
+  if (constant->constisnull) {
+    if (!is_integer(value->type)) return false;
+    value->text = psprintf("null:%s", type_name(value));
+    return true;
+  }
   value->constant = constant;
   switch (value->type) {
     case BOOLOID: value->text = psprintf("%s:bool", DatumGetBool(constant->constvalue) ? "true" : "false"); return true;
@@ -163,7 +169,6 @@ static bool compile_constant(const Const* constant, Value* value) {
 
 /* ---- types of two values ---- */
 
-static bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
 static bool is_string(Oid type) { return type == TEXTOID || type == BPCHAROID; }
 
 static void cast(Value* value, Oid type) {
@@ -435,29 +440,45 @@ static bool compile_in(ExpressionMaking* making, const ScalarArrayOpExpr* expr, 
   return true;
 }
 
-static bool compile_case(ExpressionMaking* making, const CaseExpr* expr, Value* value) {
-  StringInfoData text;
-  ListCell* cell;
+/* The results of a CASE, the last of which is that of ELSE, with the same digits behind the point. */
+static bool compile_results(ExpressionMaking* making, const CaseExpr* expr, Value* results) {
+  const int n = list_length(expr->args);
+  int scale = 0;
 
-  if (expr->arg != NULL || expr->defresult == NULL || list_length(expr->args) > 64) return false;
+  for (int i = 0; i <= n; ++i) {
+    Expr* result = i < n ? list_nth_node(CaseWhen, expr->args, i)->result : expr->defresult;
+
+    if (!compile(making, (Node*)result, &results[i]) || results[i].type != results[0].type) return false;
+    if (is_string(results[i].type)) return false;
+    scale = Max(scale, results[i].scale);
+  }
+  for (int i = 0; i <= n && results[0].type == NUMERICOID; ++i) {
+    if (results[i].precision + scale - results[i].scale > 38) return false;
+    cast_scale(&results[i], scale);
+  }
+  return true;
+}
+
+static bool compile_case(ExpressionMaking* making, const CaseExpr* expr, Value* value) {
+  const int n = list_length(expr->args);
+  Value* results = palloc0(sizeof(Value) * (n + 1));
+  StringInfoData text;
+
+  if (expr->arg != NULL || expr->defresult == NULL || n > 64 || !compile_results(making, expr, results)) return false;
   initStringInfo(&text);
   appendStringInfoString(&text, "case_when(");
-  if (!compile(making, (Node*)expr->defresult, value)) return false;
-  foreach (cell, expr->args) {
-    const CaseWhen* when = lfirst(cell);
-    Value condition = {0}, result = {0};
-
-    if (!compile(making, (Node*)when->expr, &condition) || condition.type != BOOLOID) return false;
-    if (!compile(making, (Node*)when->result, &result) || result.type != value->type) return false;
-    /* A numeric whose digits depend on the row. */
-    if (result.type == NUMERICOID && result.scale != value->scale) return false;
-    if (is_string(result.type)) return false;
-    value->precision = Max(value->precision, result.precision);
-    appendStringInfo(&text, "%s,%s,", condition.text, result.text);
-  }
-  appendStringInfo(&text, "%s)", value->text);
-  value->text = text.data;
+  *value = results[n];
   value->constant = NULL;
+  for (int i = 0; i < n; ++i) {
+    Value condition = {0};
+
+    if (!compile(making, (Node*)list_nth_node(CaseWhen, expr->args, i)->expr, &condition)) return false;
+    if (condition.type != BOOLOID) return false;
+    value->precision = Max(value->precision, results[i].precision);
+    appendStringInfo(&text, "%s,%s,", condition.text, results[i].text);
+  }
+  appendStringInfo(&text, "%s)", results[n].text);
+  value->text = text.data;
   return true;
 }
 

@@ -171,6 +171,8 @@ Plan* replace_join(HashJoin* join) {
   var_columns_collect(&vars, (Node*)conditions);
   initStringInfo(&spec);
   appendStringInfo(&spec, "join.%s keys=%s", kind, making.keys.data);
+  /* A semi join may show the columns of a row that it has found. */
+  if (vars.vars[1] != NIL && (join->join.jointype == JOIN_SEMI || join->join.jointype == JOIN_ANTI)) return NULL;
   if (vars.failed || !add_payload(&making, &vars, &spec, &scan_tlist, positions)) return NULL;
   appendStringInfoString(&spec, making.residual.data);
 

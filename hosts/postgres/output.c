@@ -55,6 +55,15 @@ static Datum average(const quern_column* sum, const quern_column* count, uint64 
   return DirectFunctionCall2(numeric_div, numeric_datum(sum, row, scale), rows);
 }
 
+/* A sum whose rows have fewer digits behind the point than it has room for. */
+static Datum scaled(const quern_column* sum, uint64 row, int scale) {
+  const int digits = ((const int32*)sum[1].values)[row];
+  Decimal decimal = decimal_at(sum, row);
+
+  for (int i = scale; i > digits; --i) decimal /= 10;
+  return PointerGetDatum(numeric_of_decimal(decimal, digits));
+}
+
 static Datum value_at(const ColumnPlan* plan, const quern_column* column, uint64 row) {
   Size length;
   const char* bytes;
@@ -109,6 +118,7 @@ void output_fill_slot(QuernNode* node, TupleTableSlot* slot, MemoryContext memor
       case OUT_COLUMN:
       case OUT_FLOAT: slot->tts_values[i] = value_at(&output->values, column, row); break;
       case OUT_NUMERIC: slot->tts_values[i] = numeric_datum(column, row, output->values.scale); break;
+      case OUT_SCALED: slot->tts_values[i] = scaled(column, row, output->values.scale); break;
       case OUT_AVERAGE: slot->tts_values[i] = average(column, column + 1, row, output->values.scale); break;
     }
   }

@@ -90,6 +90,7 @@ typedef struct SourcePlan {
 typedef enum OutputKind {
   OUT_COLUMN,  /* column `column` as it is */
   OUT_NUMERIC, /* a 128-bit integer as numeric */
+  OUT_SCALED,  /* the same, with as many digits behind the point as column + 1 says */
   OUT_AVERAGE, /* numeric: column / column + 1 */
   OUT_FLOAT    /* a float8 sum or average, which may have overflowed */
 } OutputKind;

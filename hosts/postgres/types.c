@@ -177,7 +177,8 @@ static int scale_of_call(Oid function, List* args) {
   switch (function) {
     case F_NUMERIC_INT2:
     case F_NUMERIC_INT4:
-    case F_NUMERIC_INT8: return 0;
+    case F_NUMERIC_INT8:
+    case F_EXTRACT_TEXT_DATE: return 0;
     case F_NUMERIC_ADD:
     case F_NUMERIC_SUB:
     case F_NUMERIC_MUL:
@@ -193,6 +194,16 @@ static int scale_of_call(Oid function, List* args) {
   return function == F_NUMERIC_MUL ? scales[0] + scales[1] : Max(scales[0], scales[1]);
 }
 
+/* That of all results of a CASE; -1: they differ. */
+static int scale_of_case(const CaseExpr* expr) {
+  int scale = expr->defresult == NULL ? -1 : decimal_scale_of((Node*)expr->defresult);
+  ListCell* cell;
+
+  foreach (cell, expr->args)
+    if (decimal_scale_of((Node*)lfirst_node(CaseWhen, cell)->result) != scale) return -1;
+  return scale;
+}
+
 int decimal_scale_of(Node* expr) {
   ColumnPlan column = {0};
   const char* spec;
@@ -204,6 +215,7 @@ int decimal_scale_of(Node* expr) {
   if (IsA(expr, RelabelType)) scale = decimal_scale_of((Node*)((RelabelType*)expr)->arg);
   if (IsA(expr, OpExpr)) scale = scale_of_call(((OpExpr*)expr)->opfuncid, ((OpExpr*)expr)->args);
   if (IsA(expr, FuncExpr)) scale = scale_of_call(((FuncExpr*)expr)->funcid, ((FuncExpr*)expr)->args);
+  if (IsA(expr, CaseExpr)) scale = scale_of_case((const CaseExpr*)expr);
   return scale > 38 ? -1 : scale;
 }
 
