@@ -51,7 +51,6 @@ Columns* columns_create(const List* plans, int capacity) {
     buffer->kind = plan->kind;
     buffer->width = width_of(plan);
     buffer->scale = plan->scale;
-    buffer->offset = -1;
     buffer->values = palloc_extended((Size)buffer->width * capacity, MCXT_ALLOC_HUGE);
     buffer->validity = palloc((capacity + 7) / 8);
   }
@@ -93,16 +92,14 @@ static void append_varlena(Bytes* bytes, const char* data, Size length) {
   bytes->used += length + header;
 }
 
-static void put_varlena(Columns* columns, ColumnBuffer* column, int row, Datum value) {
-  struct varlena* stored = (struct varlena*)DatumGetPointer(value);
-  struct varlena* plain = pg_detoast_datum_packed(stored);
-  const char* data = VARDATA_ANY(plain);
-  Size length = VARSIZE_ANY_EXHDR(plain);
+static void put_bytes(Columns* columns, ColumnBuffer* column, int row, struct varlena* value) {
+  const char* data = VARDATA_ANY(value);
+  Size length = VARSIZE_ANY_EXHDR(value);
   const Size begin = columns->bytes.used;
 
   switch (column->kind) {
     case KIND_VARLENA: append_varlena(&columns->bytes, data, length); break;
-    case KIND_NUMERIC_KEY: numeric_append_key(plain, &columns->bytes); break;
+    case KIND_NUMERIC_KEY: numeric_append_key(value, &columns->bytes); break;
     default:
       if (column->kind == KIND_TRIMMED)
         while (length > 0 && data[length - 1] == ' ') --length;
@@ -110,18 +107,54 @@ static void put_varlena(Columns* columns, ColumnBuffer* column, int row, Datum v
       columns->bytes.used += length;
   }
   put_view(columns, column, row, begin);
+}
+
+/* A value that is neither compressed nor stored elsewhere. */
+static void put_plain(Columns* columns, ColumnBuffer* column, int row, struct varlena* value) {
+  if (column->kind == KIND_DECIMAL) {
+    Decimal decimal = 0;
+
+    if (!decimal_of_numeric(value, column->scale, &decimal)) columns->inexact = true;
+    memcpy(column->values + (Size)16 * row, &decimal, 16);
+  } else {
+    put_bytes(columns, column, row, value);
+  }
+}
+
+static void put_varlena(Columns* columns, ColumnBuffer* column, int row, struct varlena* stored) {
+  struct varlena* plain;
+
+  if (likely(!VARATT_IS_EXTENDED(stored) || (VARATT_IS_1B(stored) && !VARATT_IS_1B_E(stored)))) {
+    put_plain(columns, column, row, stored);
+    return;
+  }
+  plain = pg_detoast_datum_packed(stored);
+  put_plain(columns, column, row, plain);
   if (plain != stored) pfree(plain);
 }
 
-static void put_decimal(Columns* columns, ColumnBuffer* column, int row, Datum value) {
-  struct varlena* stored = (struct varlena*)DatumGetPointer(value);
-  struct varlena* plain = pg_detoast_datum_packed(stored);
-
-  Decimal decimal = 0;
-
-  if (!decimal_of_numeric(plain, column->scale, &decimal)) columns->inexact = true;
-  memcpy(column->values + (Size)16 * row, &decimal, 16);
-  if (plain != stored) pfree(plain);
+void columns_put_stored(Columns* columns, ColumnBuffer* column, int row, const char* at) {
+  switch (column->kind) {
+    case KIND_BYVALUE:
+      switch (column->width) {
+        case 1: ((uint8*)column->values)[row] = *(const uint8*)at; break;
+        case 2: ((uint16*)column->values)[row] = *(const uint16*)at; break;
+        case 4: ((uint32*)column->values)[row] = *(const uint32*)at; break;
+        default: ((uint64*)column->values)[row] = *(const uint64*)at; break;
+      }
+      break;
+    case KIND_I64_OF_I16: ((int64*)column->values)[row] = *(const int16*)at; break;
+    case KIND_I64_OF_I32: ((int64*)column->values)[row] = *(const int32*)at; break;
+    case KIND_F64_OF_F32: ((float8*)column->values)[row] = *(const float4*)at; break;
+    case KIND_FIXED: memcpy(column->values + (Size)column->width * row, at, column->width); break;
+    case KIND_VARLENA:
+    case KIND_TEXT:
+    case KIND_TRIMMED:
+    case KIND_DECIMAL:
+    case KIND_NUMERIC_KEY: put_varlena(columns, column, row, (struct varlena*)at); break;
+    case KIND_BOOL: column->values[row] = *at != 0; break;
+    case KIND_FLAG: column->values[row] = 0; break;
+  }
 }
 
 void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value) {
@@ -141,8 +174,8 @@ void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value) {
     case KIND_VARLENA:
     case KIND_TEXT:
     case KIND_TRIMMED:
-    case KIND_NUMERIC_KEY: put_varlena(columns, column, row, value); break;
-    case KIND_DECIMAL: put_decimal(columns, column, row, value); break;
+    case KIND_DECIMAL:
+    case KIND_NUMERIC_KEY: put_varlena(columns, column, row, (struct varlena*)DatumGetPointer(value)); break;
     case KIND_BOOL: column->values[row] = DatumGetBool(value); break;
     case KIND_FLAG: column->values[row] = 0; break;
   }

@@ -15,6 +15,13 @@
 #include "storage/bufpage.h"
 #include "utils/rel.h"
 
+typedef struct Attribute {
+  int16 length;
+  char align;
+  int first_column; /* that is read from it; -1: none */
+  uint32 offset;    /* of a leading attribute of fixed length, in tuples without nulls */
+} Attribute;
+
 struct HeapPages {
   SeqScanState* scan_state;
   TableScanDesc scan;
@@ -22,32 +29,45 @@ struct HeapPages {
   ExprState* qual; /* the scan's condition where PostgreSQL has to decide it */
   BlockNumber next_block;
   int next_tuple, num_tuples; /* of the page that is read */
-  bool offsets_known;         /* of every column, in tuples without nulls */
+  Attribute* attributes;      /* of tuples: those up to the last that is read */
+  int num_attributes;
+  int num_fixed; /* leading attributes whose offset is the same in all tuples without nulls */
+  uint32 fixed_bytes;
+  int* next_column; /* of the same attribute; -1: none */
 };
 
 /* heapgetpage has another form and another name from version 17 on; such servers hand rows over by slots. */
 #if PG_VERSION_NUM < 170000
 
-/* Sets the offset of a column where no column before it is variable; returns whether there is one. */
-static bool find_offset(TupleDesc descriptor, ColumnBuffer* column) {
+/* Lists the attributes up to the last that is read, and the columns that are read from each. */
+static void find_attributes(HeapPages* pages, TupleDesc descriptor) {
+  const int n = pages->source->max_attno;
   int offset = 0;
 
-  for (int i = 0; i < column->attno; ++i) {
-    const Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
-    const bool is_last = i == column->attno - 1;
+  pages->attributes = palloc0(sizeof(Attribute) * (n + 1));
+  pages->num_attributes = n;
+  for (int i = 0; i < n; ++i) {
+    const Form_pg_attribute form = TupleDescAttr(descriptor, i);
+    Attribute* attribute = &pages->attributes[i];
 
-    if (attribute->atthasmissing) return false;
-    if (attribute->attlen == -1 && is_last) {
-      /* A header of one byte stands where it is, one of four is aligned: known at the tuple. */
-      column->offset = offset;
-      return attribute->attalign == TYPALIGN_INT;
+    attribute->length = form->attlen;
+    attribute->align = form->attalign;
+    attribute->first_column = -1;
+    if (pages->num_fixed == i && form->attlen > 0) {
+      offset = att_align_nominal(offset, form->attalign);
+      attribute->offset = offset;
+      offset += form->attlen;
+      ++pages->num_fixed;
     }
-    if (attribute->attlen < 0) return false;
-    offset = att_align_nominal(offset, attribute->attalign);
-    column->offset = offset;
-    offset += attribute->attlen;
   }
-  return true;
+  pages->fixed_bytes = offset;
+  pages->next_column = palloc0(sizeof(int) * (pages->source->columns->num_columns + 1));
+  for (int i = pages->source->columns->num_columns; i-- > 0;) {
+    Attribute* attribute = &pages->attributes[pages->source->columns->buffers[i].attno - 1];
+
+    pages->next_column[i] = attribute->first_column;
+    attribute->first_column = i;
+  }
 }
 
 HeapPages* heap_pages_create(const Source* source) {
@@ -58,40 +78,43 @@ HeapPages* heap_pages_create(const Source* source) {
   pages->scan_state = state;
   pages->source = source;
   pages->qual = source->plan->condition == NULL ? state->ss.ps.qual : NULL;
-  pages->offsets_known = pages->qual == NULL;
-  for (int i = 0; i < source->columns->num_columns; ++i)
-    if (!find_offset(RelationGetDescr(relation), &source->columns->buffers[i])) pages->offsets_known = false;
+  find_attributes(pages, RelationGetDescr(relation));
   pages->scan = table_beginscan(relation, state->ss.ps.state->es_snapshot, 0, NULL);
   return pages;
 }
 
-/* Columns of a tuple without nulls, all of which have a known offset. */
-static void put_in_place(Columns* columns, HeapTuple tuple, int row) {
-  char* data = (char*)tuple->t_data + tuple->t_data->t_hoff;
+static void put_attribute(const HeapPages* pages, Columns* columns, const Attribute* attribute, int row,
+                          const char* at) {
+  for (int i = attribute->first_column; i >= 0; i = pages->next_column[i])
+    columns_put_stored(columns, &columns->buffers[i], row, at);
+}
 
-  for (int i = 0; i < columns->num_columns; ++i) {
-    ColumnBuffer* column = &columns->buffers[i];
-    const char* at = data + column->offset;
+/* Walks the attributes of a tuple from the first whose offset is not the same in all tuples. */
+static void put_in_place(const HeapPages* pages, Columns* columns, HeapTupleHeader tuple, int row) {
+  const char* data = (const char*)tuple + tuple->t_hoff;
+  const bits8* nulls = (tuple->t_infomask & HEAP_HASNULL) != 0 ? tuple->t_bits : NULL;
+  int first = 0;
+  uint32 offset = 0;
 
-    if (column->kind == KIND_BYVALUE) {
-      switch (column->width) {
-        case 1: ((uint8*)column->values)[row] = *(const uint8*)at; break;
-        case 2: ((uint16*)column->values)[row] = *(const uint16*)at; break;
-        case 4: ((uint32*)column->values)[row] = *(const uint32*)at; break;
-        default: ((uint64*)column->values)[row] = *(const uint64*)at; break;
-      }
-    } else if (column->kind == KIND_I64_OF_I32) {
-      ((int64*)column->values)[row] = *(const int32*)at;
-    } else if (column->kind == KIND_I64_OF_I16) {
-      ((int64*)column->values)[row] = *(const int16*)at;
-    } else if (column->kind == KIND_F64_OF_F32) {
-      ((float8*)column->values)[row] = *(const float4*)at;
-    } else if (column->kind == KIND_FIXED || column->kind == KIND_FLAG) {
-      columns_put(columns, column, row, PointerGetDatum(at));
-    } else {
-      columns_put(columns, column, row,
-                  PointerGetDatum(data + att_align_pointer(column->offset, TYPALIGN_INT, -1, at)));
+  if (nulls == NULL) {
+    for (; first < pages->num_fixed; ++first) {
+      const Attribute* attribute = &pages->attributes[first];
+
+      if (attribute->first_column >= 0) put_attribute(pages, columns, attribute, row, data + attribute->offset);
     }
+    offset = pages->fixed_bytes;
+  }
+  for (int i = first; i < pages->num_attributes; ++i) {
+    const Attribute* attribute = &pages->attributes[i];
+
+    if (nulls != NULL && att_isnull(i, nulls)) {
+      for (int c = attribute->first_column; c >= 0; c = pages->next_column[c])
+        columns_put_null(columns, &columns->buffers[c], row);
+      continue;
+    }
+    offset = att_align_pointer(offset, attribute->align, attribute->length, data + offset);
+    if (attribute->first_column >= 0) put_attribute(pages, columns, attribute, row, data + offset);
+    offset = att_addlength_pointer(offset, attribute->length, data + offset);
   }
 }
 
@@ -119,6 +142,22 @@ static bool put_by_slot(HeapPages* pages, Columns* columns, HeapTuple tuple, int
   return true;
 }
 
+/* Tuples of a page that has been read long ago lie in memory, not in a cache, and in an order that the processor does
+ * not foresee: those to come are prefetched, with the attributes that are read from them. */
+enum { kPrefetchDistance = 6, kCacheLine = 64, kPrefetchBytes = 256 };
+
+static void prefetch_tuple(const HeapPages* pages, Page page) {
+  const HeapScanDesc scan = (HeapScanDesc)pages->scan;
+  const int ahead = pages->next_tuple + kPrefetchDistance;
+  ItemId item;
+  const char* tuple;
+
+  if (ahead >= pages->num_tuples) return;
+  item = PageGetItemId(page, scan->rs_vistuples[ahead]);
+  tuple = PageGetItem(page, item);
+  for (unsigned i = 0; i < Min(ItemIdGetLength(item), kPrefetchBytes); i += kCacheLine) __builtin_prefetch(tuple + i);
+}
+
 /* Takes tuples of the current page until the batch is full. */
 static int take_tuples(HeapPages* pages, Columns* columns, int row) {
   HeapScanDesc scan = (HeapScanDesc)pages->scan;
@@ -129,12 +168,12 @@ static int take_tuples(HeapPages* pages, Columns* columns, int row) {
     const OffsetNumber number = scan->rs_vistuples[pages->next_tuple];
     const ItemId item = PageGetItemId(page, number);
 
+    prefetch_tuple(pages, page);
     tuple.t_data = (HeapTupleHeader)PageGetItem(page, item);
     tuple.t_len = ItemIdGetLength(item);
     ItemPointerSet(&tuple.t_self, scan->rs_cblock, number);
-    if (pages->offsets_known && !HeapTupleHasNulls(&tuple) &&
-        HeapTupleHeaderGetNatts(tuple.t_data) >= pages->source->max_attno) {
-      put_in_place(columns, &tuple, row++);
+    if (pages->qual == NULL && HeapTupleHeaderGetNatts(tuple.t_data) >= pages->num_attributes) {
+      put_in_place(pages, columns, tuple.t_data, row++);
     } else if (put_by_slot(pages, columns, &tuple, row)) {
       ++row;
     }

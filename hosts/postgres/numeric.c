@@ -65,21 +65,41 @@ static Parts parts_of(struct varlena* numeric) {
 
 static const int64 kPowers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000};
 
+/* Up to three digits of the base and up to four decimal digits more, in 64 bits: nearly all values. */
+static bool small_decimal(const Parts* parts, int shift, int64* value) {
+  int64 number = 0;
+
+  if (parts->is_special || parts->num_digits > 3 || shift < -kDigitsOfBase || shift > kDigitsOfBase) return false;
+  for (int i = 0; i < parts->num_digits; ++i) number = number * kBase + read_u16(parts->digits + 2 * i);
+  if (shift >= 0) {
+    number *= kPowers[shift];
+  } else {
+    if (number % kPowers[-shift] != 0) return false;
+    number /= kPowers[-shift];
+  }
+  *value = parts->is_negative ? -number : number;
+  return true;
+}
+
 bool decimal_of_numeric(struct varlena* numeric, int scale, Decimal* decimal) {
   const Parts parts = parts_of(numeric);
   /* The digits that the value needs behind the point, in whole digits of the base. */
   const int fraction_digits = parts.num_digits - 1 - parts.weight;
   const Decimal limit = ((Decimal)1 << 126) / kBase;
   Decimal value = 0;
-  int shift;
+  int shift = scale - kDigitsOfBase * fraction_digits;
+  int64 small;
 
+  if (small_decimal(&parts, shift, &small)) {
+    *decimal = small;
+    return true;
+  }
   if (parts.is_special || parts.num_digits > 10) return false;
   for (int i = 0; i < parts.num_digits; ++i) {
     if (value >= limit) return false;
     value = value * kBase + read_u16(parts.digits + 2 * i);
   }
   /* value * kBase^-fraction_digits, as a number of 10^-scale. */
-  shift = scale - kDigitsOfBase * fraction_digits;
   for (; shift > 0; shift -= Min(shift, kDigitsOfBase)) {
     if (value >= limit) return false;
     value *= kPowers[Min(shift, kDigitsOfBase)];

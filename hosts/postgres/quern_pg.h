@@ -124,7 +124,6 @@ typedef struct ColumnBuffer {
   int width;
   int scale;
   AttrNumber attno; /* of the slot or tuple that values are read from */
-  int offset;       /* of a tuple without nulls, where it is known; else -1 */
   char* values;
   uint8* validity;
   bool has_nulls;
@@ -153,6 +152,8 @@ typedef struct Columns {
 extern Columns* columns_create(const List* plans, int capacity);
 extern void columns_clear(Columns* columns);
 extern void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value);
+/* The same of a value as a tuple has it; `at` is aligned as its type asks. */
+extern void columns_put_stored(Columns* columns, ColumnBuffer* column, int row, const char* at);
 extern void columns_put_null(Columns* columns, ColumnBuffer* column, int row);
 /* Completes `vectors`. */
 extern void columns_finish(Columns* columns);
