@@ -10,6 +10,7 @@
 
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
+#include "common/shortest_dec.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -131,10 +132,16 @@ static bool compile_numeric_constant(const Const* constant, Value* value) {
   return true;
 }
 
-static const char* float_text(float8 number, int digits) {
+/* The shortest text that is read as the same number. */
+static const char* float_text(float8 number, bool is_single) {
+  char* text;
+
   if (isnan(number)) return "nan";
   if (isinf(number)) return number > 0 ? "inf" : "-inf";
-  return psprintf("%.*g", digits, number);
+  text = palloc(DOUBLE_SHORTEST_DECIMAL_LEN);
+  if (is_single) float_to_shortest_decimal_buf((float4)number, text);
+  else double_to_shortest_decimal_buf(number, text);
+  return text;
 }
 
 static bool compile_constant(const Const* constant, Value* value) {
@@ -158,8 +165,12 @@ static bool compile_constant(const Const* constant, Value* value) {
     case TIMEOID:
     case TIMESTAMPOID:
     case TIMESTAMPTZOID: value->text = psprintf(INT64_FORMAT ":i64", DatumGetInt64(constant->constvalue)); return true;
-    case FLOAT4OID: value->text = psprintf("%s:f32", float_text(DatumGetFloat4(constant->constvalue), 9)); return true;
-    case FLOAT8OID: value->text = psprintf("%s:f64", float_text(DatumGetFloat8(constant->constvalue), 17)); return true;
+    case FLOAT4OID:
+      value->text = psprintf("%s:f32", float_text(DatumGetFloat4(constant->constvalue), true));
+      return true;
+    case FLOAT8OID:
+      value->text = psprintf("%s:f64", float_text(DatumGetFloat8(constant->constvalue), false));
+      return true;
     case NUMERICOID: return compile_numeric_constant(constant, value);
     case TEXTOID:
     case BPCHAROID: compile_string(constant, value->type == BPCHAROID, value); return true;
@@ -221,8 +232,7 @@ static bool unify(Value* a, Value* b) {
 
 /* ---- operators and functions ---- */
 
-/* The strategy of a comparison in the default order of its type; BTEqualStrategyNumber and *negated for <>. */
-static int strategy_of(Oid operator, Oid type, bool* negated) {
+int comparison_strategy(Oid operator, Oid type, bool* negated) {
   const TypeCacheEntry* entry = lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY);
   int strategy = get_op_opfamily_strategy(operator, entry->btree_opf);
 
@@ -239,7 +249,7 @@ static bool compile_comparison(ExpressionMaking* making, const OpExpr* op, Value
   static const char* const kNames[] = {NULL, "less", "less_equal", "equal", "greater_equal", "greater"};
   Value a = {0}, b = {0};
   bool negated, tie;
-  const int strategy = strategy_of(op->opno, exprType(linitial(op->args)), &negated);
+  const int strategy = comparison_strategy(op->opno, exprType(linitial(op->args)), &negated);
 
   if (strategy < BTLessStrategyNumber || strategy > BTGreaterStrategyNumber) return false;
   if (!compile(making, linitial(op->args), &a) || !compile(making, lsecond(op->args), &b) || !unify(&a, &b))
@@ -415,7 +425,7 @@ static bool compile_in(ExpressionMaking* making, const ScalarArrayOpExpr* expr, 
   if (!IsA(array, Const) || array->constisnull ||
       !(!OidIsValid(expr->inputcollid) || get_collation_isdeterministic(expr->inputcollid)))
     return false;
-  if (strategy_of(expr->opno, exprType(linitial(expr->args)), &negated) != BTEqualStrategyNumber ||
+  if (comparison_strategy(expr->opno, exprType(linitial(expr->args)), &negated) != BTEqualStrategyNumber ||
       negated == expr->useOr)
     return false;
   element.consttype = ARR_ELEMTYPE(DatumGetArrayTypeP(array->constvalue));
@@ -515,6 +525,46 @@ static bool compile(ExpressionMaking* making, Node* node, Value* value) {
     }
     default: return false;
   }
+}
+
+/* x OP value as low <= x <= high. */
+static bool bound_range(int strategy, int64 value, int64* low, int64* high) {
+  switch (strategy) {
+    case BTLessStrategyNumber: *high = value - 1; return value != PG_INT64_MIN;
+    case BTLessEqualStrategyNumber: *high = value; return true;
+    case BTEqualStrategyNumber: *low = *high = value; return true;
+    case BTGreaterEqualStrategyNumber: *low = value; return true;
+    case BTGreaterStrategyNumber: *low = value + 1; return value != PG_INT64_MAX;
+    default: return false;
+  }
+}
+
+bool expression_range(const Node* clause, Index relation, AttrNumber* attno, int* width, int64* low, int64* high) {
+  const OpExpr* op = (const OpExpr*)clause;
+  const Var* var;
+  Value constant = {0};
+  int strategy;
+  bool negated;
+
+  if (!IsA(op, OpExpr) || list_length(op->args) != 2) return false;
+  var = linitial(op->args);
+  if (!IsA(var, Var) || var->varno != relation || var->varattno <= 0 || !IsA(lsecond(op->args), Const)) return false;
+  switch (var->vartype) {
+    case INT4OID:
+    case DATEOID: *width = 4; break;
+    case INT8OID:
+    case TIMESTAMPOID:
+    case TIMESTAMPTZOID: *width = 8; break;
+    default: return false;
+  }
+  strategy = comparison_strategy(op->opno, var->vartype, &negated);
+  if (strategy == 0 || negated || !compile_constant(lsecond(op->args), &constant)) return false;
+  if (constant.type != var->vartype && !(var->vartype == DATEOID && date_of_timestamp(&constant))) return false;
+  if (((const Const*)lsecond(op->args))->constisnull) return false;
+  *attno = var->varattno;
+  *low = PG_INT64_MIN;
+  *high = PG_INT64_MAX;
+  return bound_range(strategy, strtoll(constant.text, NULL, 10), low, high);
 }
 
 bool expression_add(ExpressionMaking* making, Node* expr, const ColumnPlan* as) {

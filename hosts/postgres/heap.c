@@ -18,9 +18,14 @@
 typedef struct Attribute {
   int16 length;
   char align;
-  int first_column; /* that is read from it; -1: none */
-  uint32 offset;    /* of a leading attribute of fixed length, in tuples without nulls */
+  uint32 offset; /* of a leading attribute of fixed length, in tuples without nulls */
 } Attribute;
+
+typedef struct Range {
+  AttrNumber attno;
+  int width;
+  int64 low, high;
+} Range;
 
 struct HeapPages {
   SeqScanState* scan_state;
@@ -33,13 +38,15 @@ struct HeapPages {
   int num_attributes;
   int num_fixed; /* leading attributes whose offset is the same in all tuples without nulls */
   uint32 fixed_bytes;
-  int* next_column; /* of the same attribute; -1: none */
+  const char** places; /* of the attributes of one tuple; NULL: null */
+  Range* ranges;       /* that a tuple has to be in */
+  int num_ranges;
 };
 
 /* heapgetpage has another form and another name from version 17 on; such servers hand rows over by slots. */
 #if PG_VERSION_NUM < 170000
 
-/* Lists the attributes up to the last that is read, and the columns that are read from each. */
+/* Lists the attributes up to the last that is read. */
 static void find_attributes(HeapPages* pages, TupleDesc descriptor) {
   const int n = pages->source->max_attno;
   int offset = 0;
@@ -52,7 +59,6 @@ static void find_attributes(HeapPages* pages, TupleDesc descriptor) {
 
     attribute->length = form->attlen;
     attribute->align = form->attalign;
-    attribute->first_column = -1;
     if (pages->num_fixed == i && form->attlen > 0) {
       offset = att_align_nominal(offset, form->attalign);
       attribute->offset = offset;
@@ -61,12 +67,20 @@ static void find_attributes(HeapPages* pages, TupleDesc descriptor) {
     }
   }
   pages->fixed_bytes = offset;
-  pages->next_column = palloc0(sizeof(int) * (pages->source->columns->num_columns + 1));
-  for (int i = pages->source->columns->num_columns; i-- > 0;) {
-    Attribute* attribute = &pages->attributes[pages->source->columns->buffers[i].attno - 1];
+  pages->places = palloc0(sizeof(char*) * (n + 1));
+}
 
-    pages->next_column[i] = attribute->first_column;
-    attribute->first_column = i;
+static void find_ranges(HeapPages* pages) {
+  const SeqScan* scan = (const SeqScan*)pages->scan_state->ss.ps.plan;
+  ListCell* cell;
+
+  if (pages->source->plan->condition == NULL) return;
+  pages->ranges = palloc(sizeof(Range) * list_length(scan->scan.plan.qual));
+  foreach (cell, scan->scan.plan.qual) {
+    Range* range = &pages->ranges[pages->num_ranges];
+
+    if (expression_range(lfirst(cell), scan->scan.scanrelid, &range->attno, &range->width, &range->low, &range->high))
+      ++pages->num_ranges;
   }
 }
 
@@ -79,42 +93,53 @@ HeapPages* heap_pages_create(const Source* source) {
   pages->source = source;
   pages->qual = source->plan->condition == NULL ? state->ss.ps.qual : NULL;
   find_attributes(pages, RelationGetDescr(relation));
+  find_ranges(pages);
   pages->scan = table_beginscan(relation, state->ss.ps.state->es_snapshot, 0, NULL);
   return pages;
 }
 
-static void put_attribute(const HeapPages* pages, Columns* columns, const Attribute* attribute, int row,
-                          const char* at) {
-  for (int i = attribute->first_column; i >= 0; i = pages->next_column[i])
-    columns_put_stored(columns, &columns->buffers[i], row, at);
-}
-
-/* Walks the attributes of a tuple from the first whose offset is not the same in all tuples. */
-static void put_in_place(const HeapPages* pages, Columns* columns, HeapTupleHeader tuple, int row) {
+/* Finds where the attributes lie; those that are null have no place. */
+static void locate(HeapPages* pages, HeapTupleHeader tuple) {
   const char* data = (const char*)tuple + tuple->t_hoff;
   const bits8* nulls = (tuple->t_infomask & HEAP_HASNULL) != 0 ? tuple->t_bits : NULL;
-  int first = 0;
-  uint32 offset = 0;
+  const int first = nulls == NULL ? pages->num_fixed : 0;
+  uint32 offset = nulls == NULL ? pages->fixed_bytes : 0;
 
-  if (nulls == NULL) {
-    for (; first < pages->num_fixed; ++first) {
-      const Attribute* attribute = &pages->attributes[first];
-
-      if (attribute->first_column >= 0) put_attribute(pages, columns, attribute, row, data + attribute->offset);
-    }
-    offset = pages->fixed_bytes;
-  }
+  for (int i = 0; i < first; ++i) pages->places[i] = data + pages->attributes[i].offset;
   for (int i = first; i < pages->num_attributes; ++i) {
     const Attribute* attribute = &pages->attributes[i];
 
     if (nulls != NULL && att_isnull(i, nulls)) {
-      for (int c = attribute->first_column; c >= 0; c = pages->next_column[c])
-        columns_put_null(columns, &columns->buffers[c], row);
+      pages->places[i] = NULL;
       continue;
     }
     offset = att_align_pointer(offset, attribute->align, attribute->length, data + offset);
-    if (attribute->first_column >= 0) put_attribute(pages, columns, attribute, row, data + offset);
+    pages->places[i] = data + offset;
     offset = att_addlength_pointer(offset, attribute->length, data + offset);
+  }
+}
+
+/* Whether the tuple may pass the condition: its ranges of integers are tested before anything is copied. */
+static bool in_ranges(const HeapPages* pages) {
+  for (int i = 0; i < pages->num_ranges; ++i) {
+    const Range* range = &pages->ranges[i];
+    const char* at = pages->places[range->attno - 1];
+    int64 value;
+
+    if (at == NULL) return false;
+    value = range->width == 4 ? *(const int32*)at : *(const int64*)at;
+    if (value < range->low || value > range->high) return false;
+  }
+  return true;
+}
+
+static void put_in_place(const HeapPages* pages, Columns* columns, int row) {
+  for (int i = 0; i < columns->num_columns; ++i) {
+    ColumnBuffer* column = &columns->buffers[i];
+    const char* at = pages->places[column->attno - 1];
+
+    if (at != NULL) columns_put_stored(columns, column, row, at);
+    else columns_put_null(columns, column, row);
   }
 }
 
@@ -173,7 +198,9 @@ static int take_tuples(HeapPages* pages, Columns* columns, int row) {
     tuple.t_len = ItemIdGetLength(item);
     ItemPointerSet(&tuple.t_self, scan->rs_cblock, number);
     if (pages->qual == NULL && HeapTupleHeaderGetNatts(tuple.t_data) >= pages->num_attributes) {
-      put_in_place(pages, columns, tuple.t_data, row++);
+      locate(pages, tuple.t_data);
+      if (in_ranges(pages)) put_in_place(pages, columns, row++);
+      else InstrCountFiltered1(pages->scan_state, 1);
     } else if (put_by_slot(pages, columns, &tuple, row)) {
       ++row;
     }

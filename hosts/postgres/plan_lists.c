@@ -95,11 +95,18 @@ static List* outputs_of_list(List* list) {
   return outputs;
 }
 
+/* Expected rows, as a whole number. */
+static Node* rows_node(double rows) {
+  const double most = 1e18;
+
+  return (Node*)makeFloat(psprintf(INT64_FORMAT, (int64)Min(Max(rows, 0), most)));
+}
+
 List* node_plan_to_list(const NodePlan* plan) {
   List* list = list_make3(list_make3_int(plan->op, plan->num_keys, plan->join_type), makeString(plan->spec),
-                          makeFloat(psprintf("%.0f", plan->input_rows)));
+                          rows_node(plan->input_rows));
 
-  list = lappend(list, makeFloat(psprintf("%.0f", plan->output_rows)));
+  list = lappend(list, rows_node(plan->output_rows));
   list = lappend(list, source_to_list(plan->sources[0]));
   list = lappend(list, source_to_list(plan->sources[1]));
   list = lappend(list, outputs_to_list(plan->outputs));

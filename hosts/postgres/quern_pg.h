@@ -201,6 +201,11 @@ typedef struct ExpressionMaking {
 
 /* Adds an expression whose result is to have the form `as`. Returns false where it cannot be a map's. */
 extern bool expression_add(ExpressionMaking* making, Node* expr, const ColumnPlan* as);
+/* The strategy of a comparison in the default order of its type, 0 without one; equality and *negated for <>. */
+extern int comparison_strategy(Oid operator, Oid type, bool* negated);
+/* A clause that compares a column of a relation with a constant: low <= value <= high. Integers, dates, timestamps. */
+extern bool expression_range(const Node* clause, Index relation, AttrNumber* attno, int* width, int64* low,
+                             int64* high);
 extern char* expression_spec(const ExpressionMaking* making);
 
 /* The number of a column among those of a source, to which it is added if it is new. */

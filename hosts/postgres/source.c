@@ -184,22 +184,17 @@ static uint64 take_batch(Source* source) {
 
 /* Rows of the child, as columns. */
 static uint64 read_columns(Source* source) {
-  Instrumentation* instrument = source->child->instrument;
-  uint64 rows = 0;
-  const bool by_slots = source->pages == NULL && (source->node == NULL || source->node->stock != NULL);
+  uint64 rows;
 
   columns_clear(source->columns);
-  if (source->child->chgParam != NULL) ExecReScan(source->child);
-  if (!by_slots) {
-    if (instrument != NULL) InstrStartNode(instrument);
-    if (source->pages != NULL) {
-      rows = (uint64)heap_pages_fill(source->pages, source->columns);
-      columns_finish(source->columns);
-    } else {
-      rows = take_batch(source);
-    }
-    if (instrument != NULL) InstrStopNode(instrument, (double)rows);
-    if (rows > 0 || source->pages != NULL || source->node->stock == NULL) return rows;
+  if (source->pages != NULL) {
+    rows = (uint64)heap_pages_fill(source->pages, source->columns);
+    columns_finish(source->columns);
+    return rows;
+  }
+  if (source->node != NULL && source->node->stock == NULL) {
+    rows = take_batch(source);
+    if (rows > 0 || source->node->stock == NULL) return rows;
     columns_clear(source->columns);
   }
   rows = (uint64)fill_by_slots(source);
@@ -248,31 +243,44 @@ static void make_vectors(Source* source, const uint32* selection) {
   }
 }
 
-uint64 source_next(Source* source) {
+/* Reads the next rows for which the condition holds. Returns false where a row of them cannot be had exactly. */
+static bool read_selected(Source* source, uint64* rows, const uint32** selection) {
+  *selection = NULL;
   for (;;) {
-    uint64 rows;
-    const uint32* selection = NULL;
+    uint64 n;
 
     CHECK_FOR_INTERRUPTS();
-    rows = read_columns(source);
-    if (rows == 0) return 0;
-    if (source->columns->inexact) break;
-    if (source->condition.job != NULL) {
-      uint64 n;
-
-      if (!run_map(&source->condition, source->columns, NULL, rows)) break;
-      n = select_rows(source, rows);
-      InstrCountFiltered1(source->child, rows - n);
-      if (n == 0) continue;
-      if (n < rows) selection = source->selected;
-      rows = n;
-    }
-    if (source->map.job != NULL && !run_map(&source->map, source->columns, selection, rows)) break;
-    make_vectors(source, selection);
-    return rows;
+    *rows = read_columns(source);
+    if (source->columns->inexact) return false;
+    if (*rows == 0 || source->condition.job == NULL) return true;
+    if (!run_map(&source->condition, source->columns, NULL, *rows)) return false;
+    n = select_rows(source, *rows);
+    InstrCountFiltered1(source->child, *rows - n);
+    if (n == 0) continue;
+    if (n < *rows) *selection = source->selected;
+    *rows = n;
+    return true;
   }
-  source->failed = true;
-  return 0;
+}
+
+uint64 source_next(Source* source) {
+  /* Rows by slots are counted by the child itself. */
+  Instrumentation* instrument =
+      source->pages != NULL || (source->node != NULL && source->node->stock == NULL) ? source->child->instrument : NULL;
+  const uint32* selection;
+  uint64 rows;
+
+  if (source->child->chgParam != NULL) ExecReScan(source->child);
+  if (instrument != NULL) InstrStartNode(instrument);
+  source->failed = !read_selected(source, &rows, &selection);
+  if (instrument != NULL) InstrStopNode(instrument, source->failed ? 0 : (double)rows);
+  if (source->failed || rows == 0) return 0;
+  if (source->map.job != NULL && !run_map(&source->map, source->columns, selection, rows)) {
+    source->failed = true;
+    return 0;
+  }
+  make_vectors(source, selection);
+  return rows;
 }
 
 /* ---- the end ---- */

@@ -47,6 +47,7 @@ ROWS = [
     [("tools/query", "queries of several steps: their text, their plan, running them")],
     [("hosts/c", "the C ABI"), ("bench/common", "what benches share")],
     [("hosts/cpp", "its C++ wrapper"), ("hosts/python", "the Python package"),
+     ("hosts/postgres", "the PostgreSQL extension"),
      ("tools/quern/files", "files to tables to batches"), ("bench/join", "bench of joins"),
      ("bench/aggregate", "bench of aggregations"), ("bench/sort", "bench of sorts"),
      ("bench/spill", "bench of jobs under a memory limit"),
