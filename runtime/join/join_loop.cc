@@ -111,7 +111,8 @@ class Prober {
     }
     const uint64_t* tuples = s_->match_tuples + s_->match_next;
     int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->output.capacity - a_->output.num_rows);
-    if (kernel_->reserve_output != nullptr) n = kernel_->reserve_output(a_, rows, tuples, static_cast<uint32_t>(n));
+    n = ReserveOutput(rows, tuples, static_cast<uint32_t>(n));
+    if (n == kQuernOutOfMemory && a_->output.num_rows > 0) return kQuernFull;
     if (n < 0) return static_cast<int32_t>(n);
     if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
     if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
@@ -123,6 +124,15 @@ class Prober {
   }
 
  private:
+  // How many of n matches have room for their strings. Where memory is refused for all, fewer may have some: a result
+  // then ends before its capacity. Negative: a code, where a single match has none.
+  int64_t ReserveOutput(const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
+    if (kernel_->reserve_output == nullptr) return n;
+    int64_t fit = kernel_->reserve_output(a_, rows, tuples, n);
+    for (; fit == kQuernOutOfMemory && n > 1; fit = kernel_->reserve_output(a_, rows, tuples, n)) n /= 2;
+    return fit;
+  }
+
   bool IsBatchDone() const { return s_->num_candidates == 0 && s_->batch_next == s_->batch_rows; }
 
   bool IsPackedKey() const { return a_->descriptor->rows.packed_bytes != 0; }

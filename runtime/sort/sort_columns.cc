@@ -202,7 +202,10 @@ absl::StatusOr<uint32_t> SortColumnWriter::AppendFields(const SortedBlock& block
   args.capacity = out->capacity();
   for (size_t f = 0; f < num_fields && !in_place; ++f) fields_[f] = out->columns()[field_columns_[f]];
   const QuernSortEntryPoints& kernel = entry_points_.Now();
-  const int64_t fit = kernel.reserve_output != nullptr ? kernel.reserve_output(&args, block.tuples, n) : n;
+  int64_t fit = kernel.reserve_output != nullptr ? kernel.reserve_output(&args, block.tuples, n) : n;
+  // Where memory is refused for all of them, fewer rows may have some: the batch then ends before its capacity.
+  for (; fit == kQuernOutOfMemory && n > 1; fit = kernel.reserve_output(&args, block.tuples, n)) n /= 2;
+  if (fit == kQuernOutOfMemory && args.num_rows > 0) fit = 0;
   if (fit > 0 && kernel.emit != nullptr) kernel.emit(&args, block.tuples, static_cast<uint32_t>(fit));
   // Also if nothing fits: making room has moved bytes.
   for (size_t f = 0; f < num_fields && !in_place; ++f) out->columns()[field_columns_[f]] = fields_[f];

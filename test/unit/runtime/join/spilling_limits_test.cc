@@ -99,6 +99,9 @@ int64_t NumberOf(const OutputBatch& out, size_t column, uint64_t row, uint64_t l
 struct Limits {
   uint64_t aside_bytes, bytes;
   uint32_t num_partitions, num_threads;
+  bool spills = true;
+  size_t batch_rows = ThreadedSettings().batch_rows;
+  uint64_t result_rows = ThreadedSettings().result_rows;
 };
 
 void ExpectAll(const Texts& texts, const Limits& limits) {
@@ -106,7 +109,10 @@ void ExpectAll(const Texts& texts, const Limits& limits) {
   const auto budget = std::make_shared<MemoryBudget>(limits.aside_bytes + limits.bytes);
   {
     const SpillSettings settings = {limits.num_partitions, 4096, 1, limits.aside_bytes};
-    const ThreadedSettings threads = {.num_threads = limits.num_threads, .result_budget = budget};
+    const ThreadedSettings threads = {.num_threads = limits.num_threads,
+                                      .batch_rows = limits.batch_rows,
+                                      .result_rows = limits.result_rows,
+                                      .result_budget = budget};
     Rows rows;
     ThreadedJoin join(kFull, budget, TestContext(budget, SystemFileCalls(), settings), texts.build.Rows(),
                       texts.probe.Rows(), threads, [&](const OutputBatch& out) {
@@ -115,7 +121,7 @@ void ExpectAll(const Texts& texts, const Limits& limits) {
                       });
     EXPECT_EQ(join.Run(), absl::OkStatus());
     EXPECT_TRUE(rows == texts.expected) << rows.size() << " rows, not " << texts.expected.size();
-    EXPECT_TRUE(join.has_spilled());
+    EXPECT_EQ(join.has_spilled(), limits.spills);
     EXPECT_LE(budget->peak_bytes(), budget->limit_bytes());
   }
   EXPECT_EQ(budget->used_bytes(), 0);
@@ -126,6 +132,17 @@ TEST(SpillingJoinLimits, ResultsOfStringsTakeMemoryOfTheSameLimit) {
   for (const uint32_t num_threads : {1, 4})
     for (const uint64_t bytes : {300 * kKiB, 400 * kKiB, 500 * kKiB})
       ExpectAll(texts, {256 * kKiB, bytes, 4, num_threads});
+}
+
+// Rows fit, since their texts stay where they are; one result with the texts of all of them would not.
+TEST(SpillingJoinLimits, ResultsEndWhereTheirStringsFindNoRoom) {
+  ExpectAll(Texts(3000, 8000), {.aside_bytes = 1024 * kKiB,
+                                .bytes = 5 * 1024 * kKiB,
+                                .num_partitions = 4,
+                                .num_threads = 1,
+                                .spills = false,
+                                .batch_rows = 3000,
+                                .result_rows = 4096});
 }
 
 // ---- texts that are longer than blocks ----
