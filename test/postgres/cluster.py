@@ -135,7 +135,7 @@ class Session:
             ready, _, _ = select.select([self._process.stderr], [], [], max(0, end - time.monotonic()))
             if not ready:
                 self._process.kill()
-                raise Crashed(f"no answer in {seconds} s")
+                raise Crashed(f"no answer in {seconds} s; {self._stderr.decode(errors='replace')[:2000]}")
             read = os.read(self._process.stderr.fileno(), 1 << 16)
             if not read:
                 raise Crashed(self._stderr.decode(errors="replace").strip() or "psql ended")
@@ -352,7 +352,8 @@ def node_types(plan_rows):
             continue
         custom = re.match(r"(?:Parallel )?Custom Scan \((\w+)\)", node[1])
         name = custom[1] if custom else re.split(r" on | using |  \(", node[1])[0]
-        found[re.sub(r"^(Parallel|Partial|Finalize) ", "", name)] += 1
+        name = re.sub(r"^(Parallel|Partial|Finalize) ", "", name)
+        found[re.sub(r"^(Hash|Merge) \w+( Anti)? Join$", r"\1 Join", name)] += 1
     return found
 
 

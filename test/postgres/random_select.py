@@ -38,6 +38,7 @@ class Relation:
     num_rows: float
     unique: list  # columns by which all rows differ; empty where none are known
     where: list = dataclasses.field(default_factory=list)
+    is_join: bool = False
 
 
 @dataclasses.dataclass
@@ -112,9 +113,9 @@ class Queries:
             return rng.choice((name, f"not {name}", f"{name} is true", f"{name} is not false"))
         if pick < 0.1 or not column.values:
             return f"{name} is {rng.choice(('null', 'not null', 'not null'))}"
-        if pick < 0.2:
+        if pick < 0.14:
             return f"{name} in ({self.value(column)}, {self.value(column)}, {self.value(column)})"
-        if pick < 0.3 and column.kind.name in TEXTS:
+        if pick < 0.2 and column.kind.name in TEXTS:
             return f"{name} like {rng.choice(LIKES)}"
         if pick < 0.4 and column.kind.name in INTS:
             return f"{name} % {rng.choice((2, 3, 7))} = {rng.choice((0, 1))}"
@@ -124,7 +125,7 @@ class Queries:
                 return f"{name} {rng.choice(('<', '<=', '=', '<>'))} {rng.choice(others).expr}"
         if pick < 0.6:
             return f"{name} is distinct from {self.value(column)}"
-        return f"{name} {rng.choice(('<', '<=', '>', '>=', '=', '<>', '<>'))} {self.value(column)}"
+        return f"{name} {rng.choice(('<', '<=', '>', '>=', '<>', '<>', '<>', '='))} {self.value(column)}"
 
     def expression(self, column):
         """The column, or something computed from it."""
@@ -134,9 +135,12 @@ class Queries:
         made = lambda expr, to, num=column.num_values: Column(
             expr, KINDS[to], num, column.loose, values=column.values if to == kind.name else ())
         if kind.name in INTS:
-            if column.may_overflow and not self.chance(0.1):
-                return column
-            self.may_fail |= column.may_overflow
+            if self.chance(0.03) or column.may_overflow:
+                if not self.chance(0.4):
+                    return column
+                self.may_fail = True
+                return made(rng.choice((f"{name} + {name}", f"100 / {name}", f"abs({name})", f"{name}::int2 + 1::int2")),
+                            kind.name)
             return rng.choice((lambda: made(f"{name} % 10", kind.name, 20), lambda: made(f"({name}::int8 + 1)", "i8"),
                                lambda: made(f"coalesce({name}, 7)", kind.name), lambda: made(f"{name} / 3", kind.name),
                                lambda: made(f"case when {name} > 50 then {name} end", kind.name),
@@ -148,8 +152,9 @@ class Queries:
             return rng.choice((made(f"{name} * 2.5", "nu"), made(f"round({name}, 0)", "nu"),
                                made(f"({name} - 1.25)::numeric(12,2)", "n30"), made(f"{name} * {name}", "nu")))
         if kind.name in TEXTS:
-            return rng.choice((made(f"length({name})", "i4", 20), made(f"left({name}, 2)", "t"),
-                               made(f"({name} || 'x')", "t"), made(f"coalesce({name}, 'none')", kind.name),
+            text = kind.name if kind.name in ("tc", "ti") else "t"
+            return rng.choice((made(f"length({name})", "i4", 20), made(f"left({name}, 2)", text),
+                               made(f"({name} || 'x')", text), made(f"coalesce({name}, 'none')", kind.name),
                                made(f"nullif({name}, '')", kind.name)))
         if kind.name in ("d", "ts"):
             return made(f"({name} > '1995-06-01')", "b", 3)
@@ -253,10 +258,10 @@ class Queries:
         if kind == "full":  # a hash join of it wants equalities of columns
             conditions = [c for c in conditions if c == conditions[0] or self.chance(0.7)]
         num_rows += {"inner": 0, "left": left.num_rows, "right": right.num_rows}.get(kind, left.num_rows + right.num_rows)
-        text = f"{left.text} {kind} join {'(' if ' join ' in right.text else ''}{right.text}" \
-               f"{')' if ' join ' in right.text else ''} on {' and '.join(conditions)}"
+        inner = f"({right.text})" if right.is_join else right.text
+        text = f"{left.text} {kind} join {inner} on {' and '.join(conditions)}"
         unique = left.unique + right.unique if left.unique and right.unique else []
-        return Relation(text, left.columns + right.columns, num_rows, unique, left.where + right.where)
+        return Relation(text, left.columns + right.columns, num_rows, unique, left.where + right.where, True)
 
     def semi_join(self, left, right, kind):
         found = self.keys(left, right, MAX_ROWS * 20)
@@ -273,7 +278,7 @@ class Queries:
             where += conditions + ([self.residual(left, right)] if self.chance(0.3) else [])
             word = "not exists" if kind == "anti" else "exists"
             condition = f"{word} (select 1 from {right.text} where {' and '.join(where)})"
-        return Relation(left.text, left.columns, left.num_rows, left.unique, left.where + [condition])
+        return dataclasses.replace(left, where=left.where + [condition])
 
     def with_lateral(self, depth):
         left = self.relation(depth - 1)
@@ -289,7 +294,7 @@ class Queries:
             left.unique if inner.num_rows <= 1 else []
         kind = self.rng.choice(("cross join {}", "left join {} on true"))
         return Relation(f"{left.text} {kind.format(made.text)}", left.columns + made.columns,
-                        left.num_rows * max(1, min(inner.num_rows, 10)), unique, left.where)
+                        left.num_rows * max(1, min(inner.num_rows, 10)), unique, left.where, True)
 
     # Selects.
 

@@ -196,7 +196,7 @@ class Table:
 
     def __init__(self, name, rng, pools):
         self.name, self._rng = name, rng
-        self.num_rows = rng.choice((0, 1, 7, 90, 90, 700, 700, 700, 3000, 3000, 9000))
+        self.num_rows = rng.choices((0, 1, 7, 90, 700, 3000, 9000), (1, 1, 2, 5, 8, 5, 2))[0]
         kinds = rng.choices(list(KINDS.values()), [kind.weight for kind in KINDS.values()], k=rng.randrange(3, 12))
         if self.num_rows > 700:
             kinds = [kind for kind in kinds if kind.name != "tl"]
@@ -215,7 +215,7 @@ class Table:
         edges = kind.family == "int" and rng.random() < 0.15
         pool = pools.of(kind, edges)
         size = rng.choice((3, 30, 400, len(pool)))
-        first = rng.choice((0, 0, 0, min(10, len(pool) - 1)))
+        first = rng.choice((0, 0, 0, 0, 0, min(2, len(pool) - 1)))
         values = pool[first:first + size]
         return TableColumn(name, kind, max(1, min(len(values), self.num_rows)), values, edges)
 
@@ -234,14 +234,14 @@ class Table:
             fields = [str(number), "7"]
             for column in self.columns:
                 if rng.random() < nulls[column.name]:
-                    fields.append("\\N")
+                    fields.append("null")
                     continue
                 at = int(len(column.values) * (rng.random() ** 3 if skews[column.name] else rng.random()))
-                fields.append(_copied(column.values[at]))
-            yield "\t".join(fields)
+                fields.append(quoted(column.values[at]))
+            yield f"({','.join(fields)})"
 
     def statements(self):
-        """SQL for psql, in which COPY reads rows from the lines below it."""
+        """SQL that makes the table. It has no rows for COPY, whose end psql 15 may overlook at the edge of a buffer."""
         rng, name = self._rng, self.name
         columns = ", ".join(["id int not null", "gone int", *(f"{c.name} {c.kind.sql}" for c in self.columns)])
         made = "create temporary table" if self.is_temporary else "create table"
@@ -250,14 +250,16 @@ class Table:
             middle = self.num_rows // 2
             lines += [f"create table {name}_low partition of {name} for values from (minvalue) to ({middle});",
                       f"create table {name}_high partition of {name} for values from ({middle}) to (maxvalue);"]
-        lines += [f"copy {name} from stdin;", *self._rows(), "\\."]
+        rows = list(self._rows())
+        lines += [f"insert into {name} values " + ",\n".join(rows[first:first + 500]) + ";"
+                  for first in range(0, len(rows), 500)]
         if self.is_updated:
             lines += [f"begin; insert into {name} (id) select -g from generate_series(1, 50) g; rollback;",
                       f"update {name} set gone = gone + 1 where id % 7 = 3;", f"delete from {name} where id % 11 = 5;"]
         if rng.random() < 0.5:
             lines.append(f"alter table {name} drop column gone;")
         if self.added:
-            value = "'" + rng.choice(self.added.values).replace("'", "''") + "'"
+            value = quoted(rng.choice(self.added.values))
             lines += [f"alter table {name} add column {self.added.name} {self.added.kind.sql} default {value};",
                       f"update {name} set {self.added.name} = null where id % 5 = 1;"]
         if rng.random() < 0.3 and not self.is_partitioned:
@@ -269,8 +271,8 @@ class Table:
         return "\n".join(lines)
 
 
-def _copied(value):
-    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+def quoted(value):
+    return "'" + value.replace("'", "''") + "'"
 
 
 def make_tables(rng, number=6):
