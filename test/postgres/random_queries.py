@@ -16,6 +16,7 @@ The run ends with counts: how many queries had a node of which type. A type that
 import argparse
 import collections
 import decimal
+import math
 import os
 import pathlib
 import random
@@ -152,6 +153,8 @@ def near(one, other, kind):
     a, b = float(one), float(other)
     if a == b or (a != a and b != b):
         return True
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return False
     tolerance = 1e-3 if kind.name == "f4" else 1e-9
     return abs(a - b) <= tolerance * max(abs(a), abs(b), 1000.0)
 
