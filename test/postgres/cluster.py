@@ -69,8 +69,8 @@ def bindir():
             continue
         asked = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=False)
         folder = asked.stdout.strip()
-        postgres = os.path.join(folder, "postgres")
-        if asked.returncode == 0 and os.access(postgres, os.X_OK) and os.access(os.path.join(folder, "initdb"), os.X_OK):
+        postgres, initdb = (os.path.join(folder, name) for name in ("postgres", "initdb"))
+        if asked.returncode == 0 and os.access(postgres, os.X_OK) and os.access(initdb, os.X_OK):
             version = subprocess.run([postgres, "--version"], capture_output=True, text=True, check=False).stdout
             if re.search(r"\) 15\.", version):
                 return folder
@@ -159,7 +159,8 @@ class Session:
         os.set_blocking(descriptor, False)
         end, noted = time.monotonic() + seconds, b""
         while data:
-            readable, writable, _ = select.select([self._process.stderr], [descriptor], [], max(0, end - time.monotonic()))
+            left = max(0, end - time.monotonic())
+            readable, writable, _ = select.select([self._process.stderr], [descriptor], [], left)
             if not readable and not writable:
                 self._process.kill()
                 raise Crashed(f"no answer in {seconds} s")
@@ -180,7 +181,8 @@ class Session:
         """The Result of each statement; a statement that fails does not end the list."""
         parts = []
         for statement in statements:
-            parts.append(statement.strip().rstrip(";") + "\n;\n\\qecho @state@ :SQLSTATE :LAST_ERROR_MESSAGE\n\\qecho @next@")
+            told = "\\qecho @state@ :SQLSTATE :LAST_ERROR_MESSAGE\n\\qecho @next@"
+            parts.append(statement.strip().rstrip(";") + "\n;\n" + told)
         # LAST_ERROR_MESSAGE keeps the message of the last error, so that it counts only where the state says so.
         printed = self.script("\n".join(parts), seconds)
         found = []
@@ -339,8 +341,8 @@ class Cluster:
 
     def psql(self, *arguments, database=DATABASE, **keywords):
         """Runs psql with arguments, as subprocess.run."""
-        command = [os.path.join(self.bin, "psql"), "-h", self.sockets, "-p", PORT, "-U", self.user, "-X", "-d", database]
-        return subprocess.run([*command, *arguments], check=False, **keywords)
+        server = ["-h", self.sockets, "-p", PORT, "-U", self.user, "-d", database]
+        return subprocess.run([os.path.join(self.bin, "psql"), "-X", *server, *arguments], check=False, **keywords)
 
 
 def node_types(plan_rows):

@@ -34,8 +34,8 @@ NODES = ("QuernJoin", "QuernAggregate", "QuernSort")
 STOCK = {"Hash Join": "QuernJoin", "HashAggregate": "QuernAggregate", "GroupAggregate": "QuernAggregate",
          "Aggregate": "QuernAggregate", "Sort": "QuernSort"}
 TIMED_OUT = "57014"
-LEAKS = re.compile(r"WARNING:|PANIC:|TRAP:|terminated by signal|stack trace|FATAL:(?!.*(the database system is|terminating "
-                   r"connection due to|canceling))")
+LEAKS = re.compile(r"WARNING:|PANIC:|TRAP:|terminated by signal|stack trace|"
+                   r"FATAL:(?!.*(the database system is|terminating connection due to|canceling))")
 
 
 def settings(rng):
@@ -176,7 +176,8 @@ def rows_differ(off, force, query):
     if query.has_limit and not query.is_total:
         return None
     inexact = [i for i, column in enumerate(columns) if column.inexact]
-    key = lambda row: tuple(comparable(row[i], c) if c.loose else row[i] for i, c in enumerate(columns) if not c.inexact)
+    key = lambda row: tuple(comparable(value, c) if c.loose else value
+                            for value, c in zip(row, columns) if not c.inexact)
     if not inexact:
         left, right = collections.Counter(map(key, off)), collections.Counter(map(key, force))
         if left == right:
@@ -330,10 +331,11 @@ class Run:
 
     def summary(self):
         errors = ", ".join(f"{state} {count}" for state, count in sorted(self.sqlstates.items()) if count) or "none"
-        print(f"seed {self.options.seed}: {self.num_cases} queries, {self.num_rows:,} rows, {self.num_timeouts} timed out "
-              f"without Quern; errors that both modes had: {errors}")
+        print(f"seed {self.options.seed}: {self.num_cases} queries, {self.num_rows:,} rows, {self.num_timeouts} "
+              f"timed out without Quern; errors that both modes had: {errors}")
         print("queries with a node: " + ", ".join(f"{name} {self.with_node[name]}" for name in NODES))
-        print("queries that kept one: " + (", ".join(f"{name} {n}" for name, n in sorted(self.left_stock.items())) or "none"))
+        kept = ", ".join(f"{name} {count}" for name, count in sorted(self.left_stock.items()))
+        print(f"queries that kept a node of PostgreSQL: {kept or 'none'}")
         for force, off, name in sorted(self.slower, reverse=True)[:3]:
             print(f"slower with force: {name}: {force:.2f} s, {off:.2f} s with off")
         missing = [name for name in NODES if not self.with_node[name]]

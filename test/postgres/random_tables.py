@@ -24,7 +24,6 @@ class Kind:
     sums: bool = False
     minmax: bool = True
     inexact_sum: bool = False
-    hashed: bool = True
 
     @property
     def cast(self):
@@ -67,8 +66,9 @@ PREPARATIONS = [
 ]
 
 INT_LIMITS = {"i2": 1 << 15, "i4": 1 << 31, "i8": 1 << 63}
-WORDS = ["", " ", "a", "A", "a ", "ä", "Ä", "é", "e\u0301", "z", "Z", "zz", "Straße", "STRASSE", "日本", "日本語", "😀", "\\", "%",
-         "_", "a\tb", "two\nlines", "0", "NULL", "apple", "Apple", "banana", "ﬁ", "co-op", "coop", "résumé", "resume"]
+WORDS = ["", " ", "a", "A", "a ", "ä", "Ä", "é", "e\u0301", "z", "Z", "zz", "Straße", "STRASSE", "日本", "日本語", "😀",
+         "\\", "%", "_", "a\tb", "two\nlines", "0", "NULL", "apple", "Apple", "banana",
+         "ﬁ", "co-op", "coop", "résumé", "resume"]
 HEX = "0123456789abcdef"
 
 
@@ -117,7 +117,7 @@ def _numeric(rng):
 def _any_numeric(rng):
     pick = rng.random()
     if pick < 0.05:
-        return rng.choice(("NaN", "Infinity", "-Infinity", "1e40", "-1e-30", "123456789012345678901234567890.123456789"))
+        return rng.choice(("NaN", "Infinity", "-Infinity", "1e40", "-1e-30", f"{'1234567890' * 3}.123456789"))
     return _numeric(rng) + rng.choice(("", "", "0", "000")) if pick < 0.8 else f"{rng.random() * 1e6:.9f}"
 
 
@@ -133,7 +133,9 @@ def _int(rng, column):
     if column.get("edges") and pick < 0.1:
         limit = rng.choice([1 << 15, 1 << 31, 1 << 63])
         return str(rng.choice((-limit, limit - 1, -limit + 1)))
-    return str(rng.randrange(-10, 100) if pick < 0.3 else rng.randrange(10000) if pick < 0.9 else rng.randrange(-2**31, 2**31))
+    if pick < 0.3:
+        return str(rng.randrange(-10, 100))
+    return str(rng.randrange(10000) if pick < 0.9 else rng.randrange(-2**31, 2**31))
 
 
 MAKERS = {
@@ -151,8 +153,8 @@ MAKERS = {
     "bool": lambda rng, _: rng.choice("tf"),
     "bytea": lambda rng, _: "\\x" + _hex(rng, 2 * rng.choice((0, 1, 2, 3, 7, 8, 12, 16, 20, 100))),
     "enum": lambda rng, _: rng.choice(("sad", "ok", "happy", "with 'quote", "Ä")),
-    "interval": lambda rng, _: rng.choice(("1 month", "30 days", "720 hours", "1 day", "24 hours", "-1 day", "00:00:01.5",
-                                           f"{rng.randrange(100)} hours")),
+    "interval": lambda rng, _: rng.choice(("1 month", "30 days", "720 hours", "1 day", "24 hours", "-1 day",
+                                           "00:00:01.5", f"{rng.randrange(100)} hours")),
     "array": lambda rng, _: "{" + ",".join(str(rng.randrange(3)) for _ in range(rng.randrange(4))) + "}",
     "json": lambda rng, _: rng.choice(('{"a": 1}', "[]", "null", f"[{rng.randrange(20)}]", '"x"')),
 }

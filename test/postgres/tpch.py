@@ -4,10 +4,10 @@
     tpch.py --library QUERN.SO [--scale 0.01] [--queries 1,3,18] [--time 3] [--explain] [--json FILE]
 
 loads the tables that the project's generator makes into a scratch cluster, with primary keys, and compares the answers
-with quern.enabled = off, on and force. With --time N, each query also runs N times with stock PostgreSQL, at its default
-number of parallel workers and each size of --work-mem, and as many times with quern.enabled = on at the largest of
-them. They take turns; the best time of each counts. The factor is that of the better stock time, and the last line has
-the geometric mean of the factors."""
+with quern.enabled = off, on and force. With --time N, each query also runs N times with stock PostgreSQL, at its
+default number of parallel workers and each size of --work-mem, and as many times with quern.enabled = on at the
+largest of them. They take turns; the best time of each counts. The factor is that of the better stock time, and the
+last line but one has the geometric mean of the factors."""
 
 import argparse
 import collections
@@ -96,7 +96,8 @@ def seconds(session, sql):
 
 def measure(session, sql, work_mems, runs):
     """The best seconds of each variant: {"stock 4MB": 1.2, .., "quern 64MB": 0.5}."""
-    variants = [(f"stock {size}", "off", size) for size in work_mems] + [(f"quern {work_mems[-1]}", "on", work_mems[-1])]
+    variants = [(f"stock {size}", "off", size) for size in work_mems]
+    variants.append((f"quern {work_mems[-1]}", "on", work_mems[-1]))
     best = {name: math.inf for name, _, _ in variants}
     for turn in range(runs):
         for name, mode, size in variants[turn % len(variants):] + variants[:turn % len(variants)]:
@@ -143,13 +144,15 @@ def main():
             for number, sql in todo.items():
                 nodes, num_rows, good = check(session, number, sql)
                 num_good += good
-                print(f"q{number:02} {num_rows} rows, " + ", ".join(f"{name} {n}" for name, n in nodes.items()), flush=True)
+                found = ", ".join(f"{name} {count}" for name, count in nodes.items())
+                print(f"q{number:02} {num_rows} rows, {found}", flush=True)
                 if options.explain:
                     set_up(session, "on", "64MB")
                     print("\n".join(f"    {line}" for (line,) in session.rows(f"explain {sql}")))
                 if options.time:
                     times[number] = measure(session, sql, options.work_mem.split(","), options.time)
-                    print("    " + ", ".join(f"{name} {value:.3f} s" for name, value in times[number].items()), flush=True)
+                    took = ", ".join(f"{name} {value:.3f} s" for name, value in times[number].items())
+                    print(f"    {took}", flush=True)
     if times:
         mean = print_times(times)
         if options.json:

@@ -7,8 +7,9 @@
 
 Each query runs with stock PostgreSQL at each size of --work-mem, and with quern.enabled = on at each size of
 --quern-work-mem, in one session and by turns; the best of the runs counts, and all answers are compared. The factor is
-the best stock time over the best of Quern's. Tables are unlogged and in shared buffers; PostgreSQL's JIT is off. Rows of
-all tables but the build sides of less than a million are multiplied by --scale. --list prints the cases."""
+the best stock time over the best of Quern's. Tables are unlogged and in shared buffers; PostgreSQL's JIT is off. The
+rows of all tables are multiplied by --scale, but for build sides that stay smaller than their probe sides. --list
+prints the cases."""
 
 import argparse
 import json
@@ -42,8 +43,9 @@ class Tables:
             del self._there[name]
         for name, select in case.tables.items():
             if name not in self._there:
-                self._session.execute("set work_mem = '512MB'", "select setseed(0.5)",
-                                      f"create unlogged table {name} as {select}", f"vacuum analyze {name}", seconds=3600)
+                made = ["set work_mem = '512MB'", "select setseed(0.5)", f"create unlogged table {name} as {select}",
+                        f"vacuum analyze {name}"]
+                self._session.execute(*made, seconds=3600)
                 self._there[name] = select
             self._session.execute(f"select pg_prewarm('{name}')")
 
