@@ -342,7 +342,9 @@ class Run:
         if missing and not self.options.allow_none and not self.options.only:
             self.num_failures += 1
             print(f"FAILED: no query had a node {', '.join(missing)}")
-        print(f"{self.num_failures} failures" + (f", {self.num_known} known ones" if self.num_known else ""))
+        if self.num_known:
+            print(f"{self.num_known} known differences")
+        print(f"{self.num_failures} failures")
 
 
 def main():
