@@ -6,7 +6,8 @@
 Each query runs with quern.enabled = off and with force, in one session and one snapshot. Rows are compared as
 multisets, and where there is an ORDER BY, the sort keys row by row; errors by SQLSTATE and message. Float sums whose
 digits depend on the order of rows may differ by a relative 1e-9. A query is a plain statement, a prepared one that runs
-several times, a cursor that is read in parts, or the source of a temporary table. Planner settings are drawn too, so
+several times, a cursor that is read in parts, the source of a temporary table, or one that locks or changes the rows
+that a join finds. Planner settings are drawn too, so
 that joins, aggregates and sorts of each kind come up, in memory and not, in parallel plans and not.
 
 Each failure is printed with its query and the rows that differ, and is written to a file that psql can run by itself.
@@ -56,10 +57,13 @@ def settings(rng):
         "plan_cache_mode": pick(("auto", "force_generic_plan", "force_custom_plan")),
         "quern.scan": pick(("slots", "pages")),
     }
+    if rng.random() < 0.15:
+        values["quern." + pick(("join", "aggregate", "sort"))] = "off"
     if parallel:
         values.update({"min_parallel_table_scan_size": "0", "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
                        "enable_parallel_hash": pick(("on", "off"))})
-    return [f"set local {name} = '{value}'" for name, value in values.items()]
+    # Quoted, since JOIN is a word that SQL keeps for itself.
+    return [f"set local \"{name}\" = '{value}'" for name, value in values.items()]
 
 
 class Case:
@@ -71,7 +75,7 @@ class Case:
         form = rng.random()
         if form < 0.15:
             queries.parameters = []
-        self.query = query = queries.query()
+        self.query = query = (queries.locking() if 0.3 < form < 0.36 else None) or queries.query()
         self.settings = settings(rng)
         self.before, self.explained = [], query.text
         if queries.parameters:
@@ -95,7 +99,8 @@ class Case:
             self.statements, self.answers = ["select * from made"], [[0]]
             self.after = ["drop table if exists made"]
         else:
-            self.statements, self.answers, self.after = [query.text], [[0]], []
+            self.before = ["savepoint s"]  # a query may change rows
+            self.statements, self.answers, self.after = [query.text], [[0]], ["rollback to s"]
 
     def of_mode(self, mode):
         return [f"set local quern.enabled = {mode}", *self.before, *self.statements, *self.after]

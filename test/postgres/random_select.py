@@ -177,6 +177,9 @@ class Queries:
         relation = Relation(f"{table.name} {alias}", columns, table.num_rows, [key])
         if self.chance(0.3):
             relation.where.append(self.predicate(relation))
+        if self.chance(0.06):
+            columns.append(self.rng.choice((Column(f"{alias}.ctid", KINDS["tid"], table.num_rows),
+                                            Column(alias, KINDS["row"], table.num_rows))))
         return relation
 
     def wrapped(self, select, is_lateral=False):
@@ -210,11 +213,11 @@ class Queries:
         return self.wrapped(self.select(depth - 1))
 
     def key_pairs(self, left, right):
-        fit = lambda column: column.kind.family not in ("json",) and not column.may_overflow or self.chance(0.5)
+        fit = lambda column: column.kind.family not in ("json", "row") and (not column.may_overflow or self.chance(0.5))
         mix = lambda a, b: a == b or ("tn" not in (a, b) and {a, b} != {"tc", "ti"})
         pairs = [(a, b) for a in self.usable(left, fit) for b in self.usable(right, fit)
                  if a.kind.family == b.kind.family and mix(a.kind.name, b.kind.name)]
-        return [pair for pair in pairs if pair[0].kind.name != "js"]
+        return pairs
 
     def keys(self, left, right, most_rows=MAX_ROWS):
         """Equal columns of two relations, and the believed number of result rows; None where there would be too
@@ -496,6 +499,27 @@ class Queries:
         if self.ctes:
             text = f"with {', '.join(self.ctes)} {text}"
         return Query(text, columns, keys, is_total, has_limit, self.may_fail)
+
+
+    def locking(self):
+        """A query that locks rows of a table, or removes or changes them, as a join finds them."""
+        left, right = self.base(), self.relation(1)
+        found = self.keys(left, right)
+        if found is None or left.text.split()[0] in (word for word in right.text.split()):
+            return None
+        conditions, _ = found
+        alias = left.text.split()[1]
+        conditions += left.where + right.where
+        columns = [c for c in self.sample(left.columns, 5) if c.kind.name != "tid"] or left.columns[:1]
+        listed = ", ".join(f"{c.expr} as c{i}" for i, c in enumerate(columns, 1))
+        where = f"where {' and '.join(conditions)}"
+        text = self.rng.choice((
+            f"select {listed} from {left.text}, {right.text} {where} for update of {alias}",
+            f"delete from {left.text} using {right.text} {where} returning {listed}",
+            f"update {left.text} set id = {alias}.id from {right.text} {where} returning {listed}"))
+        if self.ctes:
+            text = f"with {', '.join(self.ctes)} {text}"
+        return Query(text, columns, [], False, False, self.may_fail)
 
 
 LIKES = ("'a%'", "'%e%'", "'prefix%'", "'_'", "'%1'")

@@ -58,6 +58,9 @@ KINDS = {kind.name: kind for kind in [
     Kind("iv", "interval", "interval", 1, loose=True, sums=True),
     Kind("ar", "int[]", "array", 1),
     Kind("js", "jsonb", "json", 1, minmax=False),
+    # Not of columns: where a row lies, and the whole of it.
+    Kind("tid", "tid", "tid", 0, minmax=False),
+    Kind("row", "record", "row", 0, loose=True, minmax=False),
 ]}
 
 PREPARATIONS = [
@@ -198,7 +201,7 @@ class Table:
 
     def __init__(self, name, rng, pools):
         self.name, self._rng = name, rng
-        self.num_rows = rng.choices((0, 1, 7, 90, 700, 3000, 9000), (1, 1, 2, 5, 8, 5, 2))[0]
+        self.num_rows = rng.choices((0, 1, 7, 90, 700, 3000, 9000, 30000), (2, 2, 4, 10, 16, 10, 4, 1))[0]
         kinds = rng.choices(list(KINDS.values()), [kind.weight for kind in KINDS.values()], k=rng.randrange(3, 12))
         if self.num_rows > 700:
             kinds = [kind for kind in kinds if kind.name != "tl"]
