@@ -100,8 +100,8 @@ class Session:
     """One psql process, hence one backend. A script of many statements is one round trip to it."""
 
     def __init__(self, cluster, database):
-        self._folder = tempfile.mkdtemp(prefix="quern-psql-")
-        self._out = os.path.join(self._folder, "out")
+        self._folder = tempfile.mkdtemp(prefix="psql-", dir=cluster.folder)
+        self._out = os.path.join(self._folder, "out")  # the cluster's path has no blank
         self._mark = 0
         command = [os.path.join(cluster.bin, "psql"), "-h", cluster.sockets, "-p", PORT, "-U", cluster.user, "-X", "-q",
                    "-A", "-t", "-F", FIELD, "-R", RECORD, "-P", f"null={NULL}", "-d", database]

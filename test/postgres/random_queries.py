@@ -233,7 +233,7 @@ class Run:
 
     def report(self, dataset, number, case, what, left=(), right=()):
         self.num_failures += 1
-        print(f"FAILED {dataset}.{number}: {what}\n{case.script()}")
+        print(f"FAILED {dataset}.{number}: {what}\n{case.script()}", flush=True)
         for mode, rows in (("off", left), ("force", right)):
             for row in list(rows)[:5]:
                 print(f"  only with {mode}: {str(row)[:1000]}")
