@@ -101,7 +101,7 @@ class Session:
 
     def __init__(self, cluster, database):
         self._folder = tempfile.mkdtemp(prefix="psql-", dir=cluster.folder)
-        self._out = os.path.join(self._folder, "out")  # the cluster's path has no blank
+        self._out = os.path.join(self._folder, "out")
         self._mark = 0
         command = [os.path.join(cluster.bin, "psql"), "-h", cluster.sockets, "-p", PORT, "-U", cluster.user, "-X", "-q",
                    "-A", "-t", "-F", FIELD, "-R", RECORD, "-P", f"null={NULL}", "-d", database]
@@ -148,7 +148,7 @@ class Session:
         self._mark += 1
         mark = f"@end {self._mark}@"
         # \o closes the file, so that it is complete; \warn writes at once.
-        whole = f"\\o {self._out}\n{text}\n;\n\\o\n\\warn {mark}\n"
+        whole = f"\\o '{self._out}'\n{text}\n;\n\\o\n\\warn {mark}\n"
         self._send(whole.encode(), mark.encode() + b"\n", seconds)
         with open(self._out, encoding="utf-8", newline="") as out:
             return out.read()

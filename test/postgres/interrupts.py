@@ -130,7 +130,8 @@ class Rounds:
         if state == GOOD and result.rows != rows:
             self.bad.append(f"round {number}: {what}: {result.rows}; expected: {rows}: work_mem {work_mem}: {query}")
         elif state not in {GOOD, *EXPECTED[what]} and not (state == LOST and what in ("terminate", "kill")):
-            self.bad.append(f"round {number}: {what} after {after:.3f} s, work_mem {work_mem}: {result or state}: {query}")
+            found = f"{what} after {after:.3f} s, work_mem {work_mem}: {result or state}"
+            self.bad.append(f"round {number}: {found}: {query}")
         self.seen[what, state] = self.seen.get((what, state), 0) + 1
         self.after_round(state, what)
 
@@ -177,7 +178,8 @@ def main():
         rounds.bad += [f"in the log: {line}" for line in crashes[:10]]
     seen = ", ".join(f"{what}: {state} {count}" for (what, state), count in sorted(rounds.seen.items()))
     print(f"seed {options.seed}: {sum(rounds.seen.values())} rounds; {seen}")
-    print(f"the slowest answer to an interruption: {rounds.slowest_ms:.0f} ms; the largest backend: {rounds.most_mb:.0f} MB")
+    print(f"the slowest answer to an interruption: {rounds.slowest_ms:.0f} ms; "
+          f"the largest backend: {rounds.most_mb:.0f} MB")
     print("\n".join(f"FAILED {text}" for text in rounds.bad))
     print(f"{len(rounds.bad)} failures")
     sys.exit(bool(rounds.bad))
