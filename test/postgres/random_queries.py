@@ -363,6 +363,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=10, help="statement_timeout")
     parser.add_argument("--allow-none", action="store_true", help="a type of node that no query has is no failure")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a line of postgresql.conf")
+    parser.add_argument("--icu", metavar="LOCALE", help="the default collation is this one of ICU, not C.UTF-8")
     parser.add_argument("--known", metavar="REGEX", help="differences that match are counted, and are no failures")
     parser.add_argument("--verbose", action="store_true", help="print each case before it runs")
     options = parser.parse_args()
@@ -370,7 +371,8 @@ def main():
     if options.failures is None:
         options.failures = os.path.join(tempfile.gettempdir(), "quern-postgres-failures")
     given = dict(pair.split("=", 1) for pair in options.set)
-    with cluster.Cluster({"shared_buffers": "64MB", "log_min_messages": "warning", **given}, options.library) as pg:
+    given = {"shared_buffers": "64MB", "log_min_messages": "warning", **given}
+    with cluster.Cluster(given, options.library, icu=options.icu) as pg:
         run = Run(options, pg)
         run.all()
         run.summary()
