@@ -58,6 +58,12 @@ KINDS = {kind.name: kind for kind in [
     Kind("iv", "interval", "interval", 1, loose=True, sums=True),
     Kind("ar", "int[]", "array", 1),
     Kind("js", "jsonb", "json", 1, minmax=False),
+    Kind("dm", "posint", "int", 1, sums=True),
+    Kind("o", "oid", "oid", 1),
+    Kind("nm", "name", "name", 1, minmax=False),
+    Kind("ip", "inet", "inet", 1),
+    Kind("tt", "timetz", "timetz", 1),
+    Kind("vb", "varbit", "varbit", 1, minmax=False),
     # Not of columns: where a row lies, and the whole of it.
     Kind("tid", "tid", "tid", 0, minmax=False),
     Kind("row", "record", "row", 0, loose=True, minmax=False),
@@ -65,10 +71,12 @@ KINDS = {kind.name: kind for kind in [
 
 PREPARATIONS = [
     "create type mood as enum ('sad', 'ok', 'happy', 'with ''quote', 'Ä')",
+    "alter type mood add value 'late' before 'ok'",  # so that its number is not in the order of the labels
+    "create domain posint as int4 check (value <> 123456789)",
     "create collation case_blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
 ]
 
-INT_LIMITS = {"i2": 1 << 15, "i4": 1 << 31, "i8": 1 << 63}
+INT_LIMITS = {"i2": 1 << 15, "i4": 1 << 31, "i8": 1 << 63, "dm": 1 << 31}
 WORDS = ["", " ", "a", "A", "a ", "ä", "Ä", "é", "e\u0301", "z", "Z", "zz", "Straße", "STRASSE", "日本", "日本語", "😀",
          "\\", "%", "_", "a\tb", "two\nlines", "0", "NULL", "apple", "Apple", "banana",
          "ﬁ", "co-op", "coop", "résumé", "resume"]
@@ -155,13 +163,18 @@ MAKERS = {
     "uuid": lambda rng, _: str(uuid.UUID(int=rng.getrandbits(128))),
     "bool": lambda rng, _: rng.choice("tf"),
     "bytea": lambda rng, _: "\\x" + _hex(rng, 2 * rng.choice((0, 1, 2, 3, 7, 8, 12, 16, 20, 100))),
-    "enum": lambda rng, _: rng.choice(("sad", "ok", "happy", "with 'quote", "Ä")),
+    "enum": lambda rng, _: rng.choice(("sad", "ok", "happy", "with 'quote", "Ä", "late")),
     "interval": lambda rng, _: rng.choice(("1 month", "30 days", "720 hours", "1 day", "24 hours", "-1 day",
                                            "00:00:01.5", f"{rng.randrange(100)} hours")),
     "array": lambda rng, _: "{" + ",".join(str(rng.randrange(3)) for _ in range(rng.randrange(4))) + "}",
+    "oid": lambda rng, _: str(rng.choice((rng.randrange(300), rng.randrange(1 << 32)))),
+    "name": lambda rng, _: rng.choice(WORDS[:8]) + _hex(rng, rng.choice((1, 2, 7, 50))),
+    "inet": lambda rng, _: f"10.{rng.randrange(3)}.0.{rng.randrange(256)}" + rng.choice(("", "/8", "/24")),
+    "timetz": lambda rng, _: _time(rng) + rng.choice(("+00", "+01", "-07:30")),
+    "varbit": lambda rng, _: "".join(rng.choices("01", k=rng.randrange(12))),
     "json": lambda rng, _: rng.choice(('{"a": 1}', "[]", "null", f"[{rng.randrange(20)}]", '"x"')),
 }
-POOL_SIZES = {"long": 12, "bool": 2, "enum": 5, "array": 40, "json": 20, "interval": 30}
+POOL_SIZES = {"long": 12, "bool": 2, "enum": 6, "array": 40, "json": 20, "interval": 30}
 
 
 class Pools:
