@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs random queries with and without Quern's nodes and compares the answers:
 
-    random_queries.py --library QUERN.SO [--cases 300] [--seed N] [--only DATASET.CASE] [--failures FOLDER]
+    random_queries.py --library QUERN.SO [--cases 300] [--seed N] [--only DATASET[.CASE]] [--failures FOLDER]
 
 Each query runs with quern.enabled = off and with force, in one session and one snapshot. Rows are compared as
 multisets, and where there is an ORDER BY, the sort keys row by row; errors by SQLSTATE and message. Float sums whose
@@ -294,8 +294,8 @@ class Run:
     def all(self):
         options = self.options
         if options.only:
-            dataset, number = map(int, options.only.split("."))
-            todo = [(dataset, [number])]
+            dataset, _, number = options.only.partition(".")
+            todo = [(int(dataset), [int(number)] if number else range(CASES_PER_DATASET))]
         else:
             todo = [(first // CASES_PER_DATASET, range(min(CASES_PER_DATASET, options.cases - first)))
                     for first in range(0, options.cases, CASES_PER_DATASET)]
@@ -357,7 +357,7 @@ def main():
     parser.add_argument("--library", help="the built quern.so; without it, stock is compared with itself")
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("QUERN_TEST_SEED") or 1))
-    parser.add_argument("--only", metavar="DATASET.CASE")
+    parser.add_argument("--only", metavar="DATASET[.CASE]")
     parser.add_argument("--failures", metavar="FOLDER", help="where scripts of failed cases are written")
     parser.add_argument("--max-failures", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=10, help="statement_timeout")
