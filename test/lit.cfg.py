@@ -72,6 +72,11 @@ if os.path.isdir(os.path.join(config.build_root, "python-site", "quern")):
     config.available_features.add("python-package")
 if os.path.isfile(os.path.join(config.build_root, "peers-venv", "bin", "python")):
     config.available_features.add("peers")
+# The extension, where PostgreSQL's headers were there when it was built, and the server that loads it.
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "postgres"))
+import cluster
+if os.path.isfile(os.path.join(config.build_root, "lib", "postgres", "quern.so")) and cluster.bindir():
+    config.available_features.add("postgres")
 if os.geteuid() == 0:
     config.available_features.add("root")
 # Debian's package locales: what localedef makes another locale of.
