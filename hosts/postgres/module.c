@@ -28,11 +28,11 @@ static void define_settings(void) {
   DefineCustomEnumVariable("quern.enabled", "Runs joins, aggregations and sorts as kernels of Quern.",
                            "force: wherever that is exact, whatever the cost.", &quern_enabled, QUERN_ON, kEnabled,
                            PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
-  DefineCustomBoolVariable("quern.join", "Replaces hash joins.", NULL, &quern_join, true, PGC_USERSET, GUC_EXPLAIN,
+  DefineCustomBoolVariable("quern.joins", "Replaces hash joins.", NULL, &quern_join, true, PGC_USERSET, GUC_EXPLAIN,
                            NULL, NULL, NULL);
-  DefineCustomBoolVariable("quern.aggregate", "Replaces aggregations.", NULL, &quern_aggregate, true, PGC_USERSET,
+  DefineCustomBoolVariable("quern.aggregates", "Replaces aggregations.", NULL, &quern_aggregate, true, PGC_USERSET,
                            GUC_EXPLAIN, NULL, NULL, NULL);
-  DefineCustomBoolVariable("quern.sort", "Replaces sorts.", NULL, &quern_sort, true, PGC_USERSET, GUC_EXPLAIN, NULL,
+  DefineCustomBoolVariable("quern.sorts", "Replaces sorts.", NULL, &quern_sort, true, PGC_USERSET, GUC_EXPLAIN, NULL,
                            NULL, NULL);
   DefineCustomIntVariable("quern.min_rows", "Expected input rows below which PostgreSQL's own node runs.", NULL,
                           &quern_min_rows, 10000, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);

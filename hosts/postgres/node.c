@@ -71,6 +71,9 @@ void node_raise(void) {
     case QUERN_RESOURCE_EXHAUSTED:
       ereport(ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"), errdetail("quern: %s", text));
     case QUERN_IO_ERROR:
+      if (temp_file_limit > 0 && strstr(text, "more than their limit") != NULL)
+        ereport(ERROR, errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+                errmsg("temporary file size exceeds temp_file_limit (%dkB)", temp_file_limit));
       ereport(ERROR, errcode(ERRCODE_IO_ERROR), errmsg("could not write or read temporary rows"),
               errdetail("quern: %s", text));
     case QUERN_OUT_OF_RANGE:
@@ -195,6 +198,7 @@ static void rescan_node(CustomScanState* state) {
   drop_job(node);
   node->state = NODE_NEW;
   node->batch_pending = false;
+  node->has_emitted = false;
   for (int i = 0; i < 2; ++i)
     if (node->sources[i] != NULL) source_rescan(node->sources[i]);
 }

@@ -58,7 +58,7 @@ def settings(rng):
         "quern.scan": pick(("slots", "pages")),
     }
     if rng.random() < 0.15:
-        values["quern." + pick(("join", "aggregate", "sort"))] = "off"
+        values["quern." + pick(("joins", "aggregates", "sorts"))] = "off"
     if parallel:
         values.update({"min_parallel_table_scan_size": "0", "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
                        "enable_parallel_hash": pick(("on", "off"))})
