@@ -385,7 +385,7 @@ static bool keeps_columns(const Sort* sort) {
   foreach (cell, sort->plan.targetlist) {
     const Var* var = (const Var*)lfirst_node(TargetEntry, cell)->expr;
 
-    if (!IsA(var, Var) || var->varattno != foreach_current_index(cell) + 1) return false;
+    if (!IsA(var, Const) && (!IsA(var, Var) || var->varattno != foreach_current_index(cell) + 1)) return false;
   }
   return list_length(sort->plan.targetlist) == list_length(sort->plan.lefttree->targetlist);
 }

@@ -106,7 +106,19 @@ static bool add_sort_key(SortMaking* making, const Sort* sort, int i) {
   }
 }
 
-static bool add_payload(SortMaking* making) {
+/* The planner leaves constants where nobody reads a column. */
+static bool comes_out(const Plan* plan, AttrNumber attno) {
+  ListCell* cell;
+
+  foreach (cell, plan->targetlist) {
+    const Var* var = (const Var*)lfirst_node(TargetEntry, cell)->expr;
+
+    if (IsA(var, Var) && var->varattno == attno) return true;
+  }
+  return false;
+}
+
+static bool add_payload(SortMaking* making, const Plan* plan) {
   bool is_first = true;
   ListCell* cell;
 
@@ -116,7 +128,7 @@ static bool add_payload(SortMaking* making) {
     ColumnPlan column = {0};
     const char* type;
 
-    if (making->output_of[attno - 1] >= 0) continue;
+    if (making->output_of[attno - 1] >= 0 || !comes_out(plan, attno)) continue;
     if (!type_carried(exprType((Node*)entry->expr), &column, &type)) return false;
     appendStringInfo(&making->spec, "%s%s:nullable", is_first ? " payload=" : ",", type);
     is_first = false;
@@ -131,13 +143,18 @@ static bool make_lists(SortMaking* making, const Plan* plan, List** scan_tlist, 
   AttrNumber* attno_of = palloc0(sizeof(AttrNumber) * (making->num_outputs + 1));
   ListCell* cell;
 
-  for (int i = 0; i < list_length(making->entries); ++i) attno_of[making->output_of[i]] = (AttrNumber)(i + 1);
+  for (int i = 0; i < list_length(making->entries); ++i)
+    if (making->output_of[i] >= 0) attno_of[making->output_of[i]] = (AttrNumber)(i + 1);
   for (int i = 0; i < making->num_outputs; ++i)
     *scan_tlist = lappend(*scan_tlist, makeTargetEntry(var_of(making, attno_of[i]), (AttrNumber)(i + 1), NULL, false));
   foreach (cell, plan->targetlist) {
     TargetEntry* entry = copyObject(lfirst_node(TargetEntry, cell));
     Var* var = (Var*)entry->expr;
 
+    if (IsA(var, Const)) {
+      *targetlist = lappend(*targetlist, entry);
+      continue;
+    }
     if (!IsA(var, Var) || var->varno != OUTER_VAR || var->varattno <= 0) return false;
     var->varno = INDEX_VAR;
     var->varattno = (AttrNumber)(making->output_of[var->varattno - 1] + 1);
@@ -161,7 +178,7 @@ Plan* replace_sort(Sort* sort, int64 limit) {
     shown = lappend(shown, var_of(&making, sort->sortColIdx[i]));
   }
   making.plan.num_keys = making.num_keys;
-  if (!add_payload(&making) || !make_lists(&making, plan, &scan_tlist, &targetlist)) return NULL;
+  if (!add_payload(&making, plan) || !make_lists(&making, plan, &scan_tlist, &targetlist)) return NULL;
   if (limit > 0) appendStringInfo(&making.spec, " limit=" INT64_FORMAT, limit);
   making.plan.op = QUERN_SORT;
   making.plan.sources[0] = source_plan_make(child, making.columns, true);
