@@ -43,8 +43,11 @@ struct SpillStats {
 class SpillContext {
  public:
   // budget: the job's.
-  SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
+  SpillContext(std::shared_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
                const SpillSettings& settings = {});
+  // For one of several operators of a job: sets memory aside of its own, in its own budget. It writes to the store of
+  // `whole`, which counts what it writes.
+  SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget);
   SpillContext(const SpillContext&) = delete;
   SpillContext& operator=(const SpillContext&) = delete;
   ~SpillContext();
@@ -52,6 +55,9 @@ class SpillContext {
   // Sets memory aside in the job's budget, so that rows can be written when that is exhausted. Operators call it before
   // they take memory of their own; only the first call does anything. *Errors*: ResourceExhausted.
   absl::Status SetMemoryAside();
+
+  // Gives back what is set aside and not in use: for an operator whose rows have come, and that has written none.
+  void EndSettingAside();
 
   // The job's budget.
   const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
@@ -77,10 +83,11 @@ class SpillContext {
   // Whether enough of the memory set aside is free for a block that is written behind.
   bool HasIoRoom() const;
 
+  // Of an operator's own context: zeros, as `whole` counts.
   SpillStats stats() const;
   void CountWritten(uint64_t bytes, uint64_t rows);
   void CountRead(uint64_t bytes);
-  void CountLate() { late_blocks_.fetch_add(1, std::memory_order_relaxed); }
+  void CountLate();
   void CountLevel(uint64_t level);
 
   // A ring for one reader, which gives it back; null where blocks are read by threads.
@@ -92,8 +99,13 @@ class SpillContext {
 
  private:
   struct Aside;
-  std::unique_ptr<SpillStore> store_;
+  SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<SpillStore> store,
+               std::shared_ptr<MemoryBudget> budget, const SpillSettings& settings);
+
+  const std::shared_ptr<SpillContext> whole_;  // null: this is it
+  const std::shared_ptr<SpillStore> store_;
   const std::shared_ptr<MemoryBudget> budget_;
+  const SpillSettings given_;
   SpillSettings settings_;
   std::shared_ptr<Aside> aside_;
   std::shared_ptr<MemoryBudget> io_budget_;

@@ -281,7 +281,7 @@ TEST(PipelineKinds, UnmatchedRowsComeAfterAllProbing) {
   const quern::Status late = idle.Append(source.batch());
   EXPECT_EQ(late.code(), QUERN_FAILED_PRECONDITION);
   EXPECT_EQ(late.text(),
-            "append after QUERN_PORT_UNMATCHED: build rows of step 0 have been handed out; accepted: before an output "
+            "append after QUERN_PORT_UNMATCHED: rows of step 0 have been handed out; accepted: before an output "
             "of that port is created");
   Done(join.Unmatched().status());  // nor what was refused as an input
   Done(idle.Finish());

@@ -174,12 +174,17 @@ class UnmatchedSource final : public RowSource {
   UnmatchedSource(std::shared_ptr<const HashJoin> join, SourceContext context)
       : join_(std::move(join)), context_(std::move(context)) {}
 
-  uint64_t num_morsels() const override { return Readers(join_->stats().build_rows, context_.threads); }
+  // Where rows were written, probe rows may be far more than build rows.
+  uint64_t num_morsels() const override {
+    return join_->has_spilled() ? context_.threads : Readers(join_->stats().build_rows, context_.threads);
+  }
   absl::Status Send(uint64_t /*morsel*/, RowTaker* taker) override {
     JoinProber prober(join_);
     QUERN_RETURN_IF_ERROR(prober.SetUnmatched());
+    // Of a join that has written rows, no batch is larger than the pieces in which they go on.
+    const uint64_t most_rows = join_->has_spilled() ? thresholds::kPipelineRows : join_->stats().build_rows;
     return SendResults(
-        context_, join_->stats().build_rows, 0, [&](OutputBatch* out) { return prober.Next(out); },
+        context_, most_rows, 0, [&](OutputBatch* out) { return prober.Next(out); },
         [] { return uint64_t{0}; }, taker);
   }
 

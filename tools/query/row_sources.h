@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of a pipeline come from: a table, the result of another pipeline's sink, or the build rows of a join
-// that come out on their own.
+// Where the rows of a pipeline come from: a table, the result of another pipeline's sink, or what a join has left when
+// all probing is done.
 #ifndef QUERN_TOOLS_QUERY_ROW_SOURCES_H_
 #define QUERN_TOOLS_QUERY_ROW_SOURCES_H_
 
@@ -52,7 +52,7 @@ std::unique_ptr<RowSource> MakeTableSource(const TableRows& rows, const std::vec
 std::unique_ptr<RowSource> MakeGroupSource(std::shared_ptr<HashAggregate> groups, SourceContext context);
 // offset: first rows that are left out.
 std::unique_ptr<RowSource> MakeSortSource(std::shared_ptr<RowSort> sort, uint64_t offset, SourceContext context);
-// The build rows that come out on their own, when all probing is done.
+// The build rows that come out on their own, when all probing is done, and the rows that the join has written.
 std::unique_ptr<RowSource> MakeUnmatchedSource(std::shared_ptr<const HashJoin> join, SourceContext context);
 
 }  // namespace quern::query
