@@ -81,18 +81,20 @@ struct SpillContext::Aside {
 
 SpillContext::SpillContext(std::shared_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
                            const SpillSettings& settings)
-    : SpillContext(nullptr, std::move(store), std::move(budget), settings) {}
+    : SpillContext(nullptr, std::move(store), std::move(budget), settings, 0) {}
 
-SpillContext::SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget)
-    : SpillContext(whole, whole->store_, std::move(budget), whole->given_) {}
+SpillContext::SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget,
+                           uint64_t share_bytes)
+    : SpillContext(whole, whole->store_, std::move(budget), whole->given_, share_bytes) {}
 
 SpillContext::SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<SpillStore> store,
-                           std::shared_ptr<MemoryBudget> budget, const SpillSettings& settings)
+                           std::shared_ptr<MemoryBudget> budget, const SpillSettings& settings, uint64_t share_bytes)
     : whole_(std::move(whole)),
       store_(std::move(store)),
       budget_(std::move(budget)),
       given_(settings),
-      settings_(Complete(settings, budget_->limit_bytes())),
+      share_bytes_(share_bytes),
+      settings_(Complete(settings, share_bytes == 0 ? budget_->limit_bytes() : share_bytes)),
       aside_(std::make_shared<Aside>()),
       has_rings_(settings.uses_ring) {
   aside_->budget = budget_;
@@ -132,6 +134,11 @@ bool SpillContext::HasRoom(uint64_t bytes) const {
   if (!budget_->Reserve(bytes).ok()) return false;
   budget_->Release(bytes);
   return true;
+}
+
+bool SpillContext::HasRoomInShare(uint64_t bytes) const {
+  const bool is_within = share_bytes_ == 0 || budget_->used_bytes() + bytes <= share_bytes_;
+  return is_within && HasRoom(bytes);
 }
 
 uint32_t SpillContext::max_readers() const {

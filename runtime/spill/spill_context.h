@@ -46,8 +46,8 @@ class SpillContext {
   SpillContext(std::shared_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
                const SpillSettings& settings = {});
   // For one of several operators of a job: sets memory aside of its own, in its own budget. It writes to the store of
-  // `whole`, which counts what it writes.
-  SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget);
+  // `whole`, which counts what it writes. share_bytes: of the budget, what it keeps at most once it has written rows.
+  SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget, uint64_t share_bytes);
   SpillContext(const SpillContext&) = delete;
   SpillContext& operator=(const SpillContext&) = delete;
   ~SpillContext();
@@ -68,6 +68,8 @@ class SpillContext {
   // Whether so many bytes more may be taken from the job's budget now: for an operator that must know whether it can
   // finish in memory.
   bool HasRoom(uint64_t bytes) const;
+  // The same for an operator that has written rows, and leaves to others what is beyond its share.
+  bool HasRoomInShare(uint64_t bytes) const;
 
   uint32_t num_partitions() const { return settings_.num_partitions; }
   uint64_t block_bytes() const { return settings_.block_bytes; }
@@ -100,12 +102,13 @@ class SpillContext {
  private:
   struct Aside;
   SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<SpillStore> store,
-               std::shared_ptr<MemoryBudget> budget, const SpillSettings& settings);
+               std::shared_ptr<MemoryBudget> budget, const SpillSettings& settings, uint64_t share_bytes);
 
   const std::shared_ptr<SpillContext> whole_;  // null: this is it
   const std::shared_ptr<SpillStore> store_;
   const std::shared_ptr<MemoryBudget> budget_;
   const SpillSettings given_;
+  const uint64_t share_bytes_;  // of the budget; 0: all
   SpillSettings settings_;
   std::shared_ptr<Aside> aside_;
   std::shared_ptr<MemoryBudget> io_budget_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under 64 MiB, with a table of 20 M orders, one of 1,000 parts and an aggregation behind both probes:
+// Of 60 MiB that are free, with the tables of 20 M orders and of 1,000 parts and an aggregation behind both probes:
 //
-//     orders       at most 27 MiB: 56 without the rows on their way, less 1 for the parts and 28 for the groups
-//     parts        at most what is free then, less a half of it for the groups
-//     groups       what is free then, less an eighth for the rows on their way
+//     orders    take 49 MiB where they fit into that; if not, their rows are written and their share is 36
+//     parts     take 51 MiB less what the orders have, where they fit into that, as they do
+//     groups    take what is left but for an eighth, which is for rows on their way
 #include "tools/query/query_memory.h"
 
 #include <algorithm>
@@ -44,11 +44,12 @@ uint64_t MostBytesOf(const PlannedPipeline& planned, const CompiledKernel& compi
 }  // namespace
 
 void SinkMemory::EndBuild(bool has_spilled) const {
-  if (!is_own) return;
+  if (reserve == nullptr) return;
   if (!has_spilled) return spill->EndSettingAside();
-  const uint64_t limit = budget->limit_bytes(), used = budget->used_bytes();
+  const uint64_t used = budget->used_bytes();
   reserve->Open();
-  for (uint64_t bytes = limit - std::min(used, limit); bytes >= thresholds::kPartitionSpareBytes; bytes /= 2)
+  for (uint64_t bytes = share_bytes - std::min(used, share_bytes); bytes >= thresholds::kPartitionSpareBytes;
+       bytes /= 2)
     if (reserve->GrowBy(bytes).ok()) break;
 }
 
@@ -83,33 +84,39 @@ bool QueryMemory::IsShared(size_t pipeline) const {
   return is_shared;
 }
 
-uint64_t QueryMemory::LimitOf(size_t pipeline) const {
-  const uint64_t limit = options_.budget->limit_bytes(), used = options_.budget->used_bytes();
-  const uint64_t unused = limit - std::min(limit, used), free = unused - unused / thresholds::kRowsOnTheirWayShare;
-  uint64_t most_wanted = 0;
+// What others take that begin while the sink is there, at most `most_each` of them each, or an equal share where that is
+// 0.
+uint64_t QueryMemory::LeftToLater(size_t pipeline, uint64_t free, uint64_t most_each) const {
+  uint64_t most = 0;
   for (size_t now = pipeline + 1; now <= last_use_[pipeline]; ++now) {
     std::vector<size_t> others;
     for (size_t p = pipeline + 1; p <= now; ++p)
       if (plan_.pipelines[p].sink != SinkKind::kResult && last_use_[p] >= now) others.push_back(p);
-    uint64_t wanted = 0;
+    uint64_t sum = 0;
     for (const size_t p : others) {
-      const uint64_t most = most_bytes_[p] > free ? free : most_bytes_[p] + kLeastShareBytes;
-      wanted += std::min(most, free / (others.size() + 1));
+      const uint64_t can_take = std::min(most_bytes_[p], free) + kLeastShareBytes;
+      sum += std::min(can_take, most_each != 0 ? most_each : free / (others.size() + 1));
     }
-    most_wanted = std::max(most_wanted, wanted);
+    most = std::max(most, sum);
   }
-  return std::max(free - most_wanted, std::min(kLeastShareBytes, unused));
+  return std::min(most, free);
 }
 
 SinkMemory QueryMemory::Of(size_t pipeline) const {
   const bool has_limit = options_.budget != nullptr && options_.budget->limit_bytes() != 0;
   const bool is_build = plan_.pipelines[pipeline].sink == SinkKind::kBuild;
   if (options_.spill == nullptr || !has_limit || !IsShared(pipeline))
-    return {options_.budget, is_build ? nullptr : options_.spill, nullptr, false};
-  SinkMemory memory{nullptr, nullptr, nullptr, true};
-  memory.reserve = std::make_shared<BudgetWithReserve>(options_.budget, std::max<uint64_t>(LimitOf(pipeline), 1));
+    return {options_.budget, is_build ? nullptr : options_.spill, nullptr, 0};
+  const uint64_t limit = options_.budget->limit_bytes(), used = options_.budget->used_bytes();
+  const uint64_t unused = limit - std::min(limit, used), free = unused - unused / thresholds::kRowsOnTheirWayShare;
+  const uint64_t little = kLeastShareBytes + free / thresholds::kLittleShareOfFree;
+  SinkMemory memory;
+  memory.share_bytes =
+      std::max({free - LeftToLater(pipeline, free, 0), std::min(kLeastShareBytes, unused), uint64_t{1}});
+  const uint64_t most = std::max(free - LeftToLater(pipeline, free, little), memory.share_bytes);
+  memory.reserve = std::make_shared<BudgetWithReserve>(options_.budget, most);
   memory.budget = memory.reserve->budget();
-  memory.spill = std::make_shared<SpillContext>(options_.spill, memory.budget);
+  memory.spill = std::make_shared<SpillContext>(options_.spill, memory.budget, memory.share_bytes);
   return memory;
 }
 

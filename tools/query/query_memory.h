@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the operators of a query share its memory limit, where rows may be written.
-//
-//     build orders     |## table ##|......... left to what comes behind ..........|
-//     build parts      |## table ##|## table ##|.... left to what comes behind ...|
-//     probe, aggregate |## table ##|## table ##|######## groups ########|= rows ==|
 #ifndef QUERN_TOOLS_QUERY_QUERY_MEMORY_H_
 #define QUERN_TOOLS_QUERY_QUERY_MEMORY_H_
 
@@ -24,15 +20,16 @@ struct SinkMemory {
   std::shared_ptr<MemoryBudget> budget;
   std::shared_ptr<SpillContext> spill;         // null: rows stay in memory
   std::shared_ptr<BudgetWithReserve> reserve;  // whose budget it is; null: it is the query's
-  bool is_own = false;                         // memory is set aside for this sink alone
+  uint64_t share_bytes = 0;                    // that a join which has written rows keeps
 
   // For a join whose table is complete. One that has spilled keeps the rest of its share until its rows are out, as
   // each of its partitions needs a table; another one gives back what was set aside.
   void EndBuild(bool has_spilled) const;
 };
 
-// A sink takes as much as is free when it begins, less what is left to those that begin while it is there: the bytes
-// that their rows can take at most, or an equal share where these are more or not known. *Threads*: one at a time.
+// Sinks that are there at the same time have shares of the memory. One whose rows all fit may take more than its share,
+// as long as a little is left to those that begin while it is there: these can write rows, too. *Threads*: one at a
+// time.
 class QueryMemory {
  public:
   // *Ownership*: all arguments must outlive it.
@@ -43,11 +40,11 @@ class QueryMemory {
 
  private:
   bool IsShared(size_t pipeline) const;
-  uint64_t LimitOf(size_t pipeline) const;
+  uint64_t LeftToLater(size_t pipeline, uint64_t free, uint64_t most_each) const;
 
   const QueryPlan& plan_;
   const RunQueryOptions& options_;
-  std::vector<size_t> last_use_;     // of each pipeline's sink: the pipeline that reads or probes it
+  std::vector<size_t> last_use_;      // of each pipeline's sink: the pipeline that reads or probes it
   std::vector<uint64_t> most_bytes_;  // that each sink can take; UINT64_MAX: unknown
 };
 

@@ -27,6 +27,7 @@
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/sink/sink_driver.h"
+#include "runtime/spill/spilled_rows.h"
 #include "tools/query/query_memory.h"
 #include "tools/query/row_sources.h"
 #include "tools/query/row_takers.h"
@@ -126,8 +127,13 @@ void QueryRun::MakeSink(size_t number) {
 }
 
 SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const {
-  SourceContext context{types, options_.budget, options_.threads, false};
+  SourceContext context{types, options_.budget, options_.threads, false, thresholds::kMorselRows};
   for (const ColumnType& type : types) context.keeps_strings |= keeps_strings && IsVariable(RowOf(type.id).storage);
+  const uint64_t limit = options_.budget == nullptr ? 0 : options_.budget->limit_bytes();
+  if (limit == 0 || options_.spill == nullptr) return context;
+  const uint64_t bytes_each = limit / (thresholds::kBatchesShareOfLimit * std::max(options_.threads, 1u));
+  context.most_rows =
+      std::clamp(bytes_each / (RowBytesOf(types) + 1), thresholds::kPipelineRows, thresholds::kMorselRows);
   return context;
 }
 

@@ -115,7 +115,7 @@ absl::Status SendResults(const SourceContext& context, uint64_t num_rows, uint64
                          const Position& position, RowTaker* taker) {
   ResultView columns;
   std::shared_ptr<OutputBatch> out;
-  const uint64_t capacity = std::clamp<uint64_t>(num_rows, 1, kMorselRows);
+  const uint64_t capacity = std::clamp<uint64_t>(num_rows, 1, context.most_rows);
   for (bool more = true; more;) {
     if (out == nullptr || context.keeps_strings)
       out = std::make_shared<OutputBatch>(context.types, capacity, context.budget);
@@ -181,10 +181,9 @@ class UnmatchedSource final : public RowSource {
   absl::Status Send(uint64_t /*morsel*/, RowTaker* taker) override {
     JoinProber prober(join_);
     QUERN_RETURN_IF_ERROR(prober.SetUnmatched());
-    // Of a join that has written rows, no batch is larger than the pieces in which they go on.
-    const uint64_t most_rows = join_->has_spilled() ? thresholds::kPipelineRows : join_->stats().build_rows;
+    const uint64_t num_rows = join_->has_spilled() ? UINT64_MAX : join_->stats().build_rows;
     return SendResults(
-        context_, most_rows, 0, [&](OutputBatch* out) { return prober.Next(out); },
+        context_, num_rows, 0, [&](OutputBatch* out) { return prober.Next(out); },
         [] { return uint64_t{0}; }, taker);
   }
 

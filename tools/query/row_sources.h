@@ -40,6 +40,7 @@ struct SourceContext {
   std::shared_ptr<MemoryBudget> budget;
   uint32_t threads = 1;
   bool keeps_strings = false;  // batches own their strings as long as somebody wants them
+  uint64_t most_rows = 0;      // of a batch that is made
 };
 
 // How many of `threads` threads share so many rows: one for each whole 65,536, and one for the rest.
