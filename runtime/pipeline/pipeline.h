@@ -90,6 +90,9 @@ class PipelineEnd {
   // batches come in the same order.
   virtual void BeginPiece() {}
   virtual void EndPiece() {}
+  // After a step was refused memory: lets rows go. After OK the piece may be sent again. *Errors*: `refused` where
+  // nothing can go.
+  virtual absl::Status FreeMemory(const absl::Status& refused) { return refused; }
 };
 
 // One thread's way through a pipeline. *Threads*: one.

@@ -16,7 +16,7 @@ namespace quern::query {
 namespace {
 
 constexpr uint64_t kUnknown = UINT64_MAX;
-constexpr uint64_t kLeastShareBytes = uint64_t{2} << 20;  // of which a half is set aside
+constexpr uint64_t kLeastShareBytes = uint64_t{3} << 20;  // a third of which is set aside
 constexpr uint64_t kStringBytes = 64;                     // assumed
 
 // Whether no row comes out of a step more than once.
@@ -61,6 +61,7 @@ QueryMemory::QueryMemory(const PreparedQuery& query, const std::vector<TableRows
   for (size_t p = 0; p < pipelines.size(); ++p) {
     const PlannedPipeline& planned = pipelines[p];
     last_use_.push_back(p);
+    has_joins_ |= planned.sink == SinkKind::kBuild;
     if (!planned.reads_table) last_use_[planned.source] = p;
     for (const PlannedStep& step : planned.steps)
       if (std::holds_alternative<JoinSpec>(step.spec)) last_use_[step.table] = p;
@@ -71,17 +72,6 @@ QueryMemory::QueryMemory(const PreparedQuery& query, const std::vector<TableRows
                               ? kUnknown
                               : MostBytesOf(planned, query.kernels(p).back(), num_rows));
   }
-}
-
-// Whether a sink shares the memory with joins.
-bool QueryMemory::IsShared(size_t pipeline) const {
-  const PlannedPipeline& planned = plan_.pipelines[pipeline];
-  const auto probes = [](const PlannedStep& step) { return std::holds_alternative<JoinSpec>(step.spec); };
-  bool is_shared = planned.sink == SinkKind::kBuild;
-  is_shared |= std::any_of(planned.steps.begin(), planned.steps.end(), probes);
-  for (size_t p = pipeline + 1; p <= last_use_[pipeline]; ++p)
-    is_shared |= plan_.pipelines[p].sink == SinkKind::kBuild || p == last_use_[pipeline];
-  return is_shared;
 }
 
 // What others take that begin while the sink is there, at most `most_each` of them each, or an equal share where that is
@@ -105,7 +95,7 @@ uint64_t QueryMemory::LeftToLater(size_t pipeline, uint64_t free, uint64_t most_
 SinkMemory QueryMemory::Of(size_t pipeline) const {
   const bool has_limit = options_.budget != nullptr && options_.budget->limit_bytes() != 0;
   const bool is_build = plan_.pipelines[pipeline].sink == SinkKind::kBuild;
-  if (options_.spill == nullptr || !has_limit || !IsShared(pipeline))
+  if (options_.spill == nullptr || !has_limit || !has_joins_)
     return {options_.budget, is_build ? nullptr : options_.spill, nullptr, 0};
   const uint64_t limit = options_.budget->limit_bytes(), used = options_.budget->used_bytes();
   const uint64_t unused = limit - std::min(limit, used), free = unused - unused / thresholds::kRowsOnTheirWayShare;

@@ -39,11 +39,11 @@ class QueryMemory {
   SinkMemory Of(size_t pipeline) const;
 
  private:
-  bool IsShared(size_t pipeline) const;
   uint64_t LeftToLater(size_t pipeline, uint64_t free, uint64_t most_each) const;
 
   const QueryPlan& plan_;
   const RunQueryOptions& options_;
+  bool has_joins_ = false;
   std::vector<size_t> last_use_;      // of each pipeline's sink: the pipeline that reads or probes it
   std::vector<uint64_t> most_bytes_;  // that each sink can take; UINT64_MAX: unknown
 };

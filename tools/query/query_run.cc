@@ -227,7 +227,10 @@ absl::Status QueryRun::SendLeft(size_t number, bool keeps_strings, PipelineStats
     if (spec == nullptr) continue;
     std::shared_ptr<HashJoin>& join = sinks_[planned.steps[s].table].join;
     if (join->has_spilled() || RowOf(spec->kind).flags_matched_rows()) {
-      const auto left = MakeUnmatchedSource(join, ContextOf(JoinOutputTypes(*spec), keeps_strings));
+      SourceContext context = ContextOf(JoinOutputTypes(*spec), keeps_strings);
+      if (join->has_spilled())
+        context.kept_budget = std::exchange(context.budget, sinks_[planned.steps[s].table].memory.budget);
+      const auto left = MakeUnmatchedSource(join, std::move(context));
       PipelineStats of_left;
       QUERN_RETURN_IF_ERROR(Send(left.get(), number, s + 1, &of_left));
       stats->rows_out += of_left.rows_out;

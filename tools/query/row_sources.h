@@ -24,6 +24,8 @@ class RowTaker {
   virtual ~RowTaker() = default;
   // The columns are batch.keys.
   virtual absl::Status Take(const BatchView& batch) = 0;
+  // For a source that was refused memory: after OK it asks again. *Errors*: `refused` where nothing can be written.
+  virtual absl::Status FreeMemory(const absl::Status& refused) { return refused; }
 };
 
 // Rows in morsels, each of which one thread sends. *Threads*: any.
@@ -41,6 +43,9 @@ struct SourceContext {
   uint32_t threads = 1;
   bool keeps_strings = false;  // batches own their strings as long as somebody wants them
   uint64_t most_rows = 0;      // of a batch that is made
+  // Of a join that has written rows, whose batches are made of memory of its own: where strings are copied that
+  // somebody keeps. Null otherwise.
+  std::shared_ptr<MemoryBudget> kept_budget = nullptr;
 };
 
 // How many of `threads` threads share so many rows: one for each whole 65,536, and one for the rest.
