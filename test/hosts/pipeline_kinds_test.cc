@@ -261,7 +261,7 @@ TEST(PipelineKinds, JoinsThatHaveWrittenRowsFollowOneAnother) {
     Spilling of_first(kRooms[1]), of_next(kRooms[0]);
     quern::Join first = spills ? of_first.Build(inner, build, Engine::kJit) : Built(inner.spec, {build.build()});
     quern::Join next = spills ? of_next.Build(second, of_second, Engine::kJit) : Built(second.spec, {of_second.build()});
-    const auto small = New<quern::Job>("map in=i64 out=divide($0,10:i64)");
+    const auto small = New<quern::Job>("map in=i64 out=subtract($0,500:i64)");
     auto sort = New<quern::Sort>("sort keys=i64:out,i64:out,i64:nullable:out");
     Pipeline whole(kSource), behind_first("i64,i64"), behind_next("i64,i64,i64:nullable");
     whole.Through(first, {0}, {1}).Through(small, {1}).Through(next, {2}, {0, 1});

@@ -86,6 +86,7 @@ class QueryRun {
   };
 
   absl::Status RunPipeline(size_t number, PipelineStats* stats);
+  void UseMemoryOf(const SinkMemory& memory, SourceContext* context) const;
   absl::Status SendLeft(size_t number, bool keeps_strings, PipelineStats* stats);
   void MakeSink(size_t number);
   std::unique_ptr<RowSource> SourceOf(const PlannedPipeline& planned, bool keeps_strings) const;
@@ -127,11 +128,11 @@ void QueryRun::MakeSink(size_t number) {
 }
 
 SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const {
-  SourceContext context{types, options_.budget, options_.threads, false, thresholds::kMorselRows};
+  SourceContext context{types, options_.budget, std::max(options_.threads, 1u), false, thresholds::kMorselRows};
   for (const ColumnType& type : types) context.keeps_strings |= keeps_strings && IsVariable(RowOf(type.id).storage);
   const uint64_t limit = options_.budget == nullptr ? 0 : options_.budget->limit_bytes();
   if (limit == 0 || options_.spill == nullptr) return context;
-  const uint64_t bytes_each = limit / (thresholds::kBatchesShareOfLimit * std::max(options_.threads, 1u));
+  const uint64_t bytes_each = limit / (thresholds::kBatchesShareOfLimit * context.threads);
   context.most_rows =
       std::clamp(bytes_each / (RowBytesOf(types) + 1), thresholds::kPipelineRows, thresholds::kMorselRows);
   return context;
@@ -218,6 +219,16 @@ absl::Status QueryRun::RunPipeline(size_t number, PipelineStats* stats) {
   return absl::OkStatus();
 }
 
+// Of a join that has spilled: its results are made in its own share, of which its partitions have the most.
+void QueryRun::UseMemoryOf(const SinkMemory& memory, SourceContext* context) const {
+  constexpr uint64_t kLeastRows = 256, kStringBytes = 64;
+  uint64_t row_bytes = RowBytesOf(context->types) + 1;
+  for (const ColumnType& type : context->types) row_bytes += IsVariable(RowOf(type.id).storage) ? kStringBytes : 0;
+  const uint64_t bytes_each = memory.share_bytes / (thresholds::kBatchesShareOfLimit / 2 * context->threads);
+  context->most_rows = std::clamp(bytes_each / row_bytes, kLeastRows, thresholds::kPipelineRows);
+  context->kept_budget = std::exchange(context->budget, memory.budget);
+}
+
 // Sends what each join has left through the steps behind it, when all rows have probed that join. A join is dropped as
 // soon as nothing probes it any more, so that the others have its memory.
 absl::Status QueryRun::SendLeft(size_t number, bool keeps_strings, PipelineStats* stats) {
@@ -228,8 +239,7 @@ absl::Status QueryRun::SendLeft(size_t number, bool keeps_strings, PipelineStats
     std::shared_ptr<HashJoin>& join = sinks_[planned.steps[s].table].join;
     if (join->has_spilled() || RowOf(spec->kind).flags_matched_rows()) {
       SourceContext context = ContextOf(JoinOutputTypes(*spec), keeps_strings);
-      if (join->has_spilled())
-        context.kept_budget = std::exchange(context.budget, sinks_[planned.steps[s].table].memory.budget);
+      if (join->has_spilled()) UseMemoryOf(sinks_[planned.steps[s].table].memory, &context);
       const auto left = MakeUnmatchedSource(join, std::move(context));
       PipelineStats of_left;
       QUERN_RETURN_IF_ERROR(Send(left.get(), number, s + 1, &of_left));
