@@ -374,7 +374,8 @@ void PipelineInput::MoveOn(uint32_t first_row, BatchView* piece) {
 }
 
 bool PipelineInput::has_written_part() const {
-  return is_again_ && std::any_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->has_written_part(); });
+  return is_again_ &&
+         std::any_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->has_written_part(); });
 }
 
 absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows) {

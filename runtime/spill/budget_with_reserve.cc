@@ -33,7 +33,8 @@ BudgetWithReserve::BudgetWithReserve(std::shared_ptr<MemoryBudget> from, uint64_
   const MemoryAccount account = {[](void* of, uint64_t bytes) { return static_cast<Reserve*>(of)->TakeBytes(bytes); },
                                  [](void* of, uint64_t bytes) { static_cast<Reserve*>(of)->ReturnBytes(bytes); },
                                  reserve_.get(), reserve_->from.get()};
-  budget_ = {new MemoryBudget(limit_bytes, account), [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
+  budget_ = {new MemoryBudget(limit_bytes, account),
+             [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
 }
 
 uint64_t BudgetWithReserve::reserved_bytes() const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each kind of join as a step of a pipeline: what the join has left when all probing is done, build rows that come out on
-// their own and rows of keys that it has written, goes through the steps behind the probe, in a pipeline of its own. The
-// rows are those of quern_job_run and of calls operator by operator.
+// Each kind of join as a step of a pipeline: what the join has left when all probing is done, build rows that come out
+// on their own and rows of keys that it has written, goes through the steps behind the probe, in a pipeline of its own.
+// The rows are those of quern_job_run and of calls operator by operator.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -120,7 +120,9 @@ class Spilling {
     own->used_ -= static_cast<int64_t>(bytes);
     return false;
   }
-  static void Release(void* host, uint64_t bytes) { static_cast<Spilling*>(host)->used_ -= static_cast<int64_t>(bytes); }
+  static void Release(void* host, uint64_t bytes) {
+    static_cast<Spilling*>(host)->used_ -= static_cast<int64_t>(bytes);
+  }
 
   const int64_t room_;
   quern_spill_options spill_ = {};
@@ -260,7 +262,8 @@ TEST(PipelineKinds, JoinsThatHaveWrittenRowsFollowOneAnother) {
   for (const bool spills : {false, true}) {
     Spilling of_first(kRooms[1]), of_next(kRooms[0]);
     quern::Join first = spills ? of_first.Build(inner, build, Engine::kJit) : Built(inner.spec, {build.build()});
-    quern::Join next = spills ? of_next.Build(second, of_second, Engine::kJit) : Built(second.spec, {of_second.build()});
+    quern::Join next =
+        spills ? of_next.Build(second, of_second, Engine::kJit) : Built(second.spec, {of_second.build()});
     const auto small = New<quern::Job>("map in=i64 out=subtract($0,500:i64)");
     auto sort = New<quern::Sort>("sort keys=i64:out,i64:out,i64:nullable:out");
     Pipeline whole(kSource), behind_first("i64,i64"), behind_next("i64,i64,i64:nullable");

@@ -74,8 +74,8 @@ QueryMemory::QueryMemory(const PreparedQuery& query, const std::vector<TableRows
   }
 }
 
-// What others take that begin while the sink is there, at most `most_each` of them each, or an equal share where that is
-// 0.
+// What others take that begin while the sink is there, at most `most_each` of them each, or an equal share where that
+// is 0.
 uint64_t QueryMemory::LeftToLater(size_t pipeline, uint64_t free, uint64_t most_each) const {
   uint64_t most = 0;
   for (size_t now = pipeline + 1; now <= last_use_[pipeline]; ++now) {

@@ -215,8 +215,7 @@ class UnmatchedSource final : public RowSource {
     QUERN_RETURN_IF_ERROR(prober.SetUnmatched());
     const uint64_t num_rows = join_->has_spilled() ? UINT64_MAX : join_->stats().build_rows;
     return SendResults(
-        context_, num_rows, 0, [&](OutputBatch* out) { return prober.Next(out); },
-        [] { return uint64_t{0}; }, taker);
+        context_, num_rows, 0, [&](OutputBatch* out) { return prober.Next(out); }, [] { return uint64_t{0}; }, taker);
   }
 
  private:
