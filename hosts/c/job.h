@@ -183,7 +183,7 @@ class Job : public std::enable_shared_from_this<Job> {
 
   // Of rows that come through pipelines without ids: the id of the next one, over all inputs of the job.
   std::atomic<uint64_t> next_source_row{0};
-  // Of a join whose build rows come out on their own: the inputs of pipelines that probe it, have rows, and are neither
+  // Of a join that has rows for QUERN_PORT_UNMATCHED: the inputs of pipelines that probe it, have rows, and are neither
   // finished nor destroyed; the outputs of QUERN_PORT_UNMATCHED that there have been. A thread that begins an input or
   // makes an output raises its own number first and then reads the other one. Where that is not 0, it lowers its own
   // number again and refuses. So of two that come at the same time, at most one goes on.

@@ -3,8 +3,8 @@
 // job, or a function of the host (runtime/pipeline/pipeline.h). The input belongs to one thread, as every input, and so
 // do its steps; the jobs of the steps are shared.
 //
-// A join whose build rows come out on their own must know when it has been probed with everything, and its job counts
-// the inputs that have begun to probe it:
+// A join whose build rows come out on their own, or which has written rows, must know when it has been probed with
+// everything, and its job counts the inputs that have begun to probe it:
 //
 //     input 1   append ............ finish               1, 2, then 1 input with rows: QUERN_PORT_UNMATCHED is refused
 //     input 2          append .............. finish      0: its outputs may be made, and no more rows may be appended
@@ -67,7 +67,7 @@ class EndOfPipeline final : public PipelineEnd {
   uint64_t taken_rows_ = 0;  // rows of the batch behind them that are, too
 };
 
-// A step's join, where build rows come out on their own.
+// A step's join that has rows for QUERN_PORT_UNMATCHED.
 struct FlaggedJoin {
   std::shared_ptr<Job> job;
   size_t step;
@@ -103,10 +103,10 @@ class PipelineJobInput final : public JobInput {
       *taken_rows = batch.num_rows;
       return absl::OkStatus();
     }
-    if (!status.ok() && !absl::IsResourceExhausted(status) && end_.has_part()) input_->LoseRows();
+    if (!status.ok() && !absl::IsResourceExhausted(status) && has_part()) input_->LoseRows();
     return status;
   }
-  bool needs_rest() const override { return end_.has_part() || input_->needs_rest(); }
+  bool needs_rest() const override { return has_part() || input_->needs_rest(); }
   absl::Status Finish() override {
     QUERN_RETURN_IF_ERROR(input_->Finish());
     EndProbing();
@@ -119,6 +119,8 @@ class PipelineJobInput final : public JobInput {
   PortColumns columns;
 
  private:
+  // Whether a part of the next piece is in the job, or has been written by a join.
+  bool has_part() const { return end_.has_part() || way_.has_written_part(); }
   bool HasStopped() const { return host_ != nullptr && host_->has_stopped(); }
 
   // The job counts the rows that arrive, of which a filter leaves out some, and the host counts none. So rows without
@@ -140,7 +142,7 @@ class PipelineJobInput final : public JobInput {
     for (const FlaggedJoin& join : probed_) {
       if (join.job->num_unmatched_outputs == 0) continue;
       EndProbing();
-      return absl::FailedPreconditionError("append after QUERN_PORT_UNMATCHED: build rows of step " +
+      return absl::FailedPreconditionError("append after QUERN_PORT_UNMATCHED: rows of step " +
                                            std::to_string(join.step) +
                                            " have been handed out; accepted: before an output of that port is created");
     }
@@ -197,12 +199,6 @@ absl::StatusOr<PipelineStep> StepOf(const quern_pipeline_step& given, size_t i) 
       return absl::FailedPreconditionError("step " + std::to_string(i) +
                                            ": the join still has work; accepted: a join whose work is done");
     }
-    if (job->hash_join()->has_spilled()) {
-      return absl::FailedPreconditionError(
-          "step " + std::to_string(i) +
-          ": a join that has spilled rows; accepted: a join whose rows are all in memory, or its outputs in place of "
-          "the pipeline");
-    }
     step.op = std::shared_ptr<const HashJoin>(job, job->hash_join());
   } else {
     return InvalidArgument("step " + std::to_string(i) + ": a job of " + job->name + "; accepted: filter, map, join");
@@ -215,7 +211,8 @@ std::vector<FlaggedJoin> FlaggedJoins(const quern_pipeline_options& options) {
   for (size_t i = 0; i < options.num_steps; ++i) {
     const std::shared_ptr<Job>& job = options.steps[i].job->job;
     const HashJoin* const join = job->hash_join();
-    if (join != nullptr && RowOf(join->descriptor().spec().kind).flags_matched_rows()) joins.push_back({job, i});
+    if (join == nullptr) continue;
+    if (join->has_spilled() || RowOf(join->descriptor().spec().kind).flags_matched_rows()) joins.push_back({job, i});
   }
   return joins;
 }

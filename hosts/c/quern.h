@@ -437,8 +437,9 @@ QUERN_API uint64_t quern_input_num_groups(const quern_input* input);
  * the columns by those of its results, whose row ids are u64.
  *
  * Each step names the columns that its job's batches have, by number: keys (filters, maps: all), then payload. The rows
- * of a join's UNMATCHED are for an input whose columns are the join's results and whose steps are those behind it: make
- * such outputs when all inputs that probe the join have finished, and use copy_bytes where strings are kept. */
+ * of a join's UNMATCHED, which any kind has that has spilled, are for an input whose columns are the join's results and
+ * whose steps are those behind it: make such outputs when all inputs that probe the join have finished, and use
+ * copy_bytes where strings are kept. */
 typedef struct quern_pipeline_step {
   quern_job* job;
   const uint32_t* keys;

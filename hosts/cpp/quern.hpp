@@ -630,8 +630,9 @@ inline Result<bool> CompileWork(uint32_t timeout_ms) {
 //                      .Through(join, {1}, {2})            // key i64, payload f64; behind it: f64, build payload
 //                      .Into(aggregate, QUERN_PORT_ROWS, {1}, {0});
 //
-// Build rows that come out on their own (join.right, for example): when all inputs have finished, an input of another
-// pipeline, from the join's results through the steps behind it, takes what join.Unmatched() gives.
+// Build rows that come out on their own (join.right, for example), and rows that any join has spilled: when all inputs
+// have finished, an input of another pipeline, from the join's results through the steps behind it, takes what
+// join.Unmatched() gives.
 //
 // *Threads*: an input each. Jobs of steps may be destroyed once the inputs are made.
 class Pipeline {

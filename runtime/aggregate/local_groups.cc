@@ -383,6 +383,15 @@ absl::Status LocalGroups::SpillOrAsk(bool* is_at_work) {
   return has_groups() ? Spill() : absl::OkStatus();
 }
 
+absl::Status LocalGroups::FreeMemory(const absl::Status& refused) {
+  if (spilled_ == nullptr || !absl::IsResourceExhausted(refused)) return refused;
+  const std::lock_guard<std::mutex> at_work(at_work_);
+  if (table_ != nullptr && begun_.num_rows == 0 && has_groups()) return SpillAndHold();
+  if (++num_refusals_ > thresholds::kStarvedTries) return refused;
+  QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
+  return may_have_room ? absl::OkStatus() : refused;
+}
+
 absl::Status LocalGroups::SpillIfAsked() {
   if (begun_.num_rows != 0) return absl::OkStatus();
   asked_.store(false, std::memory_order_relaxed);

@@ -48,6 +48,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   // Gives back memory that is held for appending.
   void FreeReserve();
   absl::Status SpillOrAsk(bool* is_at_work) override;
+  absl::Status FreeMemory(const absl::Status& refused) override;
   // Of the table, and of rows in partitions.
   uint64_t group_bytes() const;
 

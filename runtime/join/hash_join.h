@@ -171,8 +171,11 @@ class JoinProber {
   absl::Status SetInput(BatchView batch);
 
   // Starts on a piece, one or more inputs that may have to come again, where memory is refused behind the probe. The
-  // same inputs then give the same rows in the same order, as prefetching is adapted between pieces alone.
+  // same inputs then give the same rows in the same order, as prefetching is adapted between pieces alone. Rows of a
+  // join that has spilled are written the first time alone.
   void BeginPiece(bool is_again);
+  // Whether rows of the piece were written, so that the same piece has to come again where it has failed.
+  bool has_written_of_piece() const { return num_written_inputs_ != 0; }
 
   // Instead of Next, for joins of which a probe row comes out at most once and without columns of the build side:
   // writes the numbers of the batch's rows that come out, in their order, and returns how many they are. rows: room for
@@ -222,6 +225,7 @@ class JoinProber {
   uint64_t rows_seen_ = 0;
   bool has_pieces_ = false;
   uint64_t rows_before_piece_ = 0;
+  uint64_t next_input_ = 0, num_written_inputs_ = 0;  // of the piece; the first ones have been written
   const ProbeScratch scratch_;
   std::vector<uint8_t> members_;  // bits of an anti join's rows
   CounterBlock counters_;

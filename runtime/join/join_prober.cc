@@ -72,6 +72,7 @@ absl::Status JoinProber::KeepResident(BatchView* batch) {
   SpilledJoin& spilled = *join_->spilled_;
   QUERN_RETURN_IF_ERROR(spilled.CheckProbing());
   in_use_ = join_->UseTable();
+  const bool is_written = has_pieces_ && next_input_++ < num_written_inputs_;
   return WithoutBadAlloc([&]() -> absl::Status {
     if (batch->first_row_id == kCountedRowIds) batch->first_row_id = rows_seen_;
     numbers_.resize(batch->num_rows);
@@ -90,14 +91,17 @@ absl::Status JoinProber::KeepResident(BatchView* batch) {
       num_ids = std::max(num_ids, row + 1);
     }
     if (spilled_rows_.empty()) return absl::OkStatus();
-    if (spilled.probe_columns().has_row_ids()) {
+    if (!is_written && spilled.probe_columns().has_row_ids()) {
       row_ids_.resize(num_ids);
       for (uint32_t i = 0; i < num_ids; ++i) row_ids_[i] = batch->first_row_id + i;
     }
-    BatchView columns = spilled.probe_columns().ToWrite(*batch, row_ids_.data());
-    columns.selection = spilled_rows_.data();
-    columns.num_rows = spilled_rows_.size();
-    QUERN_RETURN_IF_ERROR(spilled.WriteProbe(columns, numbers_.data()));
+    if (!is_written) {
+      BatchView columns = spilled.probe_columns().ToWrite(*batch, row_ids_.data());
+      columns.selection = spilled_rows_.data();
+      columns.num_rows = spilled_rows_.size();
+      QUERN_RETURN_IF_ERROR(spilled.WriteProbe(columns, numbers_.data()));
+      if (has_pieces_) num_written_inputs_ = next_input_;
+    }
     batch->selection = resident_rows_.data();
     batch->num_rows = resident_rows_.size();
     return absl::OkStatus();
@@ -160,11 +164,13 @@ void JoinProber::AdaptPrefetch() {
 
 void JoinProber::BeginPiece(bool is_again) {
   has_pieces_ = true;
+  next_input_ = 0;
   if (is_again) {
     rows_seen_ = rows_before_piece_;
     key_filter_gate_ = key_filter_before_piece_;
     return;
   }
+  num_written_inputs_ = 0;
   AdaptPrefetch();
   key_filter_before_piece_ = key_filter_gate_;
   rows_before_piece_ = rows_seen_;
@@ -323,6 +329,7 @@ absl::StatusOr<uint64_t> JoinProber::Select(uint32_t* rows) {
     num_rows = args_.output.num_rows;
   }
   if (join_->observer() != nullptr) join_->observer()->SeeMatches(num_rows);
+  in_use_.reset();
   return num_rows;
 }
 

@@ -151,7 +151,7 @@ absl::Status SpillingBuilder::ChooseResident() {
     num_rows += part.num_rows();
     string_bytes += StringBytesOf(*context_.descriptor->rows(), part);
     const uint64_t bytes = BuildBytesOf(*context_.descriptor, num_rows, string_bytes);
-    if (part.num_rows() != 0 && !spilled_->spill()->HasRoom(RoomFor(bytes))) break;
+    if (part.num_rows() != 0 && !spilled_->spill()->HasRoomInShare(RoomFor(bytes))) break;
   }
   resident_.resize(num_resident);
   return absl::OkStatus();

@@ -16,8 +16,9 @@
 //     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload; a semi or
 //              anti join copies nothing: it takes columns and rows away
 //
-// Build rows that come out on their own (right, full, right_semi, right_anti) do so when all probing is done, and
-// belong to no piece: whoever runs the pipeline sends them through one of the steps behind the probe.
+// Rows that come out when all probing is done belong to no piece: build rows that come out on their own (right, full,
+// right_semi, right_anti), and all rows whose keys a join has written. Whoever runs the pipeline sends them through the
+// steps behind the probe.
 //
 // *Row ids*: those of the source, up to the first probe that copies; behind it rows are counted.
 #ifndef QUERN_RUNTIME_PIPELINE_PIPELINE_H_
@@ -89,6 +90,9 @@ class PipelineEnd {
   // batches come in the same order.
   virtual void BeginPiece() {}
   virtual void EndPiece() {}
+  // After a step was refused memory: lets rows go. After OK the piece may be sent again. *Errors*: `refused` where
+  // nothing can go.
+  virtual absl::Status FreeMemory(const absl::Status& refused) { return refused; }
 };
 
 // One thread's way through a pipeline. *Threads*: one.
@@ -106,6 +110,8 @@ class PipelineInput {
   // which a part of the next piece may have arrived there. After ResourceExhausted the batch may be sent again from row
   // taken_rows on.
   absl::Status Append(const BatchView& batch, uint64_t* taken_rows);
+  // After an error: whether a join has written rows of the next piece, so that no other piece may come before it.
+  bool has_written_part() const;
 
  private:
   class Step;

@@ -75,6 +75,7 @@ class PipelineInput::Step {
   virtual ~Step() = default;
   virtual absl::Status Run(Rows* rows) = 0;
   virtual void BeginPiece(bool /*is_again*/) {}
+  virtual bool has_written_part() const { return false; }
 
   Step* next = nullptr;  // null: this is the sink
 
@@ -216,6 +217,7 @@ class PipelineInput::ProbeStep final : public Step {
   }
 
   void BeginPiece(bool is_again) override { prober_.BeginPiece(is_again); }
+  bool has_written_part() const override { return prober_.has_written_of_piece(); }
 
   absl::Status Run(Rows* rows) override {
     BindRows(columns_, *rows, &batch_);
@@ -288,6 +290,7 @@ class PipelineInput::SelectionStep final : public Step {
       : Step(step.columns), num_columns_(join->descriptor().spec().probe.size()), prober_(join, step.host_context) {}
 
   void BeginPiece(bool is_again) override { prober_.BeginPiece(is_again); }
+  bool has_written_part() const override { return prober_.has_written_of_piece(); }
 
   absl::Status Run(Rows* rows) override {
     BindRows(columns_, *rows, &batch_);
@@ -368,6 +371,11 @@ void PipelineInput::MoveOn(uint32_t first_row, BatchView* piece) {
   if (piece->first_row_id != kCountedRowIds) piece->first_row_id += first_row;
   const std::vector<ColumnType>& types = pipeline_->source();
   for (size_t c = 0; c < types.size(); ++c) piece->keys[c] = ColumnFrom(first_row, types[c], piece->keys[c]);
+}
+
+bool PipelineInput::has_written_part() const {
+  return is_again_ &&
+         std::any_of(steps_.begin(), steps_.end(), [](const auto& step) { return step->has_written_part(); });
 }
 
 absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows) {

@@ -131,6 +131,14 @@ absl::Status Sink::Append(const BatchView& batch, RowKind kind, uint64_t* taken_
   return AppendTo(own_local_state_.get(), batch, kind, taken_rows);
 }
 
+absl::Status Sink::FreeMemory(const absl::Status& refused) {
+  QUERN_RETURN_IF_ERROR(CheckOpen("append"));
+  if (own_local_state_ == nullptr) return refused;
+  const absl::Status status = own_local_state_->FreeMemory(refused);
+  if (!status.ok() && !absl::IsResourceExhausted(status)) Lose(status);
+  return status;
+}
+
 absl::Status Sink::Combine(std::unique_ptr<LocalState> local) {
   const std::lock_guard<std::mutex> lock(mutex_);
   QUERN_RETURN_IF_ERROR(CheckOpen("append"));

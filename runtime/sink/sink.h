@@ -103,6 +103,9 @@ class Sink {
   // may be missing and every further call fails.
   absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput, uint64_t* taken_rows = nullptr);
 
+  // As Appender::FreeMemory, of the local state of Append.
+  absl::Status FreeMemory(const absl::Status& refused);
+
   // Does one piece of the work that combines the local states: a task, or the beginning of a phase. Most take some
   // milliseconds; nothing bounds them yet (a sort whose threads have coded strings differently begins with a pass over
   // their rows). Never waits for another thread. All appenders must have finished. After kDone the readers of the

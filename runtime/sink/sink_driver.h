@@ -27,6 +27,9 @@ struct SinkInput {
   absl::Status Append(const BatchView& batch, RowKind kind = RowKind::kInput) const {
     return appender == nullptr ? sink->Append(batch, kind) : appender->Append(batch, kind);
   }
+  absl::Status FreeMemory(const absl::Status& refused) const {
+    return appender == nullptr ? sink->FreeMemory(refused) : appender->FreeMemory(refused);
+  }
 };
 
 // Calls append(input, thread, morsel) for morsels 0 .. num_morsels-1, in this order, on up to `threads` threads, the

@@ -370,6 +370,15 @@ absl::StatusOr<uint64_t> SpillingRows::AppendSome(const BatchView& batch, uint64
   }
 }
 
+absl::Status SpillingRows::FreeMemory(const absl::Status& refused) {
+  if (!absl::IsResourceExhausted(refused)) return refused;
+  QUERN_ASSIGN_OR_RETURN(bool has_written, Spill());
+  if (!has_written) {
+    QUERN_ASSIGN_OR_RETURN(has_written, runs_->WriteOthers(this));
+  }
+  return has_written ? absl::OkStatus() : refused;
+}
+
 absl::Status SpillingRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
   QUERN_RETURN_IF_ERROR(runs_->spill()->SetMemoryAside());
   for (int tries = 0; taken_rows_ < batch.num_rows;) {

@@ -102,6 +102,7 @@ class SpillingRows final : public LocalState {
 
   // *Errors*: as LocalRows and RowWriter.
   absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
+  absl::Status FreeMemory(const absl::Status& refused) override;
 
   LocalRows* rows() const { return rows_.get(); }
   uint64_t num_input_rows() const { return num_input_rows_; }

@@ -27,12 +27,14 @@ void BudgetWithReserve::Reserve::ReturnBytes(uint64_t returned) {
   else from->Release(returned);
 }
 
-BudgetWithReserve::BudgetWithReserve(std::shared_ptr<MemoryBudget> from) : reserve_(std::make_shared<Reserve>()) {
+BudgetWithReserve::BudgetWithReserve(std::shared_ptr<MemoryBudget> from, uint64_t limit_bytes)
+    : reserve_(std::make_shared<Reserve>()) {
   reserve_->from = std::move(from);
   const MemoryAccount account = {[](void* of, uint64_t bytes) { return static_cast<Reserve*>(of)->TakeBytes(bytes); },
                                  [](void* of, uint64_t bytes) { static_cast<Reserve*>(of)->ReturnBytes(bytes); },
                                  reserve_.get(), reserve_->from.get()};
-  budget_ = {new MemoryBudget(0, account), [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
+  budget_ = {new MemoryBudget(limit_bytes, account),
+             [reserve = reserve_](const MemoryBudget* budget) { delete budget; }};
 }
 
 uint64_t BudgetWithReserve::reserved_bytes() const {

@@ -16,7 +16,8 @@ namespace quern {
 // its budget any number.
 class BudgetWithReserve {
  public:
-  explicit BudgetWithReserve(std::shared_ptr<MemoryBudget> from);
+  // limit_bytes: of its budget; 0: none of its own.
+  explicit BudgetWithReserve(std::shared_ptr<MemoryBudget> from, uint64_t limit_bytes = 0);
   ~BudgetWithReserve() { GiveBack(); }
 
   const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }

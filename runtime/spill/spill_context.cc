@@ -79,11 +79,22 @@ struct SpillContext::Aside {
   }
 };
 
-SpillContext::SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
+SpillContext::SpillContext(std::shared_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
                            const SpillSettings& settings)
-    : store_(std::move(store)),
+    : SpillContext(nullptr, std::move(store), std::move(budget), settings, 0) {}
+
+SpillContext::SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget,
+                           uint64_t share_bytes)
+    : SpillContext(whole, whole->store_, std::move(budget), whole->given_, share_bytes) {}
+
+SpillContext::SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<SpillStore> store,
+                           std::shared_ptr<MemoryBudget> budget, const SpillSettings& settings, uint64_t share_bytes)
+    : whole_(std::move(whole)),
+      store_(std::move(store)),
       budget_(std::move(budget)),
-      settings_(Complete(settings, budget_->limit_bytes())),
+      given_(settings),
+      share_bytes_(share_bytes),
+      settings_(Complete(settings, share_bytes == 0 ? budget_->limit_bytes() : share_bytes)),
       aside_(std::make_shared<Aside>()),
       has_rings_(settings.uses_ring) {
   aside_->budget = budget_;
@@ -98,6 +109,10 @@ SpillContext::SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<Me
 
 SpillContext::~SpillContext() {
   io_threads_.reset();
+  EndSettingAside();
+}
+
+void SpillContext::EndSettingAside() {
   const std::lock_guard<std::mutex> lock(aside_->mutex);
   aside_->is_set = false;
   if (aside_->used_bytes < aside_->reserved_bytes)
@@ -121,6 +136,11 @@ bool SpillContext::HasRoom(uint64_t bytes) const {
   return true;
 }
 
+bool SpillContext::HasRoomInShare(uint64_t bytes) const {
+  const bool is_within = share_bytes_ == 0 || budget_->used_bytes() + bytes <= share_bytes_;
+  return is_within && HasRoom(bytes);
+}
+
 uint32_t SpillContext::max_readers() const {
   const uint64_t bytes_each = settings_.block_bytes * (settings_.read_depth + 1);
   return static_cast<uint32_t>(std::clamp<uint64_t>(settings_.io_bytes / bytes_each, 2, 1024));
@@ -142,17 +162,25 @@ SpillStats SpillContext::stats() const {
 }
 
 void SpillContext::CountWritten(uint64_t bytes, uint64_t rows) {
+  if (whole_ != nullptr) return whole_->CountWritten(bytes, rows);
   written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   written_rows_.fetch_add(rows, std::memory_order_relaxed);
   written_blocks_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void SpillContext::CountRead(uint64_t bytes) {
+  if (whole_ != nullptr) return whole_->CountRead(bytes);
   read_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   read_blocks_.fetch_add(1, std::memory_order_relaxed);
 }
 
+void SpillContext::CountLate() {
+  if (whole_ != nullptr) return whole_->CountLate();
+  late_blocks_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void SpillContext::CountLevel(uint64_t level) {
+  if (whole_ != nullptr) return whole_->CountLevel(level);
   uint64_t most = max_level_.load(std::memory_order_relaxed);
   while (most < level && !max_level_.compare_exchange_weak(most, level, std::memory_order_relaxed)) {
   }
@@ -179,6 +207,7 @@ void SpillContext::GiveBack(std::unique_ptr<ReadRing> ring) {
 }
 
 IoThreads* SpillContext::io_threads() {
+  if (whole_ != nullptr) return whole_->io_threads();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!tried_threads_) {
     tried_threads_ = true;

@@ -43,8 +43,11 @@ struct SpillStats {
 class SpillContext {
  public:
   // budget: the job's.
-  SpillContext(std::unique_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
+  SpillContext(std::shared_ptr<SpillStore> store, std::shared_ptr<MemoryBudget> budget,
                const SpillSettings& settings = {});
+  // For one of several operators of a job: sets memory aside of its own, in its own budget. It writes to the store of
+  // `whole`, which counts what it writes. share_bytes: of the budget, what it keeps at most once it has written rows.
+  SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget, uint64_t share_bytes);
   SpillContext(const SpillContext&) = delete;
   SpillContext& operator=(const SpillContext&) = delete;
   ~SpillContext();
@@ -52,6 +55,9 @@ class SpillContext {
   // Sets memory aside in the job's budget, so that rows can be written when that is exhausted. Operators call it before
   // they take memory of their own; only the first call does anything. *Errors*: ResourceExhausted.
   absl::Status SetMemoryAside();
+
+  // Gives back what is set aside and not in use: for an operator whose rows have come, and that has written none.
+  void EndSettingAside();
 
   // The job's budget.
   const std::shared_ptr<MemoryBudget>& budget() const { return budget_; }
@@ -62,6 +68,8 @@ class SpillContext {
   // Whether so many bytes more may be taken from the job's budget now: for an operator that must know whether it can
   // finish in memory.
   bool HasRoom(uint64_t bytes) const;
+  // The same for an operator that has written rows, and leaves to others what is beyond its share.
+  bool HasRoomInShare(uint64_t bytes) const;
 
   uint32_t num_partitions() const { return settings_.num_partitions; }
   uint64_t block_bytes() const { return settings_.block_bytes; }
@@ -77,10 +85,11 @@ class SpillContext {
   // Whether enough of the memory set aside is free for a block that is written behind.
   bool HasIoRoom() const;
 
+  // Of an operator's own context: zeros, as `whole` counts.
   SpillStats stats() const;
   void CountWritten(uint64_t bytes, uint64_t rows);
   void CountRead(uint64_t bytes);
-  void CountLate() { late_blocks_.fetch_add(1, std::memory_order_relaxed); }
+  void CountLate();
   void CountLevel(uint64_t level);
 
   // A ring for one reader, which gives it back; null where blocks are read by threads.
@@ -92,8 +101,14 @@ class SpillContext {
 
  private:
   struct Aside;
-  std::unique_ptr<SpillStore> store_;
+  SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<SpillStore> store,
+               std::shared_ptr<MemoryBudget> budget, const SpillSettings& settings, uint64_t share_bytes);
+
+  const std::shared_ptr<SpillContext> whole_;  // null: this is it
+  const std::shared_ptr<SpillStore> store_;
   const std::shared_ptr<MemoryBudget> budget_;
+  const SpillSettings given_;
+  const uint64_t share_bytes_;  // of the budget; 0: all
   SpillSettings settings_;
   std::shared_ptr<Aside> aside_;
   std::shared_ptr<MemoryBudget> io_budget_;

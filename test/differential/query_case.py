@@ -156,6 +156,11 @@ class Case:
         rng = random.Random(f"query variants/{self.seed}/{self.number}")
         variants = [Variant.random(rng, engine) for engine in ("generic", "jit", rng.choice(("auto", "generic")))]
         variants[2].memory_limit = 2 ** rng.randint(10, 20)
+        if rng.random() < 0.5:
+            # A megabyte is set aside for each join, and the rest is little, so that some rows are written.
+            num_joins = sum(step.word.startswith("join.") for relation in self.relations for step in relation.steps)
+            variants[1].memory_limit = (num_joins + 2 << 20) + int(2 ** rng.uniform(14, 20))
+            variants[1].spills = True
         return variants
 
 
@@ -168,6 +173,7 @@ class Variant(RandomVariant):
     interface: str      # text, frames
     layout_seed: int
     memory_limit: int   # 0: none
+    spills: bool = False  # rows may be written under the limit, however small it is
 
     @staticmethod
     def random(rng, engine):

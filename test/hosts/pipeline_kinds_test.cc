@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each kind of join as a step of a pipeline: build rows that come out on their own go through the steps behind the
-// probe, in a pipeline of their own. The rows are those of quern_job_run and of calls operator by operator.
+// Each kind of join as a step of a pipeline: what the join has left when all probing is done, build rows that come out
+// on their own and rows of keys that it has written, goes through the steps behind the probe, in a pipeline of its own.
+// The rows are those of quern_job_run and of calls operator by operator.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -90,6 +91,47 @@ Rows BuildRows(std::mt19937_64* random, const Kind& kind) {
   return rows;
 }
 
+// A join that has written its rows, of which a table has `room` bytes. All memory is given while it is probed.
+class Spilling {
+ public:
+  explicit Spilling(int64_t room) : room_(room) {}
+
+  quern::Join Build(const Kind& kind, const Rows& rows, Engine engine) {
+    quern_job_options options = {};
+    options.reserve = Reserve;
+    options.release = Release;
+    options.host = this;
+    options.spill = &spill_;
+    auto join = New<quern::Join>(kind.spec, engine, options);
+    Feed(join.Build(), {rows.build()});
+    refuses_next_ = true;
+    limit_ = used_ + room_;
+    Done(join.Finalise());
+    limit_ = INT64_MAX;
+    EXPECT_GT(join.Stats().spilled_rows, 0u) << kind.spec;
+    return join;
+  }
+
+ private:
+  static bool Reserve(void* host, uint64_t bytes) {
+    auto* const own = static_cast<Spilling*>(host);
+    if (own->refuses_next_.exchange(false)) return false;
+    if ((own->used_ += static_cast<int64_t>(bytes)) <= own->limit_) return true;
+    own->used_ -= static_cast<int64_t>(bytes);
+    return false;
+  }
+  static void Release(void* host, uint64_t bytes) {
+    static_cast<Spilling*>(host)->used_ -= static_cast<int64_t>(bytes);
+  }
+
+  const int64_t room_;
+  quern_spill_options spill_ = {};
+  std::atomic<int64_t> used_{0}, limit_{INT64_MAX};
+  std::atomic<bool> refuses_next_{false};
+};
+
+constexpr int64_t kRooms[] = {2500, 6000};
+
 quern::Job MapBehind() { return New<quern::Job>("map in=i64:nullable out=add(coalesce($0,5000:i64),1:i64)"); }
 
 // ---- operator by operator ----
@@ -147,10 +189,11 @@ void SendUnmatched(const Pipeline& rest, quern::Join* join, const quern::Job& si
 }
 
 Lines ThroughPipeline(const Kind& kind, const Rows& build, const std::vector<Rows>& sources, uint64_t piece_rows,
-                      uint32_t num_threads, Engine engine) {
+                      uint32_t num_threads, Engine engine, Spilling* spilling = nullptr) {
   const auto filter = New<quern::Job>("filter i64 >= 300", engine);
   const quern::Job map = MapBehind();
-  quern::Join join = Built(kind.spec, {build.build()}, engine);
+  quern::Join join =
+      spilling == nullptr ? Built(kind.spec, {build.build()}, engine) : spilling->Build(kind, build, engine);
   auto sort = New<quern::Sort>(SortOf(kind), engine);
   const bool has_probe = std::string(kind.spec).find(" probe=") != std::string::npos;
   const Pipeline pipeline = Pipeline(kSource)
@@ -185,6 +228,59 @@ TEST(PipelineKinds, AreThoseOfJobsOneByOne) {
     }
     EXPECT_FALSE(expected.empty()) << kind.spec;
   }
+}
+
+TEST(PipelineKinds, OfJoinsThatHaveWrittenRowsAreTheSame) {
+  std::mt19937_64 random(quern::test::SeedOfTest());
+  std::vector<Rows> sources;
+  for (const uint64_t num_rows : {300, 1, 0, 40, 500}) sources.emplace_back(&random, num_rows, 120, 1);
+  for (const Kind& kind : kKinds) {
+    const Rows build = BuildRows(&random, kind);
+    const Lines expected = Expected(kind, build, sources);
+    for (const int64_t room : kRooms) {
+      for (const uint64_t piece_rows : {7, 0}) {
+        for (const uint32_t num_threads : {1, 4}) {
+          for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+            Spilling spilling(room);
+            ASSERT_EQ(ThroughPipeline(kind, build, sources, piece_rows, num_threads, engine, &spilling), expected)
+                << kind.spec << ", pieces of " << piece_rows << ", threads " << num_threads << ", room " << room;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Two that follow one another: what the first one has left is probed in the second, which writes some of it again.
+TEST(PipelineKinds, JoinsThatHaveWrittenRowsFollowOneAnother) {
+  std::mt19937_64 random(quern::test::SeedOfTest());
+  const Kind inner = kKinds[0];
+  const Kind second = {"join.left keys=i64 build=i64 probe=i64,i64", "i64,i64,i64:nullable"};
+  const Rows build(&random, 300, 90, 0), of_second(&random, 300, 90, 0), source(&random, 700, 120, 0);
+  const std::vector<uint32_t> all = {0, 1, 2};
+  Lines lines[2];
+  for (const bool spills : {false, true}) {
+    Spilling of_first(kRooms[1]), of_next(kRooms[0]);
+    quern::Join first = spills ? of_first.Build(inner, build, Engine::kJit) : Built(inner.spec, {build.build()});
+    quern::Join next =
+        spills ? of_next.Build(second, of_second, Engine::kJit) : Built(second.spec, {of_second.build()});
+    const auto small = New<quern::Job>("map in=i64 out=subtract($0,500:i64)");
+    auto sort = New<quern::Sort>("sort keys=i64:out,i64:out,i64:nullable:out");
+    Pipeline whole(kSource), behind_first("i64,i64"), behind_next("i64,i64,i64:nullable");
+    whole.Through(first, {0}, {1}).Through(small, {1}).Through(next, {2}, {0, 1});
+    behind_first.Through(small, {1}).Through(next, {2}, {0, 1});
+    quern::Input input = Take(whole.Into(sort, QUERN_PORT_ROWS, all));
+    Done(input.Append(source.source().batch()));
+    Done(input.Finish());
+    SendUnmatched(behind_first, &first, sort, all, 0, 2);
+    const quern::Status late = input.Append(source.source().batch());
+    EXPECT_EQ(late.code(), QUERN_FAILED_PRECONDITION);
+    SendUnmatched(behind_next, &next, sort, all, 0, 2);
+    Done(sort.Finalise());
+    lines[spills ? 1 : 0] = RowsOf(sort.Sorted(), "lll");
+  }
+  EXPECT_EQ(lines[0], lines[1]);
+  EXPECT_GT(lines[0].size(), 1000u);
 }
 
 // A full join, then a right one: rows without a match in the first are probed in the second, and row ids are u64.
@@ -249,6 +345,44 @@ TEST(PipelineKinds, RefusedBatchesLoseAndDoubleNothing) {
   }
 }
 
+// A probe step writes the rows of a piece once, however often the piece comes.
+TEST(PipelineKinds, RefusedBatchesOfJoinsThatHaveWrittenRowsAreWrittenOnce) {
+  std::mt19937_64 random(quern::test::SeedOfTest());
+  for (const Kind& kind : kKinds) {
+    const Rows build = BuildRows(&random, kind), source(&random, 1000, 120, 1);
+    const bool has_probe = std::string(kind.spec).find(" probe=") != std::string::npos;
+    Lines expected;
+    for (int64_t n = -1; n < 40; ++n) {
+      OneRefusal memory{-1};
+      Spilling spilling(kRooms[1]);
+      auto sort = New<quern::Sort>(SortOf(kind), Engine::kGeneric, memory.options());
+      quern::Join join = spilling.Build(kind, build, Engine::kGeneric);
+      const quern::Job map = MapBehind();
+      const Pipeline rest = Pipeline(kind.columns).Through(map, {0});
+      quern::Input probes = Take(Pipeline(kSource)
+                                     .Through(join, {0}, has_probe ? std::vector<uint32_t>{1} : std::vector<uint32_t>{})
+                                     .Through(map, {0})
+                                     .Into(sort, QUERN_PORT_ROWS, AllColumns(kind), {}, 300));
+      memory.left = n;
+      AppendTwice(&probes, source.source());
+      Done(probes.Finish());
+      quern::Output unmatched = Take(join.Unmatched());
+      quern::Input input = Take(rest.Into(sort, QUERN_PORT_ROWS, AllColumns(kind), {}, 7));
+      for (quern_result_state state = QUERN_RESULT_MORE; state == QUERN_RESULT_MORE;) {
+        const quern_result& rows = *Take(unmatched.Next());
+        AppendTwice(&input, AsTable(rows, rows.num_columns));
+        state = rows.state;
+      }
+      Done(input.Finish());
+      memory.left = -1;
+      Done(sort.Finalise());
+      const Lines lines = RowsOf(sort.Sorted(), LettersOf(kind));
+      if (n == -1) expected = lines;
+      ASSERT_EQ(lines, expected) << kind.spec << ", request " << n;
+    }
+  }
+}
+
 // ---- the order of calls ----
 
 TEST(PipelineKinds, UnmatchedRowsComeAfterAllProbing) {
@@ -281,7 +415,7 @@ TEST(PipelineKinds, UnmatchedRowsComeAfterAllProbing) {
   const quern::Status late = idle.Append(source.batch());
   EXPECT_EQ(late.code(), QUERN_FAILED_PRECONDITION);
   EXPECT_EQ(late.text(),
-            "append after QUERN_PORT_UNMATCHED: build rows of step 0 have been handed out; accepted: before an output "
+            "append after QUERN_PORT_UNMATCHED: rows of step 0 have been handed out; accepted: before an output "
             "of that port is created");
   Done(join.Unmatched().status());  // nor what was refused as an input
   Done(idle.Finish());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joins that write rows beyond their memory, as a host sees them: rows that come out where it asks for unmatched ones,
-// the row ids that its own residual is given, and a pipeline that takes no such join.
+// the row ids that its own residual is given, and a pipeline of which such a join is a step.
 //
 // 400,000 build rows of 16 bytes do not fit 16 MiB as a table, which takes their tuples twice while it is built. Some
 // partitions fit: their probe rows are joined at once, and those of the others at the end.
@@ -172,17 +172,35 @@ TEST(SpilledJoins, RunsOfTheLibraryHaveAllRows) {
   EXPECT_GT(join.Stats().spilled_rows, 0u);
 }
 
-TEST(SpilledJoins, PipelinesRefuseThem) {
+// A pipeline with as many rows as the whole job has: those that its probe step gives at once, and those of the port.
+TEST(SpilledJoins, ArePartsOfPipelines) {
   const Sides sides;
   SpilledJoin made;
   quern::Join join =
-      made.Build("join.inner keys=i64 build=i64 probe=i64", Engine::kGeneric, sides.build_rows(ColumnOf(sides.build)));
-  auto sort = New<quern::Sort>("sort keys=i64:out");
-  const auto input = quern::Pipeline("i64").Through(join, {0}, {0}).Into(sort, QUERN_PORT_ROWS, {0}, {});
-  EXPECT_EQ(input.status().code(), QUERN_FAILED_PRECONDITION);
-  EXPECT_EQ(input.status().text(),
-            "step 0: a join that has spilled rows; accepted: a join whose rows are all in memory, or its outputs in "
-            "place of the pipeline");
+      made.Build("join.inner keys=i64 build=i64 probe=i64", Engine::kJit, sides.build_rows(ColumnOf(sides.build)));
+  auto sum = New<quern::Aggregate>("aggregate aggs=count_star,sum(i64)");
+  quern::Input input = Take(quern::Pipeline("i64").Through(join, {0}, {0}).Into(sum, QUERN_PORT_ROWS, {}, {0}));
+  Done(input.Append(Table{{ColumnOf(sides.probe)}, {}, sides.probe.size()}.batch()));
+  EXPECT_EQ(join.Unmatched().status().text(),
+            "QUERN_PORT_UNMATCHED before all inputs of pipelines have finished: 1 with rows; accepted: after "
+            "quern_input_finish of each");
+  Done(input.Finish());
+  quern::Input rest = Take(quern::Pipeline("i64,i64").Into(sum, QUERN_PORT_ROWS, {}, {0}));
+  quern::Output left = Take(join.Unmatched());
+  uint64_t num_left = 0;
+  for (quern_result_state state = QUERN_RESULT_MORE; state == QUERN_RESULT_MORE;) {
+    const quern_result& rows = *Take(left.Next());
+    num_left += rows.num_rows;
+    Done(rest.Append(AsTable(rows, rows.num_columns).batch()));
+    state = rows.state;
+  }
+  Done(rest.Finish());
+  Done(sum.Finalise());
+  int64_t expected = 0, num_rows = 0;
+  for (int64_t row = 0; row < kNumProbe && Sides::HasMatch(row); ++row, ++num_rows) expected += sides.probe[row];
+  EXPECT_EQ(RowsOf(sum.Groups(), "ll"), Lines({std::to_string(num_rows) + "|" + std::to_string(expected)}));
+  EXPECT_GT(num_left, 0u);
+  EXPECT_LT(num_left, static_cast<uint64_t>(num_rows));
 }
 
 }  // namespace

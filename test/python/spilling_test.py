@@ -69,6 +69,17 @@ class Spilling(unittest.TestCase):
             with self.subTest(how):
                 self.check_spills(call, lambda made: made)
 
+    def test_joins_of_queries(self):
+        build, probe = big(0, 300_000), big(0, NUM_ROWS).slice(290_000, 20_000)
+        renamed = quern.scan(build).select("k as bk, s as bs")
+        for how in ("inner", "full", "semi", "mark"):
+            def call(how=how, **options):
+                joined = quern.scan(probe).join(renamed, "s = bs", how)
+                return joined.aggregate(None, "count(*) as n, sum(k) as k, min(s) as least").collect(**options)
+
+            with self.subTest(how):
+                self.check_spills(call)
+
     def test_queries(self):
         def call(**options):
             by_key = quern.scan(TABLE).aggregate("k, s", "count(*) as n")

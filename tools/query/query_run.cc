@@ -4,8 +4,14 @@
 //     thread 0   morsel 0, 2, ..  ─ steps ─ appender ─┐
 //     thread 1   morsel 1, 3, ..  ─ steps ─ appender ─┴─ finalise ─> source of the next pipeline
 //
-// Where a step is a join whose build rows come out on their own, these go through the steps behind it when all rows
-// have probed; the sink is finalised after them. A pipeline of the result copies its rows out; where the result is what
+// Where a step is a join whose build rows come out on their own, or one that has written rows, these go through the
+// steps behind it when all rows have probed, join by join; the sink is finalised after them:
+//
+//     orders ─ probe A ─ probe B ─ aggregate      keys of which B has written rows: B writes their rows, too
+//        what A has left ─ probe B ─ aggregate    all probes of A have ended; the same here
+//                  what B has left ─ aggregate    now all probes of B have ended
+//
+// A pipeline of the result copies its rows out; where the result is what
 // a sink has collected, its reader's batches are the result.
 #include "tools/query/query_run.h"
 
@@ -21,6 +27,8 @@
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/sink/sink_driver.h"
+#include "runtime/spill/spilled_rows.h"
+#include "tools/query/query_memory.h"
 #include "tools/query/row_sources.h"
 #include "tools/query/row_takers.h"
 
@@ -58,7 +66,12 @@ PipelineSink SinkColumns(const PlannedPipeline& planned) {
 class QueryRun {
  public:
   QueryRun(const PreparedQuery& query, const std::vector<TableRows>& tables, const RunQueryOptions& options)
-      : query_(query), plan_(query.plan()), tables_(tables), options_(options), sinks_(plan_.pipelines.size()) {}
+      : query_(query),
+        plan_(query.plan()),
+        tables_(tables),
+        options_(options),
+        memory_(query, tables, options),
+        sinks_(plan_.pipelines.size()) {}
 
   absl::StatusOr<QueryRows> Run(std::vector<PipelineStats>* stats);
 
@@ -69,9 +82,12 @@ class QueryRun {
     std::shared_ptr<HashAggregate> groups;
     std::shared_ptr<RowSort> sort;
     std::shared_ptr<Sink> any;
+    SinkMemory memory;
   };
 
   absl::Status RunPipeline(size_t number, PipelineStats* stats);
+  void UseMemoryOf(const SinkMemory& memory, SourceContext* context) const;
+  absl::Status SendLeft(size_t number, bool keeps_strings, PipelineStats* stats);
   void MakeSink(size_t number);
   std::unique_ptr<RowSource> SourceOf(const PlannedPipeline& planned, bool keeps_strings) const;
   SourceContext ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const;
@@ -89,6 +105,7 @@ class QueryRun {
   const QueryPlan& plan_;
   const std::vector<TableRows>& tables_;
   const RunQueryOptions& options_;
+  const QueryMemory memory_;
   std::vector<SinkOf> sinks_;                               // by pipeline
   std::vector<std::vector<std::vector<ArrowArray>>> rows_;  // of the result: by source, then by morsel
 };
@@ -98,19 +115,26 @@ void QueryRun::MakeSink(size_t number) {
   SinkOf& sink = sinks_[number];
   if (planned.sink == SinkKind::kResult) return;
   const std::shared_ptr<const Kernel>& kernel = query_.kernels(number).back().kernel;
+  sink.memory = memory_.Of(number);
+  const std::shared_ptr<MemoryBudget>& budget = sink.memory.budget;
   switch (planned.sink) {
-    case SinkKind::kBuild: sink.any = sink.join = MakeHashJoin(kernel, options_.budget); break;
-    case SinkKind::kAggregate: sink.any = sink.groups = MakeHashAggregate(kernel, options_.budget); break;
-    case SinkKind::kSort: sink.any = sink.sort = MakeRowSort(kernel, options_.budget); break;
+    case SinkKind::kBuild: sink.any = sink.join = MakeHashJoin(kernel, budget); break;
+    case SinkKind::kAggregate: sink.any = sink.groups = MakeHashAggregate(kernel, budget); break;
+    case SinkKind::kSort: sink.any = sink.sort = MakeRowSort(kernel, budget); break;
     case SinkKind::kResult: break;
   }
   sink.any->SetStopFlag(options_.stop);
-  if (sink.join == nullptr) sink.any->SetSpill(options_.spill);
+  sink.any->SetSpill(sink.memory.spill);
 }
 
 SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool keeps_strings) const {
-  SourceContext context{types, options_.budget, options_.threads, false};
+  SourceContext context{types, options_.budget, std::max(options_.threads, 1u), false, thresholds::kMorselRows};
   for (const ColumnType& type : types) context.keeps_strings |= keeps_strings && IsVariable(RowOf(type.id).storage);
+  const uint64_t limit = options_.budget == nullptr ? 0 : options_.budget->limit_bytes();
+  if (limit == 0 || options_.spill == nullptr) return context;
+  const uint64_t bytes_each = limit / (thresholds::kBatchesShareOfLimit * context.threads);
+  context.most_rows =
+      std::clamp(bytes_each / (RowBytesOf(types) + 1), thresholds::kPipelineRows, thresholds::kMorselRows);
   return context;
 }
 
@@ -184,28 +208,52 @@ absl::Status QueryRun::RunPipeline(size_t number, PipelineStats* stats) {
   MakeSink(number);
   const bool keeps_strings = SinkColumns(planned).keeps_strings;
   QUERN_RETURN_IF_ERROR(Send(SourceOf(planned, keeps_strings).get(), number, 0, stats));
-  for (size_t s = 0; s < planned.steps.size(); ++s) {
-    const auto* join = std::get_if<JoinSpec>(&planned.steps[s].spec);
-    if (join == nullptr || !RowOf(join->kind).flags_matched_rows()) continue;
-    const auto unmatched =
-        MakeUnmatchedSource(sinks_[planned.steps[s].table].join, ContextOf(JoinOutputTypes(*join), keeps_strings));
-    PipelineStats of_rest;
-    QUERN_RETURN_IF_ERROR(Send(unmatched.get(), number, s + 1, &of_rest));
-    stats->rows_out += of_rest.rows_out;
-  }
+  QUERN_RETURN_IF_ERROR(SendLeft(number, keeps_strings, stats));
   if (planned.sink == SinkKind::kResult) return absl::OkStatus();
   // Starting a thread costs more than a morsel's share of the work.
   const uint64_t threads =
       std::clamp<uint64_t>(stats->rows_out / thresholds::kMorselRows, 1, std::max(options_.threads, 1u));
-  return FinaliseOnThreads(sinks_[number].any.get(), static_cast<uint32_t>(threads));
+  const SinkOf& sink = sinks_[number];
+  QUERN_RETURN_IF_ERROR(FinaliseOnThreads(sink.any.get(), static_cast<uint32_t>(threads)));
+  if (sink.join != nullptr) sink.memory.EndBuild(sink.join->has_spilled());
+  return absl::OkStatus();
+}
+
+// Of a join that has spilled: its results are made in its own share, of which its partitions have the most.
+void QueryRun::UseMemoryOf(const SinkMemory& memory, SourceContext* context) const {
+  constexpr uint64_t kLeastRows = 256, kStringBytes = 64;
+  uint64_t row_bytes = RowBytesOf(context->types) + 1;
+  for (const ColumnType& type : context->types) row_bytes += IsVariable(RowOf(type.id).storage) ? kStringBytes : 0;
+  const uint64_t bytes_each = memory.share_bytes / (thresholds::kBatchesShareOfLimit / 2 * context->threads);
+  context->most_rows = std::clamp(bytes_each / row_bytes, kLeastRows, thresholds::kPipelineRows);
+  context->kept_budget = std::exchange(context->budget, memory.budget);
+}
+
+// Sends what each join has left through the steps behind it, when all rows have probed that join. A join is dropped as
+// soon as nothing probes it any more, so that the others have its memory.
+absl::Status QueryRun::SendLeft(size_t number, bool keeps_strings, PipelineStats* stats) {
+  const PlannedPipeline& planned = plan_.pipelines[number];
+  for (size_t s = 0; s < planned.steps.size(); ++s) {
+    const auto* spec = std::get_if<JoinSpec>(&planned.steps[s].spec);
+    if (spec == nullptr) continue;
+    std::shared_ptr<HashJoin>& join = sinks_[planned.steps[s].table].join;
+    if (join->has_spilled() || RowOf(spec->kind).flags_matched_rows()) {
+      SourceContext context = ContextOf(JoinOutputTypes(*spec), keeps_strings);
+      if (join->has_spilled()) UseMemoryOf(sinks_[planned.steps[s].table].memory, &context);
+      const auto left = MakeUnmatchedSource(join, std::move(context));
+      PipelineStats of_left;
+      QUERN_RETURN_IF_ERROR(Send(left.get(), number, s + 1, &of_left));
+      stats->rows_out += of_left.rows_out;
+    }
+    sinks_[planned.steps[s].table] = {};
+  }
+  return absl::OkStatus();
 }
 
 // One pipeline alone reads the groups or sorted rows of another, and one alone probes a table. A sink that keeps
 // strings has the batches that they were copied to, not the sink that these came from.
 void QueryRun::DropWhatWasRead(const PlannedPipeline& planned) {
   if (!planned.reads_table) sinks_[planned.source] = {};
-  for (const PlannedStep& step : planned.steps)
-    if (std::holds_alternative<JoinSpec>(step.spec)) sinks_[step.table] = {};
 }
 
 // The result is what the last sink has collected.

@@ -42,7 +42,8 @@ struct RunQueryOptions {
   uint32_t threads = 1;                  // most of them; a pipeline has one for 65,536 rows
   std::shared_ptr<MemoryBudget> budget;  // of tables, groups, sorted rows and results
   std::shared_ptr<StopFlag> stop;        // ends the query with Cancelled; may be null
-  // Where aggregates and sorts leave rows beyond the budget; null: they fail. The tables of joins stay in memory.
+  // Where joins, aggregates and sorts leave rows beyond the budget; null: they fail. The result stays in memory, and
+  // the tables of joins do where the budget has no limit of its own.
   std::shared_ptr<SpillContext> spill;
 };
 

@@ -2,8 +2,10 @@
 #include "tools/query/row_sources.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "runtime/base/output_buffer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/arrow_import.h"
@@ -104,6 +106,30 @@ class ResultView {
     return view;
   }
 
+  // The same with a copy of the strings' bytes.
+  absl::StatusOr<BatchView> CopyOf(const OutputBatch& out, const std::shared_ptr<MemoryBudget>& budget,
+                                   RowTaker* taker) {
+    uint64_t num_bytes = 0;
+    for (size_t c = 0; c < out.num_columns(); ++c) num_bytes += out.column(c).num_bytes;
+    const auto kept = std::make_shared<OutputBuffer>();
+    for (absl::Status status; num_bytes != 0;) {
+      status = kept->Allocate(budget, num_bytes);
+      if (status.ok()) break;
+      QUERN_RETURN_IF_ERROR(taker->FreeMemory(status));
+    }
+    BatchView view = Of(out, kept);
+    uint8_t* to = kept->data();
+    for (size_t c = 0; c < out.num_columns(); ++c) {
+      const uint64_t of_column = out.column(c).num_bytes;
+      if (of_column == 0) continue;
+      std::memcpy(to, bytes_[c], of_column);
+      bytes_[c] = to;
+      if (view.keys[c].buffers == nullptr) view.keys[c].values = to;
+      to += of_column;
+    }
+    return view;
+  }
+
  private:
   std::vector<const uint8_t*> bytes_;
 };
@@ -115,13 +141,19 @@ absl::Status SendResults(const SourceContext& context, uint64_t num_rows, uint64
                          const Position& position, RowTaker* taker) {
   ResultView columns;
   std::shared_ptr<OutputBatch> out;
-  const uint64_t capacity = std::clamp<uint64_t>(num_rows, 1, kMorselRows);
+  const uint64_t capacity = std::clamp<uint64_t>(num_rows, 1, context.most_rows);
   for (bool more = true; more;) {
-    if (out == nullptr || context.keeps_strings)
+    const bool copies = context.keeps_strings && context.kept_budget != nullptr;
+    if (out == nullptr || (context.keeps_strings && !copies))
       out = std::make_shared<OutputBatch>(context.types, capacity, context.budget);
     QUERN_ASSIGN_OR_RETURN(more, next(out.get()));
     if (out->num_rows() == 0) continue;
-    BatchView view = columns.Of(*out, context.keeps_strings ? out : nullptr);
+    BatchView view;
+    if (copies) {
+      QUERN_ASSIGN_OR_RETURN(view, columns.CopyOf(*out, context.kept_budget, taker));
+    } else {
+      view = columns.Of(*out, context.keeps_strings ? out : nullptr);
+    }
     const uint64_t first = position();
     const uint64_t left_out = first < offset ? std::min(offset - first, view.num_rows) : 0;
     if (left_out == view.num_rows) continue;
@@ -174,13 +206,16 @@ class UnmatchedSource final : public RowSource {
   UnmatchedSource(std::shared_ptr<const HashJoin> join, SourceContext context)
       : join_(std::move(join)), context_(std::move(context)) {}
 
-  uint64_t num_morsels() const override { return Readers(join_->stats().build_rows, context_.threads); }
+  // Where rows were written, probe rows may be far more than build rows.
+  uint64_t num_morsels() const override {
+    return join_->has_spilled() ? context_.threads : Readers(join_->stats().build_rows, context_.threads);
+  }
   absl::Status Send(uint64_t /*morsel*/, RowTaker* taker) override {
     JoinProber prober(join_);
     QUERN_RETURN_IF_ERROR(prober.SetUnmatched());
+    const uint64_t num_rows = join_->has_spilled() ? UINT64_MAX : join_->stats().build_rows;
     return SendResults(
-        context_, join_->stats().build_rows, 0, [&](OutputBatch* out) { return prober.Next(out); },
-        [] { return uint64_t{0}; }, taker);
+        context_, num_rows, 0, [&](OutputBatch* out) { return prober.Next(out); }, [] { return uint64_t{0}; }, taker);
   }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the rows of a pipeline come from: a table, the result of another pipeline's sink, or the build rows of a join
-// that come out on their own.
+// Where the rows of a pipeline come from: a table, the result of another pipeline's sink, or what a join has left when
+// all probing is done.
 #ifndef QUERN_TOOLS_QUERY_ROW_SOURCES_H_
 #define QUERN_TOOLS_QUERY_ROW_SOURCES_H_
 
@@ -24,6 +24,8 @@ class RowTaker {
   virtual ~RowTaker() = default;
   // The columns are batch.keys.
   virtual absl::Status Take(const BatchView& batch) = 0;
+  // For a source that was refused memory: after OK it asks again. *Errors*: `refused` where nothing can be written.
+  virtual absl::Status FreeMemory(const absl::Status& refused) { return refused; }
 };
 
 // Rows in morsels, each of which one thread sends. *Threads*: any.
@@ -40,6 +42,10 @@ struct SourceContext {
   std::shared_ptr<MemoryBudget> budget;
   uint32_t threads = 1;
   bool keeps_strings = false;  // batches own their strings as long as somebody wants them
+  uint64_t most_rows = 0;      // of a batch that is made
+  // Of a join that has written rows, whose batches are made of memory of its own: where strings are copied that
+  // somebody keeps. Null otherwise.
+  std::shared_ptr<MemoryBudget> kept_budget = nullptr;
 };
 
 // How many of `threads` threads share so many rows: one for each whole 65,536, and one for the rest.
@@ -52,7 +58,7 @@ std::unique_ptr<RowSource> MakeTableSource(const TableRows& rows, const std::vec
 std::unique_ptr<RowSource> MakeGroupSource(std::shared_ptr<HashAggregate> groups, SourceContext context);
 // offset: first rows that are left out.
 std::unique_ptr<RowSource> MakeSortSource(std::shared_ptr<RowSort> sort, uint64_t offset, SourceContext context);
-// The build rows that come out on their own, when all probing is done.
+// The build rows that come out on their own, when all probing is done, and the rows that the join has written.
 std::unique_ptr<RowSource> MakeUnmatchedSource(std::shared_ptr<const HashJoin> join, SourceContext context);
 
 }  // namespace quern::query

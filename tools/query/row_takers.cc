@@ -52,15 +52,33 @@ void ResultTaker::Flush() {
   out_ = nullptr;
 }
 
+absl::Status SinkTaker::Append(const BatchView& batch) {
+  if (next_++ < num_done_) return absl::OkStatus();
+  num_rows_ += batch.num_rows;
+  const absl::Status status = input_.Append(batch);
+  if (status.ok()) ++num_done_;
+  else sink_refused_ = true;
+  return status;
+}
+
 PipelineTaker::PipelineTaker(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
                              PipelineEnd* end, const StopFlag* stop)
-    : input_(std::move(pipeline), budget, end, thresholds::kPipelineRows), stop_(stop) {}
+    : pipeline_(std::move(pipeline)),
+      end_(end),
+      input_(pipeline_, budget, end, thresholds::kPipelineRows),
+      stop_(stop) {}
 
 absl::Status PipelineTaker::Take(const BatchView& batch) {
   if (stop_ != nullptr) QUERN_RETURN_IF_ERROR(stop_->Check());
   num_rows_ += batch.num_rows;
-  uint64_t taken_rows;
-  return input_.Append(batch, &taken_rows);
+  uint64_t taken_rows = 0;
+  absl::Status status = input_.Append(batch, &taken_rows);
+  for (uint64_t done = 0; absl::IsResourceExhausted(status);) {
+    QUERN_RETURN_IF_ERROR(end_->FreeMemory(status));
+    done += taken_rows;
+    status = input_.Append(SliceOf(batch, pipeline_->source(), {}, done, batch.num_rows - done), &taken_rows);
+  }
+  return status;
 }
 
 }  // namespace quern::query

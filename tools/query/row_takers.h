@@ -45,18 +45,24 @@ class ResultTaker final : public PipelineEnd {
   uint64_t num_rows_ = 0;
 };
 
+// Appends rows to a sink. Where a step is refused memory, the sink writes rows, and the piece comes again: the batches
+// that the sink has of it are left out.
 class SinkTaker final : public PipelineEnd {
  public:
   explicit SinkTaker(const SinkInput& input) : input_(input) {}
-  absl::Status Append(const BatchView& batch) override {
-    num_rows_ += batch.num_rows;
-    return input_.Append(batch);
+  absl::Status Append(const BatchView& batch) override;
+  absl::Status FreeMemory(const absl::Status& refused) override {
+    return sink_refused_ ? refused : input_.FreeMemory(refused);
   }
+  void BeginPiece() override { next_ = 0; }
+  void EndPiece() override { num_done_ = 0; }
   uint64_t num_rows() const { return num_rows_; }
 
  private:
   const SinkInput input_;
   uint64_t num_rows_ = 0;
+  uint64_t next_ = 0, num_done_ = 0;  // batches of the piece
+  bool sink_refused_ = false;         // the sink itself, which has written what it can
 };
 
 // Sends the batches of a source through the steps to the end.
@@ -67,9 +73,12 @@ class PipelineTaker final : public RowTaker {
                 const StopFlag* stop);
 
   absl::Status Take(const BatchView& batch) override;
+  absl::Status FreeMemory(const absl::Status& refused) override { return end_->FreeMemory(refused); }
   uint64_t num_rows() const { return num_rows_; }
 
  private:
+  const std::shared_ptr<const Pipeline> pipeline_;
+  PipelineEnd* const end_;
   PipelineInput input_;
   const StopFlag* const stop_;
   uint64_t num_rows_ = 0;

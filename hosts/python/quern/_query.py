@@ -198,8 +198,8 @@ class Frame:
         spill_bytes: int | str | None = None,
         engine: str = "auto",
     ) -> Result:
-        """Runs the steps; threads, memory_limit, spill_dir, spill_bytes and engine as for quern.join. Aggregates and
-        sorts are spilled, joins are not.
+        """Runs the steps; threads, memory_limit, spill_dir, spill_bytes and engine as for quern.join. Joins,
+        aggregates and sorts are spilled.
 
         Errors: MemoryError above the limit, RuntimeError for a row without a result.
         """
