@@ -67,6 +67,9 @@ static bool add_string_key(SortMaking* making, Oid type, Oid collation, AttrNumb
     add_key(making, &column, attno, "utf8_view(binary)", descending, nulls_first, type != BPCHAROID);
     return true;
   }
+  /* Kernels make ICU's whole sort key of each string; PostgreSQL makes eight bytes of it, and compares where those are
+   * equal, which is faster for texts that differ early. */
+  if (quern_enabled != QUERN_FORCE) return false;
   add_key(making, &column, attno, psprintf("utf8_view(%s)", name), descending, nulls_first, false);
   if (tie) add_key(making, &column, attno, "utf8_view(binary)", descending, nulls_first, type != BPCHAROID);
   return true;
