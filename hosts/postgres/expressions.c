@@ -52,6 +52,7 @@ static const char* type_name(const Value* value) {
 }
 
 static bool is_integer(Oid type) { return type == INT2OID || type == INT4OID || type == INT8OID; }
+static bool is_string(Oid type) { return type == TEXTOID || type == BPCHAROID; }
 
 /* ---- columns and constants ---- */
 
@@ -94,6 +95,7 @@ static bool compile_var(ExpressionMaking* making, const Var* var, Value* value) 
   ColumnPlan column = {0};
 
   if (var->varattno <= 0 || !column_of(var, &column, value)) return false;
+  if (column.kind == KIND_DECIMAL) making->can_fail = true; /* NaN */
   value->text = psprintf("$%d", input_of(making, &column));
   return true;
 }
@@ -145,9 +147,15 @@ static const char* float_text(float8 number, bool is_single) {
 }
 
 static bool compile_constant(const Const* constant, Value* value) {
+  ColumnPlan column = {0};
+  const char* spec;
+
   value->type = constant->consttype == VARCHAROID ? TEXTOID : constant->consttype;
   if (constant->constisnull) {
-    if (!is_integer(value->type)) return false;
+    if (is_string(value->type) || !type_number(value->type, -1, &column, &spec)) {
+      if (value->type != NUMERICOID) return false;
+      value->precision = 1;
+    }
     value->text = psprintf("null:%s", type_name(value));
     return true;
   }
@@ -179,8 +187,6 @@ static bool compile_constant(const Const* constant, Value* value) {
 }
 
 /* ---- types of two values ---- */
-
-static bool is_string(Oid type) { return type == TEXTOID || type == BPCHAROID; }
 
 static void cast(Value* value, Oid type) {
   if (value->type == type) return;

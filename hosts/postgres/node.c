@@ -279,7 +279,7 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
     batch.first_row_id += batch.num_rows;
   }
   if (source->failed) {
-    if (node->plan->op == QUERN_JOIN) node_raise();
+    if (node->plan->op == QUERN_JOIN) elog(ERROR, "quern: a column of a join has no exact form");
     run_stock(node);
     return false;
   }
@@ -331,7 +331,7 @@ static void next_probe_batch(QuernNode* node) {
     node->batch_pending = true;
     return;
   }
-  if (source->failed) node_raise();
+  if (source->failed) elog(ERROR, "quern: a column of a join has no exact form");
   if (node->plan->join_type == JOIN_RIGHT || node->plan->join_type == JOIN_FULL || has_spilled(node)) {
     open_output(node, QUERN_PORT_UNMATCHED);
     node->state = NODE_READING;

@@ -72,13 +72,14 @@ static SourceWay way_of(const Plan* child) {
 static bool is_column(const Expr* expr) { return IsA(expr, Var) && ((const Var*)expr)->varattno > 0; }
 
 /* The condition of a scan as a map; left to PostgreSQL where a part of it is no map's. */
-static void add_condition(SourcePlan* plan, const Plan* child) {
+static void add_condition(SourcePlan* plan, const Plan* child, bool may_fail) {
   List* columns = list_copy(plan->columns);
   ExpressionMaking making = {.columns = &columns};
   const ColumnPlan as = {.kind = KIND_BOOL, .type = "bool"};
 
   if (child->qual == NIL) return;
-  if (!expression_add(&making, (Node*)make_ands_explicit(child->qual), &as) || making.can_fail) return;
+  if (!expression_add(&making, (Node*)make_ands_explicit(child->qual), &as)) return;
+  if (making.can_fail && !may_fail) return;
   plan->columns = columns;
   plan->condition = expression_spec(&making);
   plan->condition_inputs = making.inputs;
@@ -132,6 +133,6 @@ SourcePlan* source_plan_make(Plan* child, List* wanted, bool may_fail) {
   plan->way = way_of(child);
   if (plan->way == SOURCE_PAGES || plan->way == SOURCE_JOIN) targetlist = child->targetlist;
   if (!add_vectors(plan, wanted, targetlist, may_fail)) return projected(wanted);
-  if (plan->way == SOURCE_PAGES) add_condition(plan, child);
+  if (plan->way == SOURCE_PAGES) add_condition(plan, child, may_fail);
   return plan;
 }

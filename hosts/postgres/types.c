@@ -194,13 +194,23 @@ static int scale_of_call(Oid function, List* args) {
   return function == F_NUMERIC_MUL ? scales[0] + scales[1] : Max(scales[0], scales[1]);
 }
 
-/* That of all results of a CASE; -1: they differ. */
+static bool is_null_constant(const Expr* expr) { return IsA(expr, Const) && ((const Const*)expr)->constisnull; }
+
+/* That of all results of a CASE but nulls; -1: they differ. */
 static int scale_of_case(const CaseExpr* expr) {
-  int scale = expr->defresult == NULL ? -1 : decimal_scale_of((Node*)expr->defresult);
+  int scale = -1;
   ListCell* cell;
 
-  foreach (cell, expr->args)
-    if (decimal_scale_of((Node*)lfirst_node(CaseWhen, cell)->result) != scale) return -1;
+  if (expr->defresult == NULL) return -1;
+  if (!is_null_constant(expr->defresult)) scale = decimal_scale_of((Node*)expr->defresult);
+  foreach (cell, expr->args) {
+    Expr* result = lfirst_node(CaseWhen, cell)->result;
+    const bool is_first = foreach_current_index(cell) == 0 && is_null_constant(expr->defresult);
+
+    if (is_null_constant(result)) return -1;
+    if (is_first) scale = decimal_scale_of((Node*)result);
+    else if (decimal_scale_of((Node*)result) != scale) return -1;
+  }
   return scale;
 }
 

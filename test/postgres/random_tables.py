@@ -119,6 +119,8 @@ def _timestamp(rng):
 
 def _numeric(rng):
     pick = rng.random()
+    if pick < 0.002:
+        return "NaN"  # which no decimal of a kernel has
     if pick < 0.6:
         return f"{rng.randrange(-200, 2000)}.{rng.randrange(100):02}"
     return rng.choice(("0", "0.00", "1", "1.0", "-1.50", "9999999.99", "-9999999.99", "0.01")) if pick < 0.7 else \
@@ -129,7 +131,10 @@ def _any_numeric(rng):
     pick = rng.random()
     if pick < 0.05:
         return rng.choice(("NaN", "Infinity", "-Infinity", "1e40", "-1e-30", f"{'1234567890' * 3}.123456789"))
-    return _numeric(rng) + rng.choice(("", "", "0", "000")) if pick < 0.8 else f"{rng.random() * 1e6:.9f}"
+    if pick >= 0.8:
+        return f"{rng.random() * 1e6:.9f}"
+    number = _numeric(rng)
+    return number + rng.choice(("", "", "0", "000")) if number != "NaN" else number
 
 
 def _wild(rng):

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that kernels do not have, and errors of PostgreSQL's own: exact.py --library QUERN.SO
+
+Each query has the same rows, or the same error, with quern.enabled = off and force, and the nodes that are named."""
+
+import argparse
+import sys
+
+import cluster
+
+TABLES = """
+create table a(k int, n numeric(10,2), d numeric(12,4), i int8, f float8, s int2, day date, c char(5), t text);
+insert into a select g, g, g, g, g, g % 100, date '2000-01-01' + g, 'c' || g % 7, 'text ' || g % 11
+  from generate_series(1, 20000) g;
+create table holes as select * from a;
+insert into holes(k, n, d) values (5, 'NaN', 'NaN'), (6, 1.5, 'NaN'), (7, null, null);
+create table b(k int, n numeric(10,2), w numeric); insert into b select g, g, g / 4.0 from generate_series(1, 20000) g;
+insert into b values (5, 'NaN', 'NaN'), (6, 1, 'Infinity');
+create table large(k int, i int8, f float8, day date);
+insert into large values (1, 9223372036854775807, 1e308, 'infinity'), (1, 1, 1e308, '-infinity'),
+  (2, 1, 'Infinity', '0044-03-15 BC'), (2, 2, 'NaN', '2024-02-29');
+analyze;
+"""
+QUERIES = [
+    # the nodes that run, the query
+    ("QuernAggregate QuernJoin", "select count(*), sum(a.k) from holes a join b using (k) where a.n > 2 and b.n >= 3"),
+    ("QuernAggregate", "select sum(n), sum(d * n), avg(n), max(n), min(d), count(n) from holes where n > 2"),
+    ("QuernAggregate", "select sum(n) from holes where n < 100 and d < 100"),
+    ("QuernAggregate QuernSort", "select n, count(*) from holes where k < 10 group by n order by n desc"),
+    ("QuernAggregate QuernJoin", "select max(a.n), min(b.n), sum(a.n * b.n) from holes a join b using (k)"),
+    ("QuernAggregate QuernJoin", "select count(*), sum(a.i) from holes a join b on a.n = b.w"),
+    ("QuernSort", "select k, n from holes where k between 4 and 8 order by n desc, k"),
+    ("QuernAggregate", "select sum(i + 9223372036854775807) from large"),                       # 22003
+    ("QuernAggregate", "select sum(i * 4), avg(i), sum(i) from a"),
+    ("QuernAggregate", "select k, sum(i) from large group by k order by k"),
+    ("QuernAggregate", "select sum(f) from large where k = 1"),                                   # 22003
+    ("QuernAggregate", "select sum(f), avg(f) from large where k = 2"),
+    ("QuernAggregate", "select sum(k / (k - 77)) from a"),                                        # 22012
+    ("QuernAggregate", "select sum(extract(year from day)) from large where day > date '1900-01-01'"),
+    ("QuernAggregate", "select sum(extract(year from day)) from large where k = 2"),
+    ("QuernAggregate", "select sum(extract(quarter from day) * n) from a where day < timestamp '2001-01-01'"),
+    ("QuernAggregate", "select sum(case when c = 'c1' then n * d else 0 end), "
+                       "sum(case when k < 0 then n else 0 end), sum(case when k < 3 then d end) from holes"),
+    ("QuernAggregate", "select c, count(*) filter (where t like '%1%'), count(distinct t) from a "
+                       "where t not like 'text 10' and s in (1, 2, 3) group by c order by c"),
+    ("QuernAggregate", "select count(*) from a where day >= '2020-01-01' or c = 'c3   ' or n is null"),
+    ("QuernJoin", "select count(*) from (select a.k, b.n from a left join b on a.i = b.k and a.k <= b.k offset 0) m"),
+    ("QuernJoin", "select count(*) from a where exists (select from b where b.k = a.s and b.k <> a.k)"),
+    ("QuernJoin", "select count(*) from a where not exists (select from b where b.k = a.i)"),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", required=True)
+    options = parser.parse_args()
+    cluster.end_on_signals()
+    bad = 0
+    settings = {"enable_mergejoin": "off", "enable_nestloop": "off", "max_parallel_workers_per_gather": "0"}
+    with cluster.Cluster(settings, options.library) as pg, pg.session() as session:
+        session.execute(*TABLES.strip().split(";\n"))
+        for nodes, query in QUERIES:
+            modes = {}
+            for mode in ("off", "force"):
+                *_, plan, rows = session.results([f"set quern.enabled = {mode}", f"explain {query}", query])
+                modes[mode] = rows.rows, rows.sqlstate, rows.message
+            found = cluster.node_types(plan.rows)
+            missing = [node for node in nodes.split() if not found[node]]
+            if modes["off"] != modes["force"] or missing:
+                bad += 1
+                print(f"{query}\n  off   {modes['off']}\n  force {modes['force']}\n  no {missing}")
+            else:
+                print(modes["off"][1], query)
+    print(f"{len(QUERIES) - bad} of {len(QUERIES)} queries are the same")
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
