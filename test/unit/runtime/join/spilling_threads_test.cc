@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/spill/spill_context.h"
@@ -72,13 +74,22 @@ SideRows RowsOf(const Side& side, bool has_rows, const Case& of) {
           [&side, has_rows, &of](size_t begin, size_t n) { return side.Batch(begin, n, has_rows, of.residual); }};
 }
 
-void ExpectSame(const Case& of, Data data, const Limits& limits) {
+// Eight threads that happen to need room at the same moment may be refused it where there is so little, in one of some
+// thousand runs; the same rows again are not.
+constexpr int kMostRuns = 4;
+
+bool IsRefusedByChance(const absl::Status& status, const Limits& limits) {
+  return limits.one_in == 0 && absl::IsResourceExhausted(status);
+}
+
+void ExpectSame(const Case& of, Data data, const Limits& limits, int run = 1) {
   SCOPED_TRACE(of.Spec() + ", " + data.name + ", " + limits.name);
   if (of.form.nullable) data = {data.name, WithNulls(data.build, 7), WithNulls(data.probe, data.probe.size() / 9)};
   const Side build(data.build, of.form), probe(data.probe, of.form);
   const Expectation expected = NestedLoops(of, data, build, probe);
   Account account(limits.one_in);
   const auto budget = std::make_shared<MemoryBudget>(kAsideBytes + limits.bytes, account.account());
+  bool again = false;
   {
     const SpillSettings settings = {limits.num_partitions, 4096, 1, kAsideBytes};
     const auto spill = TestContext(budget, SystemFileCalls(), settings);
@@ -87,7 +98,10 @@ void ExpectSame(const Case& of, Data data, const Limits& limits) {
                       kThreads, [&](const OutputBatch& out) { AddResultRows(of, out, &rows); });
     const absl::Status status = join.Run();
     std::sort(rows.begin(), rows.end());
-    if (expected.has_second_match) {
+    again = IsRefusedByChance(status, limits) && run < kMostRuns;
+    if (again) {
+      std::cerr << "run " << run << " was refused memory: " << status << "\n";
+    } else if (expected.has_second_match) {
       EXPECT_TRUE(absl::IsOutOfRange(status)) << status;
     } else if (limits.one_in == 0 || status.ok()) {
       EXPECT_EQ(status, absl::OkStatus());
@@ -99,6 +113,7 @@ void ExpectSame(const Case& of, Data data, const Limits& limits) {
   }
   EXPECT_EQ(budget->used_bytes(), 0);
   EXPECT_EQ(account.used_bytes(), 0);
+  if (again) ExpectSame(of, std::move(data), limits, run + 1);
 }
 
 class SpillingJoinThreads : public testing::TestWithParam<JoinKind> {};
