@@ -140,7 +140,7 @@ absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBud
   const uint64_t row_bytes = budget->used_bytes() / std::max<uint64_t>(rows->num_rows(), 1);
   SortContext context = run_context_;
   context.budget = budget;
-  SortedRows sorted(std::move(context), std::move(input), /*needs_rows=*/false);
+  SortedRows sorted(context, std::move(input), /*needs_rows=*/false);
   QUERN_RETURN_IF_ERROR(sorted.work()->RunTasks());
   const uint64_t limit = context_.descriptor->spec().limit;
   const uint64_t num_rows = limit == 0 ? sorted.num_rows() : std::min(limit, sorted.num_rows());

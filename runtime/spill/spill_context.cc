@@ -83,7 +83,7 @@ SpillContext::SpillContext(std::shared_ptr<SpillStore> store, std::shared_ptr<Me
                            const SpillSettings& settings)
     : SpillContext(nullptr, std::move(store), std::move(budget), settings, 0) {}
 
-SpillContext::SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget,
+SpillContext::SpillContext(const std::shared_ptr<SpillContext>& whole, std::shared_ptr<MemoryBudget> budget,
                            uint64_t share_bytes)
     : SpillContext(whole, whole->store_, std::move(budget), whole->given_, share_bytes) {}
 

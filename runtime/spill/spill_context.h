@@ -47,7 +47,7 @@ class SpillContext {
                const SpillSettings& settings = {});
   // For one of several operators of a job: sets memory aside of its own, in its own budget. It writes to the store of
   // `whole`, which counts what it writes. share_bytes: of the budget, what it keeps at most once it has written rows.
-  SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<MemoryBudget> budget, uint64_t share_bytes);
+  SpillContext(const std::shared_ptr<SpillContext>& whole, std::shared_ptr<MemoryBudget> budget, uint64_t share_bytes);
   SpillContext(const SpillContext&) = delete;
   SpillContext& operator=(const SpillContext&) = delete;
   ~SpillContext();
