@@ -24,15 +24,6 @@ typedef struct AggregateMaking {
   List* scan_tlist;
 } AggregateMaking;
 
-static ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr) {
-  ColumnPlan* copy = palloc(sizeof(ColumnPlan));
-
-  *copy = *column;
-  copy->type = type;
-  copy->expr = expr;
-  return copy;
-}
-
 /* Adds "name(spec)", whose argument is a column; spec NULL: a function without one. */
 static void add_function(AggregateMaking* making, const char* name, const char* spec, const ColumnPlan* column,
                          const Aggref* aggref, Expr* argument) {

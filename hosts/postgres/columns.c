@@ -170,14 +170,14 @@ void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value) {
     case KIND_I64_OF_I16: ((int64*)column->values)[row] = DatumGetInt16(value); break;
     case KIND_I64_OF_I32: ((int64*)column->values)[row] = DatumGetInt32(value); break;
     case KIND_F64_OF_F32: ((float8*)column->values)[row] = DatumGetFloat4(value); break;
-    case KIND_FIXED: memcpy(column->values + (Size)column->width * row, DatumGetPointer(value), column->width); break;
+    case KIND_BOOL: column->values[row] = DatumGetBool(value); break;
+    case KIND_FLAG: column->values[row] = 0; break;
+    case KIND_FIXED:
     case KIND_VARLENA:
     case KIND_TEXT:
     case KIND_TRIMMED:
     case KIND_DECIMAL:
-    case KIND_NUMERIC_KEY: put_varlena(columns, column, row, (struct varlena*)DatumGetPointer(value)); break;
-    case KIND_BOOL: column->values[row] = DatumGetBool(value); break;
-    case KIND_FLAG: column->values[row] = 0; break;
+    case KIND_NUMERIC_KEY: columns_put_stored(columns, column, row, DatumGetPointer(value)); break;
   }
 }
 

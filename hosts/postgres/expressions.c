@@ -29,7 +29,8 @@ typedef struct Value {
   char* text;
   Oid type;
   int precision, scale;
-  const Const* constant; /* else NULL */
+  const Const* constant; /* that is not null; else NULL */
+  int64 integer;         /* of a constant that is an integer, a date or a time */
 } Value;
 
 static bool compile(ExpressionMaking* making, Node* node, Value* value);
@@ -146,33 +147,43 @@ static const char* float_text(float8 number, bool is_single) {
   return text;
 }
 
-static bool compile_constant(const Const* constant, Value* value) {
+static int64 integer_of(const Const* constant) {
+  switch (constant->consttype) {
+    case INT2OID: return DatumGetInt16(constant->constvalue);
+    case INT4OID:
+    case DATEOID: return DatumGetInt32(constant->constvalue);
+    default: return DatumGetInt64(constant->constvalue);
+  }
+}
+
+/* A null of a type that a map can compute. */
+static bool compile_null(Value* value) {
   ColumnPlan column = {0};
   const char* spec;
 
+  if (value->type == NUMERICOID) value->precision = 1;
+  else if (value->type == CHAROID || value->type == OIDOID || !type_number(value->type, -1, &column, &spec))
+    return false;
+  value->text = psprintf("null:%s", type_name(value));
+  return true;
+}
+
+static bool compile_constant(const Const* constant, Value* value) {
   value->type = constant->consttype == VARCHAROID ? TEXTOID : constant->consttype;
-  if (constant->constisnull) {
-    if (is_string(value->type) || !type_number(value->type, -1, &column, &spec)) {
-      if (value->type != NUMERICOID) return false;
-      value->precision = 1;
-    }
-    value->text = psprintf("null:%s", type_name(value));
-    return true;
-  }
+  if (constant->constisnull) return compile_null(value);
   value->constant = constant;
   switch (value->type) {
     case BOOLOID: value->text = psprintf("%s:bool", DatumGetBool(constant->constvalue) ? "true" : "false"); return true;
     case INT2OID:
     case INT4OID:
     case DATEOID:
-      value->text = psprintf(
-          "%d:%s", value->type == INT2OID ? DatumGetInt16(constant->constvalue) : DatumGetInt32(constant->constvalue),
-          type_name(value));
-      return true;
     case INT8OID:
     case TIMEOID:
     case TIMESTAMPOID:
-    case TIMESTAMPTZOID: value->text = psprintf(INT64_FORMAT ":i64", DatumGetInt64(constant->constvalue)); return true;
+    case TIMESTAMPTZOID:
+      value->integer = integer_of(constant);
+      value->text = psprintf(INT64_FORMAT ":%s", value->integer, type_name(value));
+      return true;
     case FLOAT4OID:
       value->text = psprintf("%s:f32", float_text(DatumGetFloat4(constant->constvalue), true));
       return true;
@@ -203,15 +214,11 @@ static void cast_scale(Value* value, int scale) {
 
 /* Midnight of a day, as a constant that a date is compared with. */
 static bool date_of_timestamp(Value* value) {
-  Timestamp moment;
-  char* day;
-
   if (value->constant == NULL || value->type != TIMESTAMPOID) return false;
-  moment = DatumGetTimestamp(value->constant->constvalue);
-  if (TIMESTAMP_NOT_FINITE(moment) || moment % USECS_PER_DAY != 0) return false;
-  day = psprintf("%d:i32", (int)(moment / USECS_PER_DAY));
+  if (TIMESTAMP_NOT_FINITE(value->integer) || value->integer % USECS_PER_DAY != 0) return false;
   value->type = DATEOID;
-  value->text = day;
+  value->integer /= USECS_PER_DAY;
+  value->text = psprintf(INT64_FORMAT ":i32", value->integer);
   return true;
 }
 
@@ -566,11 +573,11 @@ bool expression_range(const Node* clause, Index relation, AttrNumber* attno, int
   strategy = comparison_strategy(op->opno, var->vartype, &negated);
   if (strategy == 0 || negated || !compile_constant(lsecond(op->args), &constant)) return false;
   if (constant.type != var->vartype && !(var->vartype == DATEOID && date_of_timestamp(&constant))) return false;
-  if (((const Const*)lsecond(op->args))->constisnull) return false;
+  if (constant.constant == NULL) return false;
   *attno = var->varattno;
   *low = PG_INT64_MIN;
   *high = PG_INT64_MAX;
-  return bound_range(strategy, strtoll(constant.text, NULL, 10), low, high);
+  return bound_range(strategy, constant.integer, low, high);
 }
 
 bool expression_add(ExpressionMaking* making, Node* expr, const ColumnPlan* as) {

@@ -34,15 +34,6 @@ static const char* kind_of(JoinType type) {
   }
 }
 
-static ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr) {
-  ColumnPlan* copy = palloc(sizeof(ColumnPlan));
-
-  *copy = *column;
-  copy->type = type;
-  copy->expr = expr;
-  return copy;
-}
-
 /* A cast that changes no bits (varchar to text) has the column below it. */
 static Expr* bare(Expr* expr) {
   while (IsA(expr, RelabelType)) expr = ((RelabelType*)expr)->arg;

@@ -179,7 +179,6 @@ static void rescan_node(CustomScanState* state) {
 
   foreach (cell, state->custom_ps)
     if (state->ss.ps.chgParam != NULL) UpdateChangedParamSet(lfirst(cell), state->ss.ps.chgParam);
-  ++node->rescans;
   if (node->stock != NULL) {
     if (state->ss.ps.chgParam != NULL) UpdateChangedParamSet(node->stock, state->ss.ps.chgParam);
     if (node->stock->chgParam == NULL) ExecReScan(node->stock);

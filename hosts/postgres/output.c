@@ -93,10 +93,6 @@ static Datum value_at(const ColumnPlan* plan, const quern_column* column, uint64
   elog(ERROR, "quern: a column of kind %d does not come out", (int)plan->kind);
 }
 
-static bool is_null(const quern_column* column, uint64 row) {
-  return column->validity != NULL && ((column->validity[row >> 3] >> (row & 7)) & 1) == 0;
-}
-
 void output_fill_slot(QuernNode* node, TupleTableSlot* slot, MemoryContext memory) {
   const quern_column* columns = node->result->columns;
   const uint64 row = node->row;
@@ -109,7 +105,7 @@ void output_fill_slot(QuernNode* node, TupleTableSlot* slot, MemoryContext memor
     const OutputPlan* output = &node->outputs[i];
     const quern_column* column = &columns[output->column];
 
-    slot->tts_isnull[i] = is_null(column, row);
+    slot->tts_isnull[i] = column_is_null(column, row);
     if (slot->tts_isnull[i]) {
       slot->tts_values[i] = (Datum)0;
       continue;
@@ -132,7 +128,7 @@ bool output_overflowed(const QuernNode* node) {
 
     if (node->outputs[i].kind != OUT_FLOAT) continue;
     for (uint64 row = 0; row < node->result->num_rows; ++row)
-      if (!is_null(column, row) && isinf(((const float8*)column->values)[row])) return true;
+      if (!column_is_null(column, row) && isinf(((const float8*)column->values)[row])) return true;
   }
   return false;
 }

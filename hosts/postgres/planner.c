@@ -7,7 +7,6 @@
 #include "quern_pg.h"
 
 #include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
@@ -20,8 +19,8 @@ static const PlannedStmt* planned_statement;
 
 Oid planned_relation(Index entry) { return list_nth_node(RangeTblEntry, planned_statement->rtable, entry - 1)->relid; }
 
-/* What our nodes cost, in shares of PostgreSQL's own: more than was measured (docs/postgres.md), so that a close race
- * goes to PostgreSQL's parallel plan. */
+/* What our nodes cost, in shares of PostgreSQL's own: more than was measured but for joins by long texts
+ * (docs/postgres.md), so that a close race goes to PostgreSQL's parallel plan. */
 static const double kShareOfCost[] = {[QUERN_JOIN] = 0.35, [QUERN_AGGREGATE] = 0.3, [QUERN_SORT] = 0.5};
 static const double kShareOfScan = 0.7;
 
@@ -29,77 +28,6 @@ typedef struct Replacing {
   int replaced;
   double saved; /* of the plan's cost */
 } Replacing;
-
-/* ---- Vars of expressions ---- */
-
-static bool collect(Node* node, VarColumns* columns) {
-  if (node == NULL) return false;
-  if (IsA(node, Var)) {
-    const Var* var = (const Var*)node;
-    const int side = var->varno == INNER_VAR;
-
-    if (var->varno != OUTER_VAR && var->varno != INNER_VAR) columns->failed = true;
-    else if (!list_member(columns->vars[side], var)) columns->vars[side] = lappend(columns->vars[side], (void*)var);
-    return false;
-  }
-  if (IsA(node, Aggref)) {
-    if (!list_member(columns->aggregates, node)) columns->aggregates = lappend(columns->aggregates, node);
-    return false;
-  }
-  /* A subplan refers to its arguments by Vars, and may be correlated; a grouping set has no single value. */
-  if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) || IsA(node, GroupingFunc)) {
-    columns->failed = true;
-    return false;
-  }
-  return expression_tree_walker(node, collect, columns);
-}
-
-void var_columns_collect(VarColumns* columns, Node* expr) { collect(expr, columns); }
-
-typedef struct Mapping {
-  VarColumns* columns;
-  List** positions;
-  int first_aggregate;
-} Mapping;
-
-static int position_of(List* list, const Node* node) {
-  ListCell* cell;
-
-  foreach (cell, list)
-    if (equal(lfirst(cell), node)) return foreach_current_index(cell);
-  return -1;
-}
-
-static Node* map(Node* node, Mapping* mapping) {
-  if (node == NULL) return NULL;
-  if (IsA(node, Var)) {
-    Var* var = copyObject((Var*)node);
-    const int side = var->varno == INNER_VAR;
-    const int position = position_of(mapping->columns->vars[side], node);
-
-    if (position < 0) {
-      mapping->columns->failed = true;
-      return (Node*)var;
-    }
-    var->varattno = (AttrNumber)list_nth_int(mapping->positions[side], position);
-    var->varno = INDEX_VAR;
-    return (Node*)var;
-  }
-  if (IsA(node, Aggref)) {
-    const int position = position_of(mapping->columns->aggregates, node);
-
-    if (position < 0) mapping->columns->failed = true;
-    return (Node*)makeVar(INDEX_VAR, (AttrNumber)(mapping->first_aggregate + position), exprType(node),
-                          exprTypmod(node), exprCollation(node), 0);
-  }
-  return expression_tree_mutator(node, map, mapping);
-}
-
-Node* var_columns_map(VarColumns* columns, Node* expr, List* var_positions[2], int first_aggregate) {
-  Mapping mapping = {columns, var_positions, first_aggregate};
-
-  return map(expr, &mapping);
-}
 
 /* ---- nodes ---- */
 

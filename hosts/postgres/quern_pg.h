@@ -5,6 +5,9 @@
  *     planner.c    planner_hook: which nodes of a finished plan become ours, and what that does to the cost
  *     join.c, aggregate.c, sort.c
  *                  one node: its spec, its sources, its results
+ *     variables.c  columns of children in expressions as columns of a node's rows
+ *     source_plan.c, expressions.c
+ *                  what is read from a child, and what a map computes of it
  *     types.c      PostgreSQL's types as column types of a spec
  *     node.c       CustomScan: life cycle, rows out, the stock plan where a value cannot be exact
  *     source.c, heap.c
@@ -149,6 +152,10 @@ typedef struct Columns {
 #define BATCH_ROWS 4096
 #define BATCH_BYTES ((Size)32 << 20)
 
+static inline bool column_is_null(const quern_column* column, uint64 row) {
+  return column->validity != NULL && ((column->validity[row >> 3] >> (row & 7)) & 1) == 0;
+}
+
 extern Columns* columns_create(const List* plans, int capacity);
 extern void columns_clear(Columns* columns);
 extern void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value);
@@ -210,6 +217,8 @@ extern char* expression_spec(const ExpressionMaking* making);
 
 /* The number of a column among those of a source, to which it is added if it is new. */
 extern int source_column(List** columns, const ColumnPlan* column);
+/* A copy of a column with its type's name in a spec, and the expression that it is read from. */
+extern ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr);
 /* How the columns `wanted` (of ColumnPlan, over the child's rows) are had from a child. `may_fail`: the node can still
  * turn to the stock plan when a row has no result. */
 extern SourcePlan* source_plan_make(Plan* child, List* wanted, bool may_fail);
@@ -231,7 +240,8 @@ extern Operator node_operator(const Plan* plan);
 /* The relation of an entry of the range table of the statement whose nodes are being replaced. */
 extern Oid planned_relation(Index entry);
 
-/* Collects the Vars of expressions over one or two children, each once, and maps them to columns of a scan tuple. */
+/* Collects the Vars of expressions over one or two children, each once, and maps them to columns of a scan tuple
+ * (variables.c). */
 typedef struct VarColumns {
   List* vars[2];    /* of OUTER_VAR, of INNER_VAR */
   List* aggregates; /* Aggrefs, each once */
@@ -320,7 +330,6 @@ struct QuernNode {
   MemoryContextCallback callback;
   quern_job_stats stats; /* of the last job */
   const char* tier;
-  uint64 rescans;
 };
 
 extern const CustomScanMethods quern_join_methods, quern_aggregate_methods, quern_sort_methods;

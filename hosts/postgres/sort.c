@@ -29,12 +29,7 @@ static Expr* var_of(const SortMaking* making, AttrNumber attno) {
 }
 
 static void add_source(SortMaking* making, const ColumnPlan* column, const char* type, AttrNumber attno) {
-  ColumnPlan* copy = palloc(sizeof(ColumnPlan));
-
-  *copy = *column;
-  copy->type = type;
-  copy->expr = var_of(making, attno);
-  making->columns = lappend(making->columns, copy);
+  making->columns = lappend(making->columns, column_with(column, type, var_of(making, attno)));
 }
 
 static void add_output(SortMaking* making, const ColumnPlan* column, AttrNumber attno) {

@@ -136,10 +136,6 @@ static int fill_by_slots(Source* source) {
   return row;
 }
 
-static bool is_null(const quern_column* column, uint64 row) {
-  return column->validity != NULL && ((column->validity[row >> 3] >> (row & 7)) & 1) == 0;
-}
-
 /* Rows of a batch of a child of ours, one column of which has another form here. */
 static void convert(Source* source, int index, uint64 rows) {
   const OutputPlan* output = &source->node->outputs[source->node_columns[index]];
@@ -149,7 +145,7 @@ static void convert(Source* source, int index, uint64 rows) {
   for (uint64 row = 0; row < rows; ++row) {
     const char* value = (const char*)from->values + (Size)output->values.width * row;
 
-    if (is_null(from, row)) columns_put_null(source->columns, to, (int)row);
+    if (column_is_null(from, row)) columns_put_null(source->columns, to, (int)row);
     else if (output->values.kind == KIND_VARLENA) columns_put(source->columns, to, (int)row, output_varlena(from, row));
     else if (output->values.kind == KIND_BYVALUE)
       columns_put(source->columns, to, (int)row, fetch_att(value, true, output->values.width));
@@ -224,7 +220,7 @@ static uint64 select_rows(Source* source, uint64 rows) {
 
   for (uint64 row = 0; row < rows; ++row) {
     source->selected[n] = (uint32)row;
-    n += ((values[row >> 3] >> (row & 7)) & 1) && !is_null(result, row);
+    n += ((values[row >> 3] >> (row & 7)) & 1) && !column_is_null(result, row);
   }
   return n;
 }

@@ -8,9 +8,17 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/rel.h"
 
+ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr) {
+  ColumnPlan* copy = palloc(sizeof(ColumnPlan));
+
+  *copy = *column;
+  copy->type = type;
+  copy->expr = expr;
+  return copy;
+}
+
 int source_column(List** columns, const ColumnPlan* column) {
   ListCell* cell;
-  ColumnPlan* copy;
 
   foreach (cell, *columns) {
     const ColumnPlan* other = lfirst(cell);
@@ -19,9 +27,7 @@ int source_column(List** columns, const ColumnPlan* column) {
         equal(other->expr, column->expr))
       return foreach_current_index(cell);
   }
-  copy = palloc(sizeof(ColumnPlan));
-  *copy = *column;
-  *columns = lappend(*columns, copy);
+  *columns = lappend(*columns, column_with(column, column->type, column->expr));
   return list_length(*columns) - 1;
 }
 

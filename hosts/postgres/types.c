@@ -267,45 +267,42 @@ static bool locale_is_binary(HeapTuple tuple, int cache, AttrNumber attribute) {
   return !is_null && is_code_point_order(TextDatumGetCString(locale));
 }
 
+/* Where a catalogue has the locales of a collation or of a database, by provider. */
+#if PG_VERSION_NUM >= 170000
+enum { kIcuOfDatabase = Anum_pg_database_datlocale, kIcuOfCollation = Anum_pg_collation_colllocale };
+#else
+enum { kIcuOfDatabase = Anum_pg_database_daticulocale, kIcuOfCollation = Anum_pg_collation_colliculocale };
+#endif
+
+static const char* order_of_row(HeapTuple tuple, int cache, char provider, AttrNumber libc, AttrNumber icu) {
+  if (provider == COLLPROVIDER_LIBC) return locale_is_binary(tuple, cache, libc) ? "binary" : NULL;
+  return provider == COLLPROVIDER_ICU ? icu_of_row(tuple, cache, icu) : NULL;
+}
+
 static const char* order_of_database(void) {
   HeapTuple tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
-  const char* name = NULL;
+  const char* name;
 
   if (!HeapTupleIsValid(tuple)) return NULL;
-  if (((Form_pg_database)GETSTRUCT(tuple))->datlocprovider == COLLPROVIDER_LIBC &&
-      locale_is_binary(tuple, DATABASEOID, Anum_pg_database_datcollate))
-    name = "binary";
-  else if (((Form_pg_database)GETSTRUCT(tuple))->datlocprovider == COLLPROVIDER_ICU)
-#if PG_VERSION_NUM >= 170000
-    name = icu_of_row(tuple, DATABASEOID, Anum_pg_database_datlocale);
-#else
-    name = icu_of_row(tuple, DATABASEOID, Anum_pg_database_daticulocale);
-#endif
+  name = order_of_row(tuple, DATABASEOID, ((Form_pg_database)GETSTRUCT(tuple))->datlocprovider,
+                      Anum_pg_database_datcollate, kIcuOfDatabase);
   ReleaseSysCache(tuple);
   return name;
 }
 
 const char* type_collation(Oid collation, bool* tie) {
   HeapTuple tuple;
-  const char* name = NULL;
+  const char* name;
 
-  *tie = false;
+  *tie = true;
   if (!OidIsValid(collation)) return NULL;
   if (lc_collate_is_c(collation)) return "binary";
-  *tie = true;
   if (collation == DEFAULT_COLLATION_OID) return order_of_database();
   tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
   if (!HeapTupleIsValid(tuple)) return NULL;
-  if (((Form_pg_collation)GETSTRUCT(tuple))->collprovider == COLLPROVIDER_LIBC) {
-    if (locale_is_binary(tuple, COLLOID, Anum_pg_collation_collcollate)) name = "binary";
-  } else if (((Form_pg_collation)GETSTRUCT(tuple))->collprovider == COLLPROVIDER_ICU) {
-    *tie = ((Form_pg_collation)GETSTRUCT(tuple))->collisdeterministic;
-#if PG_VERSION_NUM >= 170000
-    name = icu_of_row(tuple, COLLOID, Anum_pg_collation_colllocale);
-#else
-    name = icu_of_row(tuple, COLLOID, Anum_pg_collation_colliculocale);
-#endif
-  }
+  *tie = ((Form_pg_collation)GETSTRUCT(tuple))->collisdeterministic;
+  name = order_of_row(tuple, COLLOID, ((Form_pg_collation)GETSTRUCT(tuple))->collprovider,
+                      Anum_pg_collation_collcollate, kIcuOfCollation);
   ReleaseSysCache(tuple);
   return name;
 }
