@@ -11,6 +11,7 @@ engine's own answer.
 """
 import argparse
 import ctypes
+import pathlib
 import sys
 
 sys.dont_write_bytecode = True
@@ -20,9 +21,11 @@ import datafusion
 import duckdb
 import pyarrow as pa
 
-import postgres
 import quern_abi
 from quern_abi import ROWS
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "postgres"))
+import cluster
 
 _I8, _F64, _D = "CAST({} AS TINYINT)", "CAST('{}' AS DOUBLE)", "CAST('{}' AS DECIMAL({}))"
 
@@ -183,13 +186,14 @@ def _shortened(name):
 
 def ask_postgres():
     """The answers to all questions; a list of None where PostgreSQL is not installed."""
-    if postgres.folder() is None:
+    if cluster.bindir() is None:
         return [None] * len(QUESTIONS)
     asked = [_of_engine(sql, "PostgreSQL") for _, _, sql, _ in QUESTIONS]
-    with postgres.Cluster() as cluster:
-        answers = cluster.ask([f"pg_typeof({sql})" if _asks_type(question) else sql
-                              for sql, (question, *_) in zip(asked, QUESTIONS)])
-    return [text_of(answer, None, False) for answer in answers]
+    with cluster.Cluster({"timezone": "UTC"}, locale="C") as server, server.session() as session:
+        values = [f"pg_typeof({sql})" if _asks_type(question) else sql
+                  for sql, (question, *_) in zip(asked, QUESTIONS)]
+        answers = session.results([f"select ({value})::text" for value in values])
+    return [text_of("error" if answer.failed else answer.rows[0][0], None, False) for answer in answers]
 
 
 def _asks_type(question):
