@@ -75,7 +75,8 @@ if os.path.isfile(os.path.join(config.build_root, "peers-venv", "bin", "python")
 # The extension, where PostgreSQL's headers were there when it was built, and the server that loads it.
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "postgres"))
 import cluster
-if os.path.isfile(os.path.join(config.build_root, "lib", "postgres", "quern.so")) and cluster.bindir():
+extension = os.path.join(config.build_root, "lib", "postgres", "quern.so")
+if os.path.isfile(extension) and cluster.bindir(extension):
     config.available_features.add("postgres")
 if os.geteuid() == 0:
     config.available_features.add("root")

@@ -369,10 +369,11 @@ static const Sort* sort_below(const Plan* plan) {
   return IsA(stock, Sort) ? (const Sort*)stock : NULL;
 }
 
-/* Whether the columns of a sort are those of its child, one for one. */
-static bool keeps_columns(const Sort* sort) {
+/* Whether the columns of a sort are those of its child, one for one, and it does nothing else. */
+static bool only_sorts(const Sort* sort) {
   ListCell* cell;
 
+  if (sort->plan.initPlan != NIL) return false;
   foreach (cell, sort->plan.targetlist) {
     const Var* var = (const Var*)lfirst_node(TargetEntry, cell)->expr;
 
@@ -394,7 +395,8 @@ static AttrNumber result_column(const Agg* agg, AttrNumber attno) {
   return 0;
 }
 
-/* The results in the order of the input's sort, which parents may rely on. */
+/* The results in the order of the groups, which parents may rely on. Keys of the input's sort behind those of the
+ * groups are there for aggregates that want their rows sorted. */
 static Sort* sort_results(const Agg* agg, const Sort* below, Plan* made) {
   Sort* sort = copyObject((Sort*)below);
   List* targetlist = NIL;
@@ -402,7 +404,9 @@ static Sort* sort_results(const Agg* agg, const Sort* below, Plan* made) {
 
   for (int i = 0; i < sort->numCols; ++i) {
     sort->sortColIdx[i] = result_column(agg, sort->sortColIdx[i]);
-    if (sort->sortColIdx[i] == 0) return NULL;
+    if (sort->sortColIdx[i] != 0) continue;
+    if (i < agg->numCols || i == 0) return NULL;
+    sort->numCols = i;
   }
   foreach (cell, agg->plan.targetlist) {
     TargetEntry* entry = flatCopyTargetEntry(lfirst_node(TargetEntry, cell));
@@ -426,7 +430,7 @@ static Plan* make_of_sorted(Agg* agg) {
   Plan *made, *replaced;
   Sort* sort;
 
-  if (below == NULL || !keeps_columns(below)) return NULL;
+  if (below == NULL || !only_sorts(below)) return NULL;
   made = make_hashed(agg, below->plan.lefttree);
   if (made == NULL) return NULL;
   sort = sort_results(agg, below, made);
@@ -435,8 +439,19 @@ static Plan* make_of_sorted(Agg* agg) {
   return replaced != NULL ? replaced : &sort->plan;
 }
 
+/* From version 16 on, DISTINCT aggregates have a Sort below, which no aggregate of ours needs. */
+static Plan* without_sort(Plan* plan) {
+  const Sort* sort = sort_below(plan);
+
+  return sort != NULL && only_sorts(sort) ? sort->plan.lefttree : plan;
+}
+
 Plan* replace_aggregate(Agg* agg) {
   if (agg->aggsplit != AGGSPLIT_SIMPLE || agg->groupingSets != NIL || agg->chain != NIL) return NULL;
-  if (agg->aggstrategy == AGG_HASHED || agg->aggstrategy == AGG_PLAIN) return make_hashed(agg, agg->plan.lefttree);
-  return agg->aggstrategy == AGG_SORTED ? make_of_sorted(agg) : NULL;
+  switch (agg->aggstrategy) {
+    case AGG_HASHED: return make_hashed(agg, agg->plan.lefttree);
+    case AGG_SORTED: return make_of_sorted(agg);
+    case AGG_PLAIN: return make_hashed(agg, without_sort(agg->plan.lefttree));
+    default: return NULL;
+  }
 }

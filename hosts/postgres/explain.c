@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "quern_pg.h"
 
-#include "commands/explain.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/ruleutils.h"
-#if PG_VERSION_NUM >= 180000
-#include "commands/explain_format.h"
-#include "commands/explain_state.h"
-#endif
 
 static void show_expressions(CustomScanState* state, List* ancestors, ExplainState* explain, const char* label) {
   const CustomScan* scan = (const CustomScan*)state->ss.ps.plan;

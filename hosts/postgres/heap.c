@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a plain heap, read page by page. Visibility is decided by the heap's own heapgetpage, which also prunes
- * pages and reports conflicts of serializable transactions, as it does for a sequential scan. What is left out is a
- * call of the executor for each row.
+ * Rows of a plain heap, read page by page. Visibility is decided by the heap's own code (heap_read_page), which also
+ * prunes pages and reports conflicts of serializable transactions, as it does for a sequential scan. What is left out
+ * is a call of the executor for each row.
  */
 #include "quern_pg.h"
 
-#include "access/heapam.h"
-#include "access/relscan.h"
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "storage/bufmgr.h"
 #include "storage/bufpage.h"
-#include "utils/rel.h"
 
 typedef struct Attribute {
   int16 length;
@@ -33,6 +28,7 @@ struct HeapPages {
   const Source* source;
   ExprState* qual; /* the scan's condition where PostgreSQL has to decide it */
   BlockNumber next_block;
+  bool at_end;
   int next_tuple, num_tuples; /* of the page that is read */
   Attribute* attributes;      /* of tuples: those up to the last that is read */
   int num_attributes;
@@ -42,9 +38,6 @@ struct HeapPages {
   Range* ranges;       /* that a tuple has to be in */
   int num_ranges;
 };
-
-/* heapgetpage has another form and another name from version 17 on; such servers hand rows over by slots. */
-#if PG_VERSION_NUM < 170000
 
 /* Lists the attributes up to the last that is read. */
 static void find_attributes(HeapPages* pages, TupleDesc descriptor) {
@@ -208,16 +201,6 @@ static int take_tuples(HeapPages* pages, Columns* columns, int row) {
   return row;
 }
 
-/* For pg_stat_user_tables. */
-static void count_tuples(Relation relation, int n) {
-  if (!pgstat_should_count_relation(relation)) return;
-#if PG_VERSION_NUM >= 160000
-  relation->pgstat_info->counts.tuples_returned += n;
-#else
-  relation->pgstat_info->t_counts.t_tuples_returned += n;
-#endif
-}
-
 int heap_pages_fill(HeapPages* pages, Columns* columns) {
   HeapScanDesc scan = (HeapScanDesc)pages->scan;
   int rows = 0;
@@ -225,20 +208,22 @@ int heap_pages_fill(HeapPages* pages, Columns* columns) {
   for (;;) {
     if (pages->next_tuple < pages->num_tuples) rows = take_tuples(pages, columns, rows);
     if (pages->next_tuple < pages->num_tuples || columns_are_full(columns, rows)) break;
-    if (pages->next_block >= scan->rs_nblocks) break;
+    if (pages->at_end) break;
     CHECK_FOR_INTERRUPTS();
     /* The slot holds a pin of the page before. */
     ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);
-    heapgetpage(pages->scan, pages->next_block++);
-    pages->next_tuple = 0;
-    pages->num_tuples = scan->rs_ntuples;
-    count_tuples(scan->rs_base.rs_rd, pages->num_tuples);
+    pages->next_tuple = pages->num_tuples = 0;
+    pages->at_end = !heap_read_page(pages->scan, &pages->next_block);
+    if (pages->at_end) break;
+    pages->num_tuples = (int)scan->rs_ntuples;
+    count_returned_tuples(scan->rs_base.rs_rd, pages->num_tuples);
   }
   return rows;
 }
 
 void heap_pages_rescan(HeapPages* pages) {
   pages->next_block = 0;
+  pages->at_end = false;
   pages->next_tuple = pages->num_tuples = 0;
   ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);
   table_rescan(pages->scan, NULL);
@@ -248,12 +233,3 @@ void heap_pages_end(HeapPages* pages) {
   ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);
   table_endscan(pages->scan);
 }
-
-#else
-
-HeapPages* heap_pages_create(const Source* source) { return NULL; }
-int heap_pages_fill(HeapPages* pages, Columns* columns) { return 0; }
-void heap_pages_rescan(HeapPages* pages) {}
-void heap_pages_end(HeapPages* pages) {}
-
-#endif

@@ -30,7 +30,7 @@ static const char* kind_of(JoinType type) {
     case JOIN_FULL: return "full";
     case JOIN_SEMI: return "semi";
     case JOIN_ANTI: return "anti";
-    default: return NULL;
+    default: return join_of_build_rows(type);
   }
 }
 
@@ -164,6 +164,7 @@ Plan* replace_join(HashJoin* join) {
   appendStringInfo(&spec, "join.%s keys=%s", kind, making.keys.data);
   /* A semi join may show the columns of a row that it has found. */
   if (vars.vars[1] != NIL && (join->join.jointype == JOIN_SEMI || join->join.jointype == JOIN_ANTI)) return NULL;
+  if (vars.vars[0] != NIL && join_of_build_rows(join->join.jointype) != NULL) return NULL;
   if (vars.failed || !add_payload(&making, &vars, &spec, &scan_tlist, positions)) return NULL;
   appendStringInfoString(&spec, making.residual.data);
 

@@ -13,7 +13,9 @@
 #include "commands/tablespace.h"
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "storage/fd.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 
 quern_error quern_last_error;
@@ -165,12 +167,33 @@ static bool has_spilled(const QuernNode* node) {
   return stats.spilled_rows > 0;
 }
 
+/* Whether build rows come out by themselves, behind all others. */
+static bool has_build_rows(const QuernNode* node) {
+  const JoinType type = (JoinType)node->plan->join_type;
+
+  return type == JOIN_RIGHT || type == JOIN_FULL || join_of_build_rows(type) != NULL;
+}
+
+static bool find_param(Node* expr, void* context) {
+  return expr != NULL && (IsA(expr, Param) || expression_tree_walker(expr, find_param, context));
+}
+
+/* Whether columns of a source are computed from parameters. */
+static bool has_params(const SourcePlan* source) {
+  ListCell* cell;
+
+  foreach (cell, source->columns)
+    if (find_param((Node*)((const ColumnPlan*)lfirst(cell))->expr, NULL)) return true;
+  return false;
+}
+
 /* A join whose build side stays as it is keeps its table. */
 static bool keeps_table(const QuernNode* node) {
   if (node->plan->op != QUERN_JOIN || node->state == NODE_NEW || node->job == NULL || node->stock != NULL) return false;
   if (((PlanState*)lsecond(node->css.custom_ps))->chgParam != NULL) return false;
+  if (node->css.ss.ps.chgParam != NULL && has_params(node->plan->sources[1])) return false;
   /* Matched flags are set, or probe rows are in files. */
-  return node->plan->join_type != JOIN_RIGHT && node->plan->join_type != JOIN_FULL && !has_spilled(node);
+  return !has_build_rows(node) && !has_spilled(node);
 }
 
 static void rescan_node(CustomScanState* state) {
@@ -331,7 +354,7 @@ static void next_probe_batch(QuernNode* node) {
     return;
   }
   if (source->failed) elog(ERROR, "quern: a column of a join has no exact form");
-  if (node->plan->join_type == JOIN_RIGHT || node->plan->join_type == JOIN_FULL || has_spilled(node)) {
+  if (has_build_rows(node) || has_spilled(node)) {
     open_output(node, QUERN_PORT_UNMATCHED);
     node->state = NODE_READING;
   } else {

@@ -6,6 +6,7 @@
  */
 #include "quern_pg.h"
 
+#include "common/int.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planmain.h"
@@ -191,6 +192,7 @@ static PlannedStmt* quern_planner(Query* query, const char* text, int options, P
   serial = plan_query(copy, text, options & ~CURSOR_OPT_PARALLEL_OK, params);
   replacing = replace_all(serial, options);
   if (replacing.replaced == 0) return statement;
+  if (plan_disabled_nodes(serial->planTree) > plan_disabled_nodes(statement->planTree)) return statement;
   return quern_enabled == QUERN_FORCE || serial->planTree->total_cost - replacing.saved < cost ? serial : statement;
 }
 

@@ -13,7 +13,7 @@
  *     source.c, heap.c
  *                  batches from a child: by slots, by heap pages, from another of our nodes
  *     columns.c    values into columns;   output.c: columns into Datums;   numeric.c: numerics as 128-bit integers
- *     explain.c    EXPLAIN
+ *     explain.c    EXPLAIN;   versions.h: what differs between versions of PostgreSQL
  *
  * A node's plan is a CustomScan whose custom_private holds a NodePlan in list form (plan_lists.c), so that plans may be
  * copied and cached.
@@ -29,6 +29,7 @@
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 #include "quern.h"
+#include "versions.h"
 
 /* ---- settings (module.c) ---- */
 
@@ -347,7 +348,7 @@ extern void node_explain(CustomScanState* state, List* ancestors, ExplainState* 
 
 extern quern_error quern_last_error;
 /* Raises the last error of libquern as PostgreSQL's. */
-extern void node_raise(void) pg_attribute_noreturn();
+QUERN_NORETURN extern void node_raise(void);
 #define QUERN_CALL(call)                  \
   do {                                    \
     if ((call) != QUERN_OK) node_raise(); \

@@ -4,7 +4,6 @@
  */
 #include "quern_pg.h"
 
-#include "access/stratnum.h"
 #include "catalog/pg_type.h"
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
@@ -76,14 +75,12 @@ static bool add_sort_key(SortMaking* making, const Sort* sort, int i) {
   const Oid type = exprType((Node*)entry->expr);
   ColumnPlan column = {0};
   const char* spec;
-  Oid family, input;
-  int16 strategy;
+  Oid family;
   bool descending;
 
   if (making->num_keys >= 15) return false;
-  if (!get_ordering_op_properties(sort->sortOperators[i], &family, &input, &strategy)) return false;
+  if (!sort_operator_family(sort->sortOperators[i], &family, &descending)) return false;
   if (family != lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf) return false;
-  descending = strategy == BTGreaterStrategyNumber;
   switch (type) {
     case TEXTOID:
     case VARCHAROID:

@@ -58,8 +58,7 @@ static bool scans_heap(const Plan* plan) {
   Relation relation;
   bool plain;
 
-  if (!IsA(plan, SeqScan) || plan->parallel_aware || PG_VERSION_NUM >= 170000 || quern_scan != SCAN_BY_PAGES)
-    return false;
+  if (!IsA(plan, SeqScan) || plan->parallel_aware || quern_scan != SCAN_BY_PAGES) return false;
   relation = table_open(planned_relation(((const SeqScan*)plan)->scan.scanrelid), NoLock);
   plain = relation->rd_rel->relam == HEAP_TABLE_AM_OID &&
           (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW);

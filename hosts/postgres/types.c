@@ -267,13 +267,6 @@ static bool locale_is_binary(HeapTuple tuple, int cache, AttrNumber attribute) {
   return !is_null && is_code_point_order(TextDatumGetCString(locale));
 }
 
-/* Where a catalogue has the locales of a collation or of a database, by provider. */
-#if PG_VERSION_NUM >= 170000
-enum { kIcuOfDatabase = Anum_pg_database_datlocale, kIcuOfCollation = Anum_pg_collation_colllocale };
-#else
-enum { kIcuOfDatabase = Anum_pg_database_daticulocale, kIcuOfCollation = Anum_pg_collation_colliculocale };
-#endif
-
 static const char* order_of_row(HeapTuple tuple, int cache, char provider, AttrNumber libc, AttrNumber icu) {
   if (provider == COLLPROVIDER_LIBC) return locale_is_binary(tuple, cache, libc) ? "binary" : NULL;
   return provider == COLLPROVIDER_ICU ? icu_of_row(tuple, cache, icu) : NULL;
@@ -296,7 +289,7 @@ const char* type_collation(Oid collation, bool* tie) {
 
   *tie = true;
   if (!OidIsValid(collation)) return NULL;
-  if (lc_collate_is_c(collation)) return "binary";
+  if (collation_is_c(collation)) return "binary";
   if (collation == DEFAULT_COLLATION_OID) return order_of_database();
   tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
   if (!HeapTupleIsValid(tuple)) return NULL;

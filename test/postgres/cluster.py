@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scratch clusters of PostgreSQL 15: a server that listens on a socket in a temporary folder, and is gone afterwards.
+"""Scratch clusters of PostgreSQL: a server that listens on a socket in a temporary folder, and is gone afterwards.
 
     cluster.py [--library QUERN.SO] [--set NAME=VALUE]... [--icu LOCALE] [--preload session|shared] [PSQL ARGUMENTS]
 
@@ -33,6 +33,7 @@ import tempfile
 import time
 
 DATABASE = "postgres"
+VERSIONS = range(15, 19)
 PORT = "5432"  # names the socket; nothing listens on the network
 FIELD, RECORD = "\x1f", "\x1e"
 NULL = "\x02"  # how psql prints null
@@ -62,19 +63,38 @@ class Crashed(Exception):
     """The server closed the connection, or did not answer in time."""
 
 
-def bindir():
-    """The folder of PostgreSQL 15's programs; None where there is none. QUERN_PG_CONFIG names another pg_config."""
-    for pg_config in (os.environ.get("QUERN_PG_CONFIG"), "/usr/lib/postgresql/15/bin/pg_config", "pg_config"):
+def _version(folder):
+    """The major version of the server in a folder of programs; None where there is none."""
+    postgres, initdb = (os.path.join(folder, name) for name in ("postgres", "initdb"))
+    if not os.access(postgres, os.X_OK) or not os.access(initdb, os.X_OK):
+        return None
+    asked = subprocess.run([postgres, "--version"], capture_output=True, text=True, check=False)
+    found = re.search(r"\) (\d+)", asked.stdout)
+    return int(found[1]) if found else None
+
+
+def bindir(library=None):
+    """The folder of PostgreSQL's programs; None where there is none. A built extension has the name of its server's
+    pg_config beside it; else QUERN_PG_CONFIG may name one."""
+    known = pathlib.Path(library).parent / "pg_config.path" if library else None
+    if known and known.is_file():
+        names = [known.read_text(encoding="utf-8").strip()]
+    else:
+        names = [os.environ.get("QUERN_PG_CONFIG"), "/usr/lib/postgresql/15/bin/pg_config", "pg_config"]
+    for pg_config in names:
         if not pg_config or not shutil.which(pg_config):
             continue
         asked = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=False)
         folder = asked.stdout.strip()
-        postgres, initdb = (os.path.join(folder, name) for name in ("postgres", "initdb"))
-        if asked.returncode == 0 and os.access(postgres, os.X_OK) and os.access(initdb, os.X_OK):
-            version = subprocess.run([postgres, "--version"], capture_output=True, text=True, check=False).stdout
-            if re.search(r"\) 15\.", version):
-                return folder
+        if asked.returncode == 0 and _version(folder) in VERSIONS:
+            return folder
     return None
+
+
+def version(library=None):
+    """The major version of the server in bindir()."""
+    folder = bindir(library)
+    return folder and _version(folder)
 
 
 def _with_parent():
@@ -218,9 +238,9 @@ class Cluster:
     """A cluster that runs from the constructor to close(), or for a with statement."""
 
     def __init__(self, settings=None, library=None, locale="C.UTF-8", icu=None, preload="session", folder=None):
-        self.bin = bindir()
+        self.bin = bindir(library)
         if self.bin is None:
-            raise Failed("no PostgreSQL 15: no pg_config of it; Debian's package postgresql-15 has it")
+            raise Failed("no PostgreSQL: no pg_config of 15 to 18; Debian's package postgresql-15 has it")
         self._server = None
         self._log = None
         self.user = "postgres" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
@@ -262,7 +282,8 @@ class Cluster:
     def _make(self, settings, library, locale, icu, preload):
         if self._as_user:
             shutil.chown(self.folder, self._as_user["user"], self._as_user["group"])
-        where = ["--locale", locale] + (["--locale-provider=icu", f"--icu-locale={icu}"] if icu else [])
+        where = ["--locale", locale, "--lc-messages", "C"]
+        where += (["--locale-provider=icu", f"--icu-locale={icu}"] if icu else [])
         made = subprocess.run([os.path.join(self.bin, "initdb"), "-D", str(self.data), "-U", self.user, "-A", "trust",
                                "-E", "UTF8", "--no-sync", "--no-instructions", *where], cwd=self.folder,
                               env=self._environment(), capture_output=True, text=True, check=False, **self._as_user)
@@ -276,6 +297,16 @@ class Cluster:
         with open(self.data / "postgresql.conf", "a", encoding="utf-8") as conf:
             for name, value in given.items():
                 conf.write(f"{name} = '{value}'\n")
+
+    def give(self, *paths):
+        """Makes the server's user the owner of files or folders."""
+        for path in paths:
+            if self._as_user:
+                shutil.chown(path, self._as_user["user"], self._as_user["group"])
+
+    def run_as_server(self, command):
+        """Runs a command as the server's user, as subprocess.run."""
+        return subprocess.run(command, check=False, cwd="/", capture_output=True, text=True, **self._as_user)
 
     def _readable(self, library):
         if not library.is_file():
@@ -292,7 +323,9 @@ class Cluster:
         return mine / library.name
 
     def _environment(self):
-        kept = {name: value for name, value in os.environ.items() if name.startswith(("QUERN_", "ASAN_", "UBSAN_"))}
+        # LOCPATH: where the C library finds locales that a test has made.
+        kept = {name: value for name, value in os.environ.items()
+                if name.startswith(("QUERN_", "ASAN_", "UBSAN_", "LOCPATH"))}
         return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C.UTF-8", "HOME": str(self.folder),
                 "LD_LIBRARY_PATH": str(self.folder / "lib"), **kept}
 

@@ -47,6 +47,18 @@ QUERIES = [
     ("QuernJoin", "select count(*) from (select a.k, b.n from a left join b on a.i = b.k and a.k <= b.k offset 0) m"),
     ("QuernJoin", "select count(*) from a where exists (select from b where b.k = a.s and b.k <> a.k)"),
     ("QuernJoin", "select count(*) from a where not exists (select from b where b.k = a.i)"),
+    # The key of the build side has a parameter.
+    ("QuernJoin", "select v, m.* from (values (1), (50), (3)) v(v), "
+                  "lateral (select count(*), sum(a.k) from a join b on a.k = b.k + v where b.k < 1000 offset 0) m"),
+    ("QuernAggregate", "select count(distinct t), sum(k) from a"),
+    ("QuernAggregate QuernSort", "select c, count(distinct t) from a group by c order by c"),
+    # A Sort that runs a subquery first stays.
+    ("QuernSort", "select s, count(*) from (select s from a where k <> (select max(k) from b) order by s) m "
+                  "group by s"),
+    ("QuernAggregate", "select count(*) from (select s from a where k <> (select max(k) from b) order by s) m"),
+    # Which rows of the build side have a match, and which have none; from version 16 and 18 on.
+    ("QuernJoin", "select count(*), sum(b.k) from b where not exists (select from a where a.s = b.k)"),
+    ("QuernJoin", "select count(*), sum(b.k) from b where exists (select from a where a.k / 2 = b.k)"),
 ]
 
 

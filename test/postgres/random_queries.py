@@ -300,6 +300,8 @@ class Run:
             todo = [(first // CASES_PER_DATASET, range(min(CASES_PER_DATASET, options.cases - first)))
                     for first in range(0, options.cases, CASES_PER_DATASET)]
         with self.pg.session() as session:
+            if session.results(["create collation of_icu (provider = icu, locale = 'und')"])[0].failed:
+                random_tables.without_icu()
             session.execute(*random_tables.PREPARATIONS)
         for dataset, numbers in todo:
             try:
@@ -364,6 +366,7 @@ def main():
     parser.add_argument("--allow-none", action="store_true", help="a type of node that no query has is no failure")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a line of postgresql.conf")
     parser.add_argument("--icu", metavar="LOCALE", help="the default collation is this one of ICU, not C.UTF-8")
+    parser.add_argument("--locale", metavar="LOCALE", help="the default collation is this one of the C library")
     parser.add_argument("--known", metavar="REGEX", help="differences that match are counted, and are no failures")
     parser.add_argument("--verbose", action="store_true", help="print each case before it runs")
     options = parser.parse_args()
@@ -372,7 +375,7 @@ def main():
         options.failures = os.path.join(tempfile.gettempdir(), "quern-postgres-failures")
     given = dict(pair.split("=", 1) for pair in options.set)
     given = {"shared_buffers": "64MB", "log_min_messages": "warning", **given}
-    with cluster.Cluster(given, options.library, icu=options.icu) as pg:
+    with cluster.Cluster(given, options.library, locale=options.locale or "C.UTF-8", icu=options.icu) as pg:
         run = Run(options, pg)
         run.all()
         run.summary()

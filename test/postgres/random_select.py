@@ -12,7 +12,7 @@ order. A column may be
 
 import dataclasses
 
-from random_tables import KINDS
+from random_tables import ICU, KINDS
 
 MAX_ROWS = 40000  # that a relation is believed to have
 MAX_LOOPS = 1500000  # rows that a correlated subquery may read in all
@@ -467,7 +467,7 @@ class Queries:
         keys = []
         for i, column in enumerate(columns):
             name = names[i] if names else column.expr
-            collation = self.rng.choice(("", "", ' collate "C"', ' collate "und-x-icu"')) \
+            collation = self.rng.choice(("", "", ' collate "C"', f' collate "{ICU[0]}"')) \
                 if column.kind.name in TEXTS and not names else ""
             direction = self.rng.choice(("", "", " asc", " desc", " nulls first", " desc nulls last"))
             keys.append(name + collation + direction)

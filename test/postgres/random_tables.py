@@ -76,6 +76,17 @@ PREPARATIONS = [
     "create collation case_blind (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
 ]
 
+ICU = ["und-x-icu"]  # a collation of ICU
+
+
+def without_icu():
+    """For servers that have no ICU."""
+    for name in ("ti", "tn"):
+        KINDS[name] = dataclasses.replace(KINDS[name], weight=0)
+    ICU[:] = ["C"]
+    PREPARATIONS[:] = [text for text in PREPARATIONS if "icu" not in text]
+
+
 INT_LIMITS = {"i2": 1 << 15, "i4": 1 << 31, "i8": 1 << 63, "dm": 1 << 31}
 WORDS = ["", " ", "a", "A", "a ", "ä", "Ä", "é", "e\u0301", "z", "Z", "zz", "Straße", "STRASSE", "日本", "日本語", "😀",
          "\\", "%", "_", "a\tb", "two\nlines", "0", "NULL", "apple", "Apple", "banana",

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What differs between PostgreSQL 15 and 18. Nothing else of the extension asks for the server's version.
+ */
+#ifndef QUERN_PG_VERSIONS_H_
+#define QUERN_PG_VERSIONS_H_
+
+#include "postgres.h"
+/* PostgreSQL's headers come first, in any order behind it. */
+#include "access/heapam.h"
+#include "access/relscan.h"
+#include "access/stratnum.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "commands/explain.h"
+#include "nodes/plannodes.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/pg_locale.h"
+#include "utils/rel.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+
+/* Before the declaration of a function that does not return. */
+#if PG_VERSION_NUM >= 180000
+#define QUERN_NORETURN pg_noreturn
+#else
+#define QUERN_NORETURN __attribute__((noreturn))
+#endif
+
+/* Where a catalogue has the ICU locales of a database and of a collation. */
+#if PG_VERSION_NUM >= 170000
+enum { kIcuOfDatabase = Anum_pg_database_datlocale, kIcuOfCollation = Anum_pg_collation_colllocale };
+#else
+enum { kIcuOfDatabase = Anum_pg_database_daticulocale, kIcuOfCollation = Anum_pg_collation_colliculocale };
+#endif
+
+/* Whether strings of a collation are ordered by their bytes. */
+static inline bool collation_is_c(Oid collation) {
+#if PG_VERSION_NUM >= 180000
+  return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+  return lc_collate_is_c(collation);
+#endif
+}
+
+/* The operator family of a sort operator, and whether that sorts downwards; false where it is no such operator. */
+static inline bool sort_operator_family(Oid operator, Oid * family, bool* descending) {
+  Oid input;
+#if PG_VERSION_NUM >= 180000
+  CompareType order;
+
+  if (!get_ordering_op_properties(operator, family, &input, &order)) return false;
+  *descending = order == COMPARE_GT;
+#else
+  int16 order;
+
+  if (!get_ordering_op_properties(operator, family, &input, &order)) return false;
+  *descending = order == BTGreaterStrategyNumber;
+#endif
+  return true;
+}
+
+/* Nodes of a plan that settings such as enable_hashjoin forbid; before version 18 these add to its cost. */
+static inline int plan_disabled_nodes(const Plan* plan) {
+#if PG_VERSION_NUM >= 180000
+  return plan->disabled_nodes;
+#else
+  return 0;
+#endif
+}
+
+/* The kind of a semi or anti join whose rows are those of the build side, as a spec names it; NULL: another join. */
+static inline const char* join_of_build_rows(JoinType type) {
+#if PG_VERSION_NUM >= 160000
+  if (type == JOIN_RIGHT_ANTI) return "right_anti";
+#endif
+#if PG_VERSION_NUM >= 180000
+  if (type == JOIN_RIGHT_SEMI) return "right_semi";
+#endif
+  return NULL;
+}
+
+/* For pg_stat_user_tables. */
+static inline void count_returned_tuples(Relation relation, int n) {
+  if (!pgstat_should_count_relation(relation)) return;
+#if PG_VERSION_NUM >= 160000
+  relation->pgstat_info->counts.tuples_returned += n;
+#else
+  relation->pgstat_info->t_counts.t_tuples_returned += n;
+#endif
+}
+
+/* Reads the next page of a scan, whose visible tuples are then listed in scan->rs_vistuples; false at the end. `block`
+ * counts pages where the scan itself does not. */
+static inline bool heap_read_page(TableScanDesc table_scan, BlockNumber* block) {
+  HeapScanDesc scan = (HeapScanDesc)table_scan;
+#if PG_VERSION_NUM >= 170000
+  if (BufferIsValid(scan->rs_cbuf)) ReleaseBuffer(scan->rs_cbuf);
+  scan->rs_dir = ForwardScanDirection;
+  scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
+  if (!BufferIsValid(scan->rs_cbuf)) return false;
+  scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+  heap_prepare_pagescan(table_scan);
+#else
+  if (*block >= scan->rs_nblocks) return false;
+  heapgetpage(table_scan, (*block)++);
+#endif
+  return true;
+}
+
+#endif /* QUERN_PG_VERSIONS_H_ */
