@@ -78,6 +78,10 @@ import cluster
 extension = os.path.join(config.build_root, "lib", "postgres", "quern.so")
 if os.path.isfile(extension) and cluster.bindir(extension):
     config.available_features.add("postgres")
+    # The statements of PostgreSQL's regression suite, which tools/setup --postgres fetches where it can.
+    import regress
+    if regress.has_package(cluster.version(extension), os.path.join(config.source_root, "build", "postgres-suite")):
+        config.available_features.add("postgres-suite")
 if os.geteuid() == 0:
     config.available_features.add("root")
 # Debian's package locales: what localedef makes another locale of.

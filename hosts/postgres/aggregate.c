@@ -31,6 +31,7 @@ static void add_function(AggregateMaking* making, const char* name, const char* 
   if (spec != NULL) {
     appendStringInfo(&making->functions, "(%s:nullable)", spec);
     making->arguments = lappend(making->arguments, column_with(column, spec, argument));
+    if (aggref != NULL) ((ColumnPlan*)llast(making->arguments))->filter = aggref->aggfilter;
   }
   if (aggref != NULL && aggref->aggfilter != NULL) {
     const ColumnPlan condition = {.kind = KIND_BOOL, .width = 1};

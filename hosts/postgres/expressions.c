@@ -606,6 +606,14 @@ bool expression_add(ExpressionMaking* making, Node* expr, const ColumnPlan* as) 
   return true;
 }
 
+bool expression_cannot_fail(const Node* expr, const ColumnPlan* as) {
+  List* columns = NIL;
+  ExpressionMaking making = {.columns = &columns};
+
+  if (IsA(expr, Var)) return true;
+  return expression_add(&making, copyObject((Node*)expr), as) && !making.can_fail;
+}
+
 char* expression_spec(const ExpressionMaking* making) {
   if (making->types.len == 0) return psprintf("map out=%s", making->results.data);
   return psprintf("map in=%s out=%s", making->types.data, making->results.data);

@@ -75,7 +75,8 @@ static int side_of(Node* expr) {
   return columns.vars[1] != NIL && columns.vars[0] == NIL ? 1 : -1;
 }
 
-/* A condition of an outer, semi or anti join: outer OP inner, of numbers. */
+/* A condition of an outer, semi or anti join: outer OP inner, of numbers. Both are computed for all rows, PostgreSQL
+ * computes them for those whose keys are equal. */
 static bool add_residual(JoinMaking* making, Node* clause) {
   const OpExpr* op = (const OpExpr*)clause;
   Node* args[2];
@@ -99,6 +100,8 @@ static bool add_residual(JoinMaking* making, Node* clause) {
   if (exprType(args[0]) != exprType(args[1])) return false;
   type = lookup_type_cache(exprType(args[0]), TYPECACHE_BTREE_OPFAMILY);
   if (exprType(args[0]) == NUMERICOID || !type_number(exprType(args[0]), -1, &column, &spec)) return false;
+  column.type = spec;
+  if (!expression_cannot_fail(args[0], &column) || !expression_cannot_fail(args[1], &column)) return false;
   comparison = comparison_of(operator, type);
   if (comparison == NULL || list_length(making->residuals_of[0]) == 16) return false;
   appendStringInfo(&making->residual, "%s%s:nullable:%s", making->residual.len > 0 ? "," : " residual=", spec,

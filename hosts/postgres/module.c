@@ -18,6 +18,7 @@ bool quern_sort = true;
 int quern_min_rows = 10000;
 int quern_scan = SCAN_BY_PAGES;
 int quern_min_memory = 16 * 1024;
+bool quern_log_nodes = false;
 
 static const struct config_enum_entry kEnabled[] = {
     {"off", QUERN_OFF, false}, {"on", QUERN_ON, false}, {"force", QUERN_FORCE, false}, {NULL, 0, false}};
@@ -41,9 +42,9 @@ static void define_settings(void) {
   DefineCustomIntVariable("quern.min_memory", "Memory that a node may take even if work_mem allows less.",
                           "Above the larger of the two, rows go to temporary files.", &quern_min_memory, 16 * 1024,
                           16 * 1024, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN, NULL, NULL, NULL);
-#if PG_VERSION_NUM >= 150000
+  DefineCustomBoolVariable("quern.log_nodes", "Writes a line to the server's log for each node that has run.", NULL,
+                           &quern_log_nodes, false, PGC_SUSET, 0, NULL, NULL, NULL);
   MarkGUCPrefixReserved("quern");
-#endif
 }
 
 /* Compiled kernels stay in the cluster, for its other backends and for its next start. */

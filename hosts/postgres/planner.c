@@ -155,6 +155,13 @@ static bool can_replace(const PlannedStmt* statement) {
          !statement->hasModifyingCTE && statement->planTree != NULL;
 }
 
+/* Whether a plan that can go back is to go on doing so: a cursor without SCROLL and NO SCROLL scrolls where its plan
+ * can. Cursors alone have FAST_PLAN. */
+static bool may_go_back(int cursor_options) {
+  if ((cursor_options & CURSOR_OPT_SCROLL) != 0) return true;
+  return (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && (cursor_options & CURSOR_OPT_NO_SCROLL) == 0;
+}
+
 static Replacing replace_all(PlannedStmt* statement, int cursor_options) {
   Replacing replacing = {0};
   const bool went_back = ExecSupportsBackwardScan(statement->planTree);
@@ -162,7 +169,7 @@ static Replacing replace_all(PlannedStmt* statement, int cursor_options) {
   planned_statement = statement;
   statement->planTree = replace(statement->planTree, NULL, &replacing);
   replace_list(statement->subplans, NULL, &replacing);
-  if (replacing.replaced > 0 && (cursor_options & CURSOR_OPT_SCROLL) && went_back &&
+  if (replacing.replaced > 0 && may_go_back(cursor_options) && went_back &&
       !ExecSupportsBackwardScan(statement->planTree))
     statement->planTree = materialize_finished_plan(statement->planTree);
   return replacing;

@@ -43,6 +43,7 @@ extern bool quern_sort;      /* .. sorts */
 extern int quern_min_rows;   /* rows that a node's children must be expected to bring */
 extern int quern_scan;       /* a ScanBy */
 extern int quern_min_memory; /* kB that a node may always take, whatever work_mem says */
+extern bool quern_log_nodes; /* a line in the server's log for each node that has run */
 
 /* ---- columns ---- */
 
@@ -69,6 +70,7 @@ typedef struct ColumnPlan {
   int scale;        /* of KIND_DECIMAL */
   const char* type; /* of a source: as a spec names it */
   Expr* expr;       /* of a source; of a result: not used */
+  Expr* filter;     /* of a source: where it is not true, the expression must not be computed; or NULL */
 } ColumnPlan;
 
 /* How the rows of a child are read. */
@@ -209,6 +211,9 @@ typedef struct ExpressionMaking {
 
 /* Adds an expression whose result is to have the form `as`. Returns false where it cannot be a map's. */
 extern bool expression_add(ExpressionMaking* making, Node* expr, const ColumnPlan* as);
+/* Whether an expression has a result of the form `as` in every row, so that it may be computed for rows that
+ * PostgreSQL does not compute it for. */
+extern bool expression_cannot_fail(const Node* expr, const ColumnPlan* as);
 /* The strategy of a comparison in the default order of its type, 0 without one; equality and *negated for <>. */
 extern int comparison_strategy(Oid operator, Oid type, bool* negated);
 /* A clause that compares a column of a relation with a constant: low <= value <= high. Integers, dates, timestamps. */

@@ -14,6 +14,7 @@ ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr) 
   *copy = *column;
   copy->type = type;
   copy->expr = expr;
+  copy->filter = NULL;
   return copy;
 }
 
@@ -117,16 +118,35 @@ static bool add_vectors(SourcePlan* plan, List* wanted, List* targetlist, bool m
   return true;
 }
 
+/* CASE WHEN filter THEN expression END. A map that fails for a row that the filter leaves out has the stock plan run;
+ * PostgreSQL's own computation would end the query. */
+static Expr* guarded(const ColumnPlan* column) {
+  CaseExpr* made;
+  CaseWhen* when;
+
+  if (column->filter == NULL || is_column(column->expr)) return column->expr;
+  when = makeNode(CaseWhen);
+  when->expr = column->filter;
+  when->result = column->expr;
+  made = makeNode(CaseExpr);
+  made->casetype = exprType((Node*)column->expr);
+  made->casecollid = exprCollation((Node*)column->expr);
+  made->args = list_make1(when);
+  made->defresult = (Expr*)makeNullConst(made->casetype, exprTypmod((Node*)column->expr), made->casecollid);
+  return (Expr*)made;
+}
+
 static SourcePlan* projected(List* wanted) {
   SourcePlan* plan = palloc0(sizeof(SourcePlan));
   ListCell* cell;
 
   plan->way = SOURCE_SLOTS;
   foreach (cell, wanted) {
-    const ColumnPlan* column = lfirst(cell);
+    ColumnPlan column = *(ColumnPlan*)lfirst(cell);
 
-    if (!is_column(column->expr)) plan->way = SOURCE_PROJECTED;
-    plan->vectors = lappend_int(plan->vectors, source_column(&plan->columns, column));
+    column.expr = guarded(&column);
+    if (!is_column(column.expr)) plan->way = SOURCE_PROJECTED;
+    plan->vectors = lappend_int(plan->vectors, source_column(&plan->columns, &column));
   }
   return plan;
 }

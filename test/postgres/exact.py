@@ -47,6 +47,11 @@ QUERIES = [
     ("QuernJoin", "select count(*) from (select a.k, b.n from a left join b on a.i = b.k and a.k <= b.k offset 0) m"),
     ("QuernJoin", "select count(*) from a where exists (select from b where b.k = a.s and b.k <> a.k)"),
     ("QuernJoin", "select count(*) from a where not exists (select from b where b.k = a.i)"),
+    # An argument is not computed where the filter is not true.
+    ("QuernAggregate", "select sum(100 / (k % 7)) filter (where k % 7 > 0), sum(k), "
+                       "count(distinct 100 / s) filter (where s > 0) from a"),
+    # A condition of an outer join is not computed for rows whose keys differ.
+    ("", "select count(*), sum(b.n) from a left join b on a.k = b.k and a.s < 100 / (b.k % 7 + b.k / 7 * 7 - a.k + 1)"),
     # The key of the build side has a parameter.
     ("QuernJoin", "select v, m.* from (values (1), (50), (3)) v(v), "
                   "lateral (select count(*), sum(a.k) from a join b on a.k = b.k + v where b.k < 1000 offset 0) m"),
