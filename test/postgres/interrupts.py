@@ -12,6 +12,7 @@ or without. At the end no temporary file is left and the log has no warning."""
 import argparse
 import os
 import random
+import resource
 import signal
 import sys
 import threading
@@ -40,13 +41,23 @@ QUERIES = [
 ]
 # SQLSTATEs that belong to what happens; the answer is right as well, since it may have come before.
 EXPECTED = {"nothing": set(), "timeout": {"57014"}, "cancel": {"57014"}, "terminate": {"57P01"}, "kill": set(),
-            "no files": {"53400"}}
+            "no files": {"53400"}, "no memory": {"53200"}}
+STRUCK = ("cancel", "terminate", "kill", "no memory")
 GOOD, LOST = "00000", "lost"
 
 
 def resident_mb(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+
+
+def limit_memory(pg, pid, more=None):
+    """Refuses a backend what is more than so many bytes beyond what it has; None: no limit."""
+    limit = "unlimited"
+    if more is not None:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
+            limit = int(statm.read().split()[0]) * resource.getpagesize() + more
+    pg.run_as_server(["prlimit", f"--pid={pid}", f"--as={limit}:unlimited"])
 
 
 class Rounds:
@@ -89,18 +100,29 @@ class Rounds:
         try:
             if what == "kill":
                 os.kill(self.pid, signal.SIGKILL)
+            elif what == "no memory":
+                limit_memory(self.pg, self.pid, self.more_memory)
             elif what in ("cancel", "terminate"):
                 self.other.results([f"select pg_{what}_backend({self.pid})"])
             self.struck = time.monotonic()
-        except (cluster.Crashed, ProcessLookupError):
+        except (cluster.Crashed, ProcessLookupError, FileNotFoundError):
             pass
+
+    def pick(self):
+        """A query, what compares its rows with the right ones, and how long it takes."""
+        query = self.rng.choice(QUERIES)
+        rows, seconds = self.expected[query]
+        return query, lambda found: None if found == rows else f"expected: {rows}", seconds
 
     def round(self, number, happens):
         rng = self.rng
-        query, what = rng.choice(QUERIES), rng.choice(happens)
-        rows, seconds = self.expected[query]
+        what = rng.choice(happens)
+        query, difference, seconds = self.pick()
         after = rng.uniform(0, seconds)
-        work_mem = rng.choice(("64kB", "1MB", "4MB", "64MB"))
+        if what == "no memory":
+            after *= rng.choice((0, 0.2, 1))
+        self.more_memory = rng.choice((0, 1, 8)) << 20
+        work_mem = rng.choice(("64kB", "1MB", "4MB", "64MB", *["512MB"] * 4 * (what == "no memory")))
         ahead = [f"set work_mem = '{work_mem}'",
                  f"set statement_timeout = {max(1, round(after * 1000)) if what == 'timeout' else 0}",
                  f"set temp_file_limit = {rng.choice((100, 1000)) if what == 'no files' else -1}",
@@ -112,7 +134,7 @@ class Rounds:
             self.session.execute(*ahead)
             if in_transaction:
                 self.session.execute("begin", "savepoint s")
-            if what in ("cancel", "terminate", "kill"):
+            if what in STRUCK:
                 striker = threading.Thread(target=self.strike, args=(what, after))
                 striker.start()
             result = self.session.results([query], 120)[0]
@@ -127,15 +149,16 @@ class Rounds:
             striker.join()
         if self.struck and state not in (GOOD,):
             self.slowest_ms = max(self.slowest_ms, (ended - self.struck) * 1000)
-        if state == GOOD and result.rows != rows:
-            self.bad.append(f"round {number}: {what}: {result.rows}; expected: {rows}: work_mem {work_mem}: {query}")
+        if state == GOOD and difference(result.rows):
+            found = f"{str(result.rows)[:1000]}; {difference(result.rows)}"
+            self.bad.append(f"round {number}: {what}: {found}: work_mem {work_mem}: {query}")
         elif state not in {GOOD, *EXPECTED[what]} and not (state == LOST and what in ("terminate", "kill")):
             found = f"{what} after {after:.3f} s, work_mem {work_mem}: {result or state}"
             self.bad.append(f"round {number}: {found}: {query}")
         self.seen[what, state] = self.seen.get((what, state), 0) + 1
-        self.after_round(state, what)
+        self.after_round(number, state, what)
 
-    def after_round(self, state, what):
+    def after_round(self, number, state, what):
         """The session goes on where there is one."""
         if what in ("terminate", "kill") or state == LOST:
             self.begin_session()
