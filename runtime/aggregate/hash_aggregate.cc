@@ -137,6 +137,7 @@ void HashAggregate::EndFinalise() {
     stats_.layout = "spilled";
     return;
   }
+  if (spill_ != nullptr) spill_->EndSettingAside();  // results have the room
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
   uint64_t position = 0;

@@ -132,7 +132,10 @@ void HashJoin::EndFinalise() {
   build_is_empty_ = stats_.build_rows == 0;
   build_has_null_key_ = num_null_rows_ > 0;
   memory_ = memory;
-  if (spilling_ == nullptr || !spilling_->has_written()) return;
+  if (spilling_ == nullptr || !spilling_->has_written()) {
+    if (spill_ != nullptr) spill_->EndSettingAside();  // results have the room
+    return;
+  }
   owner->loaded = spilling_->TakeLoaded();
   spilled_ = std::make_unique<SpilledJoin>(Context(), generic_, spilled_build_, std::move(*spilling_->parts()),
                                            spilling_->null_rows());

@@ -239,6 +239,7 @@ void RowSort::EndFinalise() {
     stats_.prefetch_class = "off";
     return;
   }
+  if (spill_ != nullptr) spill_->EndSettingAside();  // results have the room
   stats_.num_rows = limit == 0 ? rows_->num_rows() : std::min(rows_->num_rows(), limit);
   stats_.entry_bytes = rows_->entry_bytes();
   stats_.key_bits = rows_->key_bits();

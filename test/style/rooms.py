@@ -48,6 +48,7 @@ ROWS = [
     [("hosts/c", "the C ABI"), ("bench/common", "what benches share")],
     [("hosts/cpp", "its C++ wrapper"), ("hosts/python", "the Python package"),
      ("hosts/postgres", "the PostgreSQL extension"),
+     ("hosts/rust", "the Rust crates, and DataFusion on them"),
      ("tools/quern/files", "files to tables to batches"), ("bench/join", "bench of joins"),
      ("bench/aggregate", "bench of aggregations"), ("bench/sort", "bench of sorts"),
      ("bench/spill", "bench of jobs under a memory limit"),

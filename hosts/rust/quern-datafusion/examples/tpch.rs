@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! TPC-H with and without Quern, by turns, in one process:
+//!
+//! ```text
+//! tpch --data FOLDER --queries FOLDER [--only 1,3] [--partitions 2] [--rounds 3] [--batch-rows 8192]
+//!      [--memory-tables] [--pool-mib N] [--explain] [--force]
+//! ```
+//!
+//! Every answer is compared with that of `DataFusion` alone. The last lines have the geometric mean of the ratios and
+//! the smallest one. `--force` fails where a fragment falls back to the plan that it replaced.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Float64Type};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::datasource::MemTable;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use quern_datafusion::QuernConfig;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const TABLES: [&str; 8] = ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"];
+
+struct Options {
+    data: PathBuf,
+    queries: PathBuf,
+    only: Vec<u32>,
+    partitions: usize,
+    rounds: usize,
+    batch_rows: usize,
+    memory_tables: bool,
+    pool_mib: usize,
+    explain: bool,
+    force: bool,
+}
+
+impl Options {
+    fn parse() -> Outcome<Self> {
+        let mut values: HashMap<String, String> = HashMap::new();
+        let mut arguments = std::env::args().skip(1);
+        while let Some(name) = arguments.next() {
+            let flag = matches!(name.as_str(), "--memory-tables" | "--explain" | "--force");
+            let value = if flag { String::new() } else { arguments.next().ok_or(format!("no value of {name}"))? };
+            values.insert(name, value);
+        }
+        let number = |name: &str, default: usize| values.get(name).map_or(Ok(default), |value| value.parse());
+        let only = values.get("--only").map_or_else(
+            || Ok((1..=22).collect()),
+            |list| list.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>(),
+        )?;
+        Ok(Self {
+            data: values.get("--data").ok_or("no --data")?.into(),
+            queries: values.get("--queries").ok_or("no --queries")?.into(),
+            only,
+            partitions: number("--partitions", 2)?,
+            rounds: number("--rounds", 3)?,
+            batch_rows: number("--batch-rows", 8192)?,
+            memory_tables: values.contains_key("--memory-tables"),
+            pool_mib: number("--pool-mib", 0)?,
+            explain: values.contains_key("--explain"),
+            force: values.contains_key("--force"),
+        })
+    }
+}
+
+async fn session(options: &Options, with_quern: bool) -> Outcome<SessionContext> {
+    let config = SessionConfig::new().with_target_partitions(options.partitions).with_batch_size(options.batch_rows);
+    let mut builder = SessionStateBuilder::new().with_default_features().with_config(config);
+    if options.pool_mib != 0 {
+        let pool = Arc::new(FairSpillPool::new(options.pool_mib << 20));
+        builder = builder.with_runtime_env(Arc::new(RuntimeEnvBuilder::new().with_memory_pool(pool).build()?));
+    }
+    if with_quern {
+        builder = quern_datafusion::enable(builder);
+        if options.force
+            && let Some(config) = builder.config()
+            && let Some(settings) = config.options_mut().extensions.get_mut::<QuernConfig>()
+        {
+            settings.fall_back = false;
+        }
+    }
+    let context = SessionContext::new_with_state(builder.build());
+    for table in TABLES {
+        let file = options.data.join(format!("{table}.parquet"));
+        let name = file.to_str().ok_or("name of a file")?;
+        if options.memory_tables {
+            let rows = context.read_parquet(name, ParquetReadOptions::default()).await?;
+            let schema = Arc::clone(rows.schema().inner());
+            let parts = rows.collect_partitioned().await?;
+            context.register_table(table, Arc::new(MemTable::try_new(schema, parts)?))?;
+        } else {
+            context.register_parquet(table, name, ParquetReadOptions::default()).await?;
+        }
+    }
+    Ok(context)
+}
+
+fn text_of(file: &Path) -> Outcome<String> {
+    let lines = std::fs::read_to_string(file)?;
+    let text: Vec<_> = lines.lines().filter(|line| !line.starts_with("--")).collect();
+    Ok(text.join("\n").replace(":scale", "1").trim().trim_end_matches(';').to_owned())
+}
+
+async fn timed(context: &SessionContext, text: &str) -> Outcome<(f64, Vec<RecordBatch>, Arc<dyn ExecutionPlan>)> {
+    let start = Instant::now();
+    let plan = context.sql(text).await?.create_physical_plan().await?;
+    let rows = collect(Arc::clone(&plan), context.task_ctx()).await?;
+    Ok((start.elapsed().as_secs_f64(), rows, plan))
+}
+
+/// Rows as texts; floats by ten digits, since their sums depend on the order of rows.
+fn rows_of(batches: &[RecordBatch]) -> Outcome<Vec<String>> {
+    let options = FormatOptions::default().with_null("null");
+    let mut rows = vec![];
+    for batch in batches {
+        let columns = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options))
+            .collect::<Result<Vec<_>, _>>()?;
+        for row in 0..batch.num_rows() {
+            let mut text = String::new();
+            for (column, format) in batch.columns().iter().zip(&columns) {
+                if *column.data_type() == DataType::Float64 && column.is_valid(row) {
+                    write!(text, "{:.9e}|", column.as_primitive::<Float64Type>().value(row))?;
+                } else {
+                    write!(text, "{}|", format.value(row))?;
+                }
+            }
+            rows.push(text);
+        }
+    }
+    rows.sort();
+    Ok(rows)
+}
+
+fn nodes(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    usize::from(plan.name() == "QuernExec") + plan.children().into_iter().map(nodes).sum::<usize>()
+}
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let options = Options::parse()?;
+    let (stock, quern) = (session(&options, false).await?, session(&options, true).await?);
+    let mut ratios: Vec<f64> = vec![];
+    let mut wrong = 0;
+    println!("query  DataFusion ms  with Quern ms  ratio  nodes  answer");
+    for number in &options.only {
+        let text = text_of(&options.queries.join(format!("q{number:02}.sql")))?;
+        let (mut without, mut with) = (f64::MAX, f64::MAX);
+        let mut answer = String::from("equal");
+        let mut replaced = 0;
+        for round in 0..options.rounds {
+            let stocks = timed(&stock, &text).await;
+            let querns = timed(&quern, &text).await;
+            match (stocks, querns) {
+                (Ok(stocks), Ok(querns)) => {
+                    without = without.min(stocks.0);
+                    with = with.min(querns.0);
+                    replaced = nodes(&querns.2);
+                    if round == 0 && options.explain {
+                        println!("{}", displayable(querns.2.as_ref()).indent(false));
+                    }
+                    if rows_of(&stocks.1)? != rows_of(&querns.1)? {
+                        "WRONG".clone_into(&mut answer);
+                    }
+                }
+                (Err(error), Err(_)) => answer = format!("both fail: {error}"),
+                (Ok(_), Err(error)) => answer = format!("FAILS: {error}"),
+                (Err(error), Ok(_)) => answer = format!("DataFusion alone fails: {error}"),
+            }
+        }
+        let good = answer == "equal" || answer.starts_with("both") || answer.starts_with("Data");
+        wrong += i32::from(!good);
+        if with < f64::MAX {
+            ratios.push(without / with);
+            println!(
+                "{number:5}  {:13.1}  {:13.1}  {:5.2}  {replaced:5}  {answer}",
+                without * 1e3,
+                with * 1e3,
+                without / with
+            );
+        } else {
+            println!("{number:5}  {answer}");
+        }
+    }
+    if !ratios.is_empty() {
+        #[expect(clippy::cast_precision_loss, reason = "at most 22")]
+        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
+        println!("geometric mean {mean:.2}, least {:.2}", ratios.iter().copied().fold(f64::MAX, f64::min));
+    }
+    if wrong == 0 { Ok(()) } else { Err(format!("{wrong} queries differ").into()) }
+}

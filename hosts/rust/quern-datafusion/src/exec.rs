@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node that runs a fragment.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::SchemaRef;
+use async_stream::try_stream;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{Partitioning, PhysicalExpr};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions, reset_plan_states};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::future::{BoxFuture, Shared};
+use futures::{FutureExt, StreamExt};
+use quern::{OutputOptions, Port, Rows};
+
+use crate::config::QuernConfig;
+use crate::fragment::{Fragment, OutputColumn, Sink};
+use crate::results;
+use crate::run::{Failure, Outcome, Ready, Run};
+
+/// Runs a fragment of a plan as kernels of Quern. Its children are the plans from which the fragment's rows come.
+#[derive(Debug)]
+pub struct QuernExec {
+    fragment: Arc<Fragment>,
+    /// What the fragment has replaced, and what runs where the fragment cannot.
+    original: Arc<dyn ExecutionPlan>,
+    children: Vec<Arc<dyn ExecutionPlan>>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    state: Mutex<Option<Running>>,
+}
+
+/// A run, and the partitions that have not been given a stream of it. A partition that is executed again begins another
+/// run. When all have been given one, the streams alone keep the run.
+#[derive(Debug)]
+struct Running {
+    start: Shared<Start>,
+    waits: Vec<bool>,
+}
+
+/// The run that all partitions share. A failure is taken by one of them; the others say that it failed.
+type Start = BoxFuture<'static, Arc<Started>>;
+
+struct Started {
+    ready: std::result::Result<Ready, Arc<Failure>>,
+}
+
+impl QuernExec {
+    pub(crate) fn new(
+        fragment: Arc<Fragment>,
+        original: Arc<dyn ExecutionPlan>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Self {
+        let (partitions, emission) = match &fragment.sink {
+            Sink::Groups(..) => (original.output_partitioning().partition_count(), EmissionType::Final),
+            Sink::Sorted(..) => (1, EmissionType::Final),
+            Sink::Rows => {
+                (children[fragment.chain.source].output_partitioning().partition_count(), EmissionType::Incremental)
+            }
+        };
+        let properties = PlanProperties::new(
+            original.equivalence_properties().clone(),
+            Partitioning::UnknownPartitioning(partitions),
+            emission,
+            Boundedness::Bounded,
+        );
+        Self {
+            fragment,
+            original,
+            children,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            state: Mutex::new(None),
+        }
+    }
+
+    /// The plan that the fragment has replaced.
+    #[must_use]
+    pub fn original(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.original
+    }
+
+    /// The run of this execution, which is started when the first partition is polled.
+    fn start(&self, partition: usize, context: &Arc<TaskContext>) -> Shared<Start> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |running: &Running| running.waits.get(partition).copied().unwrap_or(false);
+        let mut running = state.take().filter(waits).unwrap_or_else(|| {
+            let run = Run::new(Arc::clone(&self.fragment), self.children.clone(), Arc::clone(context));
+            let start = async move { Arc::new(Started { ready: run.start().await.map_err(Arc::new) }) };
+            let partitions = self.properties.output_partitioning().partition_count();
+            Running { start: start.boxed().shared(), waits: vec![true; partitions] }
+        });
+        if let Some(waits) = running.waits.get_mut(partition) {
+            *waits = false;
+        }
+        let start = running.start.clone();
+        if running.waits.contains(&true) {
+            *state = Some(running);
+        }
+        start
+    }
+}
+
+impl DisplayAs for QuernExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QuernExec: {}", self.fragment)
+    }
+}
+
+impl ExecutionPlan for QuernExec {
+    fn name(&self) -> &'static str {
+        "QuernExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn schema(&self) -> SchemaRef {
+        self.original.schema()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.children.iter().collect()
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![true; self.children.len()]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.len() != self.children.len() {
+            return Err(DataFusionError::Internal(format!(
+                "QuernExec with {} children; accepted: {}",
+                children.len(),
+                self.children.len()
+            )));
+        }
+        Ok(Arc::new(Self::new(Arc::clone(&self.fragment), Arc::clone(&self.original), children)))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let started = self.start(partition, &context);
+        let part = Part {
+            partition,
+            schema: self.schema(),
+            fragment: Arc::clone(&self.fragment),
+            original: Arc::clone(&self.original),
+            fallbacks: MetricBuilder::new(&self.metrics).counter("fallbacks", partition),
+            spilled_bytes: MetricBuilder::new(&self.metrics).spilled_bytes(partition),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            context,
+        };
+        let schema = self.schema();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, part.stream(started))))
+    }
+}
+
+/// A join gives all results of a piece at once, so that pieces are small where each row has many.
+const FIRST_PIECE_ROWS: usize = 1024;
+const MOST_PIECE_ROWS: usize = 65_536;
+
+fn next_piece_rows(rows: usize, results: usize) -> usize {
+    if results > 4 * MOST_PIECE_ROWS {
+        (rows / 4).max(1)
+    } else if results < MOST_PIECE_ROWS {
+        (rows * 2).min(MOST_PIECE_ROWS)
+    } else {
+        rows
+    }
+}
+
+/// One partition of an execution.
+struct Part {
+    partition: usize,
+    schema: SchemaRef,
+    fragment: Arc<Fragment>,
+    original: Arc<dyn ExecutionPlan>,
+    context: Arc<TaskContext>,
+    fallbacks: Count,
+    spilled_bytes: Count,
+    baseline: BaselineMetrics,
+}
+
+impl Part {
+    fn stream(self, started: Shared<Start>) -> impl futures::Stream<Item = Result<RecordBatch>> + Send {
+        try_stream! {
+            let started = started.await;
+            match &started.ready {
+                Err(failure) => {
+                    let mut rows = self.fall_back(failure)?;
+                    while let Some(batch) = rows.next().await {
+                        yield self.counted(batch?);
+                    }
+                }
+                Ok(ready) => {
+                    if let Some(job) = &ready.sink {
+                        if self.partition == 0 {
+                            self.spilled_bytes.add(usize::try_from(job.stats().spilled_bytes).unwrap_or(usize::MAX));
+                        }
+                        let mut output = self.output(job).map_err(DataFusionError::from)?;
+                        while let Rows::Batch(batch) = output.next_rows().map_err(Failure::from)? {
+                            yield self.counted(self.result(&batch)?);
+                        }
+                    } else {
+                        let mut whole = BatchCoalescer::new(
+                            Arc::clone(&self.schema),
+                            self.context.session_config().batch_size(),
+                        );
+                        let (mut rows, mut output) = ready.rows_of(self.partition).map_err(DataFusionError::from)?;
+                        let mut piece_rows = FIRST_PIECE_ROWS;
+                        while let Some(batch) = rows.next().await {
+                            let batch = batch?;
+                            let mut first = 0;
+                            while first < batch.num_rows() {
+                                let piece = batch.slice(first, piece_rows.min(batch.num_rows() - first));
+                                first += piece.num_rows();
+                                let mut results = 0;
+                                for rows in output.push(piece).map_err(Failure::from)? {
+                                    results += rows.num_rows();
+                                    whole.push_batch(self.joined(&rows)?)?;
+                                }
+                                piece_rows = next_piece_rows(piece_rows, results);
+                                while let Some(batch) = whole.next_completed_batch() {
+                                    yield self.counted(batch);
+                                }
+                            }
+                        }
+                        output.finish().map_err(Failure::from)?;
+                        for rows in ready.rest().map_err(DataFusionError::from)? {
+                            whole.push_batch(self.joined(&rows)?)?;
+                        }
+                        whole.finish_buffered_batch()?;
+                        while let Some(batch) = whole.next_completed_batch() {
+                            yield self.counted(batch);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn counted(&self, batch: RecordBatch) -> RecordBatch {
+        self.baseline.record_output(batch.num_rows());
+        batch
+    }
+
+    /// This partition of the plan that was replaced, where that is allowed and the failure is Quern's.
+    fn fall_back(&self, failure: &Failure) -> Result<SendableRecordBatchStream> {
+        let config = self.context.session_config().options().extensions.get::<QuernConfig>();
+        match failure {
+            Failure::Quern(_) if config.is_none_or(|config| config.fall_back) => {}
+            Failure::Quern(error) => return Err(DataFusionError::External(Box::new(error.clone()))),
+            Failure::Host(error) => return Err(DataFusionError::Execution(error.to_string())),
+        }
+        self.fallbacks.add(1);
+        if self.partition != 0 {
+            return EmptyExec::new(Arc::clone(&self.schema)).execute(0, Arc::clone(&self.context));
+        }
+        let plan = reset_plan_states(Arc::clone(&self.original))?;
+        if plan.output_partitioning().partition_count() == 1 {
+            return plan.execute(0, Arc::clone(&self.context));
+        }
+        CoalescePartitionsExec::new(plan).execute(0, Arc::clone(&self.context))
+    }
+
+    fn output(&self, job: &quern::Job) -> Outcome<quern::Output> {
+        let options =
+            OutputOptions { batch_rows: self.context.session_config().batch_size() as u64, ..OutputOptions::default() };
+        Ok(job.output_with(Port::Rows, &options)?)
+    }
+
+    /// The plan's columns of a job's result.
+    fn result(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        match &self.fragment.sink {
+            Sink::Groups(_, outputs) => results::batch(&self.schema, batch, outputs),
+            Sink::Sorted(_, from) => {
+                let columns: Vec<_> = from.iter().map(|&column| OutputColumn::Same(column)).collect();
+                results::batch(&self.schema, batch, &columns)
+            }
+            Sink::Rows => self.joined(batch),
+        }
+    }
+
+    fn joined(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns: Vec<_> =
+            self.fragment.chain.columns.iter().map(|&column| OutputColumn::Same(column as usize)).collect();
+        results::batch(&self.schema, batch, &columns)
+    }
+}

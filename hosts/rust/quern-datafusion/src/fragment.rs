@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A fragment: what one [`QuernExec`](crate::QuernExec) runs. It is a description; nothing in it belongs to a run.
+//!
+//! ```text
+//! source 0 ─> filter ─> map ─────────────────────────────> build of join 0          builds, in the order of their runs
+//! source 1 ─> filter ─> probe of join 0 ─────────────────> build of join 1
+//! source 2 ─> probe of join 1 ─> map ─> probe of join .. ─> aggregation, sort, or rows for the parent      the chain
+//! ```
+//!
+//! Sources are children of the node, plans that `DataFusion` runs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::physical_expr::PhysicalExpr;
+use quern::Kernel;
+
+use crate::expression::{ScopeColumn, Translator};
+use crate::types::{self, ColumnType};
+
+/// Builds of joins, then the rows that probe them.
+#[derive(Debug)]
+pub(crate) struct Fragment {
+    pub(crate) builds: Vec<Build>,
+    pub(crate) chain: Chain,
+    pub(crate) sink: Sink,
+}
+
+/// A source and the steps that its rows pass.
+#[derive(Debug, Clone)]
+pub(crate) struct Chain {
+    /// The number of the source among the node's children.
+    pub(crate) source: usize,
+    pub(crate) source_types: Vec<ColumnType>,
+    pub(crate) steps: Vec<Step>,
+    /// The pipeline's columns behind the last step, by number.
+    pub(crate) types: Vec<ColumnType>,
+    /// The columns of the plan that the chain stands for, as numbers of the pipeline's.
+    pub(crate) columns: Vec<u32>,
+}
+
+/// What rows pass.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// A filter, or a map, which adds columns.
+    Kernel { kernel: SharedKernel, keys: Vec<u32> },
+    /// A probe of `Fragment::builds[build]`, which replaces the columns.
+    Probe { build: usize, keys: Vec<u32>, payload: Vec<u32>, types_behind: Vec<ColumnType> },
+}
+
+/// The table of a join.
+#[derive(Debug)]
+pub(crate) struct Build {
+    pub(crate) chain: Chain,
+    pub(crate) kernel: SharedKernel,
+    pub(crate) keys: Vec<u32>,
+    pub(crate) payload: Vec<u32>,
+    pub(crate) build_columns: SinkColumns,
+    pub(crate) probe_columns: SinkColumns,
+    /// Rows come out of the table when all probing is done, whether it has spilled or not.
+    pub(crate) has_unmatched: bool,
+    /// What the join tells scans of its probe side.
+    pub(crate) dynamic_filter: Option<DynamicFilter>,
+}
+
+/// A filter of scans that is known when the table is there: the ranges of its keys.
+#[derive(Debug, Clone)]
+pub(crate) struct DynamicFilter {
+    /// A `DynamicFilterPhysicalExpr`.
+    pub(crate) filter: Arc<dyn PhysicalExpr>,
+    /// The keys of the probe side.
+    pub(crate) keys: Vec<Arc<dyn PhysicalExpr>>,
+    pub(crate) types: Vec<ColumnType>,
+}
+
+/// The columns of a port, keys first, with which it is bound so that results get the units and scales of the columns.
+#[derive(Debug, Clone)]
+pub(crate) struct SinkColumns {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) num_keys: usize,
+}
+
+/// Where the rows of the chain end.
+#[derive(Debug)]
+pub(crate) enum Sink {
+    /// An aggregation.
+    Groups(JobSink, Vec<OutputColumn>),
+    /// A sort, with the number of result columns in the order of the plan's.
+    Sorted(JobSink, Vec<usize>),
+    /// The parent: the last step is a probe, whose results come out as they are.
+    Rows,
+}
+
+/// A job that takes rows.
+#[derive(Debug)]
+pub(crate) struct JobSink {
+    pub(crate) kernel: SharedKernel,
+    pub(crate) keys: Vec<u32>,
+    pub(crate) payload: Vec<u32>,
+    pub(crate) columns: SinkColumns,
+}
+
+/// A column of an aggregation's result, from columns of the job's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OutputColumn {
+    /// As it is.
+    Same(usize),
+    /// As it is, with 0 for null: a sum of counts.
+    Count(usize),
+    /// A sum divided by a count.
+    Average { sum: usize, count: usize },
+}
+
+/// A kernel and its spec.
+#[derive(Clone)]
+pub(crate) struct SharedKernel {
+    pub(crate) spec: Arc<str>,
+    pub(crate) kernel: Arc<Kernel>,
+}
+
+impl SharedKernel {
+    /// None for a spec that the library refuses.
+    pub(crate) fn compile(spec: String) -> Option<Self> {
+        let kernel = Kernel::compile(&spec).ok()?;
+        Some(Self { spec: spec.into(), kernel: Arc::new(kernel) })
+    }
+}
+
+impl fmt::Debug for SharedKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.spec)
+    }
+}
+
+impl Chain {
+    pub(crate) fn of_source(source: usize, schema: &Schema) -> Option<Self> {
+        let types: Vec<_> =
+            schema.fields().iter().map(|field| ColumnType::new(field.data_type(), field.is_nullable())).collect();
+        let known = types.iter().all(|column_type| column_type.item().is_some());
+        let columns = (0..u32::try_from(types.len()).ok()?).collect();
+        known.then(|| Self { source, source_types: types.clone(), steps: vec![], types, columns })
+    }
+
+    /// The plan's columns, as expressions over the plan name them.
+    pub(crate) fn scope(&self) -> Vec<ScopeColumn> {
+        self.columns
+            .iter()
+            .map(|&number| ScopeColumn { number, column_type: self.types[number as usize].clone() })
+            .collect()
+    }
+
+    /// Keeps columns of the plan, by their numbers in it.
+    pub(crate) fn project(&mut self, columns: &[usize]) {
+        self.columns = columns.iter().map(|&column| self.columns[column]).collect();
+    }
+
+    /// Adds a filter, behind a map of what the filter cannot compute by itself. None, and nothing changes, where the
+    /// predicate cannot be translated.
+    pub(crate) fn filter(&mut self, predicate: &Arc<dyn PhysicalExpr>) -> Option<()> {
+        let scope = self.scope();
+        let mut whole = Translator::new(&scope);
+        if let Some(condition) = whole.condition(predicate) {
+            let kernel = SharedKernel::compile(format!("filter {condition}"))?;
+            self.steps.push(Step::Kernel { kernel, keys: whole.keys().to_vec() });
+            return Some(());
+        }
+        let mut conditions = vec![];
+        let mut keys = vec![];
+        let mut computed = vec![];
+        for part in datafusion::physical_expr::split_conjunction(predicate) {
+            let mut translator = Translator::new(&scope);
+            if let Some(condition) = translator.condition(part) {
+                conditions.push(condition);
+                keys.extend_from_slice(translator.keys());
+            } else {
+                computed.push((Arc::clone(part), conditions.len(), keys.len()));
+                conditions.push(String::new());
+                keys.push(0);
+            }
+        }
+        let saved = self.clone();
+        let expressions: Vec<_> = computed.iter().map(|(expression, ..)| Arc::clone(expression)).collect();
+        let numbers = self.compute(&expressions)?;
+        for ((_, condition, key), number) in computed.iter().zip(numbers) {
+            conditions[*condition] = self.types[number as usize].item()?;
+            keys[*key] = number;
+        }
+        let Some(kernel) = SharedKernel::compile(format!("filter {}", conditions.join(" and "))) else {
+            *self = saved;
+            return None;
+        };
+        self.steps.push(Step::Kernel { kernel, keys });
+        Some(())
+    }
+
+    /// The numbers of the pipeline's columns that hold the values of expressions, computed by a map where they are not
+    /// columns. None, and nothing changes, where one cannot be translated.
+    pub(crate) fn compute(&mut self, expressions: &[Arc<dyn PhysicalExpr>]) -> Option<Vec<u32>> {
+        let scope = self.scope();
+        let mut translator = Translator::new(&scope);
+        let mut numbers = vec![];
+        let mut results: Vec<String> = vec![];
+        let mut added = vec![];
+        let schema = Schema::new(
+            scope
+                .iter()
+                .map(|column| {
+                    arrow::datatypes::Field::new("", column.column_type.data_type.clone(), column.column_type.nullable)
+                })
+                .collect::<Vec<_>>(),
+        );
+        for expression in expressions {
+            if let Some(column) = expression.downcast_ref::<datafusion::physical_expr::expressions::Column>() {
+                numbers.push(*self.columns.get(column.index())?);
+                continue;
+            }
+            let term = translator.value(expression)?;
+            let place = results.iter().position(|text| *text == term.text).unwrap_or_else(|| {
+                results.push(term.text.clone());
+                results.len() - 1
+            });
+            if place == added.len() {
+                let wanted = expression.data_type(&schema).ok()?;
+                let data_type = types::relabelled(&term.data_type, &wanted)?;
+                added.push(ColumnType { data_type, nullable: expression.nullable(&schema).unwrap_or(true) });
+            }
+            numbers.push(u32::try_from(self.types.len() + place).ok()?);
+        }
+        if !results.is_empty() {
+            let inputs = if translator.items().is_empty() {
+                String::new()
+            } else {
+                format!("in={} ", translator.items().join(","))
+            };
+            let kernel = SharedKernel::compile(format!("map {inputs}out={}", results.join(",")))?;
+            self.steps.push(Step::Kernel { kernel, keys: translator.keys().to_vec() });
+            self.types.extend(added);
+        }
+        Some(numbers)
+    }
+
+    /// The types of columns, by their numbers in the pipeline.
+    pub(crate) fn types_of(&self, numbers: &[u32]) -> Vec<ColumnType> {
+        numbers.iter().map(|&number| self.types[number as usize].clone()).collect()
+    }
+
+    fn fmt_steps(&self, fragment: &Fragment, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "child {}", self.source)?;
+        for step in &self.steps {
+            match step {
+                Step::Kernel { kernel, .. } => write!(f, " -> {}", shortened(&kernel.spec))?,
+                Step::Probe { build, .. } => {
+                    write!(f, " -> probe {build}: {}", shortened(&fragment.builds[*build].kernel.spec))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Specs in plans are cut, as the lists of an `in` may be long.
+fn shortened(spec: &str) -> String {
+    const MOST: usize = 120;
+    if spec.chars().count() <= MOST { spec.to_owned() } else { spec.chars().take(MOST).chain("..".chars()).collect() }
+}
+
+impl fmt::Display for Fragment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, build) in self.builds.iter().enumerate() {
+            write!(f, "build {number}: ")?;
+            build.chain.fmt_steps(self, f)?;
+            f.write_str("; ")?;
+        }
+        self.chain.fmt_steps(self, f)?;
+        match &self.sink {
+            Sink::Groups(job, _) | Sink::Sorted(job, _) => write!(f, " -> {}", shortened(&job.kernel.spec)),
+            Sink::Rows => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The optimizer rule.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::physical_expr::{Distribution, Partitioning};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use crate::config::QuernConfig;
+use crate::exec::QuernExec;
+use crate::planner::plan_fragment;
+
+/// Replaces fragments of physical plans by [`QuernExec`]. It comes last, behind the rules that decide about
+/// distribution and order.
+#[derive(Debug, Default)]
+pub struct QuernRule;
+
+impl PhysicalOptimizerRule for QuernRule {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, config: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let settings = config.extensions.get::<QuernConfig>().cloned().unwrap_or_default();
+        if !settings.enabled {
+            return Ok(plan);
+        }
+        replace_fragments(&plan, &settings, config)
+    }
+
+    fn name(&self) -> &'static str {
+        "quern"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The plan with fragments replaced. Where a parent needs its rows by their keys, they are divided by them again; where
+/// that cannot be done, nothing is replaced.
+///
+/// # Errors
+///
+/// Those of plans that do not take other children.
+pub fn replace_fragments(
+    plan: &Arc<dyn ExecutionPlan>,
+    settings: &QuernConfig,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let replaced = distributed(&rewritten(plan, settings)?, config.execution.target_partitions)?;
+    let Some(replaced) = replaced else { return Ok(Arc::clone(plan)) };
+    match SanityCheckPlan::new().optimize(Arc::clone(&replaced), config) {
+        Ok(_) => Ok(replaced),
+        Err(_) => Ok(Arc::clone(plan)),
+    }
+}
+
+fn rewritten(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(sorted) = merged_sort(plan, settings)? {
+        return Ok(sorted);
+    }
+    if let Some(replaced) = replacement(plan, settings)? {
+        return Ok(replaced);
+    }
+    let children = plan.children().into_iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
+    with_children(plan, children)
+}
+
+fn with_children(
+    plan: &Arc<dyn ExecutionPlan>,
+    children: Vec<Arc<dyn ExecutionPlan>>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if plan.children().into_iter().zip(&children).all(|(old, new)| Arc::ptr_eq(old, new)) {
+        return Ok(Arc::clone(plan));
+    }
+    Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+}
+
+/// A fragment in place of a plan, over children that are rewritten, too.
+fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if plan
+        .downcast_ref::<SortExec>()
+        .is_some_and(|sort| sort.preserve_partitioning() && sort.input().output_partitioning().partition_count() > 1)
+    {
+        return Ok(None); // `merged_sort` has those whose parts are merged
+    }
+    let is_partial =
+        plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.mode() == &AggregateMode::Partial);
+    let Some(planned) = plan_fragment(plan, settings) else { return Ok(None) };
+    // States of few rows each would be made again for every partition; without a join below nothing is won.
+    if is_partial && planned.fragment.builds.is_empty() && planned.fragment.chain.steps.is_empty() {
+        return Ok(None);
+    }
+    let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
+    Ok(Some(Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::clone(plan), children))))
+}
+
+/// Sorts of each partition that are merged above are one sort, whose order projections in between keep.
+fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
+    let mut projections = vec![];
+    let mut below = merge.input();
+    while let Some(projection) = below.downcast_ref::<ProjectionExec>() {
+        projections.push(Arc::clone(below));
+        below = projection.input();
+    }
+    let Some(sort) = below.downcast_ref::<SortExec>() else { return Ok(None) };
+    if sort.fetch() != merge.fetch() {
+        return Ok(None);
+    }
+    let whole = SortExec::new(sort.expr().clone(), Arc::clone(sort.input())).with_fetch(sort.fetch());
+    let whole: Arc<dyn ExecutionPlan> = Arc::new(whole);
+    let Some(planned) = plan_fragment(&whole, settings) else { return Ok(None) };
+    let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
+    // Where the fragment cannot run, the sorts of the partitions and their merge do.
+    let original = SortPreservingMergeExec::new(sort.expr().clone(), Arc::clone(below)).with_fetch(merge.fetch());
+    let mut sorted: Arc<dyn ExecutionPlan> =
+        Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::new(original), children));
+    for projection in projections.iter().rev() {
+        sorted = with_children(projection, vec![sorted])?;
+    }
+    Ok(Some(sorted))
+}
+
+/// Divides rows by keys, or puts them together, for the parents that need it. None where a parent also needs an order.
+fn distributed(plan: &Arc<dyn ExecutionPlan>, partitions: usize) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let mut children = vec![];
+    for child in plan.children() {
+        let Some(child) = distributed(child, partitions)? else { return Ok(None) };
+        children.push(child);
+    }
+    let requirements = plan.input_distribution_requirements();
+    let satisfied = |number: usize, child: &Arc<dyn ExecutionPlan>| {
+        requirements.child_distribution(number).is_none_or(|distribution| {
+            let equivalences = child.equivalence_properties();
+            child.output_partitioning().satisfaction(distribution, equivalences, false).is_satisfied()
+        })
+    };
+    if children.iter().enumerate().all(|(number, child)| satisfied(number, child)) {
+        return with_children(plan, children).map(Some);
+    }
+    let orders = plan.required_input_ordering();
+    let mut arranged = vec![];
+    for (number, child) in children.into_iter().enumerate() {
+        let keys = match requirements.child_distribution(number) {
+            Some(Distribution::KeyPartitioned(keys)) => keys.clone(),
+            #[expect(deprecated, reason = "plans of other crates may still ask for it")]
+            Some(Distribution::HashPartitioned(keys)) => keys.clone(),
+            _ => {
+                arranged.push(child);
+                continue;
+            }
+        };
+        if orders.get(number).is_some_and(Option::is_some) {
+            return Ok(None);
+        }
+        arranged.push(Arc::new(RepartitionExec::try_new(child, Partitioning::Hash(keys, partitions))?));
+    }
+    with_children(plan, arranged).map(Some)
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One run of a fragment.
+//!
+//! The first partition that is polled starts it. Builds run one after the other, each by a task for every partition of
+//! its source; then the rows of the chain, the same way, up to the job that takes them. When that is done, each
+//! partition of the node reads its share of the result. Where rows go to the parent, each partition sends those of one
+//! partition of the source through the chain.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use datafusion::common::DataFusionError;
+use datafusion::common::runtime::JoinSet;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
+use futures::StreamExt;
+use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
+
+use crate::account::FragmentMemory;
+use crate::dynamic;
+use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
+use crate::types::ColumnType;
+
+/// Whose failure it is: a fragment that fails in Quern may run again as the plan that it has replaced.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Quern(quern::Error),
+    Host(DataFusionError),
+}
+
+impl From<quern::Error> for Failure {
+    fn from(error: quern::Error) -> Self {
+        Self::Quern(error)
+    }
+}
+
+impl From<DataFusionError> for Failure {
+    fn from(error: DataFusionError) -> Self {
+        Self::Host(error)
+    }
+}
+
+impl From<Failure> for DataFusionError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Quern(error) => Self::External(Box::new(error)),
+            Failure::Host(error) => error,
+        }
+    }
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+/// What a run works on.
+pub(crate) struct Run {
+    pub(crate) fragment: Arc<Fragment>,
+    pub(crate) children: Vec<Arc<dyn ExecutionPlan>>,
+    pub(crate) context: Arc<TaskContext>,
+    memory: FragmentMemory,
+}
+
+/// A run whose builds are done, and whose rows are in the job that takes them, where there is one.
+pub(crate) struct Ready {
+    run: Arc<Run>,
+    builds: Vec<Job>,
+    pub(crate) sink: Option<Job>,
+    /// The jobs of the chain's steps.
+    steps: Vec<Job>,
+    /// Of partitions that send rows to the parent: those that have not ended.
+    open_partitions: AtomicUsize,
+}
+
+/// The jobs of a chain's steps. Those of filters and maps are made here.
+fn step_jobs(chain: &Chain, builds: &[Job]) -> Outcome<Vec<Job>> {
+    chain
+        .steps
+        .iter()
+        .map(|step| match step {
+            Step::Kernel { kernel, .. } => Ok(Job::new(&kernel.kernel)?),
+            Step::Probe { build, .. } => Ok(builds[*build].clone()),
+        })
+        .collect()
+}
+
+fn bind(job: &Job, port: Port, columns: &SinkColumns) -> Outcome<()> {
+    let all: Vec<_> = (0..columns.schema.fields().len()).map(Some).collect();
+    let (keys, payload) = all.split_at(columns.num_keys);
+    Ok(job.bind(port, &columns.schema, keys, payload)?)
+}
+
+/// The types of the columns in front of a step.
+fn types_before(chain: &Chain, step: usize) -> &[ColumnType] {
+    chain.steps[..step]
+        .iter()
+        .rev()
+        .find_map(|step| match step {
+            Step::Probe { types_behind, .. } => Some(types_behind.as_slice()),
+            Step::Kernel { .. } => None,
+        })
+        .unwrap_or(&chain.source_types)
+}
+
+/// The pipeline of the steps from one of them to another, which begins with the source or behind a probe.
+fn pipeline(chain: &Chain, jobs: &[Job], steps: std::ops::Range<usize>) -> Pipeline {
+    let types: Vec<_> = types_before(chain, steps.start).iter().filter_map(ColumnType::item).collect();
+    let mut pipeline = Pipeline::new(&types.join(","));
+    for (step, job) in chain.steps[steps.clone()].iter().zip(&jobs[steps]) {
+        match step {
+            Step::Kernel { keys, .. } => pipeline.through(job, keys, &[]),
+            Step::Probe { keys, payload, .. } => pipeline.through(job, keys, payload),
+        };
+    }
+    pipeline
+}
+
+/// Waits for all tasks. The first failure ends the others.
+async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
+    }
+    Ok(())
+}
+
+async fn append_all(mut rows: SendableRecordBatchStream, mut input: Input) -> Outcome<()> {
+    while let Some(batch) = rows.next().await {
+        input.append(batch?)?;
+    }
+    Ok(input.finish()?)
+}
+
+/// Where the rows of a chain go.
+struct Target<'a> {
+    job: &'a Job,
+    port: Port,
+    keys: &'a [u32],
+    payload: &'a [u32],
+}
+
+impl Run {
+    pub(crate) fn new(
+        fragment: Arc<Fragment>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        context: Arc<TaskContext>,
+    ) -> Arc<Self> {
+        let memory = FragmentMemory::of(&context);
+        Arc::new(Self { fragment, children, context, memory })
+    }
+
+    /// Does everything up to the first row of the result.
+    pub(crate) async fn start(self: Arc<Self>) -> Outcome<Ready> {
+        let mut builds: Vec<Job> = vec![];
+        for build in &self.fragment.builds {
+            let job = Job::with(&build.kernel.kernel, &self.memory.job_options())?;
+            bind(&job, Port::Build, &build.build_columns)?;
+            bind(&job, Port::Probe, &build.probe_columns)?;
+            let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
+            self.fill(&build.chain, &builds, &target).await?;
+            if let Some(filter) = &build.dynamic_filter {
+                dynamic::publish(filter, &job)?;
+            }
+            builds.push(job);
+        }
+        let chain = &self.fragment.chain;
+        let steps = step_jobs(chain, &builds)?;
+        let sink = match &self.fragment.sink {
+            Sink::Groups(sink, _) | Sink::Sorted(sink, _) => {
+                let job = Job::with(&sink.kernel.kernel, &self.memory.job_options())?;
+                bind(&job, Port::Rows, &sink.columns)?;
+                let target = Target { job: &job, port: Port::Rows, keys: &sink.keys, payload: &sink.payload };
+                self.fill(chain, &builds, &target).await?;
+                Some(job)
+            }
+            Sink::Rows => None,
+        };
+        let partitions = self.children[chain.source].output_partitioning().partition_count();
+        Ok(Ready { run: self, builds, sink, steps, open_partitions: AtomicUsize::new(partitions) })
+    }
+
+    /// Sends all rows of a chain into a job, and does the job's work.
+    async fn fill(&self, chain: &Chain, builds: &[Job], target: &Target<'_>) -> Outcome<()> {
+        let jobs = step_jobs(chain, builds)?;
+        let whole = pipeline(chain, &jobs, 0..jobs.len());
+        let source = &self.children[chain.source];
+        let partitions = source.output_partitioning().partition_count();
+        let mut tasks = JoinSet::new();
+        for partition in 0..partitions {
+            let rows = source.execute(partition, Arc::clone(&self.context))?;
+            let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
+            if partitions == 1 {
+                append_all(rows, input).await?;
+            } else {
+                tasks.spawn(append_all(rows, input));
+            }
+        }
+        join_all(tasks).await?;
+        self.fill_rest(chain, builds, &jobs, target).await?;
+        self.work(target.job).await
+    }
+
+    /// Sends what the joins of a chain have left when all probing is done: one after the other, as a later one is probed
+    /// with what an earlier one has left.
+    async fn fill_rest(&self, chain: &Chain, builds: &[Job], jobs: &[Job], target: &Target<'_>) -> Outcome<()> {
+        for (number, step) in chain.steps.iter().enumerate() {
+            let Step::Probe { build, .. } = step else { continue };
+            if !self.has_rest(*build, &builds[*build]) {
+                continue;
+            }
+            let rest = pipeline(chain, jobs, number + 1..jobs.len());
+            let mut tasks = JoinSet::new();
+            for _ in 0..self.threads() {
+                let output = builds[*build].output(Port::Unmatched)?;
+                let mut input = rest.into_job(target.job, target.port, target.keys, target.payload)?;
+                tasks.spawn(async move {
+                    for batch in output {
+                        input.append(batch?)?;
+                        tokio::task::yield_now().await;
+                    }
+                    Ok(input.finish()?)
+                });
+            }
+            join_all(tasks).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a join may have rows that come out of its table by themselves.
+    fn has_rest(&self, build: usize, job: &Job) -> bool {
+        self.fragment.builds[build].has_unmatched || (self.memory.spills() && job.stats().spilled_rows != 0)
+    }
+
+    fn threads(&self) -> usize {
+        self.context.session_config().target_partitions().max(1)
+    }
+
+    /// The work between the last row and the first result, by as many tasks as there are partitions.
+    async fn work(&self, job: &Job) -> Outcome<()> {
+        if job.work()? == Work::Done {
+            return Ok(());
+        }
+        let mut tasks = JoinSet::new();
+        for _ in 0..self.threads() {
+            let job = job.clone();
+            tasks.spawn(async move {
+                loop {
+                    match job.work()? {
+                        Work::Done => return Ok(()),
+                        Work::More => tokio::task::yield_now().await,
+                        Work::Busy => tokio::time::sleep(Duration::from_micros(50)).await,
+                    }
+                }
+            });
+        }
+        join_all(tasks).await
+    }
+}
+
+impl Ready {
+    /// Begins a partition whose rows go to the parent.
+    pub(crate) fn rows_of(&self, partition: usize) -> Outcome<(SendableRecordBatchStream, PipelineOutput)> {
+        let source = &self.run.children[self.run.fragment.chain.source];
+        let rows = source.execute(partition, Arc::clone(&self.run.context))?;
+        Ok((rows, self.output_from(0)?))
+    }
+
+    /// The steps from one on, up to the last one, a probe.
+    fn output_from(&self, first: usize) -> Outcome<PipelineOutput> {
+        let chain = &self.run.fragment.chain;
+        let last = chain.steps.len() - 1;
+        let Step::Probe { keys, payload, .. } = &chain.steps[last] else {
+            return Err(DataFusionError::Internal("rows without a probe at the end".to_owned()).into());
+        };
+        let batch_rows = self.run.context.session_config().batch_size() as u64;
+        Ok(pipeline(chain, &self.steps, first..last).into_output(&self.steps[last], keys, payload, batch_rows)?)
+    }
+
+    /// Ends a partition whose rows go to the parent. The last one gets what the joins have left.
+    pub(crate) fn rest(&self) -> Outcome<Vec<RecordBatch>> {
+        if self.open_partitions.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return Ok(vec![]);
+        }
+        let mut rows = vec![];
+        let steps = &self.run.fragment.chain.steps;
+        for (number, step) in steps.iter().enumerate() {
+            let Step::Probe { build, .. } = step else { continue };
+            if !self.run.has_rest(*build, &self.builds[*build]) {
+                continue;
+            }
+            let left = self.builds[*build].output(Port::Unmatched)?;
+            if number + 1 == steps.len() {
+                for batch in left {
+                    rows.push(batch?);
+                }
+            } else {
+                let mut output = self.output_from(number + 1)?;
+                for batch in left {
+                    rows.extend(output.push(batch?)?);
+                }
+                output.finish()?;
+            }
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a session may rely on beside right rows: settings, memory pools, overflow, cancellation.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Rows, Setting, answer, nodes, sessions};
+use datafusion::common::Result;
+use datafusion::physical_plan::{collect, displayable};
+use futures::StreamExt;
+
+const ROWS: Rows = Rows { a: 200_000, b: 60_000, c: 1000 };
+
+#[tokio::test]
+async fn settings_turn_operators_off() -> Result<()> {
+    let (_, quern) = sessions(Setting::default(), Rows { a: 100, b: 100, c: 10 }).await;
+    let join = "select a.x, b.y from a join b on a.k = b.k order by 1, 2";
+    assert_eq!(nodes(&quern, join).await, 1);
+    quern.sql("set quern.sorts = false").await?;
+    assert_eq!(nodes(&quern, join).await, 1);
+    quern.sql("set quern.joins = false").await?;
+    assert_eq!(nodes(&quern, join).await, 0);
+    assert_eq!(nodes(&quern, "select k, count(*) from a group by k").await, 1);
+    quern.sql("set quern.aggregates = false").await?;
+    assert_eq!(nodes(&quern, "select k, count(*) from a group by k").await, 0);
+    quern.sql("set quern.aggregates = true").await?;
+    quern.sql("set quern.enabled = false").await?;
+    assert_eq!(nodes(&quern, "select k, count(*) from a group by k").await, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_plan_shows_its_kernels() -> Result<()> {
+    let (_, quern) = sessions(Setting::default(), Rows { a: 100, b: 100, c: 10 }).await;
+    let query = "select b.s, sum(a.x) from a join b on a.k = b.k where a.x < 9 group by b.s";
+    let plan = quern.sql(query).await?.create_physical_plan().await?;
+    let text = displayable(plan.as_ref()).indent(false).to_string();
+    for part in [
+        "build 0: child 0",
+        "filter i64:nullable < 9",
+        "probe 0: join.inner keys=i32:nullable build=i64:nullable probe=utf8_view:nullable",
+        "aggregate keys=utf8_view:nullable aggs=sum(i64:nullable)",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    collect(plan.clone(), quern.task_ctx()).await?;
+    let metrics = plan.metrics().or_else(|| plan.children()[0].metrics());
+    assert!(metrics.is_some_and(|metrics| metrics.output_rows().is_some()));
+    Ok(())
+}
+
+/// Pools of less memory than the rows take: what does not fit is written, or runs as the plan that was replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_pools() -> Result<()> {
+    let queries = [
+        "select x, k, s, day, count(*), sum(m) from a group by x, k, s, day",
+        "select a.x, a.s, b.s from a join (select distinct k, y, s from b) b on a.k = b.k and a.x = b.y and a.s = b.s",
+        "select s, day, x, k, m, b8, i16, u32 from a order by s, day, x, k, m, b8, i16, u32",
+    ];
+    for pool_bytes in [128 << 20, 64 << 20] {
+        let (stock, _) = sessions(Setting::default(), ROWS).await;
+        let (_, quern) = sessions(Setting { pool_bytes, ..Setting::default() }, ROWS).await;
+        for query in queries {
+            let expected = answer(&stock, query).await?;
+            let given = answer(&quern, query).await.map_err(|error| error.context(format!("{query}: {pool_bytes}")))?;
+            assert_eq!(given, expected, "{query} with {pool_bytes} bytes");
+        }
+        assert_eq!(quern.runtime_env().memory_pool.reserved(), 0);
+    }
+    Ok(())
+}
+
+/// A sum that leaves 64 bits wraps around in `DataFusion`, and is an error of kernels.
+#[tokio::test]
+async fn a_fragment_that_fails_runs_as_the_plan_that_it_replaced() -> Result<()> {
+    let query = "select k, sum(x * 400000000000000000) from a group by k";
+    let (stock, quern) = sessions(Setting { fall_back: true, ..Setting::default() }, ROWS).await;
+    assert_eq!(nodes(&quern, query).await, 1);
+    assert_eq!(answer(&quern, query).await?, answer(&stock, query).await?);
+    let (_, strict) = sessions(Setting::default(), ROWS).await;
+    let error = answer(&strict, query).await.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("sum"), "{error}");
+    Ok(())
+}
+
+/// Errors of the plan below stay what they are.
+#[tokio::test]
+async fn errors_of_children() -> Result<()> {
+    let (stock, quern) = sessions(Setting::default(), Rows { a: 1000, b: 10, c: 10 }).await;
+    let query = "select k, sum(arrow_cast(s || '!', 'Int64')) from a group by k";
+    let (expected, given) = (answer(&stock, query).await.err(), answer(&quern, query).await.err());
+    let (Some(expected), Some(given)) = (expected, given) else { panic!("no error") };
+    assert!(given.to_string().contains("Cannot cast string"), "{given}; {expected}");
+    Ok(())
+}
+
+/// Dropping a stream ends its tasks, and gives back its memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_streams() -> Result<()> {
+    let (_, quern) = sessions(Setting { pool_bytes: 1 << 30, ..Setting::default() }, ROWS).await;
+    let query = "select a.x, b.s from a join b on a.x = b.y";
+    for polls in 0..4 {
+        let mut rows = quern.sql(query).await?.execute_stream().await?;
+        for _ in 0..polls {
+            assert_eq!(rows.next().await.transpose()?.map(|batch| batch.num_columns()), Some(2));
+        }
+        drop(rows);
+    }
+    for _ in 0..100 {
+        if quern.runtime_env().memory_pool.reserved() == 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} bytes are still reserved", quern.runtime_env().memory_pool.reserved());
+}
+
+/// A plan may run again, and two runs at once are two runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_run_again() -> Result<()> {
+    let (_, quern) = sessions(Setting::default(), Rows { a: 5000, b: 500, c: 10 }).await;
+    let query = "select b.s, sum(a.x) from a join b on a.k = b.k group by b.s";
+    let plan = quern.sql(query).await?.create_physical_plan().await?;
+    let mut counts = vec![];
+    for _ in 0..3 {
+        let rows = collect(plan.clone(), quern.task_ctx()).await?;
+        counts.push(rows.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>());
+    }
+    assert!(counts[0] > 0 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+    Ok(())
+}

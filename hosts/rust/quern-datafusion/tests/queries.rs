@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queries with and without Quern over the same rows: all answers are equal, and no fragment falls back.
+
+mod common;
+
+use common::{Rows, Setting, answer, nodes, sessions};
+
+/// Queries, and the least number of nodes that are replaced in each.
+const QUERIES: &[(&str, usize)] = &[
+    // Joins of all kinds, whose rows go to the parent.
+    ("select a.k, a.x, b.s from a join b on a.k = b.k", 1),
+    ("select a.k, a.x, b.s from a left join b on a.k = b.k", 1),
+    ("select a.k, a.x, b.s from a right join b on a.k = b.k", 1),
+    ("select a.k, a.x, b.k, b.s from a full join b on a.k = b.k", 1),
+    ("select * from a where a.k in (select k from b)", 1),
+    ("select * from a where not exists (select 1 from b where b.k = a.k)", 1),
+    ("select * from a where exists (select 1 from b where b.k = a.k and b.y < a.x)", 1),
+    ("select a.x, b.y from a left join b on a.k = b.k and a.x < b.y", 1),
+    ("select a.x, b.y from a join b on a.k = b.k and a.x + b.y > 60", 0),
+    ("select a.x, b.y from a join b on a.k = b.k and a.s = b.s", 1),
+    ("select a.x, b.y from a join b on a.k is not distinct from b.k", 1),
+    ("select a.x, c.d from a join b on a.k = b.k join c on b.y = c.y where c.d > 0 and a.s like 'w%'", 1),
+    // Aggregations: functions, filters, expressions, keys of all types.
+    ("select count(*), sum(x), min(x), max(x), avg(x), min(s), max(s), sum(m), avg(m), count(s) from a", 1),
+    ("select k, count(*), sum(x), min(m), max(m), avg(m), count(distinct x) from a group by k", 1),
+    ("select s, sum(m * (1 - m)), sum(case when x > 40 then m else 0 end) from a group by s", 1),
+    ("select s, count(*) filter (where x > 30), sum(x) filter (where s like '%1') from a group by s", 1),
+    ("select day, b8, i16, u32, count(*) from a group by day, b8, i16, u32", 1),
+    ("select date_part('year', day), date_part('month', day), sum(x) from a group by 1, 2", 1),
+    ("select x % 7, x / 3, -x, sum(i16), sum(u32), sum(f) from a group by 1, 2, 3", 1),
+    ("select distinct s, k from a", 1),
+    ("select b.s, sum(a.m), avg(a.f) from a join b on a.k = b.k group by b.s", 1),
+    ("select b.s, count(a.x) from a right join b on a.k = b.k group by b.s", 1),
+    ("select count(*) from a where x in (3, 5, 8, 13) or s not in ('w1', 'w2') and m between 0.1 and 0.7", 1),
+    ("select count(*) from a where k is null or not (x < 10) or day >= date '1995-03-01'", 1),
+    ("select s, max(c) from (select s, k, count(*) as c from a group by s, k) group by s", 1),
+    // Sorts.
+    ("select x, s, k from a order by s desc, x, k nulls first", 1),
+    ("select k, c from (select k, count(*) as c from a group by k) order by c desc, k limit 5", 1),
+    ("select s, sum(m) from a where k > 3 group by s order by 2 desc, 1", 1),
+    ("select x + 1, k from a order by x + 1 desc, k", 1),
+    // Nothing that Quern has.
+    ("select f, count(*) from a group by f", 0),
+    ("select count(*) from a where f > 0.5", 0),
+    ("select s || 'x' from a", 0),
+];
+
+async fn compare(setting: Setting) {
+    let (stock, quern) = sessions(setting, Rows { a: 3000, b: 400, c: 60 }).await;
+    for (query, least) in QUERIES {
+        let expected = answer(&stock, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        let given = answer(&quern, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        assert_eq!(given, expected, "{query} with {setting:?}");
+        let replaced = nodes(&quern, query).await;
+        assert!(replaced >= *least, "{query}: {replaced} nodes with {setting:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_partition() {
+    compare(Setting { partitions: 1, batch_rows: 8192, ..Setting::default() }).await;
+}
+
+#[tokio::test]
+async fn two_partitions() {
+    compare(Setting { partitions: 2, batch_rows: 100, ..Setting::default() }).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn eight_partitions_on_four_threads() {
+    compare(Setting { partitions: 8, batch_rows: 65_536, ..Setting::default() }).await;
+}
+
+#[tokio::test]
+async fn batches_of_one_row() {
+    compare(Setting { partitions: 2, batch_rows: 1, ..Setting::default() }).await;
+}
+
+#[tokio::test]
+async fn an_empty_table() {
+    let (stock, quern) = sessions(Setting::default(), Rows { a: 0, b: 0, c: 0 }).await;
+    for (query, _) in QUERIES {
+        let expected = answer(&stock, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        assert_eq!(answer(&quern, query).await.ok(), Some(expected), "{query}");
+    }
+}
