@@ -33,6 +33,11 @@ pub(crate) struct FragmentMemory {
 /// With less than this a job that writes rows cannot go on.
 const LEAST_BYTES: u64 = 16 << 20;
 
+/// Whether the session's memory pool has a limit.
+pub(crate) fn is_limited(context: &TaskContext) -> bool {
+    matches!(context.runtime_env().memory_pool.memory_limit(), MemoryLimit::Finite(_))
+}
+
 impl FragmentMemory {
     pub(crate) fn of(context: &TaskContext) -> Self {
         let runtime = context.runtime_env();
@@ -47,6 +52,10 @@ impl FragmentMemory {
         let spill =
             made.is_some_and(|file| file.is_ok()).then(|| Spill { folder, max_bytes: disk.max_temp_directory_size() });
         Self { pool: Some((Arc::new(PoolAccount(reservation)), limit as u64)), spill }
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        self.pool.is_some()
     }
 
     /// Whether jobs write rows for which there is no room.

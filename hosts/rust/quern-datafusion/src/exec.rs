@@ -22,6 +22,7 @@ use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt};
 use quern::{OutputOptions, Port, Rows};
 
+use crate::account;
 use crate::config::QuernConfig;
 use crate::fragment::{Fragment, OutputColumn, Sink};
 use crate::results;
@@ -171,10 +172,16 @@ impl ExecutionPlan for QuernExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        // A sort of wide rows may find no room for results in the little memory that pools leave it.
+        if matches!(self.fragment.sink, Sink::Sorted(..)) && account::is_limited(&context) {
+            MetricBuilder::new(&self.metrics).counter("fallbacks", partition).add(1);
+            return reset_plan_states(Arc::clone(&self.original))?.execute(partition, context);
+        }
         let started = self.start(partition, &context);
         let part = Part {
             partition,
             schema: self.schema(),
+            is_whole: self.properties.output_partitioning().partition_count() == 1,
             fragment: Arc::clone(&self.fragment),
             original: Arc::clone(&self.original),
             fallbacks: MetricBuilder::new(&self.metrics).counter("fallbacks", partition),
@@ -208,6 +215,8 @@ struct Part {
     fragment: Arc<Fragment>,
     original: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
+    /// It is the only partition: no other one has given rows.
+    is_whole: bool,
     fallbacks: Count,
     spilled_bytes: Count,
     baseline: BaselineMetrics,
@@ -230,8 +239,17 @@ impl Part {
                             self.spilled_bytes.add(usize::try_from(job.stats().spilled_bytes).unwrap_or(usize::MAX));
                         }
                         let mut output = self.output(job).map_err(DataFusionError::from)?;
-                        while let Rows::Batch(batch) = output.next_rows().map_err(Failure::from)? {
-                            yield self.counted(self.result(&batch)?);
+                        let mut next = output.next_rows();
+                        if self.is_whole && let Err(error) = &next {
+                            let mut rows = self.fall_back(&Failure::Quern(error.clone()))?;
+                            while let Some(batch) = rows.next().await {
+                                yield self.counted(batch?);
+                            }
+                            next = Ok(Rows::Done);
+                        }
+                        while let Rows::Batch(batch) = next.map_err(Failure::from)? {
+                            yield self.counted(ready.handed_over(self.result(&batch)?)?);
+                            next = output.next_rows();
                         }
                     } else {
                         let mut whole = BatchCoalescer::new(
@@ -249,7 +267,7 @@ impl Part {
                                 let mut results = 0;
                                 for rows in output.push(piece).map_err(Failure::from)? {
                                     results += rows.num_rows();
-                                    whole.push_batch(self.joined(&rows)?)?;
+                                    whole.push_batch(ready.handed_over(self.joined(&rows)?)?)?;
                                 }
                                 piece_rows = next_piece_rows(piece_rows, results);
                                 while let Some(batch) = whole.next_completed_batch() {
@@ -259,7 +277,7 @@ impl Part {
                         }
                         output.finish().map_err(Failure::from)?;
                         for rows in ready.rest().map_err(DataFusionError::from)? {
-                            whole.push_batch(self.joined(&rows)?)?;
+                            whole.push_batch(ready.handed_over(self.joined(&rows)?)?)?;
                         }
                         whole.finish_buffered_batch()?;
                         while let Some(batch) = whole.next_completed_batch() {

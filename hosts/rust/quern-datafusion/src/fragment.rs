@@ -56,7 +56,7 @@ pub(crate) struct Build {
     pub(crate) kernel: SharedKernel,
     pub(crate) keys: Vec<u32>,
     pub(crate) payload: Vec<u32>,
-    pub(crate) build_columns: SinkColumns,
+    pub(crate) columns: SinkColumns,
     pub(crate) probe_columns: SinkColumns,
     /// Rows come out of the table when all probing is done, whether it has spilled or not.
     pub(crate) has_unmatched: bool,

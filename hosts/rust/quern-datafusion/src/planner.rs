@@ -12,6 +12,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -167,7 +168,7 @@ impl Planner<'_> {
         let number = self.builds.len();
         self.builds.push(Build {
             kernel: SharedKernel::compile(spec)?,
-            build_columns: sink_columns(&keys, &build.types_of(&build_payload)),
+            columns: sink_columns(&keys, &build.types_of(&build_payload)),
             probe_columns: sink_columns(&keys, &probe.types_of(&all_probe_payload)),
             chain: build,
             keys: build_keys,
@@ -364,18 +365,18 @@ impl Planner<'_> {
                 payload.push(*number);
             }
         }
-        let mut spec = format!("sort keys={}", items.join(","));
+        let mut spec = vec![format!("sort keys={}", items.join(","))];
         if !payload.is_empty() {
-            spec += &format!(" payload={}", item_list(&chain.types_of(&payload))?);
+            spec.push(format!("payload={}", item_list(&chain.types_of(&payload))?));
         }
         if let Some(fetch) = sort.fetch() {
             if fetch == 0 {
                 return None;
             }
-            spec += &format!(" limit={fetch}");
+            spec.push(format!("limit={fetch}"));
         }
         let columns = sink_columns(&chain.types_of(&keys), &chain.types_of(&payload));
-        let job = JobSink { kernel: SharedKernel::compile(spec)?, keys, payload, columns };
+        let job = JobSink { kernel: SharedKernel::compile(spec.join(" "))?, keys, payload, columns };
         Some((chain, Sink::Sorted(job, from)))
     }
 }
@@ -494,8 +495,7 @@ impl JoinColumns {
         };
         let mut columns = Self { build_side, build: vec![], probe: vec![], output: vec![] };
         let filter = join.filter().filter(|_| *join.join_type() == JoinType::Inner);
-        let filtered =
-            filter.into_iter().flat_map(|filter| filter.column_indices()).map(|index| (index.side, index.index));
+        let filtered = filter.into_iter().flat_map(JoinFilter::column_indices).map(|index| (index.side, index.index));
         for (side, column) in output.iter().copied().chain(filtered) {
             let list = if side == build_side { &mut columns.build } else { &mut columns.probe };
             if side == JoinSide::None {
@@ -595,17 +595,17 @@ fn join_spec(
         let equal = key.nullable && null_equality == NullEquality::NullEqualsNull;
         items.push(key.item()? + if equal { ":nullequal" } else { "" });
     }
-    let mut spec = format!("join.{} keys={}", kind.name(), items.join(","));
+    let mut spec = vec![format!("join.{} keys={}", kind.name(), items.join(","))];
     for (name, columns) in [("build", build), ("probe", probe)] {
         if !columns.is_empty() {
-            spec += &format!(" {name}={}", item_list(columns)?);
+            spec.push(format!("{name}={}", item_list(columns)?));
         }
     }
     if !residual.is_empty() {
         let items: Vec<_> = residual.iter().map(|part| part.item.as_str()).collect();
-        spec += &format!(" residual={}", items.join(","));
+        spec.push(format!("residual={}", items.join(",")));
     }
-    Some(spec)
+    Some(spec.join(" "))
 }
 
 fn item_list(columns: &[ColumnType]) -> Option<String> {
@@ -740,15 +740,15 @@ fn group_sink(chain: &Chain, keys: &[u32], list: AggregateList) -> Option<Sink> 
     if keys.len() > 16 || !key_types.iter().all(|key| types::compares_alike(&key.data_type)) {
         return None;
     }
-    let mut spec = "aggregate".to_owned();
+    let mut spec = vec!["aggregate".to_owned()];
     if !keys.is_empty() {
-        spec += &format!(" keys={}", item_list(&key_types)?);
+        spec.push(format!("keys={}", item_list(&key_types)?));
     }
     if !list.items.is_empty() {
-        spec += &format!(" aggs={}", list.items.join(","));
+        spec.push(format!("aggs={}", list.items.join(",")));
     }
     let payload: Vec<_> = list.columns.concat();
     let columns = sink_columns(&key_types, &chain.types_of(&payload));
-    let job = JobSink { kernel: SharedKernel::compile(spec)?, keys: keys.to_vec(), payload, columns };
+    let job = JobSink { kernel: SharedKernel::compile(spec.join(" "))?, keys: keys.to_vec(), payload, columns };
     Some(Sink::Groups(job, list.outputs))
 }

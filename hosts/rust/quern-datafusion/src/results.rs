@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, make_array,
+    Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, UInt64Array,
+    make_array,
 };
+use arrow::compute::take;
 use arrow::datatypes::{DataType, Decimal128Type, DecimalType, Field, Float64Type, Int64Type, SchemaRef, UInt64Type};
 use datafusion::common::{DataFusionError, Result};
 
@@ -25,6 +27,23 @@ pub(crate) fn batch(schema: &SchemaRef, rows: &RecordBatch, columns: &[OutputCol
         .collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)?)
+}
+
+/// A copy, for results that the parent may keep: until they are dropped, the arrays of a job count as its memory.
+pub(crate) fn detached(rows: &RecordBatch) -> Result<RecordBatch> {
+    let all = UInt64Array::from_iter_values(0..rows.num_rows() as u64);
+    let copied = rows
+        .columns()
+        .iter()
+        .map(|column| match column.data_type() {
+            // Copies of views alone would point to the same bytes.
+            DataType::Utf8View => Ok(Arc::new(column.as_string_view().gc()) as ArrayRef),
+            DataType::BinaryView => Ok(Arc::new(column.as_binary_view().gc()) as ArrayRef),
+            _ => Ok(take(column, &all, None)?),
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    Ok(RecordBatch::try_new_with_options(rows.schema(), copied, &options)?)
 }
 
 /// The same values under the type of the plan, which may differ in the digits of a decimal.

@@ -149,19 +149,18 @@ fn distributed(plan: &Arc<dyn ExecutionPlan>, partitions: usize) -> Result<Optio
     let orders = plan.required_input_ordering();
     let mut arranged = vec![];
     for (number, child) in children.into_iter().enumerate() {
-        let keys = match requirements.child_distribution(number) {
-            Some(Distribution::KeyPartitioned(keys)) => keys.clone(),
-            #[expect(deprecated, reason = "plans of other crates may still ask for it")]
-            Some(Distribution::HashPartitioned(keys)) => keys.clone(),
-            _ => {
-                arranged.push(child);
-                continue;
-            }
+        #[expect(deprecated, reason = "plans of other crates may still ask for HashPartitioned")]
+        let Some(Distribution::KeyPartitioned(keys) | Distribution::HashPartitioned(keys)) =
+            requirements.child_distribution(number)
+        else {
+            arranged.push(child);
+            continue;
         };
         if orders.get(number).is_some_and(Option::is_some) {
             return Ok(None);
         }
-        arranged.push(Arc::new(RepartitionExec::try_new(child, Partitioning::Hash(keys, partitions))?));
+        let arrangement = RepartitionExec::try_new(child, Partitioning::Hash(keys.clone(), partitions))?;
+        arranged.push(Arc::new(arrangement) as Arc<dyn ExecutionPlan>);
     }
     with_children(plan, arranged).map(Some)
 }

@@ -21,6 +21,7 @@ use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
 use crate::account::FragmentMemory;
 use crate::dynamic;
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
+use crate::results;
 use crate::types::ColumnType;
 
 /// Whose failure it is: a fragment that fails in Quern may run again as the plan that it has replaced.
@@ -153,7 +154,7 @@ impl Run {
         let mut builds: Vec<Job> = vec![];
         for build in &self.fragment.builds {
             let job = Job::with(&build.kernel.kernel, &self.memory.job_options())?;
-            bind(&job, Port::Build, &build.build_columns)?;
+            bind(&job, Port::Build, &build.columns)?;
             bind(&job, Port::Probe, &build.probe_columns)?;
             let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
             self.fill(&build.chain, &builds, &target).await?;
@@ -262,6 +263,11 @@ impl Ready {
         let source = &self.run.children[self.run.fragment.chain.source];
         let rows = source.execute(partition, Arc::clone(&self.run.context))?;
         Ok((rows, self.output_from(0)?))
+    }
+
+    /// A batch for the parent, which may keep it while the jobs need memory.
+    pub(crate) fn handed_over(&self, rows: RecordBatch) -> datafusion::common::Result<RecordBatch> {
+        if self.run.memory.is_limited() { results::detached(&rows) } else { Ok(rows) }
     }
 
     /// The steps from one on, up to the last one, a probe.
