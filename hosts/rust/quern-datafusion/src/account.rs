@@ -33,11 +33,6 @@ pub(crate) struct FragmentMemory {
 /// With less than this a job that writes rows cannot go on.
 const LEAST_BYTES: u64 = 16 << 20;
 
-/// Whether the session's memory pool has a limit.
-pub(crate) fn is_limited(context: &TaskContext) -> bool {
-    matches!(context.runtime_env().memory_pool.memory_limit(), MemoryLimit::Finite(_))
-}
-
 impl FragmentMemory {
     pub(crate) fn of(context: &TaskContext) -> Self {
         let runtime = context.runtime_env();

@@ -22,7 +22,6 @@ use futures::future::{BoxFuture, Shared};
 use futures::{FutureExt, StreamExt};
 use quern::{OutputOptions, Port, Rows};
 
-use crate::account;
 use crate::config::QuernConfig;
 use crate::fragment::{Fragment, OutputColumn, Sink};
 use crate::results;
@@ -172,11 +171,6 @@ impl ExecutionPlan for QuernExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        // A sort of wide rows may find no room for results in the little memory that pools leave it.
-        if matches!(self.fragment.sink, Sink::Sorted(..)) && account::is_limited(&context) {
-            MetricBuilder::new(&self.metrics).counter("fallbacks", partition).add(1);
-            return reset_plan_states(Arc::clone(&self.original))?.execute(partition, context);
-        }
         let started = self.start(partition, &context);
         let part = Part {
             partition,

@@ -35,11 +35,14 @@ pub(crate) fn detached(rows: &RecordBatch) -> Result<RecordBatch> {
     let copied = rows
         .columns()
         .iter()
-        .map(|column| match column.data_type() {
-            // Copies of views alone would point to the same bytes.
-            DataType::Utf8View => Ok(Arc::new(column.as_string_view().gc()) as ArrayRef),
-            DataType::BinaryView => Ok(Arc::new(column.as_binary_view().gc()) as ArrayRef),
-            _ => Ok(take(column, &all, None)?),
+        .map(|column| {
+            let copy = take(column, &all, None)?;
+            // Copies of views still point to the same bytes.
+            Ok(match copy.data_type() {
+                DataType::Utf8View => Arc::new(copy.as_string_view().gc()) as ArrayRef,
+                DataType::BinaryView => Arc::new(copy.as_binary_view().gc()) as ArrayRef,
+                _ => copy,
+            })
         })
         .collect::<Result<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
