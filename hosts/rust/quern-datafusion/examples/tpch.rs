@@ -175,7 +175,7 @@ async fn main() -> Outcome<()> {
                         "WRONG".clone_into(&mut answer);
                     }
                 }
-                (Err(error), Err(_)) => answer = format!("both fail: {error}"),
+                (Err(error), Err(given)) => answer = format!("both fail: {error}; with Quern: {given}"),
                 (Ok(_), Err(error)) => answer = format!("FAILS: {error}"),
                 (Err(error), Ok(_)) => answer = format!("DataFusion alone fails: {error}"),
             }

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use quern::Kernel;
 
 use crate::expression::{ScopeColumn, Translator};
@@ -155,42 +155,35 @@ impl Chain {
         self.columns = columns.iter().map(|&column| self.columns[column]).collect();
     }
 
-    /// Adds a filter, behind a map of what the filter cannot compute by itself. None, and nothing changes, where the
-    /// predicate cannot be translated.
+    /// Adds a filter: of conditions that compare columns, then of those that a map has to compute, for the rows that are
+    /// left. None, and nothing changes, where the predicate cannot be translated.
     pub(crate) fn filter(&mut self, predicate: &Arc<dyn PhysicalExpr>) -> Option<()> {
         let scope = self.scope();
-        let mut whole = Translator::new(&scope);
-        if let Some(condition) = whole.condition(predicate) {
-            let kernel = SharedKernel::compile(format!("filter {condition}"))?;
-            self.steps.push(Step::Kernel { kernel, keys: whole.keys().to_vec() });
-            return Some(());
-        }
-        let mut conditions = vec![];
-        let mut keys = vec![];
+        let (mut conditions, mut keys) = (vec![], vec![]);
         let mut computed = vec![];
-        for part in datafusion::physical_expr::split_conjunction(predicate) {
+        for part in split_conjunction(predicate) {
             let mut translator = Translator::new(&scope);
             if let Some(condition) = translator.condition(part) {
                 conditions.push(condition);
                 keys.extend_from_slice(translator.keys());
             } else {
-                computed.push((Arc::clone(part), conditions.len(), keys.len()));
-                conditions.push(String::new());
-                keys.push(0);
+                computed.push(Arc::clone(part));
             }
         }
-        let saved = self.clone();
-        let expressions: Vec<_> = computed.iter().map(|(expression, ..)| Arc::clone(expression)).collect();
-        let numbers = self.compute(&expressions)?;
-        for ((_, condition, key), number) in computed.iter().zip(numbers) {
-            conditions[*condition] = self.types[number as usize].item()?;
-            keys[*key] = number;
+        let mut chain = self.clone();
+        chain.filter_by(&conditions, keys)?;
+        let keys = chain.compute(&computed)?;
+        let conditions = chain.types_of(&keys).iter().map(ColumnType::item).collect::<Option<Vec<_>>>()?;
+        chain.filter_by(&conditions, keys)?;
+        *self = chain;
+        Some(())
+    }
+
+    fn filter_by(&mut self, conditions: &[String], keys: Vec<u32>) -> Option<()> {
+        if !conditions.is_empty() {
+            let kernel = SharedKernel::compile(format!("filter {}", conditions.join(" and ")))?;
+            self.steps.push(Step::Kernel { kernel, keys });
         }
-        let Some(kernel) = SharedKernel::compile(format!("filter {}", conditions.join(" and "))) else {
-            *self = saved;
-            return None;
-        };
-        self.steps.push(Step::Kernel { kernel, keys });
         Some(())
     }
 

@@ -45,13 +45,17 @@ struct Mark {
 
 /// The fragment whose result is that of a plan; none where the plan stays `DataFusion`'s.
 pub(crate) fn plan_fragment(plan: &Arc<dyn ExecutionPlan>, config: &QuernConfig) -> Option<Planned> {
+    // Groups of sorted rows, and rows that probe in order, keep an order on which a parent may rely.
+    if plan.output_ordering().is_some() && !plan.is::<SortExec>() {
+        return None;
+    }
     let mut planner = Planner { config, children: vec![], builds: vec![] };
     let (chain, sink) = if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         planner.aggregation(aggregate)?
     } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
         planner.sort(sort)?
     } else if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-        planner.rows(join, plan)?
+        planner.rows(join)?
     } else {
         return None;
     };
@@ -158,8 +162,9 @@ impl Planner<'_> {
         let build_payload = with_residual(&build_payload, |part| part.build);
         let all_probe_payload = with_residual(&probe_payload, |part| part.probe);
 
-        // The filter is for the right side.
-        let produced = if exchanged.is_none() { join.dynamic_expressions_produced() } else { vec![] };
+        // The filter is for the right side, and no range has nulls.
+        let publishes = exchanged.is_none() && join.null_equality() == NullEquality::NullEqualsNothing;
+        let produced = if publishes { join.dynamic_expressions_produced() } else { vec![] };
         let dynamic_filter = produced.into_iter().next().map(|filter| DynamicFilter {
             filter,
             keys: right.clone(),
@@ -202,11 +207,7 @@ impl Planner<'_> {
     }
 
     /// A join whose rows go to the parent.
-    fn rows(&mut self, join: &HashJoinExec, plan: &Arc<dyn ExecutionPlan>) -> Option<(Chain, Sink)> {
-        // Some joins keep the order of their probe side, on which a parent may rely.
-        if plan.output_ordering().is_some() {
-            return None;
-        }
+    fn rows(&mut self, join: &HashJoinExec) -> Option<(Chain, Sink)> {
         let chain = self.join(join)?;
         matches!(chain.steps.last(), Some(Step::Probe { .. })).then_some((chain, Sink::Rows))
     }

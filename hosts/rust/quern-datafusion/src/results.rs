@@ -60,6 +60,10 @@ fn relabelled(array: &ArrayRef, field: &Field) -> Result<ArrayRef> {
         let data = array.to_data().into_builder().data_type(DataType::Decimal128(*digits, *scale)).build()?;
         return Ok(make_array(data));
     }
+    // Counts, as averages in the making have them.
+    if (array.data_type(), field.data_type()) == (&DataType::Int64, &DataType::UInt64) {
+        return Ok(make_array(array.to_data().into_builder().data_type(DataType::UInt64).build()?));
+    }
     Err(DataFusionError::Internal(format!(
         "result of Quern of type {}; accepted: {} for column {}",
         array.data_type(),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::physical_expr::{Distribution, Partitioning};
+use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -149,18 +150,33 @@ fn distributed(plan: &Arc<dyn ExecutionPlan>, partitions: usize) -> Result<Optio
     let orders = plan.required_input_ordering();
     let mut arranged = vec![];
     for (number, child) in children.into_iter().enumerate() {
-        #[expect(deprecated, reason = "plans of other crates may still ask for HashPartitioned")]
-        let Some(Distribution::KeyPartitioned(keys) | Distribution::HashPartitioned(keys)) =
-            requirements.child_distribution(number)
-        else {
+        let distribution = requirements.child_distribution(number);
+        let has_order = orders.get(number).is_some_and(Option::is_some);
+        if matches!(distribution, Some(Distribution::SinglePartition)) && !satisfied(number, &child) {
+            if has_order {
+                return Ok(None);
+            }
+            arranged.push(Arc::new(CoalescePartitionsExec::new(child)) as Arc<dyn ExecutionPlan>);
+            continue;
+        }
+        let Some(keys) = distribution.and_then(keys_of) else {
             arranged.push(child);
             continue;
         };
-        if orders.get(number).is_some_and(Option::is_some) {
+        if has_order {
             return Ok(None);
         }
         let arrangement = RepartitionExec::try_new(child, Partitioning::Hash(keys.clone(), partitions))?;
         arranged.push(Arc::new(arrangement) as Arc<dyn ExecutionPlan>);
     }
     with_children(plan, arranged).map(Some)
+}
+
+/// The keys by which rows have to be divided.
+#[allow(deprecated, reason = "plans of other crates may still ask for HashPartitioned")]
+fn keys_of(distribution: &Distribution) -> Option<&Vec<Arc<dyn PhysicalExpr>>> {
+    match distribution {
+        Distribution::KeyPartitioned(keys) | Distribution::HashPartitioned(keys) => Some(keys),
+        _ => None,
+    }
 }

@@ -39,6 +39,12 @@ const QUERIES: &[(&str, usize)] = &[
     ("select k, c from (select k, count(*) as c from a group by k) order by c desc, k limit 5", 1),
     ("select s, sum(m) from a where k > 3 group by s order by 2 desc, 1", 1),
     ("select x + 1, k from a order by x + 1 desc, k", 1),
+    // A condition that is computed, beside one that is not.
+    ("select k, sum(x) from a where x <> 0 and case when x <> 0 then 100 / x else 0 end > 3 group by k", 1),
+    // States in DataFusion's layout, below a limit that stays there.
+    ("select s, avg(m), avg(f), count(x) from a join b using (k, s) group by s limit 100", 0),
+    ("select distinct s from a limit 100", 0),
+    ("select x, count(*) from a join b on a.k = b.k where b.y > 10 group by x limit 100", 0),
     // Nothing that Quern has.
     ("select f, count(*) from a group by f", 0),
     ("select count(*) from a where f > 0.5", 0),
