@@ -3,11 +3,14 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Rows, Setting, answer, nodes, sessions};
 use datafusion::common::Result;
+use datafusion::datasource::MemTable;
 use datafusion::physical_plan::{collect, displayable};
+use datafusion::prelude::col;
 use futures::StreamExt;
 
 const ROWS: Rows = Rows { a: 200_000, b: 60_000, c: 1000 };
@@ -127,5 +130,26 @@ async fn plans_run_again() -> Result<()> {
         counts.push(rows.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>());
     }
     assert!(counts[0] > 0 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+    Ok(())
+}
+
+/// Where rows come in an order, groups and joins of DataFusion keep it, and it plans no sort above them.
+#[tokio::test]
+async fn orders_of_tables() -> Result<()> {
+    let (stock, quern) = sessions(Setting::default(), Rows { a: 3000, b: 300, c: 10 }).await;
+    for context in [&stock, &quern] {
+        let rows = context.sql("select k, x, s from a where k is not null order by k").await?.collect().await?;
+        let schema = rows[0].schema();
+        let order = vec![vec![col("k").sort(true, false)]];
+        let table = MemTable::try_new(schema, vec![rows])?.with_sort_order(order);
+        context.register_table("ordered", Arc::new(table))?;
+    }
+    for text in [
+        "select k, count(*), sum(x) from ordered group by k order by k",
+        "select o.k, b.s from ordered o join (select distinct k, s from b) b on o.k = b.k order by o.k, b.s",
+        "select k, max(s) from ordered where x > 5 group by k order by k limit 7",
+    ] {
+        assert_eq!(answer(&quern, text).await?, answer(&stock, text).await?, "{text}");
+    }
     Ok(())
 }
