@@ -51,8 +51,10 @@ const QUERIES: &[(&str, usize)] = &[
     ("select s || 'x' from a", 0),
 ];
 
-async fn compare(setting: Setting) {
-    let (stock, quern) = sessions(setting, Rows { a: 3000, b: 400, c: 60 }).await;
+const ROWS: Rows = Rows { a: 3000, b: 400, c: 60 };
+
+async fn compare(setting: Setting, rows: Rows) {
+    let (stock, quern) = sessions(setting, rows).await;
     for (query, least) in QUERIES {
         let expected = answer(&stock, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
         let given = answer(&quern, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
@@ -64,22 +66,23 @@ async fn compare(setting: Setting) {
 
 #[tokio::test]
 async fn one_partition() {
-    compare(Setting { partitions: 1, batch_rows: 8192, ..Setting::default() }).await;
+    compare(Setting { partitions: 1, batch_rows: 8192, ..Setting::default() }, ROWS).await;
 }
 
 #[tokio::test]
 async fn two_partitions() {
-    compare(Setting { partitions: 2, batch_rows: 100, ..Setting::default() }).await;
+    compare(Setting { partitions: 2, batch_rows: 100, ..Setting::default() }, ROWS).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn eight_partitions_on_four_threads() {
-    compare(Setting { partitions: 8, batch_rows: 65_536, ..Setting::default() }).await;
+    compare(Setting { partitions: 8, batch_rows: 65_536, ..Setting::default() }, ROWS).await;
 }
 
 #[tokio::test]
 async fn batches_of_one_row() {
-    compare(Setting { partitions: 2, batch_rows: 1, ..Setting::default() }).await;
+    let rows = Rows { a: 500, b: 100, c: 30 };
+    compare(Setting { partitions: 2, batch_rows: 1, ..Setting::default() }, rows).await;
 }
 
 #[tokio::test]
