@@ -37,15 +37,17 @@ pub(crate) struct Translator<'a> {
 pub(crate) struct Term {
     pub(crate) text: String,
     pub(crate) data_type: DataType,
+    /// By the rules of maps, which look at the types of arguments alone. `DataFusion` may know better.
+    pub(crate) nullable: bool,
 }
 
 impl Term {
-    fn new(text: String, data_type: DataType) -> Self {
-        Self { text, data_type }
+    fn new(text: String, data_type: DataType, nullable: bool) -> Self {
+        Self { text, data_type, nullable }
     }
 
-    fn bool(text: String) -> Self {
-        Self::new(text, DataType::Boolean)
+    fn bool(text: String, nullable: bool) -> Self {
+        Self::new(text, DataType::Boolean, nullable)
     }
 }
 
@@ -79,7 +81,8 @@ impl<'a> Translator<'a> {
             self.keys.push(column.number);
             self.keys.len() - 1
         };
-        Some(Term::new(format!("${place}"), column.column_type.data_type.clone()))
+        let ColumnType { data_type, nullable } = &column.column_type;
+        Some(Term::new(format!("${place}"), data_type.clone(), *nullable))
     }
 
     /// An expression whose value is no string.
@@ -106,19 +109,19 @@ impl<'a> Translator<'a> {
         }
         if let Some(not) = expr.downcast_ref::<NotExpr>() {
             let argument = self.condition_term(not.arg())?;
-            return Some(Term::bool(format!("not({argument})")));
+            return Some(Term::bool(format!("not({})", argument.text), argument.nullable));
         }
         if let Some(is_null) = expr.downcast_ref::<IsNullExpr>() {
             let argument = self.term(is_null.arg())?;
-            return Some(Term::bool(format!("is_null({})", argument.text)));
+            return Some(Term::bool(format!("is_null({})", argument.text), false));
         }
         if let Some(is_valid) = expr.downcast_ref::<IsNotNullExpr>() {
             let argument = self.term(is_valid.arg())?;
-            return Some(Term::bool(format!("is_valid({})", argument.text)));
+            return Some(Term::bool(format!("is_valid({})", argument.text), false));
         }
         if let Some(negative) = expr.downcast_ref::<NegativeExpr>() {
             let argument = self.value(negative.arg())?;
-            return Some(Term::new(format!("negate({})", argument.text), argument.data_type));
+            return Some(Term::new(format!("negate({})", argument.text), argument.data_type, argument.nullable));
         }
         if let Some(list) = expr.downcast_ref::<InListExpr>() {
             return self.in_list(list);
@@ -132,24 +135,25 @@ impl<'a> Translator<'a> {
         None
     }
 
-    /// The text of an expression that is a bool.
-    fn condition_term(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Option<String> {
-        let term = self.term(expr)?;
-        (term.data_type == DataType::Boolean).then_some(term.text)
+    /// An expression that is a bool.
+    fn condition_term(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Option<Term> {
+        self.term(expr).filter(|term| term.data_type == DataType::Boolean)
     }
 
     fn binary(&mut self, binary: &BinaryExpr) -> Option<Term> {
         let (left, right) = (self.term(binary.left())?, self.term(binary.right())?);
         let arguments = format!("({},{})", left.text, right.text);
+        let nullable = left.nullable || right.nullable;
         if let Some(function) = comparison_function(*binary.op()) {
             // Columns and constants of the same type; decimals may differ in digits.
             let comparable = types::compares_alike(&left.data_type) && same_but_digits(&left, &right);
-            return comparable.then(|| Term::bool(format!("{function}{arguments}")));
+            let nullable = nullable && !matches!(binary.op(), Operator::IsDistinctFrom | Operator::IsNotDistinctFrom);
+            return comparable.then(|| Term::bool(format!("{function}{arguments}"), nullable));
         }
         if matches!(binary.op(), Operator::And | Operator::Or) {
             let name = if *binary.op() == Operator::And { "and" } else { "or" };
             let bools = left.data_type == DataType::Boolean && right.data_type == DataType::Boolean;
-            return bools.then(|| Term::bool(format!("{name}{arguments}")));
+            return bools.then(|| Term::bool(format!("{name}{arguments}"), nullable));
         }
         arithmetic(*binary.op(), &left, &right, &arguments)
     }
@@ -171,13 +175,15 @@ impl<'a> Translator<'a> {
         if !exact || cast.cast_options().safe {
             return None;
         }
-        Some(Term::new(format!("cast({},{})", argument.text, types::map_name(to)?), to.clone()))
+        Some(Term::new(format!("cast({},{})", argument.text, types::map_name(to)?), to.clone(), argument.nullable))
     }
 
     fn case(&mut self, case: &CaseExpr) -> Option<Term> {
         let mut arguments = vec![];
         let mut result: Option<DataType> = None;
+        let mut nullable = case.else_expr().is_none();
         let mut take = |term: &Term| -> Option<()> {
+            nullable |= term.nullable;
             let same = match (&result, &term.data_type) {
                 (None, _) => true,
                 (Some(DataType::Decimal128(_, a)), DataType::Decimal128(_, b)) => a == b,
@@ -198,7 +204,7 @@ impl<'a> Translator<'a> {
                 let comparable = types::compares_alike(&base.data_type) && same_but_digits(&base, &when);
                 comparable.then(|| format!("equal({},{})", base.text, when.text))?
             } else {
-                self.condition_term(when)?
+                self.condition_term(when)?.text
             };
             let value = self.value(then)?;
             take(&value)?;
@@ -213,7 +219,7 @@ impl<'a> Translator<'a> {
         if case.else_expr().is_none() {
             arguments.push(format!("null:{}", types::map_name(&data_type)?));
         }
-        Some(Term::new(format!("case_when({})", arguments.join(",")), data_type))
+        Some(Term::new(format!("case_when({})", arguments.join(",")), data_type, nullable))
     }
 
     fn in_list(&mut self, list: &InListExpr) -> Option<Term> {
@@ -228,14 +234,14 @@ impl<'a> Translator<'a> {
             tests.push(format!("equal({},{})", argument.text, value.text));
         }
         let any = if tests.len() == 1 { tests.remove(0) } else { format!("or({})", tests.join(",")) };
-        Some(Term::bool(if list.negated() { format!("not({any})") } else { any }))
+        Some(Term::bool(if list.negated() { format!("not({any})") } else { any }, argument.nullable))
     }
 
     fn like(&mut self, like: &LikeExpr) -> Option<Term> {
         let (argument, pattern) = (self.term(like.expr())?, pattern(like)?);
         let function = if like.negated() { "not_like" } else { "like" };
         let name = types::name(&argument.data_type)?;
-        Some(Term::bool(format!("{function}({},{pattern}:{name})", argument.text)))
+        Some(Term::bool(format!("{function}({},{pattern}:{name})", argument.text), argument.nullable))
     }
 
     fn function(&mut self, function: &ScalarFunctionExpr) -> Option<Term> {
@@ -251,13 +257,14 @@ impl<'a> Translator<'a> {
                 };
                 let date = self.term(date)?;
                 let same = date.data_type == DataType::Date32 && *function.return_type() == DataType::Int32;
-                same.then(|| Term::new(format!("{name}({})", date.text), DataType::Int32))
+                same.then(|| Term::new(format!("{name}({})", date.text), DataType::Int32, date.nullable))
             }
             ("coalesce", arguments) if (2..=64).contains(&arguments.len()) => {
                 let terms = arguments.iter().map(|argument| self.value(argument)).collect::<Option<Vec<_>>>()?;
                 let same = terms.iter().all(|term| term.data_type == terms[0].data_type);
                 let texts: Vec<_> = terms.iter().map(|term| term.text.as_str()).collect();
-                same.then(|| Term::new(format!("coalesce({})", texts.join(",")), terms[0].data_type.clone()))
+                let nullable = terms.iter().all(|term| term.nullable);
+                same.then(|| Term::new(format!("coalesce({})", texts.join(",")), terms[0].data_type.clone(), nullable))
             }
             _ => None,
         }
@@ -393,7 +400,7 @@ fn arithmetic(op: Operator, left: &Term, right: &Term, arguments: &str) -> Optio
         Operator::Modulo if integers => "modulo_checked",
         _ => return None,
     };
-    Some(Term::new(format!("{function}{arguments}"), result))
+    Some(Term::new(format!("{function}{arguments}"), result, left.nullable || right.nullable))
 }
 
 fn decimal_result(op: Operator, (p1, s1): (u8, i8), (p2, s2): (u8, i8)) -> Option<(u8, i8)> {
@@ -427,7 +434,7 @@ fn constant(value: &ScalarValue) -> Option<Term> {
     let data_type = value.data_type();
     let name = types::map_name(&data_type)?;
     if value.is_null() {
-        return Some(Term::new(format!("null:{name}"), data_type));
+        return Some(Term::new(format!("null:{name}"), data_type, true));
     }
     let text = match value {
         ScalarValue::Decimal128(Some(value), _, scale) => decimal_text(*value, u32::try_from(*scale).ok()?),
@@ -435,7 +442,7 @@ fn constant(value: &ScalarValue) -> Option<Term> {
         ScalarValue::Float32(Some(value)) => float_text(f64::from(*value))?,
         other => literal(other, &data_type)?,
     };
-    Some(Term::new(format!("{text}:{name}"), data_type))
+    Some(Term::new(format!("{text}:{name}"), data_type, false))
 }
 
 fn float_text(value: f64) -> Option<String> {

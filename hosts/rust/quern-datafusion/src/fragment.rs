@@ -216,7 +216,7 @@ impl Chain {
             if place == added.len() {
                 let wanted = expression.data_type(&schema).ok()?;
                 let data_type = types::relabelled(&term.data_type, &wanted)?;
-                added.push(ColumnType { data_type, nullable: expression.nullable(&schema).unwrap_or(true) });
+                added.push(ColumnType { data_type, nullable: term.nullable });
             }
             numbers.push(u32::try_from(self.types.len() + place).ok()?);
         }
