@@ -10,6 +10,7 @@ use arrow::array::{
     ArrayRef, Date32Array, Decimal128Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array, RecordBatch,
     StringViewArray, UInt32Array,
 };
+use arrow::datatypes::DataType;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::Result;
 use datafusion::datasource::MemTable;
@@ -150,7 +151,12 @@ pub async fn answer(context: &SessionContext, query: &str) -> Result<Vec<String>
         let columns: Vec<_> =
             batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<_, _>>()?;
         for row in 0..batch.num_rows() {
-            let values: Vec<_> = columns.iter().map(|column| rounded(&column.value(row).to_string())).collect();
+            let values: Vec<_> = batch
+                .columns()
+                .iter()
+                .zip(&columns)
+                .map(|(column, texts)| rounded(column.data_type(), texts.value(row).to_string()))
+                .collect();
             rows.push(values.join("|"));
         }
     }
@@ -160,10 +166,10 @@ pub async fn answer(context: &SessionContext, query: &str) -> Result<Vec<String>
     Ok(rows)
 }
 
-fn rounded(text: &str) -> String {
+fn rounded(data_type: &DataType, text: String) -> String {
     match text.parse::<f64>() {
-        Ok(value) if text.len() > 12 && text.contains('.') => format!("{value:.9e}"),
-        _ => text.to_owned(),
+        Ok(value) if *data_type == DataType::Float64 => format!("{value:.9e}"),
+        _ => text,
     }
 }
 
