@@ -233,6 +233,14 @@ impl Chain {
         Some(numbers)
     }
 
+    /// Whether the tables that its rows probe are there.
+    pub(crate) fn can_run<T>(&self, builds: &[Option<T>]) -> bool {
+        self.steps.iter().all(|step| match step {
+            Step::Probe { build, .. } => builds.get(*build).is_some_and(Option::is_some),
+            Step::Kernel { .. } => true,
+        })
+    }
+
     /// The types of columns, by their numbers in the pipeline.
     pub(crate) fn types_of(&self, numbers: &[u32]) -> Vec<ColumnType> {
         numbers.iter().map(|&number| self.types[number as usize].clone()).collect()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One run of a fragment.
 //!
-//! The first partition that is polled starts it. Builds run one after the other, each by a task for every partition of
-//! its source; then the rows of the chain, the same way, up to the job that takes them. When that is done, each
+//! The first partition that is polled starts it. Builds run as soon as the tables that their rows probe are there, each by
+//! a task for every partition of its source; then the rows of the chain, the same way, up to the job that takes them. When that is done, each
 //! partition of the node reads its share of the result. Where rows go to the parent, each partition sends those of one
 //! partition of the source through the chain.
 
@@ -16,6 +16,7 @@ use datafusion::common::runtime::JoinSet;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
 use futures::StreamExt;
+use futures::future::try_join_all;
 use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
 
 use crate::account::FragmentMemory;
@@ -65,7 +66,7 @@ pub(crate) struct Run {
 /// A run whose builds are done, and whose rows are in the job that takes them, where there is one.
 pub(crate) struct Ready {
     run: Arc<Run>,
-    builds: Vec<Job>,
+    builds: Vec<Option<Job>>,
     pub(crate) sink: Option<Job>,
     /// The jobs of the chain's steps.
     steps: Vec<Job>,
@@ -74,15 +75,20 @@ pub(crate) struct Ready {
 }
 
 /// The jobs of a chain's steps. Those of filters and maps are made here.
-fn step_jobs(chain: &Chain, builds: &[Job]) -> Outcome<Vec<Job>> {
+fn step_jobs(chain: &Chain, builds: &[Option<Job>]) -> Outcome<Vec<Job>> {
     chain
         .steps
         .iter()
         .map(|step| match step {
             Step::Kernel { kernel, .. } => Ok(Job::new(&kernel.kernel)?),
-            Step::Probe { build, .. } => Ok(builds[*build].clone()),
+            Step::Probe { build, .. } => Ok(table(builds, *build)?.clone()),
         })
         .collect()
+}
+
+fn table(builds: &[Option<Job>], number: usize) -> Outcome<&Job> {
+    let missing = || DataFusionError::Internal(format!("table {number} that is not built"));
+    Ok(builds.get(number).and_then(Option::as_ref).ok_or_else(missing)?)
 }
 
 fn bind(job: &Job, port: Port, columns: &SinkColumns) -> Outcome<()> {
@@ -151,17 +157,19 @@ impl Run {
 
     /// Does everything up to the first row of the result.
     pub(crate) async fn start(self: Arc<Self>) -> Outcome<Ready> {
-        let mut builds: Vec<Job> = vec![];
-        for build in &self.fragment.builds {
-            let job = Job::with(&build.kernel.kernel, &self.memory.job_options())?;
-            bind(&job, Port::Build, &build.columns)?;
-            bind(&job, Port::Probe, &build.probe_columns)?;
-            let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
-            self.fill(&build.chain, &builds, &target).await?;
-            if let Some(filter) = &build.dynamic_filter {
-                dynamic::publish(filter, &job)?;
+        let mut builds: Vec<Option<Job>> = vec![None; self.fragment.builds.len()];
+        loop {
+            // All those whose own probes have their tables.
+            let next: Vec<_> = (0..builds.len())
+                .filter(|&number| builds[number].is_none() && self.fragment.builds[number].chain.can_run(&builds))
+                .collect();
+            if next.is_empty() {
+                break;
             }
-            builds.push(job);
+            let made = try_join_all(next.iter().map(|&number| self.build(number, &builds))).await?;
+            for (number, job) in next.into_iter().zip(made) {
+                builds[number] = Some(job);
+            }
         }
         let chain = &self.fragment.chain;
         let steps = step_jobs(chain, &builds)?;
@@ -179,8 +187,22 @@ impl Run {
         Ok(Ready { run: self, builds, sink, steps, open_partitions: AtomicUsize::new(partitions) })
     }
 
+    /// Makes the table of a join.
+    async fn build(&self, number: usize, builds: &[Option<Job>]) -> Outcome<Job> {
+        let build = &self.fragment.builds[number];
+        let job = Job::with(&build.kernel.kernel, &self.memory.job_options())?;
+        bind(&job, Port::Build, &build.columns)?;
+        bind(&job, Port::Probe, &build.probe_columns)?;
+        let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
+        self.fill(&build.chain, builds, &target).await?;
+        if let Some(filter) = &build.dynamic_filter {
+            dynamic::publish(filter, &job)?;
+        }
+        Ok(job)
+    }
+
     /// Sends all rows of a chain into a job, and does the job's work.
-    async fn fill(&self, chain: &Chain, builds: &[Job], target: &Target<'_>) -> Outcome<()> {
+    async fn fill(&self, chain: &Chain, builds: &[Option<Job>], target: &Target<'_>) -> Outcome<()> {
         let jobs = step_jobs(chain, builds)?;
         let whole = pipeline(chain, &jobs, 0..jobs.len());
         let source = &self.children[chain.source];
@@ -189,11 +211,7 @@ impl Run {
         for partition in 0..partitions {
             let rows = source.execute(partition, Arc::clone(&self.context))?;
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
-            if partitions == 1 {
-                append_all(rows, input).await?;
-            } else {
-                tasks.spawn(append_all(rows, input));
-            }
+            tasks.spawn(append_all(rows, input));
         }
         join_all(tasks).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;
@@ -202,16 +220,17 @@ impl Run {
 
     /// Sends what the joins of a chain have left when all probing is done: one after the other, as a later one is probed
     /// with what an earlier one has left.
-    async fn fill_rest(&self, chain: &Chain, builds: &[Job], jobs: &[Job], target: &Target<'_>) -> Outcome<()> {
+    async fn fill_rest(&self, chain: &Chain, builds: &[Option<Job>], jobs: &[Job], target: &Target<'_>) -> Outcome<()> {
         for (number, step) in chain.steps.iter().enumerate() {
             let Step::Probe { build, .. } = step else { continue };
-            if !self.has_rest(*build, &builds[*build]) {
+            let table = table(builds, *build)?;
+            if !self.has_rest(*build, table) {
                 continue;
             }
             let rest = pipeline(chain, jobs, number + 1..jobs.len());
             let mut tasks = JoinSet::new();
             for _ in 0..self.threads() {
-                let output = builds[*build].output(Port::Unmatched)?;
+                let output = table.output(Port::Unmatched)?;
                 let mut input = rest.into_job(target.job, target.port, target.keys, target.payload)?;
                 tasks.spawn(async move {
                     for batch in output {
@@ -290,10 +309,11 @@ impl Ready {
         let steps = &self.run.fragment.chain.steps;
         for (number, step) in steps.iter().enumerate() {
             let Step::Probe { build, .. } = step else { continue };
-            if !self.run.has_rest(*build, &self.builds[*build]) {
+            let table = table(&self.builds, *build)?;
+            if !self.run.has_rest(*build, table) {
                 continue;
             }
-            let left = self.builds[*build].output(Port::Unmatched)?;
+            let left = table.output(Port::Unmatched)?;
             if number + 1 == steps.len() {
                 for batch in left {
                     rows.push(batch?);

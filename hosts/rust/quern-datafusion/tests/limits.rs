@@ -133,7 +133,7 @@ async fn plans_run_again() -> Result<()> {
     Ok(())
 }
 
-/// Where rows come in an order, groups and joins of DataFusion keep it, and it plans no sort above them.
+/// Where rows come in an order, groups and joins of `DataFusion` keep it, and it plans no sort above them.
 #[tokio::test]
 async fn orders_of_tables() -> Result<()> {
     let (stock, quern) = sessions(Setting::default(), Rows { a: 3000, b: 300, c: 10 }).await;

@@ -124,12 +124,15 @@ fn query(random: &mut Random) -> String {
         }
     }
     let mut wanted = conditions(random, &columns);
-    if random.below(5) == 0 {
-        let not = one(random, &["", "not "]);
-        wanted = format!("{wanted} and {not}exists (select 1 from b i where i.k = a.k and i.y <> a.x)");
-    } else if random.below(5) == 0 {
-        wanted = format!("{wanted} and a.k in (select k from b where y > {})", random.below(40));
-    }
+    let further = match random.below(10) {
+        0 | 1 => {
+            let not = one(random, &["", "not "]);
+            format!(" and {not}exists (select 1 from b i where i.k = a.k and i.y <> a.x)")
+        }
+        2 | 3 => format!(" and a.k in (select k from b where y > {})", random.below(40)),
+        _ => String::new(),
+    };
+    wanted += &further;
     let exact: Vec<&'static Column> = columns.iter().copied().filter(|column| column.kind != 'f').collect();
     let mut outputs = vec![];
     for _ in 0..=random.below(3) {
