@@ -294,7 +294,7 @@ impl Part {
         match failure {
             Failure::Quern(_) if config.is_none_or(|config| config.fall_back) => {}
             Failure::Quern(error) => return Err(DataFusionError::External(Box::new(error.clone()))),
-            Failure::Host(error) => return Err(DataFusionError::Execution(error.to_string())),
+            Failure::Host(error) => return Err(DataFusionError::Shared(Arc::clone(error))),
         }
         self.fallbacks.add(1);
         if self.partition != 0 {

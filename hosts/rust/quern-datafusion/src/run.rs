@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One run of a fragment.
 //!
-//! The first partition that is polled starts it. Builds run as soon as the tables that their rows probe are there, each by
-//! a task for every partition of its source; then the rows of the chain, the same way, up to the job that takes them. When that is done, each
-//! partition of the node reads its share of the result. Where rows go to the parent, each partition sends those of one
-//! partition of the source through the chain.
+//! The first partition that is polled starts it. Builds run as soon as the tables that their rows probe are there, each
+//! by a task for every partition of its source. Then the rows of the chain run the same way, up to the job that takes
+//! them. When that is done, each partition of the node reads its share of the result. Where rows go to the parent, each
+//! partition sends those of one partition of the source through the chain.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,7 +29,8 @@ use crate::types::ColumnType;
 #[derive(Debug)]
 pub(crate) enum Failure {
     Quern(quern::Error),
-    Host(DataFusionError),
+    /// Shared, as every partition reports it.
+    Host(Arc<DataFusionError>),
 }
 
 impl From<quern::Error> for Failure {
@@ -40,7 +41,7 @@ impl From<quern::Error> for Failure {
 
 impl From<DataFusionError> for Failure {
     fn from(error: DataFusionError) -> Self {
-        Self::Host(error)
+        Self::Host(Arc::new(error))
     }
 }
 
@@ -48,7 +49,7 @@ impl From<Failure> for DataFusionError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Quern(error) => Self::External(Box::new(error)),
-            Failure::Host(error) => error,
+            Failure::Host(error) => Self::Shared(error),
         }
     }
 }
