@@ -101,7 +101,7 @@ def spdx(root):
 def size(root):
     """Files stay readable: lines per file, columns per line."""
     for path in source_files(root):
-        if path.suffix not in CODE | {".py", ".cmake"} and path.name != "CMakeLists.txt":
+        if path.suffix not in CODE | {".py", ".cmake", ".rs"} and path.name != "CMakeLists.txt":
             continue
         lines = path.read_text().splitlines()
         if len(lines) > MAX_LINES:

@@ -58,8 +58,8 @@ impl FragmentMemory {
         self.spill.is_some()
     }
 
-    /// The options of the next job that keeps rows. Its limit is what the pool would give now, less what later consumers
-    /// of a fair pool will take, so that the job begins to write before the pool refuses.
+    /// The options of the next job that keeps rows. Its limit is what the pool would give now, less what later
+    /// consumers of a fair pool will take, so that the job begins to write before the pool refuses.
     pub(crate) fn job_options(&self) -> JobOptions {
         let Some((account, limit)) = &self.pool else { return JobOptions::default() };
         let granted = |bytes: &u64| {

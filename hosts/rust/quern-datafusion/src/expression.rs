@@ -277,8 +277,8 @@ impl<'a> Translator<'a> {
         column.column_type.item()
     }
 
-    /// A condition in the words of a filter, whose leaves compare a column with a constant or with a column. Keys have a
-    /// column for each mention.
+    /// A condition in the words of a filter, whose leaves compare a column with a constant or with a column. Keys have
+    /// a column for each mention.
     pub(crate) fn condition(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Option<String> {
         if let Some(column) = self.column(expr) {
             let is_bool = column.column_type.data_type == DataType::Boolean;

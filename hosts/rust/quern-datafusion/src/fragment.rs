@@ -155,8 +155,8 @@ impl Chain {
         self.columns = columns.iter().map(|&column| self.columns[column]).collect();
     }
 
-    /// Adds a filter: of conditions that compare columns, then of those that a map has to compute, for the rows that are
-    /// left. None, and nothing changes, where the predicate cannot be translated.
+    /// Adds a filter: of conditions that compare columns, then of those that a map has to compute, for the rows that
+    /// are left. None, and nothing changes, where the predicate cannot be translated.
     pub(crate) fn filter(&mut self, predicate: &Arc<dyn PhysicalExpr>) -> Option<()> {
         let scope = self.scope();
         let (mut conditions, mut keys) = (vec![], vec![]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Quern under `DataFusion`: a physical optimizer rule that replaces fragments of plans, scans excepted, by kernels that
-//! are compiled on the machine that runs them.
+//! Quern under `DataFusion`: a physical optimizer rule that replaces fragments of plans, scans excepted, by kernels
+//! that are compiled on the machine that runs them.
 //!
-//! A fragment begins at scans, or at whatever `DataFusion` keeps, and ends in an aggregation, a sort or a join. Filters,
-//! projections and joins on the way are steps of one pipeline, through which rows pass some thousand at a time:
+//! A fragment begins at scans, or at whatever `DataFusion` keeps, and ends in an aggregation, a sort or a join.
+//! Filters, projections and joins on the way are steps of one pipeline, through which rows pass some thousand at a
+//! time:
 //!
 //! ```text
 //! AggregateExec: mode=FinalPartitioned
@@ -24,15 +25,17 @@
 //! # async fn main() -> datafusion::common::Result<()> {
 //! let state = SessionStateBuilder::new().with_default_features();
 //! let ctx = SessionContext::new_with_state(quern_datafusion::enable(state).build());
-//! let rows = ctx.sql("select k % 3, sum(k) from generate_series(1, 10) as t(k) group by k % 3").await?.collect().await?;
+//! let query = "select k % 3, sum(k) from generate_series(1, 10) as t(k) group by k % 3";
+//! let rows = ctx.sql(query).await?.collect().await?;
 //! assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 3);
 //! ctx.sql("set quern.enabled = false").await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Results are those of `DataFusion`. What kernels compute in another way stays with it (comparisons and keys of floats,
-//! for example), and a fragment that fails, by an overflow or for want of memory, is run by the plan that it replaced.
+//! Results are those of `DataFusion`. What kernels compute in another way stays with it: comparisons and keys of
+//! floats, for example. A fragment that fails, by an overflow or for want of memory, is run by the plan that it
+//! replaced.
 
 mod account;
 mod config;

@@ -137,8 +137,8 @@ impl Planner<'_> {
         }
         let (left, right) = (self.chain(join.left())?, self.chain(join.right())?);
         let (left_keys, right_keys): (Vec<_>, Vec<_>) = join.on().iter().cloned().unzip();
-        // A semi join builds the side whose rows come out, since DataFusion thinks that it is the smaller one. Groups are
-        // fewer than their rows, and only their keys would be kept.
+        // A semi join builds the side whose rows come out, since DataFusion thinks that it is the smaller one. Groups
+        // are fewer than their rows, and only their keys would be kept.
         let exchanged =
             kind.exchanged().filter(|_| join.filter().is_none() && is_breaker(&self.children[right.source]));
         let (kind, build_side) = exchanged.map_or((kind, JoinSide::Left), |kind| (kind, JoinSide::Right));

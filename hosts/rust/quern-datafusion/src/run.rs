@@ -219,8 +219,8 @@ impl Run {
         self.work(target.job).await
     }
 
-    /// Sends what the joins of a chain have left when all probing is done: one after the other, as a later one is probed
-    /// with what an earlier one has left.
+    /// Sends what the joins of a chain have left when all probing is done: one after the other, as a later one is
+    /// probed with what an earlier one has left.
     async fn fill_rest(&self, chain: &Chain, builds: &[Option<Job>], jobs: &[Job], target: &Target<'_>) -> Outcome<()> {
         for (number, step) in chain.steps.iter().enumerate() {
             let Step::Probe { build, .. } = step else { continue };

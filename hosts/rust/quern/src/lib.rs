@@ -31,7 +31,8 @@
 //! let mut sums = vec![];
 //! for groups in job.output(Port::Rows)? {
 //!     let groups = groups?;
-//!     let (keys, values) = (groups.column(0).as_primitive::<Int64Type>(), groups.column(1).as_primitive::<Float64Type>());
+//!     let keys = groups.column(0).as_primitive::<Int64Type>();
+//!     let values = groups.column(1).as_primitive::<Float64Type>();
 //!     sums.extend(keys.values().iter().copied().zip(values.values().iter().copied()));
 //! }
 //! sums.sort_by_key(|group| group.0);
@@ -39,11 +40,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Several operators in one pass are a [`Pipeline`]. The page `docs/spec.md` of Quern has the specs, `docs/embedding.md`
-//! says what a host may rely on.
+//! Several operators in one pass are a [`Pipeline`]. The page `docs/spec.md` of Quern has the specs,
+//! `docs/embedding.md` says what a host may rely on.
 //!
-//! **Threads.** [`Kernel`] and [`Job`] may be shared. An [`Input`] and an [`Output`] may move from thread to thread, and
-//! are used by one at a time. No function waits for another thread, except [`Job::finalise`].
+//! **Threads.** [`Kernel`] and [`Job`] may be shared. An [`Input`] and an [`Output`] may move from thread to thread,
+//! and are used by one at a time. No function waits for another thread, except [`Job::finalise`].
 //!
 //! **Finding the library.** The build script looks in the folder that the environment variable `QUERN_LIB_DIR` names,
 //! else in the build folder of the source tree that this crate belongs to.

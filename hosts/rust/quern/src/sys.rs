@@ -361,7 +361,8 @@ mod tests {
             };
         }
         layout!(quern_error: status, text);
-        layout!(quern_compile_options: struct_size, engine, when, params, expected_rows, compile_after_rows, swap_waits);
+        layout!(quern_compile_options: struct_size, engine, when, params, expected_rows, compile_after_rows,
+            swap_waits);
         layout!(quern_column: validity, values, offsets, buffers, dictionary, bit_offset, selection, flags, value_bytes,
             num_bytes, null_count, reserved);
         layout!(quern_batch: keys, payload, selection, num_rows, first_row_id, struct_size);
