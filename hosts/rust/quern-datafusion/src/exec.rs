@@ -25,7 +25,7 @@ use quern::{OutputOptions, Port, Rows};
 use crate::config::QuernConfig;
 use crate::fragment::{Fragment, OutputColumn, Sink};
 use crate::results;
-use crate::run::{Failure, Outcome, Ready, Run};
+use crate::run::{Failure, Outcome, Ready, Run, as_planned};
 
 /// Runs a fragment of a plan as kernels of Quern. Its children are the plans from which the fragment's rows come.
 #[derive(Debug)]
@@ -253,7 +253,7 @@ impl Part {
                         let (mut rows, mut output) = ready.rows_of(self.partition).map_err(DataFusionError::from)?;
                         let mut piece_rows = FIRST_PIECE_ROWS;
                         while let Some(batch) = rows.next().await {
-                            let batch = batch?;
+                            let batch = as_planned(batch?, &self.fragment.chain.source_types)?;
                             let mut first = 0;
                             while first < batch.num_rows() {
                                 let piece = batch.slice(first, piece_rows.min(batch.num_rows() - first));

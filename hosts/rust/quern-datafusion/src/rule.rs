@@ -15,6 +15,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec, can_interleave};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::QuernConfig;
@@ -80,6 +81,10 @@ fn with_children(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.children().into_iter().zip(&children).all(|(old, new)| Arc::ptr_eq(old, new)) {
         return Ok(Arc::clone(plan));
+    }
+    // Partitions are put together one by one only where all inputs are divided by the same keys.
+    if plan.is::<InterleaveExec>() && !can_interleave(children.iter()) {
+        return UnionExec::try_new(children);
     }
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }

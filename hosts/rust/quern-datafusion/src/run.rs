@@ -131,9 +131,29 @@ async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
     Ok(())
 }
 
-async fn append_all(mut rows: SendableRecordBatchStream, mut input: Input) -> Outcome<()> {
+/// A batch whose columns are those that the plan of the source says. Kernels rely on it.
+pub(crate) fn as_planned(batch: RecordBatch, types: &[ColumnType]) -> Outcome<RecordBatch> {
+    let wrong = batch.columns().iter().zip(types).find(|(column, planned)| *column.data_type() != planned.data_type);
+    match wrong {
+        None if batch.num_columns() == types.len() => Ok(batch),
+        None => Err(quern::Error::InvalidArgument(format!(
+            "batch of {} columns; accepted: the {} of its plan",
+            batch.num_columns(),
+            types.len()
+        ))
+        .into()),
+        Some((column, planned)) => Err(quern::Error::InvalidArgument(format!(
+            "column of type {}; accepted: {}, as its plan says",
+            column.data_type(),
+            planned.data_type
+        ))
+        .into()),
+    }
+}
+
+async fn append_all(mut rows: SendableRecordBatchStream, mut input: Input, types: Arc<[ColumnType]>) -> Outcome<()> {
     while let Some(batch) = rows.next().await {
-        input.append(batch?)?;
+        input.append(as_planned(batch?, &types)?)?;
     }
     Ok(input.finish()?)
 }
@@ -208,11 +228,12 @@ impl Run {
         let whole = pipeline(chain, &jobs, 0..jobs.len());
         let source = &self.children[chain.source];
         let partitions = source.output_partitioning().partition_count();
+        let types: Arc<[ColumnType]> = chain.source_types.as_slice().into();
         let mut tasks = JoinSet::new();
         for partition in 0..partitions {
             let rows = source.execute(partition, Arc::clone(&self.context))?;
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
-            tasks.spawn(append_all(rows, input));
+            tasks.spawn(append_all(rows, input, Arc::clone(&types)));
         }
         join_all(tasks).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;

@@ -12,10 +12,26 @@ pub enum Verdict {
     OtherOrder,
     /// As many rows, of which a limit has chosen others among those that the query's order does not tell apart.
     OtherChoice,
+    /// The same, by the plan that was replaced: the pool refused memory that a fragment needs.
+    NoMemory,
     Different(String),
 }
 
 pub fn compare(without: &Answer, with: &Answer) -> Verdict {
+    let verdict = compare_results(without, with);
+    match &with.fell_back {
+        Some(failure) if !matches!(verdict, Verdict::Different(_)) => {
+            if failure.contains("memory refused") {
+                Verdict::NoMemory
+            } else {
+                Verdict::Different(format!("an error of kernels: {failure}"))
+            }
+        }
+        _ => verdict,
+    }
+}
+
+fn compare_results(without: &Answer, with: &Answer) -> Verdict {
     if without.is_explain {
         return match (&without.result, &with.result) {
             (Ok(_), Err(error)) => Verdict::Different(format!("an error with Quern alone: {error}")),

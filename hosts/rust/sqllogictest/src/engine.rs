@@ -37,6 +37,8 @@ pub struct Answer {
     pub is_explain: bool,
     /// Nodes of the plan that are Quern's.
     pub nodes: usize,
+    /// The error of the kernels, where it took the plan that was replaced to get the result.
+    pub fell_back: Option<String>,
     pub result: Result<Table, String>,
 }
 
@@ -93,8 +95,16 @@ impl AsyncDB for Engine {
     type ColumnType = DFColumnType;
 
     async fn run(&mut self, sql: &str) -> Result<DFOutput, DFSqlLogicTestError> {
-        let mut answer = Answer { is_explain: false, nodes: 0, result: Err("no answer".to_owned()) };
-        let output = self.answer(sql, &mut answer).await;
+        let mut answer = Answer { is_explain: false, nodes: 0, fell_back: None, result: Err("no answer".to_owned()) };
+        let mut output = self.answer(sql, &mut answer).await;
+        // Errors of kernels are such of others for DataFusion.
+        let failure = output.as_ref().err().map(ToString::to_string).filter(|text| text.contains("External error"));
+        if let Some(failure) = failure.filter(|_| answer.nodes != 0) {
+            self.context.sql("set quern.fall_back = true").await?;
+            output = self.answer(sql, &mut answer).await;
+            self.context.sql("set quern.fall_back = false").await?;
+            answer.fell_back = output.is_ok().then_some(failure);
+        }
         if let Err(error) = &output {
             answer.result = Err(error.to_string());
         }

@@ -21,6 +21,7 @@ pub struct Report {
     nodes: usize,
     other_orders: usize,
     other_choices: usize,
+    no_memory: usize,
     explained: BTreeMap<String, String>,
     num_explained: usize,
     unexplained: usize,
@@ -65,6 +66,7 @@ impl Report {
                 Verdict::Same => {}
                 Verdict::OtherOrder => self.other_orders += 1,
                 Verdict::OtherChoice => self.other_choices += 1,
+                Verdict::NoMemory => self.no_memory += 1,
                 Verdict::Different(_) if self.explained.contains_key(place) => self.num_explained += 1,
                 Verdict::Different(text) => {
                     self.unexplained += 1;
@@ -98,7 +100,10 @@ impl Report {
             self.queries,
             self.unlike.len()
         );
-        println!("{} ran kernels, in {} nodes", self.replaced, self.nodes);
+        println!(
+            "{} ran kernels, in {} nodes; {} of them as the plans that were replaced, as pools refused memory",
+            self.replaced, self.nodes, self.no_memory
+        );
         println!(
             "{} in another order that the query leaves open, {} with another choice of a limit, {} differences \
              explained, {} unexplained",
