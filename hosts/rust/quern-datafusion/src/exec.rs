@@ -33,6 +33,8 @@ pub struct QuernExec {
     fragment: Arc<Fragment>,
     /// What the fragment has replaced, and what runs where the fragment cannot.
     original: Arc<dyn ExecutionPlan>,
+    /// The plans below `original` in place of which the children are.
+    sources: Vec<Arc<dyn ExecutionPlan>>,
     children: Vec<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -58,11 +60,14 @@ impl QuernExec {
     pub(crate) fn new(
         fragment: Arc<Fragment>,
         original: Arc<dyn ExecutionPlan>,
+        sources: Vec<Arc<dyn ExecutionPlan>>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Self {
         let (partitions, emission) = match &fragment.sink {
-            Sink::Groups(..) => (original.output_partitioning().partition_count(), EmissionType::Final),
-            Sink::Sorted(..) => (1, EmissionType::Final),
+            // Sorted rows come out of the first one.
+            Sink::Groups(..) | Sink::Sorted(..) => {
+                (original.output_partitioning().partition_count(), EmissionType::Final)
+            }
             Sink::Rows => {
                 (children[fragment.chain.source].output_partitioning().partition_count(), EmissionType::Incremental)
             }
@@ -76,6 +81,7 @@ impl QuernExec {
         Self {
             fragment,
             original,
+            sources,
             children,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -87,6 +93,19 @@ impl QuernExec {
     #[must_use]
     pub fn original(&self) -> &Arc<dyn ExecutionPlan> {
         &self.original
+    }
+
+    /// The plans below the replaced one from which the fragment's rows came, in their order there. The children
+    /// are in place of them.
+    #[must_use]
+    pub fn sources(&self) -> &[Arc<dyn ExecutionPlan>] {
+        &self.sources
+    }
+
+    /// The kinds of the fragment's operators, for a log: `1 filter, 2 joins, aggregate`.
+    #[must_use]
+    pub fn operators(&self) -> String {
+        self.fragment.operators()
     }
 
     /// The run of this execution, which is started when the first partition is polled.
@@ -156,7 +175,8 @@ impl ExecutionPlan for QuernExec {
                 self.children.len()
             )));
         }
-        Ok(Arc::new(Self::new(Arc::clone(&self.fragment), Arc::clone(&self.original), children)))
+        let (fragment, original) = (Arc::clone(&self.fragment), Arc::clone(&self.original));
+        Ok(Arc::new(Self::new(fragment, original, self.sources.clone(), children)))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -227,6 +247,7 @@ impl Part {
                         yield self.counted(batch?);
                     }
                 }
+                Ok(_) if self.partition != 0 && matches!(self.fragment.sink, Sink::Sorted(..)) => {}
                 Ok(ready) => {
                     if let Some(job) = &ready.sink {
                         if self.partition == 0 {

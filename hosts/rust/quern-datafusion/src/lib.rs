@@ -38,6 +38,7 @@
 //! replaced.
 
 mod account;
+mod codec;
 mod config;
 mod dynamic;
 mod exec;
@@ -49,9 +50,10 @@ mod rule;
 mod run;
 mod types;
 
+pub use codec::QuernCodec;
 pub use config::QuernConfig;
 pub use exec::QuernExec;
-pub use rule::{QuernRule, replace_fragments};
+pub use rule::{QuernRule, replace_fragments, replace_sort_of_partitions};
 
 use std::sync::Arc;
 

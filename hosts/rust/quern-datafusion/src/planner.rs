@@ -35,6 +35,8 @@ pub(crate) struct Planned {
 /// or goes back to a [`Mark`].
 struct Planner<'a> {
     config: &'a QuernConfig,
+    /// Whether each source is a breaker, where a fragment is planned again over plans that do not show it.
+    breakers: Option<&'a [bool]>,
     children: Vec<Arc<dyn ExecutionPlan>>,
     builds: Vec<Build>,
 }
@@ -46,11 +48,20 @@ struct Mark {
 
 /// The fragment whose result is that of a plan; none where the plan stays `DataFusion`'s.
 pub(crate) fn plan_fragment(plan: &Arc<dyn ExecutionPlan>, config: &QuernConfig) -> Option<Planned> {
+    plan_with_breakers(plan, config, None)
+}
+
+/// The same, for a plan whose sources may be of other types than when it was planned first.
+pub(crate) fn plan_with_breakers(
+    plan: &Arc<dyn ExecutionPlan>,
+    config: &QuernConfig,
+    breakers: Option<&[bool]>,
+) -> Option<Planned> {
     // Groups of sorted rows, and rows that probe in order, keep an order on which a parent may rely.
     if plan.output_ordering().is_some() && !plan.is::<SortExec>() {
         return None;
     }
-    let mut planner = Planner { config, children: vec![], builds: vec![] };
+    let mut planner = Planner { config, breakers, children: vec![], builds: vec![] };
     let (chain, sink) = if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         planner.aggregation(aggregate)?
     } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
@@ -72,6 +83,13 @@ impl Planner<'_> {
     fn back_to(&mut self, mark: &Mark) {
         self.children.truncate(mark.children);
         self.builds.truncate(mark.builds);
+    }
+
+    fn is_breaker(&self, source: usize) -> bool {
+        match self.breakers {
+            Some(breakers) => breakers.get(source) == Some(&true),
+            None => is_breaker(&self.children[source]),
+        }
     }
 
     // ---- chains ----
@@ -144,8 +162,7 @@ impl Planner<'_> {
         let (left_keys, right_keys): (Vec<_>, Vec<_>) = join.on().iter().cloned().unzip();
         // A semi join builds the side whose rows come out, since DataFusion thinks that it is the smaller one. Groups
         // are fewer than their rows, and only their keys would be kept.
-        let exchanged =
-            kind.exchanged().filter(|_| join.filter().is_none() && is_breaker(&self.children[right.source]));
+        let exchanged = kind.exchanged().filter(|_| join.filter().is_none() && self.is_breaker(right.source));
         let (kind, build_side) = exchanged.map_or((kind, JoinSide::Left), |kind| (kind, JoinSide::Right));
         let (mut build, mut probe, left, right) = match build_side {
             JoinSide::Right => (right, left, right_keys, left_keys),
@@ -329,7 +346,7 @@ impl Planner<'_> {
         }
         let mut chain = self.chain(sort.input())?;
         // A scan leaves out what a limited sort above it no longer wants, by a filter that DataFusion's sort updates.
-        if sort.fetch().is_some() && !is_breaker(&self.children[chain.source]) {
+        if sort.fetch().is_some() && !self.is_breaker(chain.source) {
             return None;
         }
         let expressions: Vec<_> = sort.expr().iter().map(|part| Arc::clone(&part.expr)).collect();
@@ -388,7 +405,7 @@ impl Planner<'_> {
 }
 
 /// Whether a source has read all its rows before it gives the first one, so that no filter reaches a scan from above.
-fn is_breaker(source: &Arc<dyn ExecutionPlan>) -> bool {
+pub(crate) fn is_breaker(source: &Arc<dyn ExecutionPlan>) -> bool {
     if source.is::<AggregateExec>() || source.is::<SortExec>() {
         return true;
     }
