@@ -95,10 +95,10 @@ fn difference(expected: &Table, given: &Table) -> String {
         missing.take(5).map(|row| row.join(" | ")).collect()
     };
     for row in without(&all_expected, &all_given) {
-        text += &format!("\n      - {row}");
+        text.extend(["\n      - ", &row]);
     }
     for row in without(&all_given, &all_expected) {
-        text += &format!("\n      + {row}");
+        text.extend(["\n      + ", &row]);
     }
     text
 }

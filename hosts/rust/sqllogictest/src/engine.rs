@@ -123,8 +123,8 @@ impl AsyncDB for Engine {
     }
 }
 
-/// The session of a file as DataFusion's own tests make it, with Quern or without; none where the crate leaves the file
-/// out.
+/// The session of a file as `DataFusion`'s own tests make it, with Quern or without; none where the crate leaves the
+/// file out.
 pub async fn session(file: &Path, setting: Setting, with_quern: bool) -> Option<SessionContext> {
     let context = TestContext::try_new_for_test_file(file).await?;
     let mut builder = SessionStateBuilder::new_from_existing(context.session_ctx().state());

@@ -27,7 +27,7 @@ pub struct Report {
     unexplained: usize,
     skipped: Vec<(String, String)>,
     lacking: Vec<(String, Vec<String>)>,
-    unlike: Vec<String>,
+    unlike: BTreeMap<String, usize>,
 }
 
 impl Report {
@@ -48,9 +48,9 @@ impl Report {
         self.lacking.push((file.display().to_string(), data));
     }
 
-    /// A record that DataFusion alone answers in another way than its file says.
-    pub fn unlike_file(&mut self, place: &str) {
-        self.unlike.push(place.to_owned());
+    /// A record that `DataFusion` alone answers in another way than its file says.
+    pub fn unlike_file(&mut self, file: &Path) {
+        *self.unlike.entry(file.display().to_string()).or_default() += 1;
     }
 
     pub fn count(&mut self, is_query: bool, answers: &[Answer]) {
@@ -87,8 +87,8 @@ impl Report {
         for (file, data) in &self.lacking {
             println!("without some of its data: {file}: {}", data.join(", "));
         }
-        if !self.unlike.is_empty() {
-            println!("unlike the file without Quern, too: {}", self.unlike.join(" "));
+        for (file, records) in &self.unlike {
+            println!("unlike the file without Quern, too: {file}: {records} statements");
         }
         println!(
             "{} files, {} skipped, {} without some of their data; {} statements and {} queries, of which {} unlike \
@@ -98,7 +98,7 @@ impl Report {
             self.lacking.len(),
             self.statements,
             self.queries,
-            self.unlike.len()
+            self.unlike.values().sum::<usize>()
         );
         println!(
             "{} ran kernels, in {} nodes; {} of them as the plans that were replaced, as pools refused memory",
