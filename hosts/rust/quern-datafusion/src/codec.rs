@@ -34,6 +34,7 @@ const MAGIC: &[u8] = b"quern.v1";
 #[derive(Debug)]
 pub struct QuernCodec {
     inner: Arc<dyn PhysicalExtensionCodec>,
+    is_for_foreign_sessions: bool,
     /// What the holes are filled with, inside of the plan of a node.
     sources: Vec<Arc<dyn ExecutionPlan>>,
 }
@@ -59,7 +60,14 @@ impl QuernCodec {
     /// A codec in front of another one, which may be `DefaultPhysicalExtensionCodec`.
     #[must_use]
     pub fn new(inner: Arc<dyn PhysicalExtensionCodec>) -> Self {
-        Self { inner, sources: vec![] }
+        Self { inner, is_for_foreign_sessions: false, sources: vec![] }
+    }
+
+    /// The same codec, for nodes that are decoded here and run over plans of another copy of `DataFusion` in this
+    /// process, such as that of its Python package.
+    #[must_use]
+    pub fn for_foreign_sessions(self) -> Self {
+        Self { is_for_foreign_sessions: true, ..self }
     }
 }
 
@@ -130,12 +138,21 @@ impl PhysicalExtensionCodec for QuernCodec {
             let is_divided = node.is_divided.get(number) == Some(&true);
             input.children().first().filter(|_| is_divided).map_or_else(|| Arc::clone(input), |below| Arc::clone(below))
         });
-        let filler = Self { inner: Arc::clone(&self.inner), sources: sources.collect() };
+        let filler =
+            Self { inner: Arc::clone(&self.inner), is_for_foreign_sessions: false, sources: sources.collect() };
         let original =
             converter.proto_to_execution_plan(original, &PhysicalPlanDecodeContext::new(context, &filler))?;
         let settings = context.session_config().options().extensions.get::<QuernConfig>();
         let settings = settings.cloned().unwrap_or_default();
-        Ok(fragment_again(&original, &settings, &node.is_breaker).unwrap_or(original))
+        Ok(match fragment_again(&original, &settings, &node.is_breaker) {
+            Some(node) if self.is_for_foreign_sessions => Arc::new(node.over_foreign_sources()),
+            Some(node) => Arc::new(node),
+            // Its tasks would poll sources of the other copy.
+            None if self.is_for_foreign_sessions => {
+                return Err(DataFusionError::Internal("a fragment that cannot be made again".into()));
+            }
+            None => original,
+        })
     }
 
     fn try_decode_udf(&self, name: &str, buffer: &[u8]) -> Result<Arc<ScalarUDF>> {

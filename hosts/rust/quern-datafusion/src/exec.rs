@@ -36,6 +36,7 @@ pub struct QuernExec {
     /// The plans below `original` in place of which the children are.
     sources: Vec<Arc<dyn ExecutionPlan>>,
     children: Vec<Arc<dyn ExecutionPlan>>,
+    has_foreign_sources: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     state: Mutex<Option<Running>>,
@@ -83,10 +84,17 @@ impl QuernExec {
             original,
             sources,
             children,
+            has_foreign_sources: false,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
             state: Mutex::new(None),
         }
+    }
+
+    /// The same node over plans of another copy of `DataFusion` in this process, whose streams have to be polled by
+    /// whoever polls the node: its tasks are not those of this copy's runtime.
+    pub(crate) fn over_foreign_sources(self) -> Self {
+        Self { has_foreign_sources: true, ..self }
     }
 
     /// The plan that the fragment has replaced.
@@ -113,7 +121,8 @@ impl QuernExec {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |running: &Running| running.waits.get(partition).copied().unwrap_or(false);
         let mut running = state.take().filter(waits).unwrap_or_else(|| {
-            let run = Run::new(Arc::clone(&self.fragment), self.children.clone(), Arc::clone(context));
+            let (fragment, children) = (Arc::clone(&self.fragment), self.children.clone());
+            let run = Run::new(fragment, children, Arc::clone(context), self.has_foreign_sources);
             let start = async move { Arc::new(Started { ready: run.start().await.map_err(Arc::new) }) };
             let partitions = self.properties.output_partitioning().partition_count();
             Running { start: start.boxed().shared(), waits: vec![true; partitions] }
@@ -176,7 +185,8 @@ impl ExecutionPlan for QuernExec {
             )));
         }
         let (fragment, original) = (Arc::clone(&self.fragment), Arc::clone(&self.original));
-        Ok(Arc::new(Self::new(fragment, original, self.sources.clone(), children)))
+        let node = Self::new(fragment, original, self.sources.clone(), children);
+        Ok(Arc::new(Self { has_foreign_sources: self.has_foreign_sources, ..node }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -198,6 +208,7 @@ impl ExecutionPlan for QuernExec {
             is_whole: self.properties.output_partitioning().partition_count() == 1,
             fragment: Arc::clone(&self.fragment),
             original: Arc::clone(&self.original),
+            has_foreign_sources: self.has_foreign_sources,
             fallbacks: MetricBuilder::new(&self.metrics).counter("fallbacks", partition),
             spilled_bytes: MetricBuilder::new(&self.metrics).spilled_bytes(partition),
             baseline: BaselineMetrics::new(&self.metrics, partition),
@@ -228,6 +239,7 @@ struct Part {
     schema: SchemaRef,
     fragment: Arc<Fragment>,
     original: Arc<dyn ExecutionPlan>,
+    has_foreign_sources: bool,
     context: Arc<TaskContext>,
     /// It is the only partition: no other one has given rows.
     is_whole: bool,
@@ -312,8 +324,9 @@ impl Part {
     /// This partition of the plan that was replaced, where that is allowed and the failure is Quern's.
     fn fall_back(&self, failure: &Failure) -> Result<SendableRecordBatchStream> {
         let config = self.context.session_config().options().extensions.get::<QuernConfig>();
+        // Scans of another copy of DataFusion cannot be told to begin again, and would give no rows.
         match failure {
-            Failure::Quern(_) if config.is_none_or(|config| config.fall_back) => {}
+            Failure::Quern(_) if !self.has_foreign_sources && config.is_none_or(|config| config.fall_back) => {}
             Failure::Quern(error) => return Err(DataFusionError::External(Box::new(error.clone()))),
             Failure::Host(error) => return Err(DataFusionError::Shared(Arc::clone(error))),
         }
@@ -321,11 +334,11 @@ impl Part {
         if self.partition != 0 {
             return EmptyExec::new(Arc::clone(&self.schema)).execute(0, Arc::clone(&self.context));
         }
-        let plan = reset_plan_states(Arc::clone(&self.original))?;
-        if plan.output_partitioning().partition_count() == 1 {
-            return plan.execute(0, Arc::clone(&self.context));
+        let mut plan = Arc::clone(&self.original);
+        if plan.output_partitioning().partition_count() != 1 {
+            plan = Arc::new(CoalescePartitionsExec::new(plan));
         }
-        CoalescePartitionsExec::new(plan).execute(0, Arc::clone(&self.context))
+        reset_plan_states(plan)?.execute(0, Arc::clone(&self.context))
     }
 
     fn output(&self, job: &quern::Job) -> Outcome<quern::Output> {

@@ -43,6 +43,7 @@ mod config;
 mod dynamic;
 mod exec;
 mod expression;
+mod foreign;
 mod fragment;
 mod planner;
 mod results;

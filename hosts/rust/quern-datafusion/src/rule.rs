@@ -141,14 +141,14 @@ pub(crate) fn fragment_again(
     original: &Arc<dyn ExecutionPlan>,
     settings: &QuernConfig,
     breakers: &[bool],
-) -> Option<Arc<dyn ExecutionPlan>> {
+) -> Option<QuernExec> {
     let merged = original.downcast_ref::<SortPreservingMergeExec>().and_then(whole_sort);
     let planned = plan_with_breakers(merged.as_ref().unwrap_or(original), settings, Some(breakers))?;
     if planned.children.len() != breakers.len() {
         return None;
     }
     let sources = planned.children.clone();
-    Some(Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::clone(original), sources, planned.children)))
+    Some(QuernExec::new(Arc::new(planned.fragment), Arc::clone(original), sources, planned.children))
 }
 
 /// The sort of all rows in place of one of each partition below a merge.

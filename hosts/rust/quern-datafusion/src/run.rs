@@ -16,11 +16,12 @@ use datafusion::common::runtime::JoinSet;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
 use futures::StreamExt;
-use futures::future::try_join_all;
+use futures::future::{try_join, try_join_all};
 use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
 
 use crate::account::FragmentMemory;
 use crate::dynamic;
+use crate::foreign;
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
 use crate::results;
 use crate::types::ColumnType;
@@ -61,6 +62,8 @@ pub(crate) struct Run {
     pub(crate) fragment: Arc<Fragment>,
     pub(crate) children: Vec<Arc<dyn ExecutionPlan>>,
     pub(crate) context: Arc<TaskContext>,
+    /// Sources are polled where the node is, and not by tasks: they belong to another copy of the runtime.
+    has_foreign_sources: bool,
     memory: FragmentMemory,
 }
 
@@ -171,9 +174,10 @@ impl Run {
         fragment: Arc<Fragment>,
         children: Vec<Arc<dyn ExecutionPlan>>,
         context: Arc<TaskContext>,
+        has_foreign_sources: bool,
     ) -> Arc<Self> {
         let memory = FragmentMemory::of(&context);
-        Arc::new(Self { fragment, children, context, memory })
+        Arc::new(Self { fragment, children, context, has_foreign_sources, memory })
     }
 
     /// Does everything up to the first row of the result.
@@ -230,12 +234,18 @@ impl Run {
         let partitions = source.output_partitioning().partition_count();
         let types: Arc<[ColumnType]> = chain.source_types.as_slice().into();
         let mut tasks = JoinSet::new();
+        let mut handed_over = vec![];
         for partition in 0..partitions {
-            let rows = source.execute(partition, Arc::clone(&self.context))?;
+            let mut rows = source.execute(partition, Arc::clone(&self.context))?;
+            if self.has_foreign_sources {
+                let (batches, handing_over) = foreign::handed_over(rows);
+                rows = batches;
+                handed_over.push(async { handing_over.await.map_err(Failure::from) });
+            }
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
             tasks.spawn(append_all(rows, input, Arc::clone(&types)));
         }
-        join_all(tasks).await?;
+        try_join(try_join_all(handed_over), join_all(tasks)).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;
         self.work(target.job).await
     }
