@@ -15,7 +15,9 @@ use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions, reset_plan_states};
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::future::{BoxFuture, Shared};
@@ -24,6 +26,7 @@ use quern::{OutputOptions, Port, Rows};
 
 use crate::config::QuernConfig;
 use crate::fragment::{Fragment, OutputColumn, Sink};
+use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
 use crate::run::{Failure, Outcome, Ready, Run};
 
@@ -90,11 +93,12 @@ impl QuernExec {
     }
 
     /// The run of this execution, which is started when the first partition is polled.
-    fn start(&self, partition: usize, context: &Arc<TaskContext>) -> Shared<Start> {
+    fn start(&self, partition: usize, context: &Arc<TaskContext>, compute: &Time) -> Shared<Start> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |running: &Running| running.waits.get(partition).copied().unwrap_or(false);
         let mut running = state.take().filter(waits).unwrap_or_else(|| {
-            let run = Run::new(Arc::clone(&self.fragment), self.children.clone(), Arc::clone(context));
+            let metrics = RunMetrics::new(&self.metrics, partition, compute);
+            let run = Run::new(Arc::clone(&self.fragment), self.children.clone(), Arc::clone(context), metrics);
             let start = async move { Arc::new(Started { ready: run.start().await.map_err(Arc::new) }) };
             let partitions = self.properties.output_partitioning().partition_count();
             Running { start: start.boxed().shared(), waits: vec![true; partitions] }
@@ -171,7 +175,8 @@ impl ExecutionPlan for QuernExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let started = self.start(partition, &context);
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let started = self.start(partition, &context, baseline.elapsed_compute());
         let part = Part {
             partition,
             schema: self.schema(),
@@ -180,7 +185,7 @@ impl ExecutionPlan for QuernExec {
             original: Arc::clone(&self.original),
             fallbacks: MetricBuilder::new(&self.metrics).counter("fallbacks", partition),
             spilled_bytes: MetricBuilder::new(&self.metrics).spilled_bytes(partition),
-            baseline: BaselineMetrics::new(&self.metrics, partition),
+            baseline,
             context,
         };
         let schema = self.schema();
@@ -230,10 +235,10 @@ impl Part {
                 Ok(ready) => {
                     if let Some(job) = &ready.sink {
                         if self.partition == 0 {
-                            self.spilled_bytes.add(usize::try_from(job.stats().spilled_bytes).unwrap_or(usize::MAX));
+                            self.spilled_bytes.add(metrics::count(job.stats().spilled_bytes));
                         }
                         let mut output = self.output(job).map_err(DataFusionError::from)?;
-                        let mut next = output.next_rows();
+                        let mut next = self.timed(|| output.next_rows());
                         if self.is_whole && let Err(error) = &next {
                             let mut rows = self.fall_back(&Failure::Quern(error.clone()))?;
                             while let Some(batch) = rows.next().await {
@@ -242,8 +247,9 @@ impl Part {
                             next = Ok(Rows::Done);
                         }
                         while let Rows::Batch(batch) = next.map_err(Failure::from)? {
-                            yield self.counted(ready.handed_over(self.result(&batch)?)?);
-                            next = output.next_rows();
+                            let batch = self.timed(|| ready.handed_over(self.result(&batch)?))?;
+                            yield self.counted(batch);
+                            next = self.timed(|| output.next_rows());
                         }
                     } else {
                         let mut whole = BatchCoalescer::new(
@@ -254,14 +260,15 @@ impl Part {
                         let mut piece_rows = FIRST_PIECE_ROWS;
                         while let Some(batch) = rows.next().await {
                             let batch = batch?;
+                            ready.count(batch.num_rows());
                             let mut first = 0;
                             while first < batch.num_rows() {
                                 let piece = batch.slice(first, piece_rows.min(batch.num_rows() - first));
                                 first += piece.num_rows();
                                 let mut results = 0;
-                                for rows in output.push(piece).map_err(Failure::from)? {
+                                for rows in self.timed(|| output.push(piece)).map_err(Failure::from)? {
                                     results += rows.num_rows();
-                                    whole.push_batch(ready.handed_over(self.joined(&rows)?)?)?;
+                                    self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
                                 }
                                 piece_rows = next_piece_rows(piece_rows, results);
                                 while let Some(batch) = whole.next_completed_batch() {
@@ -270,8 +277,8 @@ impl Part {
                             }
                         }
                         output.finish().map_err(Failure::from)?;
-                        for rows in ready.rest().map_err(DataFusionError::from)? {
-                            whole.push_batch(ready.handed_over(self.joined(&rows)?)?)?;
+                        for rows in self.timed(|| ready.rest()).map_err(DataFusionError::from)? {
+                            self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
                         }
                         whole.finish_buffered_batch()?;
                         while let Some(batch) = whole.next_completed_batch() {
@@ -281,6 +288,10 @@ impl Part {
                 }
             }
         }
+    }
+
+    fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
+        timed(self.baseline.elapsed_compute(), work)
     }
 
     fn counted(&self, batch: RecordBatch) -> RecordBatch {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a session sees of replaced fragments: metrics and statistics.
+
+#![expect(clippy::expect_used, reason = "a test may panic")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Rows, Setting, sessions};
+use datafusion::common::Result;
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionContext;
+
+const ROWS: Rows = Rows { a: 20_000, b: 2000, c: 100 };
+
+async fn plan_of(context: &SessionContext, query: &str) -> Result<Arc<dyn ExecutionPlan>> {
+    context.sql(query).await?.create_physical_plan().await
+}
+
+/// The first node of Quern's from the top.
+fn first_node(plan: &Arc<dyn ExecutionPlan>) -> Option<&Arc<dyn ExecutionPlan>> {
+    if plan.name() == "QuernExec" { Some(plan) } else { plan.children().into_iter().find_map(first_node) }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_of_a_run() -> Result<()> {
+    let (_, quern) = sessions(Setting::default(), ROWS).await;
+    // The query; rows of tables, rows of the chain, and whether these are as many for every plan.
+    let queries = [
+        ("select b.s, sum(a.x) from a join b on a.x = b.y group by b.s", Some(ROWS.b), Some(ROWS.a)),
+        ("select a.x, b.s from a left join b on a.s = b.s and a.x = b.y", None, None),
+        ("select k, x, s from a order by k, x, s", Some(0), Some(ROWS.a)),
+        ("select k, sum(m) from a group by k", Some(0), Some(ROWS.a)),
+    ];
+    for (query, build_rows, rows) in queries {
+        let plan = plan_of(&quern, query).await?;
+        let node = first_node(&plan).expect("a node");
+        let given: usize =
+            collect(Arc::clone(&plan), quern.task_ctx()).await?.iter().map(|batch| batch.num_rows()).sum();
+        let metrics = node.metrics().expect("metrics");
+        let sum = |name: &str| metrics.sum_by_name(name).map(|value| value.as_usize());
+        assert!(metrics.elapsed_compute().is_some_and(|nanoseconds| nanoseconds > 10_000), "{query}: {metrics}");
+        assert_eq!(metrics.output_rows(), Some(given), "{query}: {metrics}");
+        assert_eq!(sum("fallbacks"), Some(0), "{query}: {metrics}");
+        let (of_tables, of_chain) = (sum("build_input_rows").unwrap_or(0), sum("input_rows").unwrap_or(0));
+        if let (Some(build_rows), Some(rows)) = (build_rows, rows) {
+            // A null key matches nothing and is not stored, but it came in.
+            assert_eq!((of_tables, of_chain), (build_rows, rows), "{query}: {metrics}");
+        } else {
+            assert_eq!(of_tables + of_chain, ROWS.a + ROWS.b, "{query}: {metrics}");
+        }
+    }
+    Ok(())
+}
