@@ -2,22 +2,24 @@
 //! The node that runs a fragment.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Partitioning, PhysicalExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions, reset_plan_states};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time,
 };
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::future::{BoxFuture, Shared};
@@ -39,6 +41,8 @@ pub struct QuernExec {
     children: Vec<Arc<dyn ExecutionPlan>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// Those of the original, once they have been asked for.
+    statistics: OnceLock<Arc<Statistics>>,
     state: Mutex<Option<Running>>,
 }
 
@@ -70,8 +74,12 @@ impl QuernExec {
                 (children[fragment.chain.source].output_partitioning().partition_count(), EmissionType::Incremental)
             }
         };
+        // What is true of all rows is true of them in any partition. What each partition has for itself is not: rows lie
+        // in other partitions than the original's. Orders are those of sorts, which have one.
+        let mut equivalences = original.equivalence_properties().clone();
+        equivalences.clear_per_partition_constants();
         let properties = PlanProperties::new(
-            original.equivalence_properties().clone(),
+            equivalences,
             Partitioning::UnknownPartitioning(partitions),
             emission,
             Boundedness::Bounded,
@@ -82,6 +90,7 @@ impl QuernExec {
             children,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            statistics: OnceLock::new(),
             state: Mutex::new(None),
         }
     }
@@ -90,6 +99,21 @@ impl QuernExec {
     #[must_use]
     pub fn original(&self) -> &Arc<dyn ExecutionPlan> {
         &self.original
+    }
+
+    /// The statistics of the plan that the fragment has replaced.
+    fn statistics_of_original(&self) -> Result<Arc<Statistics>> {
+        if let Some(statistics) = self.statistics.get() {
+            return Ok(Arc::clone(statistics));
+        }
+        let computed = StatisticsContext::new().compute(self.original.as_ref(), &StatisticsArgs::new())?;
+        // States of a group come out once here, and once for every partition there.
+        let states = self
+            .original
+            .downcast_ref::<AggregateExec>()
+            .is_some_and(|aggregate| aggregate.mode() == &AggregateMode::Partial);
+        let statistics = if states { Arc::new(Statistics::clone(&computed).to_inexact()) } else { computed };
+        Ok(Arc::clone(self.statistics.get_or_init(|| statistics)))
     }
 
     /// The run of this execution, which is started when the first partition is polled.
@@ -168,6 +192,14 @@ impl ExecutionPlan for QuernExec {
             children,
             ReplaceChildrenOptions::new(datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute),
         )
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        if args.partition().is_some() && partitions != 1 {
+            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
+        }
+        self.statistics_of_original()
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

@@ -7,8 +7,10 @@ mod common;
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use common::{Rows, Setting, sessions};
 use datafusion::common::Result;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionContext;
 
@@ -36,8 +38,7 @@ async fn metrics_of_a_run() -> Result<()> {
     for (query, build_rows, rows) in queries {
         let plan = plan_of(&quern, query).await?;
         let node = first_node(&plan).expect("a node");
-        let given: usize =
-            collect(Arc::clone(&plan), quern.task_ctx()).await?.iter().map(|batch| batch.num_rows()).sum();
+        let given: usize = collect(Arc::clone(&plan), quern.task_ctx()).await?.iter().map(RecordBatch::num_rows).sum();
         let metrics = node.metrics().expect("metrics");
         let sum = |name: &str| metrics.sum_by_name(name).map(|value| value.as_usize());
         assert!(metrics.elapsed_compute().is_some_and(|nanoseconds| nanoseconds > 10_000), "{query}: {metrics}");
@@ -51,5 +52,36 @@ async fn metrics_of_a_run() -> Result<()> {
             assert_eq!(of_tables + of_chain, ROWS.a + ROWS.b, "{query}: {metrics}");
         }
     }
+    Ok(())
+}
+
+/// The plan of a query, with the statistics of each node.
+async fn explained(context: &SessionContext, query: &str) -> Result<String> {
+    context.sql("set datafusion.explain.show_statistics = true").await?;
+    let rows = context.sql(&format!("explain {query}")).await?.collect().await?;
+    Ok(arrow::util::pretty::pretty_format_batches(&rows)?.to_string())
+}
+
+/// Statistics of a fragment are those of the plan that it replaces.
+#[tokio::test]
+async fn statistics() -> Result<()> {
+    let (stock, quern) = sessions(Setting::default(), ROWS).await;
+    let compute =
+        |plan: &Arc<dyn ExecutionPlan>| StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
+    for query in [
+        "select k, x, s from a order by k, x, s",
+        "select sum(x), count(*) from a",
+        "select k, count(*) from a group by k",
+        "select a.x, b.s from a join b on a.x = b.y",
+        "select a.x, b.s from a left join b on a.x = b.y",
+        "select k, c from (select k, count(*) as c from a group by k) order by c desc, k limit 5",
+    ] {
+        let (expected, given) = (plan_of(&stock, query).await?, plan_of(&quern, query).await?);
+        assert!(first_node(&given).is_some(), "{query}");
+        assert_eq!(compute(&given)?, compute(&expected)?, "{query}");
+    }
+    let plan = explained(&quern, "select sum(x) from a").await?;
+    let line = plan.lines().find(|line| line.contains("QuernExec")).unwrap_or_default();
+    assert!(line.contains("statistics=[Rows=Exact(1)"), "{plan}");
     Ok(())
 }
