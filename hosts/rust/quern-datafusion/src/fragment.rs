@@ -179,6 +179,15 @@ impl Chain {
         Some(())
     }
 
+    /// Adds a filter of the rows in which none of some columns is null.
+    pub(crate) fn leave_out_nulls(&mut self, columns: &[u32]) -> Option<()> {
+        let may_be_null = |number: &u32| self.types[*number as usize].nullable;
+        let columns: Vec<u32> = columns.iter().copied().filter(may_be_null).collect();
+        let conditions = self.types_of(&columns).into_iter().map(|column| Some(column.item()? + " is not null"));
+        let conditions = conditions.collect::<Option<Vec<_>>>()?;
+        self.filter_by(&conditions, columns)
+    }
+
     fn filter_by(&mut self, conditions: &[String], keys: Vec<u32>) -> Option<()> {
         if !conditions.is_empty() {
             let kernel = SharedKernel::compile(format!("filter {}", conditions.join(" and ")))?;

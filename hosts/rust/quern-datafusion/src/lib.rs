@@ -43,6 +43,7 @@ mod dynamic;
 mod exec;
 mod expression;
 mod fragment;
+mod join_kind;
 mod metrics;
 mod planner;
 mod results;

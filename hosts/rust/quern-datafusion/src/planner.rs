@@ -22,6 +22,7 @@ use crate::config::QuernConfig;
 use crate::fragment::{
     Build, Chain, DynamicFilter, Fragment, JobSink, OutputColumn, SharedKernel, Sink, SinkColumns, Step,
 };
+use crate::join_kind::JoinKind;
 use crate::types::{self, ColumnType};
 
 /// A fragment, and the plans that it reads from.
@@ -131,8 +132,8 @@ impl Planner<'_> {
     // ---- joins ----
 
     fn join(&mut self, join: &HashJoinExec) -> Option<Chain> {
-        let kind = JoinKind::of(*join.join_type())?;
-        if !self.config.joins || join.null_aware || join.fetch().is_some() || join.on().is_empty() {
+        let kind = JoinKind::of(join)?;
+        if !self.config.joins || join.fetch().is_some() || join.on().is_empty() {
             return None;
         }
         let (left, right) = (self.chain(join.left())?, self.chain(join.right())?);
@@ -141,16 +142,20 @@ impl Planner<'_> {
         // are fewer than their rows, and only their keys would be kept.
         let exchanged =
             kind.exchanged().filter(|_| join.filter().is_none() && is_breaker(&self.children[right.source]));
-        let (kind, build_side) = exchanged.map_or((kind, JoinSide::Left), |kind| (kind, JoinSide::Right));
+        let (kind, build_side) = exchanged.map_or((kind, kind.build_side()), |kind| (kind, JoinSide::Right));
         let (mut build, mut probe, left, right) = match build_side {
             JoinSide::Right => (right, left, right_keys, left_keys),
             _ => (left, right, left_keys, right_keys),
         };
         let build_keys = build.compute(&left)?;
+        // The mark is false for a null key, not null. That is what equal nulls give where the table has none.
+        if kind.is_mark() && join.null_equality() == NullEquality::NullEqualsNothing {
+            build.leave_out_nulls(&build_keys)?;
+        }
         let probe_keys = probe.compute(&right)?;
         let keys = key_types(&build.types_of(&build_keys), &probe.types_of(&probe_keys))?;
         let columns = JoinColumns::of(join, build_side)?;
-        let residual = if kind == JoinKind::Inner { vec![] } else { residual(join, &build, &probe)? };
+        let residual = if kind == JoinKind::Inner { vec![] } else { residual(join, &build, &probe, build_side)? };
 
         let build_payload: Vec<_> = columns.build.iter().map(|&column| build.columns[column]).collect();
         let probe_payload: Vec<_> = columns.probe.iter().map(|&column| probe.columns[column]).collect();
@@ -163,7 +168,7 @@ impl Planner<'_> {
         let all_probe_payload = with_residual(&probe_payload, |part| part.probe);
 
         // The filter is for the right side, and no range has nulls.
-        let publishes = exchanged.is_none() && join.null_equality() == NullEquality::NullEqualsNothing;
+        let publishes = build_side == JoinSide::Left && join.null_equality() == NullEquality::NullEqualsNothing;
         let produced = if publishes { join.dynamic_expressions_produced() } else { vec![] };
         let dynamic_filter = produced.into_iter().next().map(|filter| DynamicFilter {
             filter,
@@ -185,8 +190,11 @@ impl Planner<'_> {
         let nullable = |types: Vec<ColumnType>, also: bool| {
             types.into_iter().map(move |column| ColumnType { nullable: column.nullable || also, ..column })
         };
-        let types_behind: Vec<_> =
-            nullable(probe_types, kind.nulls_probe()).chain(nullable(build_types, kind.nulls_build())).collect();
+        let mark = kind.is_mark().then(|| ColumnType::new(&DataType::Boolean, false));
+        let types_behind: Vec<_> = nullable(probe_types, kind.nulls_probe())
+            .chain(mark)
+            .chain(nullable(build_types, kind.nulls_build()))
+            .collect();
         probe.steps.push(Step::Probe {
             build: number,
             keys: probe_keys,
@@ -405,76 +413,12 @@ fn partial_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
 
 // ---- joins ----
 
-/// The kinds of joins, whose left side is built and whose right side probes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JoinKind {
-    Inner,
-    Left,
-    Right,
-    Full,
-    LeftSemi,
-    LeftAnti,
-    RightSemi,
-    RightAnti,
-}
-
-impl JoinKind {
-    fn of(join_type: JoinType) -> Option<Self> {
-        Some(match join_type {
-            JoinType::Inner => Self::Inner,
-            JoinType::Left => Self::Left,
-            JoinType::Right => Self::Right,
-            JoinType::Full => Self::Full,
-            JoinType::LeftSemi => Self::LeftSemi,
-            JoinType::LeftAnti => Self::LeftAnti,
-            JoinType::RightSemi => Self::RightSemi,
-            JoinType::RightAnti => Self::RightAnti,
-            _ => return None,
-        })
-    }
-
-    /// The name in a spec, which calls the probe side the left one.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Inner => "inner",
-            Self::Left => "right",
-            Self::Right => "left",
-            Self::Full => "full",
-            Self::LeftSemi => "right_semi",
-            Self::LeftAnti => "right_anti",
-            Self::RightSemi => "semi",
-            Self::RightAnti => "anti",
-        }
-    }
-
-    /// The kind that gives the same where the right side is built and the left one probes.
-    fn exchanged(self) -> Option<Self> {
-        match self {
-            Self::LeftSemi => Some(Self::RightSemi),
-            Self::LeftAnti => Some(Self::RightAnti),
-            _ => None,
-        }
-    }
-
-    fn has_unmatched(self) -> bool {
-        matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti)
-    }
-
-    fn nulls_probe(self) -> bool {
-        matches!(self, Self::Left | Self::Full)
-    }
-
-    fn nulls_build(self) -> bool {
-        matches!(self, Self::Right | Self::Full)
-    }
-}
-
 /// Which columns of both sides come out of a join, by their numbers in the side's plan, and where the plan's are.
 struct JoinColumns {
     build_side: JoinSide,
     build: Vec<usize>,
     probe: Vec<usize>,
-    /// The plan's columns as numbers behind the probe: probe columns, then build columns.
+    /// The plan's columns as numbers behind the probe: probe columns, then the mark or build columns.
     output: Vec<u32>,
 }
 
@@ -484,11 +428,14 @@ impl JoinColumns {
         let num_right = join.right().schema().fields().len();
         // The columns in the order of a join without a projection.
         let mut all: Vec<(JoinSide, usize)> = vec![];
-        if !matches!(join.join_type(), JoinType::RightSemi | JoinType::RightAnti) {
+        if !matches!(join.join_type(), JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark) {
             all.extend((0..num_left).map(|column| (JoinSide::Left, column)));
         }
-        if !matches!(join.join_type(), JoinType::LeftSemi | JoinType::LeftAnti) {
+        if !matches!(join.join_type(), JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark) {
             all.extend((0..num_right).map(|column| (JoinSide::Right, column)));
+        }
+        if matches!(join.join_type(), JoinType::LeftMark | JoinType::RightMark) {
+            all.push((JoinSide::None, 0));
         }
         let output: Vec<_> = match &join.projection {
             Some(projection) => projection.iter().map(|&column| all.get(column).copied()).collect::<Option<_>>()?,
@@ -497,11 +444,8 @@ impl JoinColumns {
         let mut columns = Self { build_side, build: vec![], probe: vec![], output: vec![] };
         let filter = join.filter().filter(|_| *join.join_type() == JoinType::Inner);
         let filtered = filter.into_iter().flat_map(JoinFilter::column_indices).map(|index| (index.side, index.index));
-        for (side, column) in output.iter().copied().chain(filtered) {
+        for (side, column) in output.iter().copied().chain(filtered).filter(|(side, _)| *side != JoinSide::None) {
             let list = if side == build_side { &mut columns.build } else { &mut columns.probe };
-            if side == JoinSide::None {
-                return None;
-            }
             if !list.contains(&column) {
                 list.push(column);
             }
@@ -514,7 +458,7 @@ impl JoinColumns {
     fn number(&self, side: JoinSide, column: usize) -> Option<u32> {
         let position = |list: &[usize]| list.iter().position(|have| *have == column);
         let number = match side {
-            JoinSide::None => return None,
+            JoinSide::None => self.probe.len(), // the mark, of a join without build columns
             side if side == self.build_side => self.probe.len() + position(&self.build)?,
             _ => position(&self.probe)?,
         };
@@ -545,7 +489,7 @@ struct Residual {
 }
 
 /// The filter of a join as comparisons of columns of both sides; none where it is anything else.
-fn residual(join: &HashJoinExec, build: &Chain, probe: &Chain) -> Option<Vec<Residual>> {
+fn residual(join: &HashJoinExec, build: &Chain, probe: &Chain, build_side: JoinSide) -> Option<Vec<Residual>> {
     let Some(filter) = join.filter() else { return Some(vec![]) };
     let mut parts = vec![];
     for part in split_conjunction(filter.expression()) {
@@ -557,9 +501,9 @@ fn residual(join: &HashJoinExec, build: &Chain, probe: &Chain) -> Option<Vec<Res
         };
         let (left, right) = (side(binary.left())?, side(binary.right())?);
         let (probe_column, op, build_column) = match (left, right) {
-            ((JoinSide::Right, probe), (JoinSide::Left, build)) => (probe, *binary.op(), build),
-            ((JoinSide::Left, build), (JoinSide::Right, probe)) => (probe, binary.op().swap()?, build),
-            _ => return None,
+            ((left, _), (right, _)) if left == right => return None,
+            ((_, probe), (side, build)) if side == build_side => (probe, *binary.op(), build),
+            ((_, build), (_, probe)) => (probe, binary.op().swap()?, build),
         };
         let (probe_number, build_number) = (*probe.columns.get(probe_column)?, *build.columns.get(build_column)?);
         let (of_probe, of_build) = (&probe.types[probe_number as usize], &build.types[build_number as usize]);
@@ -593,7 +537,7 @@ fn join_spec(
 ) -> Option<String> {
     let mut items = vec![];
     for key in keys {
-        let equal = key.nullable && null_equality == NullEquality::NullEqualsNull;
+        let equal = key.nullable && (null_equality == NullEquality::NullEqualsNull || kind.is_mark());
         items.push(key.item()? + if equal { ":nullequal" } else { "" });
     }
     let mut spec = vec![format!("join.{} keys={}", kind.name(), items.join(","))];

@@ -11,7 +11,7 @@ use arrow::array::RecordBatch;
 use common::{Rows, Setting, sessions};
 use datafusion::common::Result;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
-use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::SessionContext;
 
 const ROWS: Rows = Rows { a: 20_000, b: 2000, c: 100 };
@@ -83,5 +83,21 @@ async fn statistics() -> Result<()> {
     let plan = explained(&quern, "select sum(x) from a").await?;
     let line = plan.lines().find(|line| line.contains("QuernExec")).unwrap_or_default();
     assert!(line.contains("statistics=[Rows=Exact(1)"), "{plan}");
+    Ok(())
+}
+
+/// Which kinds of joins fragments have.
+#[tokio::test]
+async fn kinds_of_joins() -> Result<()> {
+    let (_, quern) = sessions(Setting::default(), ROWS).await;
+    for (query, kind) in [
+        ("select * from a where x not in (select y from b)", "join.anti_null_aware keys=i64:nullable"),
+        ("select * from a where x in (select y from b) or k = 3", "join.mark keys=i64:nullable:nullequal"),
+        ("select k from a where k < 9 or exists (select 1 from b where b.k = a.k and b.y < a.x)", "residual="),
+    ] {
+        let plan = plan_of(&quern, query).await?;
+        let text = displayable(plan.as_ref()).indent(false).to_string();
+        assert!(text.contains(kind), "{kind} in {text}");
+    }
     Ok(())
 }

@@ -20,6 +20,22 @@ const QUERIES: &[(&str, usize)] = &[
     ("select a.x, b.y from a join b on a.k = b.k and a.s = b.s", 1),
     ("select a.x, b.y from a join b on a.k is not distinct from b.k", 1),
     ("select a.x, c.d from a join b on a.k = b.k join c on b.y = c.y where c.d > 0 and a.s like 'w%'", 1),
+    // NOT IN, with nulls on both sides, on one, and on none; IN beside another condition.
+    ("select * from a where x not in (select y from b)", 1),
+    ("select * from a where x not in (select y from b where y is not null)", 1),
+    ("select * from a where x is not null and x not in (select y from b where y between 3 and 20)", 1),
+    ("select * from a where x not in (select y from b where y > 1000)", 1),
+    ("select s, count(*) from a where s not in (select s from b where s <> 'w1') group by s", 1),
+    (
+        "select count(*) from a where k not in (select k from b where k > 5) and x not in (select y from c where y > 3)",
+        1,
+    ),
+    ("select k, x from a where x in (select y from b) or k in (select k from b where y < 20)", 1),
+    ("select k, x from a where x in (select y from b where y > 20) or s = 'w1'", 1),
+    ("select k, count(*) from a where not (x in (select y from b where y > 20) or k < 40) group by k", 1),
+    ("select k, x from a where k < 9 or exists (select 1 from b where b.k = a.k and b.s = a.s)", 1),
+    ("select k, x from a where k < 9 or exists (select 1 from b where b.k = a.k and b.y < a.x)", 1),
+    ("select k, x from a where k < 9 or exists (select 1 from b where b.k is not distinct from a.k)", 1),
     // Aggregations: functions, filters, expressions, keys of all types.
     ("select count(*), sum(x), min(x), max(x), avg(x), min(s), max(s), sum(m), avg(m), count(s) from a", 1),
     ("select k, count(*), sum(x), min(m), max(m), avg(m), count(distinct x) from a group by k", 1),
