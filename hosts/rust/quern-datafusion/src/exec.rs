@@ -70,7 +70,7 @@ impl QuernExec {
         let (partitions, emission) = match &fragment.sink {
             Sink::Groups(..) => (original.output_partitioning().partition_count(), EmissionType::Final),
             Sink::Sorted(..) => (1, EmissionType::Final),
-            Sink::Rows => {
+            Sink::Rows { .. } => {
                 (children[fragment.chain.source].output_partitioning().partition_count(), EmissionType::Incremental)
             }
         };
@@ -202,6 +202,10 @@ impl ExecutionPlan for QuernExec {
         self.statistics_of_original()
     }
 
+    fn fetch(&self) -> Option<usize> {
+        if let Sink::Rows { fetch } = &self.fragment.sink { *fetch } else { None }
+    }
+
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
@@ -237,6 +241,13 @@ fn next_piece_rows(rows: usize, results: usize) -> usize {
     } else {
         rows
     }
+}
+
+/// The rows of a batch that are wanted, which are then no longer.
+fn first_rows(batch: &RecordBatch, wanted: &mut usize) -> RecordBatch {
+    let rows = batch.num_rows().min(*wanted);
+    *wanted -= rows;
+    batch.slice(0, rows)
 }
 
 /// One partition of an execution.
@@ -284,17 +295,16 @@ impl Part {
                             next = self.timed(|| output.next_rows());
                         }
                     } else {
-                        let mut whole = BatchCoalescer::new(
-                            Arc::clone(&self.schema),
-                            self.context.session_config().batch_size(),
-                        );
+                        let mut wanted = self.fetch().unwrap_or(usize::MAX);
+                        let batch_rows = self.context.session_config().batch_size().min(wanted).max(1);
+                        let mut whole = BatchCoalescer::new(Arc::clone(&self.schema), batch_rows);
                         let (mut rows, mut output) = ready.rows_of(self.partition).map_err(DataFusionError::from)?;
                         let mut piece_rows = FIRST_PIECE_ROWS;
-                        while let Some(batch) = rows.next().await {
+                        while wanted != 0 && let Some(batch) = rows.next().await {
                             let batch = batch?;
                             ready.count(batch.num_rows());
                             let mut first = 0;
-                            while first < batch.num_rows() {
+                            while wanted != 0 && first < batch.num_rows() {
                                 let piece = batch.slice(first, piece_rows.min(batch.num_rows() - first));
                                 first += piece.num_rows();
                                 let mut results = 0;
@@ -303,23 +313,31 @@ impl Part {
                                     self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
                                 }
                                 piece_rows = next_piece_rows(piece_rows, results);
-                                while let Some(batch) = whole.next_completed_batch() {
-                                    yield self.counted(batch);
+                                while wanted != 0 && let Some(batch) = whole.next_completed_batch() {
+                                    yield self.counted(first_rows(&batch, &mut wanted));
                                 }
                             }
                         }
-                        output.finish().map_err(Failure::from)?;
-                        for rows in self.timed(|| ready.rest()).map_err(DataFusionError::from)? {
-                            self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
+                        // Where one partition has all that are wanted, no other one has to give the joins' rest.
+                        if wanted != 0 {
+                            output.finish().map_err(Failure::from)?;
+                            for rows in self.timed(|| ready.rest()).map_err(DataFusionError::from)? {
+                                self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
+                            }
+                            whole.finish_buffered_batch()?;
                         }
-                        whole.finish_buffered_batch()?;
-                        while let Some(batch) = whole.next_completed_batch() {
-                            yield self.counted(batch);
+                        while wanted != 0 && let Some(batch) = whole.next_completed_batch() {
+                            yield self.counted(first_rows(&batch, &mut wanted));
                         }
                     }
                 }
             }
         }
+    }
+
+    /// How many rows the parent wants of this partition.
+    fn fetch(&self) -> Option<usize> {
+        if let Sink::Rows { fetch } = &self.fragment.sink { *fetch } else { None }
     }
 
     fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
@@ -364,7 +382,7 @@ impl Part {
                 let columns: Vec<_> = from.iter().map(|&column| OutputColumn::Same(column)).collect();
                 results::batch(&self.schema, batch, &columns)
             }
-            Sink::Rows => self.joined(batch),
+            Sink::Rows { .. } => self.joined(batch),
         }
     }
 

@@ -88,8 +88,8 @@ pub(crate) enum Sink {
     Groups(JobSink, Vec<OutputColumn>),
     /// A sort, with the number of result columns in the order of the plan's.
     Sorted(JobSink, Vec<usize>),
-    /// The parent: the last step is a probe, whose results come out as they are.
-    Rows,
+    /// The parent: the last step is a probe, whose results come out as they are. It wants `fetch` rows of a partition.
+    Rows { fetch: Option<usize> },
 }
 
 /// A job that takes rows.
@@ -285,7 +285,8 @@ impl fmt::Display for Fragment {
         self.chain.fmt_steps(self, f)?;
         match &self.sink {
             Sink::Groups(job, _) | Sink::Sorted(job, _) => write!(f, " -> {}", shortened(&job.kernel.spec)),
-            Sink::Rows => Ok(()),
+            Sink::Rows { fetch: Some(fetch) } => write!(f, " -> first {fetch} rows"),
+            Sink::Rows { fetch: None } => Ok(()),
         }
     }
 }

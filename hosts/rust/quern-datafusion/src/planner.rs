@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
@@ -107,7 +108,7 @@ impl Planner<'_> {
             return Some(chain);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return self.join(join);
+            return if join.fetch().is_none() { self.join(join) } else { None };
         }
         if let Some(coalesce) = plan.downcast_ref::<CoalescePartitionsExec>() {
             return if coalesce.fetch().is_none() { self.chain(coalesce.input()) } else { None };
@@ -133,7 +134,7 @@ impl Planner<'_> {
 
     fn join(&mut self, join: &HashJoinExec) -> Option<Chain> {
         let kind = JoinKind::of(join)?;
-        if !self.config.joins || join.fetch().is_some() || join.on().is_empty() {
+        if !self.config.joins || join.on().is_empty() {
             return None;
         }
         let (left, right) = (self.chain(join.left())?, self.chain(join.right())?);
@@ -217,7 +218,8 @@ impl Planner<'_> {
     /// A join whose rows go to the parent.
     fn rows(&mut self, join: &HashJoinExec) -> Option<(Chain, Sink)> {
         let chain = self.join(join)?;
-        matches!(chain.steps.last(), Some(Step::Probe { .. })).then_some((chain, Sink::Rows))
+        let ends = matches!(chain.steps.last(), Some(Step::Probe { .. }));
+        ends.then_some((chain, Sink::Rows { fetch: join.fetch() }))
     }
 
     // ---- aggregations ----
@@ -331,8 +333,10 @@ impl Planner<'_> {
             return None;
         }
         let mut chain = self.chain(sort.input())?;
-        // A scan leaves out what a limited sort above it no longer wants, by a filter that DataFusion's sort updates.
-        if sort.fetch().is_some() && !is_breaker(&self.children[chain.source]) {
+        // A scan may leave out what a limited sort above it no longer wants, by a filter that DataFusion's sort updates.
+        let probes = chain.steps.iter().any(|step| matches!(step, Step::Probe { .. }));
+        let gains = is_breaker(&self.children[chain.source]) || (probes && !updates_a_scan(sort));
+        if sort.fetch().is_some() && !gains {
             return None;
         }
         let expressions: Vec<_> = sort.expr().iter().map(|part| Arc::clone(&part.expr)).collect();
@@ -397,6 +401,23 @@ fn is_breaker(source: &Arc<dyn ExecutionPlan>) -> bool {
     }
     let children = source.children();
     source.is::<ProjectionExec>() && children.iter().all(|child| is_breaker(child))
+}
+
+/// Whether a plan below a sort has the filter that the sort updates.
+fn updates_a_scan(sort: &SortExec) -> bool {
+    let produced = sort.dynamic_expressions_produced();
+    let filters: Vec<_> = produced.iter().filter_map(|filter| filter.expression_id()).collect();
+    !filters.is_empty() && mentions(sort.input(), &filters)
+}
+
+fn mentions(plan: &Arc<dyn ExecutionPlan>, filters: &[u64]) -> bool {
+    let mut found = false;
+    let visited = plan.apply_expressions(&mut |root| {
+        let is_one = |part: &Arc<dyn PhysicalExpr>| part.expression_id().is_some_and(|id| filters.contains(&id));
+        found |= root.exists(|part| Ok(is_one(part)))?;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found || visited.is_err() || plan.children().into_iter().any(|child| mentions(child, filters))
 }
 
 /// The partial aggregation whose states a final one merges, where nothing but their distribution is between them.

@@ -100,7 +100,14 @@ fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<
         return Ok(None);
     }
     let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
-    Ok(Some(Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::clone(plan), children))))
+    let node: Arc<dyn ExecutionPlan> = Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::clone(plan), children));
+    // A limit of one partition is one of all rows.
+    let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
+    if node.fetch().is_some() && partitions(plan) == 1 && partitions(&node) > 1 {
+        let fetch = node.fetch();
+        return Ok(Some(Arc::new(CoalescePartitionsExec::new(node).with_fetch(fetch))));
+    }
+    Ok(Some(node))
 }
 
 /// Sorts of each partition that are merged above are one sort, whose order projections in between keep.
@@ -116,8 +123,7 @@ fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<
     if sort.fetch() != merge.fetch() {
         return Ok(None);
     }
-    let whole = SortExec::new(sort.expr().clone(), Arc::clone(sort.input())).with_fetch(sort.fetch());
-    let whole: Arc<dyn ExecutionPlan> = Arc::new(whole);
+    let whole: Arc<dyn ExecutionPlan> = Arc::new(sort.clone().with_preserve_partitioning(false));
     let Some(planned) = plan_fragment(&whole, settings) else { return Ok(None) };
     let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
     // Where the fragment cannot run, the sorts of the partitions and their merge do.

@@ -189,7 +189,7 @@ impl Run {
                 self.fill(chain, &builds, &target, &self.metrics.input_rows).await?;
                 Some(job)
             }
-            Sink::Rows => None,
+            Sink::Rows { .. } => None,
         };
         let partitions = self.children[chain.source].output_partitioning().partition_count();
         Ok(Ready { run: self, builds, sink, steps, open_partitions: AtomicUsize::new(partitions) })

@@ -86,18 +86,41 @@ async fn statistics() -> Result<()> {
     Ok(())
 }
 
-/// Which kinds of joins fragments have.
+/// What fragments have of joins and limits.
 #[tokio::test]
-async fn kinds_of_joins() -> Result<()> {
+async fn parts_of_fragments() -> Result<()> {
     let (_, quern) = sessions(Setting::default(), ROWS).await;
     for (query, kind) in [
         ("select * from a where x not in (select y from b)", "join.anti_null_aware keys=i64:nullable"),
         ("select * from a where x in (select y from b) or k = 3", "join.mark keys=i64:nullable:nullequal"),
         ("select k from a where k < 9 or exists (select 1 from b where b.k = a.k and b.y < a.x)", "residual="),
+        ("select a.x, b.s from a join b on a.k = b.k limit 7", " -> first 7 rows"),
+        ("select a.x, b.s, a.m from a join b on a.k = b.k order by 1, 2, 3 limit 7", " limit=7"),
     ] {
         let plan = plan_of(&quern, query).await?;
         let text = displayable(plan.as_ref()).indent(false).to_string();
         assert!(text.contains(kind), "{kind} in {text}");
     }
+    Ok(())
+}
+
+/// A sort with a limit stays where it prunes a scan, or is above one alone.
+#[tokio::test]
+async fn sorts_that_prune() -> Result<()> {
+    let (_, quern) = sessions(Setting::default(), ROWS).await;
+    let folder = std::env::temp_dir().join(format!("quern-datafusion-{}", std::process::id()));
+    let file = folder.join("a.parquet").display().to_string();
+    quern.sql(&format!("copy a to '{file}' stored as parquet")).await?.collect().await?;
+    quern.sql(&format!("create external table p stored as parquet location '{file}'")).await?;
+    for (query, is_replaced) in [
+        ("select x, s, m from a order by x, s, m limit 5", false),
+        ("select p.x, p.s, b.y from p join b on p.k = b.k order by p.x, p.s limit 5", false),
+        ("select p.x, p.s, b.y from p join b on p.k = b.k order by p.x, b.y limit 5", true),
+    ] {
+        let plan = plan_of(&quern, query).await?;
+        let text = displayable(plan.as_ref()).indent(false).to_string();
+        assert_eq!(text.contains("sort keys="), is_replaced, "{query}: {text}");
+    }
+    std::fs::remove_dir_all(folder)?;
     Ok(())
 }

@@ -61,6 +61,14 @@ const QUERIES: &[(&str, usize)] = &[
     ("select s, avg(m), avg(f), count(x) from a join b using (k, s) group by s limit 100", 0),
     ("select distinct s from a limit 100", 0),
     ("select x, count(*) from a join b on a.k = b.k where b.y > 10 group by x limit 100", 0),
+    // Limits: of a join's rows, which are any, and of an order.
+    ("select count(*) from (select a.x, b.s from a join b on a.k = b.k limit 17) t", 1),
+    ("select count(*) from (select a.x, b.s from a left join b on a.x = b.y limit 20000 offset 30) t", 1),
+    ("select count(*) from (select a.x, b.s from a full join b on a.k = b.k limit 100000) t", 1),
+    ("select count(*) from (select * from a where x not in (select y from b where y > 9) limit 50) t", 1),
+    ("select count(*) from (select * from a where x not in (select y from c order by y limit 2) limit 50) t", 1),
+    ("select a.x, b.y, a.s from a join b on a.k = b.k order by 1 desc, 2, 3 limit 40", 1),
+    ("select a.x, a.s, a.m from a where x in (select y from b where k > 5) order by 1, 2 desc, 3 limit 9 offset 3", 1),
     // Nothing that Quern has.
     ("select f, count(*) from a group by f", 0),
     ("select count(*) from a where f > 0.5", 0),
