@@ -6,9 +6,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
-use datafusion::physical_expr::{Partitioning, PhysicalExpr, split_conjunction};
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -24,6 +23,7 @@ use crate::fragment::{
     Build, Chain, DynamicFilter, Fragment, JobSink, OutputColumn, SharedKernel, Sink, SinkColumns, Step,
 };
 use crate::join_kind::JoinKind;
+use crate::residual::{Residual, residual};
 use crate::types::{self, ColumnType};
 
 /// A fragment, and the plans that it reads from.
@@ -108,7 +108,7 @@ impl Planner<'_> {
             return Some(chain);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return if join.fetch().is_none() { self.join(join) } else { None };
+            return if join.fetch().is_none() { self.join(join, false) } else { None };
         }
         if let Some(coalesce) = plan.downcast_ref::<CoalescePartitionsExec>() {
             return if coalesce.fetch().is_none() { self.chain(coalesce.input()) } else { None };
@@ -132,7 +132,8 @@ impl Planner<'_> {
 
     // ---- joins ----
 
-    fn join(&mut self, join: &HashJoinExec) -> Option<Chain> {
+    /// The rows of a join. Where they are the last ones, kernels test its filter with the keys, or it is not one of theirs.
+    fn join(&mut self, join: &HashJoinExec, is_last: bool) -> Option<Chain> {
         let kind = JoinKind::of(join)?;
         if !self.config.joins || join.on().is_empty() {
             return None;
@@ -155,8 +156,10 @@ impl Planner<'_> {
         }
         let probe_keys = probe.compute(&right)?;
         let keys = key_types(&build.types_of(&build_keys), &probe.types_of(&probe_keys))?;
-        let columns = JoinColumns::of(join, build_side)?;
-        let residual = if kind == JoinKind::Inner { vec![] } else { residual(join, &build, &probe, build_side)? };
+        let behind = join.filter().filter(|_| kind == JoinKind::Inner && !is_last);
+        let columns = JoinColumns::of(join, build_side, behind)?;
+        let with_keys = if behind.is_some() { None } else { join.filter() };
+        let residual = residual(with_keys, &mut build, &mut probe, build_side)?;
 
         let build_payload: Vec<_> = columns.build.iter().map(|&column| build.columns[column]).collect();
         let probe_payload: Vec<_> = columns.probe.iter().map(|&column| probe.columns[column]).collect();
@@ -203,7 +206,7 @@ impl Planner<'_> {
             types_behind: types_behind.clone(),
         });
         probe.types = types_behind;
-        if let (JoinKind::Inner, Some(filter)) = (kind, join.filter()) {
+        if let Some(filter) = behind {
             probe.columns = filter
                 .column_indices()
                 .iter()
@@ -217,7 +220,7 @@ impl Planner<'_> {
 
     /// A join whose rows go to the parent.
     fn rows(&mut self, join: &HashJoinExec) -> Option<(Chain, Sink)> {
-        let chain = self.join(join)?;
+        let chain = self.join(join, true)?;
         let ends = matches!(chain.steps.last(), Some(Step::Probe { .. }));
         ends.then_some((chain, Sink::Rows { fetch: join.fetch() }))
     }
@@ -444,7 +447,8 @@ struct JoinColumns {
 }
 
 impl JoinColumns {
-    fn of(join: &HashJoinExec, build_side: JoinSide) -> Option<Self> {
+    /// With the columns of a filter behind the join.
+    fn of(join: &HashJoinExec, build_side: JoinSide, filter: Option<&JoinFilter>) -> Option<Self> {
         let num_left = join.left().schema().fields().len();
         let num_right = join.right().schema().fields().len();
         // The columns in the order of a join without a projection.
@@ -463,7 +467,6 @@ impl JoinColumns {
             None => all,
         };
         let mut columns = Self { build_side, build: vec![], probe: vec![], output: vec![] };
-        let filter = join.filter().filter(|_| *join.join_type() == JoinType::Inner);
         let filtered = filter.into_iter().flat_map(JoinFilter::column_indices).map(|index| (index.side, index.index));
         for (side, column) in output.iter().copied().chain(filtered).filter(|(side, _)| *side != JoinSide::None) {
             let list = if side == build_side { &mut columns.build } else { &mut columns.probe };
@@ -500,52 +503,6 @@ fn key_types(build: &[ColumnType], probe: &[ColumnType]) -> Option<Vec<ColumnTyp
             alike.then(|| ColumnType { nullable: build.nullable || probe.nullable, ..build.clone() })
         })
         .collect()
-}
-
-/// A comparison of a probe column with a build column, by their numbers in the pipelines.
-struct Residual {
-    item: String,
-    probe: u32,
-    build: u32,
-}
-
-/// The filter of a join as comparisons of columns of both sides; none where it is anything else.
-fn residual(join: &HashJoinExec, build: &Chain, probe: &Chain, build_side: JoinSide) -> Option<Vec<Residual>> {
-    let Some(filter) = join.filter() else { return Some(vec![]) };
-    let mut parts = vec![];
-    for part in split_conjunction(filter.expression()) {
-        let binary = part.downcast_ref::<BinaryExpr>()?;
-        let side = |expression: &Arc<dyn PhysicalExpr>| {
-            let column = expression.downcast_ref::<Column>()?;
-            let index = filter.column_indices().get(column.index())?;
-            Some((index.side, index.index))
-        };
-        let (left, right) = (side(binary.left())?, side(binary.right())?);
-        let (probe_column, op, build_column) = match (left, right) {
-            ((left, _), (right, _)) if left == right => return None,
-            ((_, probe), (side, build)) if side == build_side => (probe, *binary.op(), build),
-            ((_, build), (_, probe)) => (probe, binary.op().swap()?, build),
-        };
-        let (probe_number, build_number) = (*probe.columns.get(probe_column)?, *build.columns.get(build_column)?);
-        let (of_probe, of_build) = (&probe.types[probe_number as usize], &build.types[build_number as usize]);
-        let data_type = &of_probe.data_type;
-        let fixed = !types::is_string(data_type) && !matches!(data_type, DataType::FixedSizeBinary(_));
-        if *data_type != of_build.data_type || !types::compares_alike(data_type) || !fixed {
-            return None;
-        }
-        let name = match op {
-            Operator::Lt => "lt",
-            Operator::LtEq => "le",
-            Operator::Gt => "gt",
-            Operator::GtEq => "ge",
-            Operator::NotEq => "ne",
-            Operator::Eq => "eq",
-            _ => return None,
-        };
-        let either = ColumnType { nullable: of_probe.nullable || of_build.nullable, ..of_probe.clone() };
-        parts.push(Residual { item: format!("{}:{name}", either.item()?), probe: probe_number, build: build_number });
-    }
-    (parts.len() <= 16).then_some(parts)
 }
 
 fn join_spec(

@@ -19,6 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::QuernConfig;
 use crate::exec::QuernExec;
+use crate::filtered_join::FilteredJoin;
 use crate::planner::plan_fragment;
 
 /// Replaces fragments of physical plans by [`QuernExec`]. It comes last, behind the rules that decide about
@@ -55,7 +56,8 @@ pub fn replace_fragments(
     settings: &QuernConfig,
     config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let replaced = distributed(&rewritten(plan, settings)?, config.execution.target_partitions)?;
+    let settings = Settings { quern: settings, batch_rows: config.execution.batch_size.into() };
+    let replaced = distributed(&rewritten(plan, &settings)?, config.execution.target_partitions)?;
     let Some(replaced) = replaced else { return Ok(Arc::clone(plan)) };
     match SanityCheckPlan::new().optimize(Arc::clone(&replaced), config) {
         Ok(_) => Ok(replaced),
@@ -63,12 +65,22 @@ pub fn replace_fragments(
     }
 }
 
-fn rewritten(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Arc<dyn ExecutionPlan>> {
+struct Settings<'a> {
+    quern: &'a QuernConfig,
+    batch_rows: usize,
+}
+
+fn rewritten(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(sorted) = merged_sort(plan, settings)? {
         return Ok(sorted);
     }
     if let Some(replaced) = replacement(plan, settings)? {
         return Ok(replaced);
+    }
+    if let Some(filtered) = FilteredJoin::of(plan)?
+        && let Some(replaced) = replacement(&filtered.join, settings)?
+    {
+        return Ok(limited(filtered.above(replaced, settings.batch_rows)?, plan));
     }
     let children = plan.children().into_iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
     with_children(plan, children)
@@ -85,7 +97,7 @@ fn with_children(
 }
 
 /// A fragment in place of a plan, over children that are rewritten, too.
-fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if plan
         .downcast_ref::<SortExec>()
         .is_some_and(|sort| sort.preserve_partitioning() && sort.input().output_partitioning().partition_count() > 1)
@@ -94,24 +106,28 @@ fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<
     }
     let is_partial =
         plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.mode() == &AggregateMode::Partial);
-    let Some(planned) = plan_fragment(plan, settings) else { return Ok(None) };
+    let Some(planned) = plan_fragment(plan, settings.quern) else { return Ok(None) };
     // States of few rows each would be made again for every partition; without a join below nothing is won.
     if is_partial && planned.fragment.builds.is_empty() && planned.fragment.chain.steps.is_empty() {
         return Ok(None);
     }
     let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
     let node: Arc<dyn ExecutionPlan> = Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::clone(plan), children));
-    // A limit of one partition is one of all rows.
+    Ok(Some(limited(node, plan)))
+}
+
+/// A limit of one partition is one of all rows, and stays that where a node has more partitions.
+fn limited(node: Arc<dyn ExecutionPlan>, plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
-    if node.fetch().is_some() && partitions(plan) == 1 && partitions(&node) > 1 {
-        let fetch = node.fetch();
-        return Ok(Some(Arc::new(CoalescePartitionsExec::new(node).with_fetch(fetch))));
+    if node.fetch().is_none() || partitions(plan) > 1 || partitions(&node) == 1 {
+        return node;
     }
-    Ok(Some(node))
+    let fetch = node.fetch();
+    Arc::new(CoalescePartitionsExec::new(node).with_fetch(fetch))
 }
 
 /// Sorts of each partition that are merged above are one sort, whose order projections in between keep.
-fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
     let mut projections = vec![];
     let mut below = merge.input();
@@ -124,7 +140,7 @@ fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<
         return Ok(None);
     }
     let whole: Arc<dyn ExecutionPlan> = Arc::new(sort.clone().with_preserve_partitioning(false));
-    let Some(planned) = plan_fragment(&whole, settings) else { return Ok(None) };
+    let Some(planned) = plan_fragment(&whole, settings.quern) else { return Ok(None) };
     let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
     // Where the fragment cannot run, the sorts of the partitions and their merge do.
     let original = SortPreservingMergeExec::new(sort.expr().clone(), Arc::clone(below)).with_fetch(merge.fetch());

@@ -94,6 +94,9 @@ async fn parts_of_fragments() -> Result<()> {
         ("select * from a where x not in (select y from b)", "join.anti_null_aware keys=i64:nullable"),
         ("select * from a where x in (select y from b) or k = 3", "join.mark keys=i64:nullable:nullequal"),
         ("select k from a where k < 9 or exists (select 1 from b where b.k = a.k and b.y < a.x)", "residual="),
+        ("select a.x, b.y from a join b on a.k = b.k and a.x > b.y + 5", "residual=i64:nullable:gt"),
+        ("select a.x, b.y from a join b on a.k = b.k and a.x < b.y and a.s < b.s", " residual="),
+        ("select a.x, b.y from a join b on a.k = b.k and a.x < b.y and a.s < b.s", "FilterExec: s@2 < s@3"),
         ("select a.x, b.s from a join b on a.k = b.k limit 7", " -> first 7 rows"),
         ("select a.x, b.s, a.m from a join b on a.k = b.k order by 1, 2, 3 limit 7", " limit=7"),
     ] {

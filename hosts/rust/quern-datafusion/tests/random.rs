@@ -37,6 +37,9 @@ const ON_B: &[&str] = &[
     "a.s = b.s and a.k <> b.k",
     "a.k is not distinct from b.k and a.s = b.s",
     "a.k + 1 = b.k",
+    "a.k = b.k and a.x + 3 < b.y",
+    "a.k = b.k and a.x + b.y > 40",
+    "a.x = b.y and (a.s < b.s or a.k > 50) and a.k <> b.k",
 ];
 const ON_C: &[&str] = &["b.y = c.y", "a.x = c.y", "a.m = c.d", "b.y = c.y and a.m < c.d"];
 
