@@ -336,7 +336,7 @@ impl Planner<'_> {
             return None;
         }
         let mut chain = self.chain(sort.input())?;
-        // A scan may leave out what a limited sort above it no longer wants, by a filter that DataFusion's sort updates.
+        // A scan may leave out what a limited sort above it no longer wants, by a filter that the sort updates.
         let probes = chain.steps.iter().any(|step| matches!(step, Step::Probe { .. }));
         let gains = is_breaker(&self.children[chain.source]) || (probes && !updates_a_scan(sort));
         if sort.fetch().is_some() && !gains {

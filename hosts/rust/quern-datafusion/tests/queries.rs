@@ -20,10 +20,7 @@ const QUERIES: &[(&str, usize)] = &[
     ("select a.x, b.y from a join b on a.k = b.k and a.x > b.y + 5 and a.x - 20 < b.y", 1),
     ("select b.s, a.m from a join b on a.k = b.k and (a.x < b.y or a.s > b.s) and a.x <> b.y", 1),
     ("select b.s, a.x from a join b on a.k = b.k and a.s || 'x' = b.s || 'x' where a.x > 3", 1),
-    (
-        "select b.s, a.x, c.d from a join b on a.k = b.k and (a.x < b.y or b.s = 'w1') join c on c.y = b.y and c.d < a.m",
-        1,
-    ),
+    ("select a.x, c.d from a join b on a.k = b.k and (a.x < b.y or b.s = 'w1') join c on c.y = b.y and c.d < a.m", 1),
     ("select a.x, b.y from a left join b on a.k = b.k and a.k + 1 < b.y and a.x * 2 >= b.y", 1),
     ("select * from a where exists (select 1 from b where b.k = a.k and b.y + 3 < a.x * a.i16)", 1),
     ("select count(*) from (select a.x from a join b on a.k = b.k and a.s <> b.s and a.x < b.y limit 40) t", 1),
@@ -36,10 +33,7 @@ const QUERIES: &[(&str, usize)] = &[
     ("select * from a where x is not null and x not in (select y from b where y between 3 and 20)", 1),
     ("select * from a where x not in (select y from b where y > 1000)", 1),
     ("select s, count(*) from a where s not in (select s from b where s <> 'w1') group by s", 1),
-    (
-        "select count(*) from a where k not in (select k from b where k > 5) and x not in (select y from c where y > 3)",
-        1,
-    ),
+    ("select x from a where k not in (select k from b where k > 5) and x not in (select y from c where y > 3)", 1),
     ("select k, x from a where x in (select y from b) or k in (select k from b where y < 20)", 1),
     ("select k, x from a where x in (select y from b where y > 20) or s = 'w1'", 1),
     ("select k, count(*) from a where not (x in (select y from b where y > 20) or k < 40) group by k", 1),
