@@ -74,8 +74,8 @@ impl QuernExec {
                 (children[fragment.chain.source].output_partitioning().partition_count(), EmissionType::Incremental)
             }
         };
-        // What is true of all rows is true of them in any partition. What each partition has for itself is not: rows lie
-        // in other partitions than the original's. Orders are those of sorts, which have one.
+        // What is true of all rows is true of them in any partition. What each partition has for itself is not: rows
+        // lie in other partitions than the original's. Orders are those of sorts, which have one.
         let mut equivalences = original.equivalence_properties().clone();
         equivalences.clear_per_partition_constants();
         let properties = PlanProperties::new(

@@ -16,6 +16,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::QuernConfig;
@@ -132,10 +133,11 @@ impl Planner<'_> {
 
     // ---- joins ----
 
-    /// The rows of a join. Where they are the last ones, kernels test its filter with the keys, or it is not one of theirs.
+    /// The rows of a join. Where they are the fragment's, its filter has to be one that kernels test with the keys.
     fn join(&mut self, join: &HashJoinExec, is_last: bool) -> Option<Chain> {
         let kind = JoinKind::of(join)?;
-        if !self.config.joins || join.on().is_empty() {
+        if !self.config.joins || join.on().is_empty() || (kind.build_side() == JoinSide::Right && has_large_right(join))
+        {
             return None;
         }
         let (left, right) = (self.chain(join.left())?, self.chain(join.right())?);
@@ -488,6 +490,17 @@ impl JoinColumns {
         };
         u32::try_from(number).ok()
     }
+}
+
+/// Whether the right side is large and much larger than the left one, as far as statistics tell. `DataFusion` builds
+/// the left one, whatever the kind.
+fn has_large_right(join: &HashJoinExec) -> bool {
+    const LARGE: usize = 1 << 20;
+    let rows = |side: &Arc<dyn ExecutionPlan>| {
+        let statistics = StatisticsContext::new().compute(side.as_ref(), &StatisticsArgs::new()).ok()?;
+        statistics.num_rows.get_value().copied()
+    };
+    rows(join.right()).is_some_and(|right| right >= LARGE && rows(join.left()).is_some_and(|left| right / 4 > left))
 }
 
 /// The types of keys, which may be null where they may be on one side.

@@ -7,8 +7,8 @@ mod common;
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use common::{Rows, Setting, sessions};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use common::{Rows, Setting, nodes, sessions};
 use datafusion::common::Result;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
@@ -125,5 +125,17 @@ async fn sorts_that_prune() -> Result<()> {
         assert_eq!(text.contains("sort keys="), is_replaced, "{query}: {text}");
     }
     std::fs::remove_dir_all(folder)?;
+    Ok(())
+}
+
+/// The table of a subquery is not built where it is far larger than that of the outer rows.
+#[tokio::test]
+async fn large_subqueries() -> Result<()> {
+    let (_, quern) = sessions(Setting::default(), ROWS).await;
+    let numbers: Int64Array = (0..1 << 21).collect::<Vec<i64>>().into();
+    let rows = RecordBatch::try_from_iter_with_nullable([("n", Arc::new(numbers) as ArrayRef, true)])?;
+    quern.register_batch("large", rows)?;
+    assert_eq!(nodes(&quern, "select * from a where x not in (select n from large)").await, 0);
+    assert_eq!(nodes(&quern, "select * from large where n not in (select x from a)").await, 1);
     Ok(())
 }
