@@ -16,6 +16,7 @@ is released while kernels run, and Ctrl-C ends them.
 
 from quern import _quern
 from quern._aggregate import aggregate
+from quern._datafusion import datafusion
 from quern._filter import (
     filter,
 )  # shadows the built-in one for those who import * from here, which __all__ keeps in bounds
@@ -33,8 +34,8 @@ from quern._tuning import tune
 
 __all__ = [
     "Entry", "Frame", "Kernel", "Machine", "MemoryFact", "Profile", "Reader", "Result", "abi_version", "aggregate",
-    "compile", "except_", "filter", "intersect", "join", "machine", "map", "plot_profile", "profile", "run", "scan",
-    "sort", "tune", "union", "use_profile", "version",
+    "compile", "datafusion", "except_", "filter", "intersect", "join", "machine", "map", "plot_profile", "profile",
+    "run", "scan", "sort", "tune", "union", "use_profile", "version",
 ]  # fmt: skip
 
 version: str = _quern.version()

@@ -38,7 +38,10 @@ pub struct QuernExec {
     fragment: Arc<Fragment>,
     /// What the fragment has replaced, and what runs where the fragment cannot.
     original: Arc<dyn ExecutionPlan>,
+    /// The plans below `original` in place of which the children are.
+    sources: Vec<Arc<dyn ExecutionPlan>>,
     children: Vec<Arc<dyn ExecutionPlan>>,
+    has_foreign_sources: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// Those of the original, once they have been asked for.
@@ -65,11 +68,14 @@ impl QuernExec {
     pub(crate) fn new(
         fragment: Arc<Fragment>,
         original: Arc<dyn ExecutionPlan>,
+        sources: Vec<Arc<dyn ExecutionPlan>>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Self {
         let (partitions, emission) = match &fragment.sink {
-            Sink::Groups(..) => (original.output_partitioning().partition_count(), EmissionType::Final),
-            Sink::Sorted(..) => (1, EmissionType::Final),
+            // Sorted rows come out of the first one.
+            Sink::Groups(..) | Sink::Sorted(..) => {
+                (original.output_partitioning().partition_count(), EmissionType::Final)
+            }
             Sink::Rows { .. } => {
                 (children[fragment.chain.source].output_partitioning().partition_count(), EmissionType::Incremental)
             }
@@ -87,12 +93,20 @@ impl QuernExec {
         Self {
             fragment,
             original,
+            sources,
             children,
+            has_foreign_sources: false,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
             statistics: OnceLock::new(),
             state: Mutex::new(None),
         }
+    }
+
+    /// The same node over plans of another copy of `DataFusion` in this process, whose streams have to be polled by
+    /// whoever polls the node: its tasks are not those of this copy's runtime.
+    pub(crate) fn over_foreign_sources(self) -> Self {
+        Self { has_foreign_sources: true, ..self }
     }
 
     /// The plan that the fragment has replaced.
@@ -116,13 +130,27 @@ impl QuernExec {
         Ok(Arc::clone(self.statistics.get_or_init(|| statistics)))
     }
 
+    /// The plans below the replaced one from which the fragment's rows came, in their order there. The children
+    /// are in place of them.
+    #[must_use]
+    pub fn sources(&self) -> &[Arc<dyn ExecutionPlan>] {
+        &self.sources
+    }
+
+    /// The kinds of the fragment's operators, for a log: `1 filter, 2 joins, aggregate`.
+    #[must_use]
+    pub fn operators(&self) -> String {
+        self.fragment.operators()
+    }
+
     /// The run of this execution, which is started when the first partition is polled.
     fn start(&self, partition: usize, context: &Arc<TaskContext>, compute: &Time) -> Shared<Start> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |running: &Running| running.waits.get(partition).copied().unwrap_or(false);
         let mut running = state.take().filter(waits).unwrap_or_else(|| {
             let metrics = RunMetrics::new(&self.metrics, partition, compute);
-            let run = Run::new(Arc::clone(&self.fragment), self.children.clone(), Arc::clone(context), metrics);
+            let (fragment, children) = (Arc::clone(&self.fragment), self.children.clone());
+            let run = Run::new(fragment, children, Arc::clone(context), metrics, self.has_foreign_sources);
             let start = async move { Arc::new(Started { ready: run.start().await.map_err(Arc::new) }) };
             let partitions = self.properties.output_partitioning().partition_count();
             Running { start: start.boxed().shared(), waits: vec![true; partitions] }
@@ -184,7 +212,9 @@ impl ExecutionPlan for QuernExec {
                 self.children.len()
             )));
         }
-        Ok(Arc::new(Self::new(Arc::clone(&self.fragment), Arc::clone(&self.original), children)))
+        let (fragment, original) = (Arc::clone(&self.fragment), Arc::clone(&self.original));
+        let node = Self::new(fragment, original, self.sources.clone(), children);
+        Ok(Arc::new(Self { has_foreign_sources: self.has_foreign_sources, ..node }))
     }
 
     fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -219,6 +249,7 @@ impl ExecutionPlan for QuernExec {
             is_whole: self.properties.output_partitioning().partition_count() == 1,
             fragment: Arc::clone(&self.fragment),
             original: Arc::clone(&self.original),
+            has_foreign_sources: self.has_foreign_sources,
             fallbacks: MetricBuilder::new(&self.metrics).counter("fallbacks", partition),
             spilled_bytes: MetricBuilder::new(&self.metrics).spilled_bytes(partition),
             baseline,
@@ -256,6 +287,7 @@ struct Part {
     schema: SchemaRef,
     fragment: Arc<Fragment>,
     original: Arc<dyn ExecutionPlan>,
+    has_foreign_sources: bool,
     context: Arc<TaskContext>,
     /// It is the only partition: no other one has given rows.
     is_whole: bool,
@@ -275,6 +307,7 @@ impl Part {
                         yield self.counted(batch?);
                     }
                 }
+                Ok(_) if self.partition != 0 && matches!(self.fragment.sink, Sink::Sorted(..)) => {}
                 Ok(ready) => {
                     if let Some(job) = &ready.sink {
                         if self.partition == 0 {
@@ -352,8 +385,9 @@ impl Part {
     /// This partition of the plan that was replaced, where that is allowed and the failure is Quern's.
     fn fall_back(&self, failure: &Failure) -> Result<SendableRecordBatchStream> {
         let config = self.context.session_config().options().extensions.get::<QuernConfig>();
+        // Scans of another copy of DataFusion cannot be told to begin again, and would give no rows.
         match failure {
-            Failure::Quern(_) if config.is_none_or(|config| config.fall_back) => {}
+            Failure::Quern(_) if !self.has_foreign_sources && config.is_none_or(|config| config.fall_back) => {}
             Failure::Quern(error) => return Err(DataFusionError::External(Box::new(error.clone()))),
             Failure::Host(error) => return Err(DataFusionError::Shared(Arc::clone(error))),
         }
@@ -361,11 +395,11 @@ impl Part {
         if self.partition != 0 {
             return EmptyExec::new(Arc::clone(&self.schema)).execute(0, Arc::clone(&self.context));
         }
-        let plan = reset_plan_states(Arc::clone(&self.original))?;
-        if plan.output_partitioning().partition_count() == 1 {
-            return plan.execute(0, Arc::clone(&self.context));
+        let mut plan = Arc::clone(&self.original);
+        if plan.output_partitioning().partition_count() != 1 {
+            plan = Arc::new(CoalescePartitionsExec::new(plan));
         }
-        CoalescePartitionsExec::new(plan).execute(0, Arc::clone(&self.context))
+        reset_plan_states(plan)?.execute(0, Arc::clone(&self.context))
     }
 
     fn output(&self, job: &quern::Job) -> Outcome<quern::Output> {

@@ -119,6 +119,29 @@ pub(crate) struct SharedKernel {
     pub(crate) kernel: Arc<Kernel>,
 }
 
+impl Fragment {
+    /// How many operators of which kind it has, in words.
+    pub(crate) fn operators(&self) -> String {
+        let mut counts = [("filter", 0), ("map", 0), ("join", 0)];
+        for step in self.builds.iter().map(|build| &build.chain).chain([&self.chain]).flat_map(|chain| &chain.steps) {
+            let kind = match step {
+                Step::Kernel { kernel, .. } if kernel.spec.starts_with("filter") => 0,
+                Step::Kernel { .. } => 1,
+                Step::Probe { .. } => 2,
+            };
+            counts[kind].1 += 1;
+        }
+        let sink = match &self.sink {
+            Sink::Groups(..) => Some("aggregate".to_owned()),
+            Sink::Sorted(..) => Some("sort".to_owned()),
+            Sink::Rows { .. } => None,
+        };
+        let counted = counts.into_iter().filter(|(_, count)| *count > 0);
+        let counted = counted.map(|(name, count)| format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
+        counted.chain(sink).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl SharedKernel {
     /// None for a spec that the library refuses.
     pub(crate) fn compile(spec: String) -> Option<Self> {

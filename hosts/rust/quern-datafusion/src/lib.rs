@@ -38,11 +38,13 @@
 //! replaced.
 
 mod account;
+mod codec;
 mod config;
 mod dynamic;
 mod exec;
 mod expression;
 mod filtered_join;
+mod foreign;
 mod fragment;
 mod join_kind;
 mod metrics;
@@ -53,9 +55,10 @@ mod rule;
 mod run;
 mod types;
 
+pub use codec::QuernCodec;
 pub use config::QuernConfig;
 pub use exec::QuernExec;
-pub use rule::{QuernRule, replace_fragments};
+pub use rule::{QuernRule, replace_fragments, replace_sort_of_partitions};
 
 use std::sync::Arc;
 

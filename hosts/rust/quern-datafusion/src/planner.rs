@@ -37,6 +37,8 @@ pub(crate) struct Planned {
 /// or goes back to a [`Mark`].
 struct Planner<'a> {
     config: &'a QuernConfig,
+    /// Whether each source is a breaker, where a fragment is planned again over plans that do not show it.
+    breakers: Option<&'a [bool]>,
     children: Vec<Arc<dyn ExecutionPlan>>,
     builds: Vec<Build>,
 }
@@ -48,11 +50,20 @@ struct Mark {
 
 /// The fragment whose result is that of a plan; none where the plan stays `DataFusion`'s.
 pub(crate) fn plan_fragment(plan: &Arc<dyn ExecutionPlan>, config: &QuernConfig) -> Option<Planned> {
+    plan_with_breakers(plan, config, None)
+}
+
+/// The same, for a plan whose sources may be of other types than when it was planned first.
+pub(crate) fn plan_with_breakers(
+    plan: &Arc<dyn ExecutionPlan>,
+    config: &QuernConfig,
+    breakers: Option<&[bool]>,
+) -> Option<Planned> {
     // Groups of sorted rows, and rows that probe in order, keep an order on which a parent may rely.
     if plan.output_ordering().is_some() && !plan.is::<SortExec>() {
         return None;
     }
-    let mut planner = Planner { config, children: vec![], builds: vec![] };
+    let mut planner = Planner { config, breakers, children: vec![], builds: vec![] };
     let (chain, sink) = if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
         planner.aggregation(aggregate)?
     } else if let Some(sort) = plan.downcast_ref::<SortExec>() {
@@ -74,6 +85,13 @@ impl Planner<'_> {
     fn back_to(&mut self, mark: &Mark) {
         self.children.truncate(mark.children);
         self.builds.truncate(mark.builds);
+    }
+
+    fn is_breaker(&self, source: usize) -> bool {
+        match self.breakers {
+            Some(breakers) => breakers.get(source) == Some(&true),
+            None => is_breaker(&self.children[source]),
+        }
     }
 
     // ---- chains ----
@@ -136,7 +154,9 @@ impl Planner<'_> {
     /// The rows of a join. Where they are the fragment's, its filter has to be one that kernels test with the keys.
     fn join(&mut self, join: &HashJoinExec, is_last: bool) -> Option<Chain> {
         let kind = JoinKind::of(join)?;
-        if !self.config.joins || join.on().is_empty() || (kind.build_side() == JoinSide::Right && has_large_right(join))
+        if !self.config.joins
+            || join.on().is_empty()
+            || (kind.build_side() == JoinSide::Right && self.breakers.is_none() && has_large_right(join))
         {
             return None;
         }
@@ -144,8 +164,7 @@ impl Planner<'_> {
         let (left_keys, right_keys): (Vec<_>, Vec<_>) = join.on().iter().cloned().unzip();
         // A semi join builds the side whose rows come out, since DataFusion thinks that it is the smaller one. Groups
         // are fewer than their rows, and only their keys would be kept.
-        let exchanged =
-            kind.exchanged().filter(|_| join.filter().is_none() && is_breaker(&self.children[right.source]));
+        let exchanged = kind.exchanged().filter(|_| join.filter().is_none() && self.is_breaker(right.source));
         let (kind, build_side) = exchanged.map_or((kind, kind.build_side()), |kind| (kind, JoinSide::Right));
         let (mut build, mut probe, left, right) = match build_side {
             JoinSide::Right => (right, left, right_keys, left_keys),
@@ -340,7 +359,7 @@ impl Planner<'_> {
         let mut chain = self.chain(sort.input())?;
         // A scan may leave out what a limited sort above it no longer wants, by a filter that the sort updates.
         let probes = chain.steps.iter().any(|step| matches!(step, Step::Probe { .. }));
-        let gains = is_breaker(&self.children[chain.source]) || (probes && !updates_a_scan(sort));
+        let gains = self.is_breaker(chain.source) || (probes && (self.breakers.is_some() || !updates_a_scan(sort)));
         if sort.fetch().is_some() && !gains {
             return None;
         }
@@ -400,7 +419,7 @@ impl Planner<'_> {
 }
 
 /// Whether a source has read all its rows before it gives the first one, so that no filter reaches a scan from above.
-fn is_breaker(source: &Arc<dyn ExecutionPlan>) -> bool {
+pub(crate) fn is_breaker(source: &Arc<dyn ExecutionPlan>) -> bool {
     if source.is::<AggregateExec>() || source.is::<SortExec>() {
         return true;
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
+use datafusion::execution::config::SessionConfig;
 use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
@@ -20,7 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::config::QuernConfig;
 use crate::exec::QuernExec;
 use crate::filtered_join::FilteredJoin;
-use crate::planner::plan_fragment;
+use crate::planner::{Planned, plan_fragment, plan_with_breakers};
 
 /// Replaces fragments of physical plans by [`QuernExec`]. It comes last, behind the rules that decide about
 /// distribution and order.
@@ -98,10 +99,7 @@ fn with_children(
 
 /// A fragment in place of a plan, over children that are rewritten, too.
 fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if plan
-        .downcast_ref::<SortExec>()
-        .is_some_and(|sort| sort.preserve_partitioning() && sort.input().output_partitioning().partition_count() > 1)
-    {
+    if is_sort_of_partitions(plan) {
         return Ok(None); // `merged_sort` has those whose parts are merged
     }
     let is_partial =
@@ -111,9 +109,13 @@ fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result
     if is_partial && planned.fragment.builds.is_empty() && planned.fragment.chain.steps.is_empty() {
         return Ok(None);
     }
+    Ok(Some(limited(node(planned, Arc::clone(plan), settings)?, plan)))
+}
+
+/// The node of a fragment, over sources that are rewritten, too.
+fn node(planned: Planned, original: Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Arc<dyn ExecutionPlan>> {
     let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
-    let node: Arc<dyn ExecutionPlan> = Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::clone(plan), children));
-    Ok(Some(limited(node, plan)))
+    Ok(Arc::new(QuernExec::new(Arc::new(planned.fragment), original, planned.children, children)))
 }
 
 /// A limit of one partition is one of all rows, and stays that where a node has more partitions.
@@ -126,6 +128,51 @@ fn limited(node: Arc<dyn ExecutionPlan>, plan: &Arc<dyn ExecutionPlan>) -> Arc<d
     Arc::new(CoalescePartitionsExec::new(node).with_fetch(fetch))
 }
 
+fn is_sort_of_partitions(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.downcast_ref::<SortExec>()
+        .is_some_and(|sort| sort.preserve_partitioning() && sort.input().output_partitioning().partition_count() > 1)
+}
+
+/// One sort in place of a sort of each partition, for a parent that merges the partitions and does not mind which of
+/// them has a row. All rows come out of the first one; the others are empty. None where the sort stays `DataFusion`'s.
+///
+/// # Errors
+///
+/// Those of plans that do not take other children.
+pub fn replace_sort_of_partitions(
+    plan: &Arc<dyn ExecutionPlan>,
+    settings: &QuernConfig,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if !is_sort_of_partitions(plan) {
+        return Ok(None);
+    }
+    let Some(planned) = plan_fragment(plan, settings) else { return Ok(None) };
+    let settings = Settings { quern: settings, batch_rows: SessionConfig::new().batch_size() };
+    Ok(Some(node(planned, Arc::clone(plan), &settings)?))
+}
+
+/// The node in place of a plan that a fragment has replaced before, over sources that are rewritten already. None where
+/// the fragment cannot be made again: the plan itself is then right.
+pub(crate) fn fragment_again(
+    original: &Arc<dyn ExecutionPlan>,
+    settings: &QuernConfig,
+    breakers: &[bool],
+) -> Option<QuernExec> {
+    let merged = original.downcast_ref::<SortPreservingMergeExec>().and_then(whole_sort);
+    let planned = plan_with_breakers(merged.as_ref().unwrap_or(original), settings, Some(breakers))?;
+    if planned.children.len() != breakers.len() {
+        return None;
+    }
+    let sources = planned.children.clone();
+    Some(QuernExec::new(Arc::new(planned.fragment), Arc::clone(original), sources, planned.children))
+}
+
+/// The sort of all rows in place of one of each partition below a merge.
+fn whole_sort(merge: &SortPreservingMergeExec) -> Option<Arc<dyn ExecutionPlan>> {
+    let sort = merge.input().downcast_ref::<SortExec>().filter(|sort| sort.fetch() == merge.fetch())?;
+    Some(Arc::new(sort.clone().with_preserve_partitioning(false)))
+}
+
 /// Sorts of each partition that are merged above are one sort, whose order projections in between keep.
 fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
@@ -136,16 +183,12 @@ fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result
         below = projection.input();
     }
     let Some(sort) = below.downcast_ref::<SortExec>() else { return Ok(None) };
-    if sort.fetch() != merge.fetch() {
-        return Ok(None);
-    }
-    let whole: Arc<dyn ExecutionPlan> = Arc::new(sort.clone().with_preserve_partitioning(false));
-    let Some(planned) = plan_fragment(&whole, settings.quern) else { return Ok(None) };
-    let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
     // Where the fragment cannot run, the sorts of the partitions and their merge do.
     let original = SortPreservingMergeExec::new(sort.expr().clone(), Arc::clone(below)).with_fetch(merge.fetch());
-    let mut sorted: Arc<dyn ExecutionPlan> =
-        Arc::new(QuernExec::new(Arc::new(planned.fragment), Arc::new(original), children));
+    let Some(planned) = whole_sort(&original).and_then(|whole| plan_fragment(&whole, settings.quern)) else {
+        return Ok(None);
+    };
+    let mut sorted = node(planned, Arc::new(original), settings)?;
     for projection in projections.iter().rev() {
         sorted = with_children(projection, vec![sorted])?;
     }

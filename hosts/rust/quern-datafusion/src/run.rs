@@ -17,11 +17,12 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Time};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
 use futures::StreamExt;
-use futures::future::try_join_all;
+use futures::future::{try_join, try_join_all};
 use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
 
 use crate::account::FragmentMemory;
 use crate::dynamic;
+use crate::foreign;
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
 use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
@@ -63,6 +64,8 @@ pub(crate) struct Run {
     pub(crate) fragment: Arc<Fragment>,
     pub(crate) children: Vec<Arc<dyn ExecutionPlan>>,
     pub(crate) context: Arc<TaskContext>,
+    /// Sources are polled where the node is, and not by tasks: they belong to another copy of the runtime.
+    has_foreign_sources: bool,
     memory: FragmentMemory,
     metrics: RunMetrics,
 }
@@ -158,9 +161,10 @@ impl Run {
         children: Vec<Arc<dyn ExecutionPlan>>,
         context: Arc<TaskContext>,
         metrics: RunMetrics,
+        has_foreign_sources: bool,
     ) -> Arc<Self> {
         let memory = FragmentMemory::of(&context);
-        Arc::new(Self { fragment, children, context, memory, metrics })
+        Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics })
     }
 
     /// Does everything up to the first row of the result.
@@ -217,12 +221,18 @@ impl Run {
         let source = &self.children[chain.source];
         let partitions = source.output_partitioning().partition_count();
         let mut tasks = JoinSet::new();
+        let mut handed_over = vec![];
         for partition in 0..partitions {
-            let rows = source.execute(partition, Arc::clone(&self.context))?;
+            let mut rows = source.execute(partition, Arc::clone(&self.context))?;
+            if self.has_foreign_sources {
+                let (batches, handing_over) = foreign::handed_over(rows);
+                rows = batches;
+                handed_over.push(async { handing_over.await.map_err(Failure::from) });
+            }
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
             tasks.spawn(append_all(rows, input, self.metrics.compute.clone(), count.clone()));
         }
-        join_all(tasks).await?;
+        try_join(try_join_all(handed_over), join_all(tasks)).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;
         self.work(target.job).await
     }

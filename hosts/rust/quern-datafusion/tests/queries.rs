@@ -3,7 +3,18 @@
 
 mod common;
 
-use common::{Rows, Setting, answer, nodes, sessions};
+use std::sync::Arc;
+
+use common::{Rows, Setting, answer, count_nodes, nodes, sessions, texts};
+use datafusion::common::Result;
+use datafusion::physical_plan::collect;
+use datafusion_proto::bytes::{
+    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+};
+use datafusion_proto::physical_plan::{
+    DefaultPhysicalExtensionCodec, DefaultPhysicalProtoConverter, PhysicalExtensionCodec,
+};
+use quern_datafusion::QuernCodec;
 
 /// Queries, and the least number of nodes that are replaced in each.
 const QUERIES: &[(&str, usize)] = &[
@@ -119,5 +130,47 @@ async fn an_empty_table() {
     for (query, _) in QUERIES {
         let expected = answer(&stock, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
         assert_eq!(answer(&quern, query).await.ok(), Some(expected), "{query}");
+    }
+}
+
+// ---- plans that are sent as bytes ----
+
+fn codec() -> QuernCodec {
+    QuernCodec::new(Arc::new(DefaultPhysicalExtensionCodec {}))
+}
+
+async fn send(setting: Setting) -> Result<()> {
+    let (stock, quern) = sessions(setting, Rows { a: 700, b: 120, c: 60 }).await;
+    for (query, _) in QUERIES {
+        let plan = quern.sql(query).await?.create_physical_plan().await?;
+        let bytes = physical_plan_to_bytes_with_extension_codec(Arc::clone(&plan), &codec())?;
+        let arrived = physical_plan_from_bytes_with_extension_codec(&bytes, &quern.task_ctx(), &codec())?;
+        assert_eq!(count_nodes(&arrived), count_nodes(&plan), "{query}");
+        // What has arrived can be sent on.
+        let again = physical_plan_to_bytes_with_extension_codec(Arc::clone(&arrived), &codec())?;
+        assert_eq!(again.len(), bytes.len(), "{query}");
+        let rows = texts(query, &collect(arrived, quern.task_ctx()).await?)?;
+        assert_eq!(rows, answer(&stock, query).await?, "{query} with {setting:?}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn plans_of_one_partition_are_sent() -> Result<()> {
+    send(Setting { partitions: 1, ..Setting::default() }).await
+}
+
+#[tokio::test]
+async fn plans_of_five_partitions_are_sent() -> Result<()> {
+    send(Setting { partitions: 5, batch_rows: 100, ..Setting::default() }).await
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_plan_are_refused() {
+    let (_, quern) = sessions(Setting::default(), Rows { a: 10, b: 10, c: 10 }).await;
+    let context = quern.task_ctx();
+    for bytes in [&b""[..], b"quern", b"quern.v1", b"quern.v1\xff\xff\xff", b"quern.v1\x10\x05"] {
+        let decoded = codec().try_decode(bytes, &[], &context, &DefaultPhysicalProtoConverter {});
+        assert!(decoded.is_err(), "{bytes:?}");
     }
 }

@@ -145,9 +145,14 @@ fn batches(rows: &RecordBatch, most: usize) -> Vec<RecordBatch> {
 
 /// The rows of an answer, sorted unless the query says an order. Floats are compared by nine digits.
 pub async fn answer(context: &SessionContext, query: &str) -> Result<Vec<String>> {
+    texts(query, &context.sql(query).await?.collect().await?)
+}
+
+/// The same, of rows that are there.
+pub fn texts(query: &str, batches: &[RecordBatch]) -> Result<Vec<String>> {
     let mut rows = vec![];
     let options = FormatOptions::default().with_null("null");
-    for batch in context.sql(query).await?.collect().await? {
+    for batch in batches {
         let columns: Vec<_> =
             batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect::<Result<_, _>>()?;
         for row in 0..batch.num_rows() {

@@ -10,15 +10,11 @@
 //! the smallest one. `--force` fails where a fragment falls back to the plan that it replaced.
 
 use std::collections::HashMap;
-use std::error::Error;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow::array::RecordBatch;
 use datafusion::datasource::MemTable;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
@@ -27,9 +23,9 @@ use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use quern_datafusion::QuernConfig;
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+mod answers;
 
-const TABLES: [&str; 8] = ["region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem"];
+use answers::{Outcome, TABLES, rows_of, text_of};
 
 struct Options {
     data: PathBuf,
@@ -105,43 +101,11 @@ async fn session(options: &Options, with_quern: bool) -> Outcome<SessionContext>
     Ok(context)
 }
 
-fn text_of(file: &Path) -> Outcome<String> {
-    let lines = std::fs::read_to_string(file)?;
-    let text: Vec<_> = lines.lines().filter(|line| !line.starts_with("--")).collect();
-    Ok(text.join("\n").replace(":scale", "1").trim().trim_end_matches(';').to_owned())
-}
-
 async fn timed(context: &SessionContext, text: &str) -> Outcome<(f64, Vec<RecordBatch>, Arc<dyn ExecutionPlan>)> {
     let start = Instant::now();
     let plan = context.sql(text).await?.create_physical_plan().await?;
     let rows = collect(Arc::clone(&plan), context.task_ctx()).await?;
     Ok((start.elapsed().as_secs_f64(), rows, plan))
-}
-
-/// Rows as texts; floats by ten digits, since their sums depend on the order of rows.
-fn rows_of(batches: &[RecordBatch]) -> Outcome<Vec<String>> {
-    let options = FormatOptions::default().with_null("null");
-    let mut rows = vec![];
-    for batch in batches {
-        let columns = batch
-            .columns()
-            .iter()
-            .map(|column| ArrayFormatter::try_new(column, &options))
-            .collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.num_rows() {
-            let mut text = String::new();
-            for (column, format) in batch.columns().iter().zip(&columns) {
-                if *column.data_type() == DataType::Float64 && column.is_valid(row) {
-                    write!(text, "{:.9e}|", column.as_primitive::<Float64Type>().value(row))?;
-                } else {
-                    write!(text, "{}|", format.value(row))?;
-                }
-            }
-            rows.push(text);
-        }
-    }
-    rows.sort();
-    Ok(rows)
 }
 
 fn nodes(plan: &Arc<dyn ExecutionPlan>) -> usize {
