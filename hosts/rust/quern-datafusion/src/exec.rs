@@ -2,20 +2,24 @@
 //! The node that runs a fragment.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
 use async_stream::try_stream;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{Partitioning, PhysicalExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions, reset_plan_states};
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet, Time,
+};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
 use futures::future::{BoxFuture, Shared};
@@ -24,6 +28,7 @@ use quern::{OutputOptions, Port, Rows};
 
 use crate::config::QuernConfig;
 use crate::fragment::{Fragment, OutputColumn, Sink};
+use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
 use crate::run::{Failure, Outcome, Ready, Run, as_planned};
 
@@ -39,6 +44,8 @@ pub struct QuernExec {
     has_foreign_sources: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// Those of the original, once they have been asked for.
+    statistics: OnceLock<Arc<Statistics>>,
     state: Mutex<Option<Running>>,
 }
 
@@ -69,12 +76,16 @@ impl QuernExec {
             Sink::Groups(..) | Sink::Sorted(..) => {
                 (original.output_partitioning().partition_count(), EmissionType::Final)
             }
-            Sink::Rows => {
+            Sink::Rows { .. } => {
                 (children[fragment.chain.source].output_partitioning().partition_count(), EmissionType::Incremental)
             }
         };
+        // What is true of all rows is true of them in any partition. What each partition has for itself is not: rows
+        // lie in other partitions than the original's. Orders are those of sorts, which have one.
+        let mut equivalences = original.equivalence_properties().clone();
+        equivalences.clear_per_partition_constants();
         let properties = PlanProperties::new(
-            original.equivalence_properties().clone(),
+            equivalences,
             Partitioning::UnknownPartitioning(partitions),
             emission,
             Boundedness::Bounded,
@@ -87,6 +98,7 @@ impl QuernExec {
             has_foreign_sources: false,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            statistics: OnceLock::new(),
             state: Mutex::new(None),
         }
     }
@@ -103,6 +115,21 @@ impl QuernExec {
         &self.original
     }
 
+    /// The statistics of the plan that the fragment has replaced.
+    fn statistics_of_original(&self) -> Result<Arc<Statistics>> {
+        if let Some(statistics) = self.statistics.get() {
+            return Ok(Arc::clone(statistics));
+        }
+        let computed = StatisticsContext::new().compute(self.original.as_ref(), &StatisticsArgs::new())?;
+        // States of a group come out once here, and once for every partition there.
+        let states = self
+            .original
+            .downcast_ref::<AggregateExec>()
+            .is_some_and(|aggregate| aggregate.mode() == &AggregateMode::Partial);
+        let statistics = if states { Arc::new(Statistics::clone(&computed).to_inexact()) } else { computed };
+        Ok(Arc::clone(self.statistics.get_or_init(|| statistics)))
+    }
+
     /// The plans below the replaced one from which the fragment's rows came, in their order there. The children
     /// are in place of them.
     #[must_use]
@@ -117,12 +144,13 @@ impl QuernExec {
     }
 
     /// The run of this execution, which is started when the first partition is polled.
-    fn start(&self, partition: usize, context: &Arc<TaskContext>) -> Shared<Start> {
+    fn start(&self, partition: usize, context: &Arc<TaskContext>, compute: &Time) -> Shared<Start> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |running: &Running| running.waits.get(partition).copied().unwrap_or(false);
         let mut running = state.take().filter(waits).unwrap_or_else(|| {
+            let metrics = RunMetrics::new(&self.metrics, partition, compute);
             let (fragment, children) = (Arc::clone(&self.fragment), self.children.clone());
-            let run = Run::new(fragment, children, Arc::clone(context), self.has_foreign_sources);
+            let run = Run::new(fragment, children, Arc::clone(context), metrics, self.has_foreign_sources);
             let start = async move { Arc::new(Started { ready: run.start().await.map_err(Arc::new) }) };
             let partitions = self.properties.output_partitioning().partition_count();
             Running { start: start.boxed().shared(), waits: vec![true; partitions] }
@@ -196,12 +224,25 @@ impl ExecutionPlan for QuernExec {
         )
     }
 
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let partitions = self.properties.output_partitioning().partition_count();
+        if args.partition().is_some() && partitions != 1 {
+            return Ok(Arc::new(Statistics::new_unknown(&self.schema())));
+        }
+        self.statistics_of_original()
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        if let Sink::Rows { fetch } = &self.fragment.sink { *fetch } else { None }
+    }
+
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let started = self.start(partition, &context);
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let started = self.start(partition, &context, baseline.elapsed_compute());
         let part = Part {
             partition,
             schema: self.schema(),
@@ -211,7 +252,7 @@ impl ExecutionPlan for QuernExec {
             has_foreign_sources: self.has_foreign_sources,
             fallbacks: MetricBuilder::new(&self.metrics).counter("fallbacks", partition),
             spilled_bytes: MetricBuilder::new(&self.metrics).spilled_bytes(partition),
-            baseline: BaselineMetrics::new(&self.metrics, partition),
+            baseline,
             context,
         };
         let schema = self.schema();
@@ -231,6 +272,13 @@ fn next_piece_rows(rows: usize, results: usize) -> usize {
     } else {
         rows
     }
+}
+
+/// The rows of a batch that are wanted, which are then no longer.
+fn first_rows(batch: &RecordBatch, wanted: &mut usize) -> RecordBatch {
+    let rows = batch.num_rows().min(*wanted);
+    *wanted -= rows;
+    batch.slice(0, rows)
 }
 
 /// One partition of an execution.
@@ -263,10 +311,10 @@ impl Part {
                 Ok(ready) => {
                     if let Some(job) = &ready.sink {
                         if self.partition == 0 {
-                            self.spilled_bytes.add(usize::try_from(job.stats().spilled_bytes).unwrap_or(usize::MAX));
+                            self.spilled_bytes.add(metrics::count(job.stats().spilled_bytes));
                         }
                         let mut output = self.output(job).map_err(DataFusionError::from)?;
-                        let mut next = output.next_rows();
+                        let mut next = self.timed(|| output.next_rows());
                         if self.is_whole && let Err(error) = &next {
                             let mut rows = self.fall_back(&Failure::Quern(error.clone()))?;
                             while let Some(batch) = rows.next().await {
@@ -275,45 +323,58 @@ impl Part {
                             next = Ok(Rows::Done);
                         }
                         while let Rows::Batch(batch) = next.map_err(Failure::from)? {
-                            yield self.counted(ready.handed_over(self.result(&batch)?)?);
-                            next = output.next_rows();
+                            let batch = self.timed(|| ready.handed_over(self.result(&batch)?))?;
+                            yield self.counted(batch);
+                            next = self.timed(|| output.next_rows());
                         }
                     } else {
-                        let mut whole = BatchCoalescer::new(
-                            Arc::clone(&self.schema),
-                            self.context.session_config().batch_size(),
-                        );
+                        let mut wanted = self.fetch().unwrap_or(usize::MAX);
+                        let batch_rows = self.context.session_config().batch_size().min(wanted).max(1);
+                        let mut whole = BatchCoalescer::new(Arc::clone(&self.schema), batch_rows);
                         let (mut rows, mut output) = ready.rows_of(self.partition).map_err(DataFusionError::from)?;
                         let mut piece_rows = FIRST_PIECE_ROWS;
-                        while let Some(batch) = rows.next().await {
+                        while wanted != 0 && let Some(batch) = rows.next().await {
                             let batch = as_planned(batch?, &self.fragment.chain.source_types)?;
+                            ready.count(batch.num_rows());
                             let mut first = 0;
-                            while first < batch.num_rows() {
+                            while wanted != 0 && first < batch.num_rows() {
                                 let piece = batch.slice(first, piece_rows.min(batch.num_rows() - first));
                                 first += piece.num_rows();
                                 let mut results = 0;
-                                for rows in output.push(piece).map_err(Failure::from)? {
+                                for rows in self.timed(|| output.push(piece)).map_err(Failure::from)? {
                                     results += rows.num_rows();
-                                    whole.push_batch(ready.handed_over(self.joined(&rows)?)?)?;
+                                    self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
                                 }
                                 piece_rows = next_piece_rows(piece_rows, results);
-                                while let Some(batch) = whole.next_completed_batch() {
-                                    yield self.counted(batch);
+                                while wanted != 0 && let Some(batch) = whole.next_completed_batch() {
+                                    yield self.counted(first_rows(&batch, &mut wanted));
                                 }
                             }
                         }
-                        output.finish().map_err(Failure::from)?;
-                        for rows in ready.rest().map_err(DataFusionError::from)? {
-                            whole.push_batch(ready.handed_over(self.joined(&rows)?)?)?;
+                        // Where one partition has all that are wanted, no other one has to give the joins' rest.
+                        if wanted != 0 {
+                            output.finish().map_err(Failure::from)?;
+                            for rows in self.timed(|| ready.rest()).map_err(DataFusionError::from)? {
+                                self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
+                            }
+                            whole.finish_buffered_batch()?;
                         }
-                        whole.finish_buffered_batch()?;
-                        while let Some(batch) = whole.next_completed_batch() {
-                            yield self.counted(batch);
+                        while wanted != 0 && let Some(batch) = whole.next_completed_batch() {
+                            yield self.counted(first_rows(&batch, &mut wanted));
                         }
                     }
                 }
             }
         }
+    }
+
+    /// How many rows the parent wants of this partition.
+    fn fetch(&self) -> Option<usize> {
+        if let Sink::Rows { fetch } = &self.fragment.sink { *fetch } else { None }
+    }
+
+    fn timed<T>(&self, work: impl FnOnce() -> T) -> T {
+        timed(self.baseline.elapsed_compute(), work)
     }
 
     fn counted(&self, batch: RecordBatch) -> RecordBatch {
@@ -355,7 +416,7 @@ impl Part {
                 let columns: Vec<_> = from.iter().map(|&column| OutputColumn::Same(column)).collect();
                 results::batch(&self.schema, batch, &columns)
             }
-            Sink::Rows => self.joined(batch),
+            Sink::Rows { .. } => self.joined(batch),
         }
     }
 

@@ -88,8 +88,8 @@ pub(crate) enum Sink {
     Groups(JobSink, Vec<OutputColumn>),
     /// A sort, with the number of result columns in the order of the plan's.
     Sorted(JobSink, Vec<usize>),
-    /// The parent: the last step is a probe, whose results come out as they are.
-    Rows,
+    /// The parent: the last step is a probe, whose results come out as they are. It wants `fetch` rows of a partition.
+    Rows { fetch: Option<usize> },
 }
 
 /// A job that takes rows.
@@ -134,7 +134,7 @@ impl Fragment {
         let sink = match &self.sink {
             Sink::Groups(..) => Some("aggregate".to_owned()),
             Sink::Sorted(..) => Some("sort".to_owned()),
-            Sink::Rows => None,
+            Sink::Rows { .. } => None,
         };
         let counted = counts.into_iter().filter(|(_, count)| *count > 0);
         let counted = counted.map(|(name, count)| format!("{count} {name}{}", if count == 1 { "" } else { "s" }));
@@ -200,6 +200,15 @@ impl Chain {
         chain.filter_by(&conditions, keys)?;
         *self = chain;
         Some(())
+    }
+
+    /// Adds a filter of the rows in which none of some columns is null.
+    pub(crate) fn leave_out_nulls(&mut self, columns: &[u32]) -> Option<()> {
+        let may_be_null = |number: &u32| self.types[*number as usize].nullable;
+        let columns: Vec<u32> = columns.iter().copied().filter(may_be_null).collect();
+        let conditions = self.types_of(&columns).into_iter().map(|column| Some(column.item()? + " is not null"));
+        let conditions = conditions.collect::<Option<Vec<_>>>()?;
+        self.filter_by(&conditions, columns)
     }
 
     fn filter_by(&mut self, conditions: &[String], keys: Vec<u32>) -> Option<()> {
@@ -299,7 +308,8 @@ impl fmt::Display for Fragment {
         self.chain.fmt_steps(self, f)?;
         match &self.sink {
             Sink::Groups(job, _) | Sink::Sorted(job, _) => write!(f, " -> {}", shortened(&job.kernel.spec)),
-            Sink::Rows => Ok(()),
+            Sink::Rows { fetch: Some(fetch) } => write!(f, " -> first {fetch} rows"),
+            Sink::Rows { fetch: None } => Ok(()),
         }
     }
 }

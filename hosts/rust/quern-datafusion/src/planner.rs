@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality};
-use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
-use datafusion::physical_expr::{Partitioning, PhysicalExpr, split_conjunction};
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::{Partitioning, PhysicalExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -17,12 +17,15 @@ use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::QuernConfig;
 use crate::fragment::{
     Build, Chain, DynamicFilter, Fragment, JobSink, OutputColumn, SharedKernel, Sink, SinkColumns, Step,
 };
+use crate::join_kind::JoinKind;
+use crate::residual::{Residual, residual};
 use crate::types::{self, ColumnType};
 
 /// A fragment, and the plans that it reads from.
@@ -129,7 +132,7 @@ impl Planner<'_> {
             return Some(chain);
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
-            return self.join(join);
+            return if join.fetch().is_none() { self.join(join, false) } else { None };
         }
         if let Some(coalesce) = plan.downcast_ref::<CoalescePartitionsExec>() {
             return if coalesce.fetch().is_none() { self.chain(coalesce.input()) } else { None };
@@ -153,9 +156,13 @@ impl Planner<'_> {
 
     // ---- joins ----
 
-    fn join(&mut self, join: &HashJoinExec) -> Option<Chain> {
-        let kind = JoinKind::of(*join.join_type())?;
-        if !self.config.joins || join.null_aware || join.fetch().is_some() || join.on().is_empty() {
+    /// The rows of a join. Where they are the fragment's, its filter has to be one that kernels test with the keys.
+    fn join(&mut self, join: &HashJoinExec, is_last: bool) -> Option<Chain> {
+        let kind = JoinKind::of(join)?;
+        if !self.config.joins
+            || join.on().is_empty()
+            || (kind.build_side() == JoinSide::Right && self.breakers.is_none() && has_large_right(join))
+        {
             return None;
         }
         let (left, right) = (self.chain(join.left())?, self.chain(join.right())?);
@@ -163,16 +170,22 @@ impl Planner<'_> {
         // A semi join builds the side whose rows come out, since DataFusion thinks that it is the smaller one. Groups
         // are fewer than their rows, and only their keys would be kept.
         let exchanged = kind.exchanged().filter(|_| join.filter().is_none() && self.is_breaker(right.source));
-        let (kind, build_side) = exchanged.map_or((kind, JoinSide::Left), |kind| (kind, JoinSide::Right));
+        let (kind, build_side) = exchanged.map_or((kind, kind.build_side()), |kind| (kind, JoinSide::Right));
         let (mut build, mut probe, left, right) = match build_side {
             JoinSide::Right => (right, left, right_keys, left_keys),
             _ => (left, right, left_keys, right_keys),
         };
         let build_keys = build.compute(&left)?;
+        // The mark is false for a null key, not null. That is what equal nulls give where the table has none.
+        if kind.is_mark() && join.null_equality() == NullEquality::NullEqualsNothing {
+            build.leave_out_nulls(&build_keys)?;
+        }
         let probe_keys = probe.compute(&right)?;
         let keys = key_types(&build.types_of(&build_keys), &probe.types_of(&probe_keys))?;
-        let columns = JoinColumns::of(join, build_side)?;
-        let residual = if kind == JoinKind::Inner { vec![] } else { residual(join, &build, &probe)? };
+        let behind = join.filter().filter(|_| kind == JoinKind::Inner && !is_last);
+        let columns = JoinColumns::of(join, build_side, behind)?;
+        let with_keys = if behind.is_some() { None } else { join.filter() };
+        let residual = residual(with_keys, &mut build, &mut probe, build_side)?;
 
         let build_payload: Vec<_> = columns.build.iter().map(|&column| build.columns[column]).collect();
         let probe_payload: Vec<_> = columns.probe.iter().map(|&column| probe.columns[column]).collect();
@@ -185,7 +198,7 @@ impl Planner<'_> {
         let all_probe_payload = with_residual(&probe_payload, |part| part.probe);
 
         // The filter is for the right side, and no range has nulls.
-        let publishes = exchanged.is_none() && join.null_equality() == NullEquality::NullEqualsNothing;
+        let publishes = build_side == JoinSide::Left && join.null_equality() == NullEquality::NullEqualsNothing;
         let produced = if publishes { join.dynamic_expressions_produced() } else { vec![] };
         let dynamic_filter = produced.into_iter().next().map(|filter| DynamicFilter {
             filter,
@@ -207,8 +220,11 @@ impl Planner<'_> {
         let nullable = |types: Vec<ColumnType>, also: bool| {
             types.into_iter().map(move |column| ColumnType { nullable: column.nullable || also, ..column })
         };
-        let types_behind: Vec<_> =
-            nullable(probe_types, kind.nulls_probe()).chain(nullable(build_types, kind.nulls_build())).collect();
+        let mark = kind.is_mark().then(|| ColumnType::new(&DataType::Boolean, false));
+        let types_behind: Vec<_> = nullable(probe_types, kind.nulls_probe())
+            .chain(mark)
+            .chain(nullable(build_types, kind.nulls_build()))
+            .collect();
         probe.steps.push(Step::Probe {
             build: number,
             keys: probe_keys,
@@ -216,7 +232,7 @@ impl Planner<'_> {
             types_behind: types_behind.clone(),
         });
         probe.types = types_behind;
-        if let (JoinKind::Inner, Some(filter)) = (kind, join.filter()) {
+        if let Some(filter) = behind {
             probe.columns = filter
                 .column_indices()
                 .iter()
@@ -230,8 +246,9 @@ impl Planner<'_> {
 
     /// A join whose rows go to the parent.
     fn rows(&mut self, join: &HashJoinExec) -> Option<(Chain, Sink)> {
-        let chain = self.join(join)?;
-        matches!(chain.steps.last(), Some(Step::Probe { .. })).then_some((chain, Sink::Rows))
+        let chain = self.join(join, true)?;
+        let ends = matches!(chain.steps.last(), Some(Step::Probe { .. }));
+        ends.then_some((chain, Sink::Rows { fetch: join.fetch() }))
     }
 
     // ---- aggregations ----
@@ -345,8 +362,10 @@ impl Planner<'_> {
             return None;
         }
         let mut chain = self.chain(sort.input())?;
-        // A scan leaves out what a limited sort above it no longer wants, by a filter that DataFusion's sort updates.
-        if sort.fetch().is_some() && !self.is_breaker(chain.source) {
+        // A scan may leave out what a limited sort above it no longer wants, by a filter that the sort updates.
+        let probes = chain.steps.iter().any(|step| matches!(step, Step::Probe { .. }));
+        let gains = self.is_breaker(chain.source) || (probes && (self.breakers.is_some() || !updates_a_scan(sort)));
+        if sort.fetch().is_some() && !gains {
             return None;
         }
         let expressions: Vec<_> = sort.expr().iter().map(|part| Arc::clone(&part.expr)).collect();
@@ -413,6 +432,23 @@ pub(crate) fn is_breaker(source: &Arc<dyn ExecutionPlan>) -> bool {
     source.is::<ProjectionExec>() && children.iter().all(|child| is_breaker(child))
 }
 
+/// Whether a plan below a sort has the filter that the sort updates.
+fn updates_a_scan(sort: &SortExec) -> bool {
+    let produced = sort.dynamic_expressions_produced();
+    let filters: Vec<_> = produced.iter().filter_map(|filter| filter.expression_id()).collect();
+    !filters.is_empty() && mentions(sort.input(), &filters)
+}
+
+fn mentions(plan: &Arc<dyn ExecutionPlan>, filters: &[u64]) -> bool {
+    let mut found = false;
+    let visited = plan.apply_expressions(&mut |root| {
+        let is_one = |part: &Arc<dyn PhysicalExpr>| part.expression_id().is_some_and(|id| filters.contains(&id));
+        found |= root.exists(|part| Ok(is_one(part)))?;
+        Ok(TreeNodeRecursion::Continue)
+    });
+    found || visited.is_err() || plan.children().into_iter().any(|child| mentions(child, filters))
+}
+
 /// The partial aggregation whose states a final one merges, where nothing but their distribution is between them.
 fn partial_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
@@ -427,103 +463,39 @@ fn partial_below(plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
 
 // ---- joins ----
 
-/// The kinds of joins, whose left side is built and whose right side probes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JoinKind {
-    Inner,
-    Left,
-    Right,
-    Full,
-    LeftSemi,
-    LeftAnti,
-    RightSemi,
-    RightAnti,
-}
-
-impl JoinKind {
-    fn of(join_type: JoinType) -> Option<Self> {
-        Some(match join_type {
-            JoinType::Inner => Self::Inner,
-            JoinType::Left => Self::Left,
-            JoinType::Right => Self::Right,
-            JoinType::Full => Self::Full,
-            JoinType::LeftSemi => Self::LeftSemi,
-            JoinType::LeftAnti => Self::LeftAnti,
-            JoinType::RightSemi => Self::RightSemi,
-            JoinType::RightAnti => Self::RightAnti,
-            _ => return None,
-        })
-    }
-
-    /// The name in a spec, which calls the probe side the left one.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Inner => "inner",
-            Self::Left => "right",
-            Self::Right => "left",
-            Self::Full => "full",
-            Self::LeftSemi => "right_semi",
-            Self::LeftAnti => "right_anti",
-            Self::RightSemi => "semi",
-            Self::RightAnti => "anti",
-        }
-    }
-
-    /// The kind that gives the same where the right side is built and the left one probes.
-    fn exchanged(self) -> Option<Self> {
-        match self {
-            Self::LeftSemi => Some(Self::RightSemi),
-            Self::LeftAnti => Some(Self::RightAnti),
-            _ => None,
-        }
-    }
-
-    fn has_unmatched(self) -> bool {
-        matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti)
-    }
-
-    fn nulls_probe(self) -> bool {
-        matches!(self, Self::Left | Self::Full)
-    }
-
-    fn nulls_build(self) -> bool {
-        matches!(self, Self::Right | Self::Full)
-    }
-}
-
 /// Which columns of both sides come out of a join, by their numbers in the side's plan, and where the plan's are.
 struct JoinColumns {
     build_side: JoinSide,
     build: Vec<usize>,
     probe: Vec<usize>,
-    /// The plan's columns as numbers behind the probe: probe columns, then build columns.
+    /// The plan's columns as numbers behind the probe: probe columns, then the mark or build columns.
     output: Vec<u32>,
 }
 
 impl JoinColumns {
-    fn of(join: &HashJoinExec, build_side: JoinSide) -> Option<Self> {
+    /// With the columns of a filter behind the join.
+    fn of(join: &HashJoinExec, build_side: JoinSide, filter: Option<&JoinFilter>) -> Option<Self> {
         let num_left = join.left().schema().fields().len();
         let num_right = join.right().schema().fields().len();
         // The columns in the order of a join without a projection.
         let mut all: Vec<(JoinSide, usize)> = vec![];
-        if !matches!(join.join_type(), JoinType::RightSemi | JoinType::RightAnti) {
+        if !matches!(join.join_type(), JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark) {
             all.extend((0..num_left).map(|column| (JoinSide::Left, column)));
         }
-        if !matches!(join.join_type(), JoinType::LeftSemi | JoinType::LeftAnti) {
+        if !matches!(join.join_type(), JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark) {
             all.extend((0..num_right).map(|column| (JoinSide::Right, column)));
+        }
+        if matches!(join.join_type(), JoinType::LeftMark | JoinType::RightMark) {
+            all.push((JoinSide::None, 0));
         }
         let output: Vec<_> = match &join.projection {
             Some(projection) => projection.iter().map(|&column| all.get(column).copied()).collect::<Option<_>>()?,
             None => all,
         };
         let mut columns = Self { build_side, build: vec![], probe: vec![], output: vec![] };
-        let filter = join.filter().filter(|_| *join.join_type() == JoinType::Inner);
         let filtered = filter.into_iter().flat_map(JoinFilter::column_indices).map(|index| (index.side, index.index));
-        for (side, column) in output.iter().copied().chain(filtered) {
+        for (side, column) in output.iter().copied().chain(filtered).filter(|(side, _)| *side != JoinSide::None) {
             let list = if side == build_side { &mut columns.build } else { &mut columns.probe };
-            if side == JoinSide::None {
-                return None;
-            }
             if !list.contains(&column) {
                 list.push(column);
             }
@@ -536,12 +508,23 @@ impl JoinColumns {
     fn number(&self, side: JoinSide, column: usize) -> Option<u32> {
         let position = |list: &[usize]| list.iter().position(|have| *have == column);
         let number = match side {
-            JoinSide::None => return None,
+            JoinSide::None => self.probe.len(), // the mark, of a join without build columns
             side if side == self.build_side => self.probe.len() + position(&self.build)?,
             _ => position(&self.probe)?,
         };
         u32::try_from(number).ok()
     }
+}
+
+/// Whether the right side is large and much larger than the left one, as far as statistics tell. `DataFusion` builds
+/// the left one, whatever the kind.
+fn has_large_right(join: &HashJoinExec) -> bool {
+    const LARGE: usize = 1 << 20;
+    let rows = |side: &Arc<dyn ExecutionPlan>| {
+        let statistics = StatisticsContext::new().compute(side.as_ref(), &StatisticsArgs::new()).ok()?;
+        statistics.num_rows.get_value().copied()
+    };
+    rows(join.right()).is_some_and(|right| right >= LARGE && rows(join.left()).is_some_and(|left| right / 4 > left))
 }
 
 /// The types of keys, which may be null where they may be on one side.
@@ -559,52 +542,6 @@ fn key_types(build: &[ColumnType], probe: &[ColumnType]) -> Option<Vec<ColumnTyp
         .collect()
 }
 
-/// A comparison of a probe column with a build column, by their numbers in the pipelines.
-struct Residual {
-    item: String,
-    probe: u32,
-    build: u32,
-}
-
-/// The filter of a join as comparisons of columns of both sides; none where it is anything else.
-fn residual(join: &HashJoinExec, build: &Chain, probe: &Chain) -> Option<Vec<Residual>> {
-    let Some(filter) = join.filter() else { return Some(vec![]) };
-    let mut parts = vec![];
-    for part in split_conjunction(filter.expression()) {
-        let binary = part.downcast_ref::<BinaryExpr>()?;
-        let side = |expression: &Arc<dyn PhysicalExpr>| {
-            let column = expression.downcast_ref::<Column>()?;
-            let index = filter.column_indices().get(column.index())?;
-            Some((index.side, index.index))
-        };
-        let (left, right) = (side(binary.left())?, side(binary.right())?);
-        let (probe_column, op, build_column) = match (left, right) {
-            ((JoinSide::Right, probe), (JoinSide::Left, build)) => (probe, *binary.op(), build),
-            ((JoinSide::Left, build), (JoinSide::Right, probe)) => (probe, binary.op().swap()?, build),
-            _ => return None,
-        };
-        let (probe_number, build_number) = (*probe.columns.get(probe_column)?, *build.columns.get(build_column)?);
-        let (of_probe, of_build) = (&probe.types[probe_number as usize], &build.types[build_number as usize]);
-        let data_type = &of_probe.data_type;
-        let fixed = !types::is_string(data_type) && !matches!(data_type, DataType::FixedSizeBinary(_));
-        if *data_type != of_build.data_type || !types::compares_alike(data_type) || !fixed {
-            return None;
-        }
-        let name = match op {
-            Operator::Lt => "lt",
-            Operator::LtEq => "le",
-            Operator::Gt => "gt",
-            Operator::GtEq => "ge",
-            Operator::NotEq => "ne",
-            Operator::Eq => "eq",
-            _ => return None,
-        };
-        let either = ColumnType { nullable: of_probe.nullable || of_build.nullable, ..of_probe.clone() };
-        parts.push(Residual { item: format!("{}:{name}", either.item()?), probe: probe_number, build: build_number });
-    }
-    (parts.len() <= 16).then_some(parts)
-}
-
 fn join_spec(
     kind: JoinKind,
     null_equality: NullEquality,
@@ -615,7 +552,7 @@ fn join_spec(
 ) -> Option<String> {
     let mut items = vec![];
     for key in keys {
-        let equal = key.nullable && null_equality == NullEquality::NullEqualsNull;
+        let equal = key.nullable && (null_equality == NullEquality::NullEqualsNull || kind.is_mark());
         items.push(key.item()? + if equal { ":nullequal" } else { "" });
     }
     let mut spec = vec![format!("join.{} keys={}", kind.name(), items.join(","))];

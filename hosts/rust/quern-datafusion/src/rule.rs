@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
+use datafusion::execution::config::SessionConfig;
 use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
@@ -20,6 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::QuernConfig;
 use crate::exec::QuernExec;
+use crate::filtered_join::FilteredJoin;
 use crate::planner::{Planned, plan_fragment, plan_with_breakers};
 
 /// Replaces fragments of physical plans by [`QuernExec`]. It comes last, behind the rules that decide about
@@ -59,7 +61,8 @@ pub fn replace_fragments(
     settings: &QuernConfig,
     config: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let replaced = distributed(&rewritten(plan, settings)?, config.execution.target_partitions)?;
+    let settings = Settings { quern: settings, batch_rows: config.execution.batch_size.into() };
+    let replaced = distributed(&rewritten(plan, &settings)?, config.execution.target_partitions)?;
     let Some(replaced) = replaced else { return Ok(Arc::clone(plan)) };
     match SanityCheckPlan::new().optimize(Arc::clone(&replaced), config) {
         Ok(_) => Ok(replaced),
@@ -67,12 +70,22 @@ pub fn replace_fragments(
     }
 }
 
-fn rewritten(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Arc<dyn ExecutionPlan>> {
+struct Settings<'a> {
+    quern: &'a QuernConfig,
+    batch_rows: usize,
+}
+
+fn rewritten(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Arc<dyn ExecutionPlan>> {
     if let Some(sorted) = merged_sort(plan, settings)? {
         return Ok(sorted);
     }
     if let Some(replaced) = replacement(plan, settings)? {
         return Ok(replaced);
+    }
+    if let Some(filtered) = FilteredJoin::of(plan)?
+        && let Some(replaced) = replacement(&filtered.join, settings)?
+    {
+        return Ok(limited(filtered.above(replaced, settings.batch_rows)?, plan));
     }
     let children = plan.children().into_iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
     with_children(plan, children)
@@ -93,24 +106,34 @@ fn with_children(
 }
 
 /// A fragment in place of a plan, over children that are rewritten, too.
-fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn replacement(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if is_sort_of_partitions(plan) {
         return Ok(None); // `merged_sort` has those whose parts are merged
     }
     let is_partial =
         plan.downcast_ref::<AggregateExec>().is_some_and(|aggregate| aggregate.mode() == &AggregateMode::Partial);
-    let Some(planned) = plan_fragment(plan, settings) else { return Ok(None) };
+    let Some(planned) = plan_fragment(plan, settings.quern) else { return Ok(None) };
     // States of few rows each would be made again for every partition; without a join below nothing is won.
     if is_partial && planned.fragment.builds.is_empty() && planned.fragment.chain.steps.is_empty() {
         return Ok(None);
     }
-    Ok(Some(node(planned, Arc::clone(plan), settings)?))
+    Ok(Some(limited(node(planned, Arc::clone(plan), settings)?, plan)))
 }
 
 /// The node of a fragment, over sources that are rewritten, too.
-fn node(planned: Planned, original: Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Arc<dyn ExecutionPlan>> {
+fn node(planned: Planned, original: Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Arc<dyn ExecutionPlan>> {
     let children = planned.children.iter().map(|child| rewritten(child, settings)).collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(QuernExec::new(Arc::new(planned.fragment), original, planned.children, children)))
+}
+
+/// A limit of one partition is one of all rows, and stays that where a node has more partitions.
+fn limited(node: Arc<dyn ExecutionPlan>, plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let partitions = |plan: &Arc<dyn ExecutionPlan>| plan.output_partitioning().partition_count();
+    if node.fetch().is_none() || partitions(plan) > 1 || partitions(&node) == 1 {
+        return node;
+    }
+    let fetch = node.fetch();
+    Arc::new(CoalescePartitionsExec::new(node).with_fetch(fetch))
 }
 
 fn is_sort_of_partitions(plan: &Arc<dyn ExecutionPlan>) -> bool {
@@ -132,7 +155,8 @@ pub fn replace_sort_of_partitions(
         return Ok(None);
     }
     let Some(planned) = plan_fragment(plan, settings) else { return Ok(None) };
-    Ok(Some(node(planned, Arc::clone(plan), settings)?))
+    let settings = Settings { quern: settings, batch_rows: SessionConfig::new().batch_size() };
+    Ok(Some(node(planned, Arc::clone(plan), &settings)?))
 }
 
 /// The node in place of a plan that a fragment has replaced before, over sources that are rewritten already. None where
@@ -154,11 +178,11 @@ pub(crate) fn fragment_again(
 /// The sort of all rows in place of one of each partition below a merge.
 fn whole_sort(merge: &SortPreservingMergeExec) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = merge.input().downcast_ref::<SortExec>().filter(|sort| sort.fetch() == merge.fetch())?;
-    Some(Arc::new(SortExec::new(sort.expr().clone(), Arc::clone(sort.input())).with_fetch(sort.fetch())))
+    Some(Arc::new(sort.clone().with_preserve_partitioning(false)))
 }
 
 /// Sorts of each partition that are merged above are one sort, whose order projections in between keep.
-fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &Settings<'_>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() else { return Ok(None) };
     let mut projections = vec![];
     let mut below = merge.input();
@@ -169,7 +193,7 @@ fn merged_sort(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig) -> Result<
     let Some(sort) = below.downcast_ref::<SortExec>() else { return Ok(None) };
     // Where the fragment cannot run, the sorts of the partitions and their merge do.
     let original = SortPreservingMergeExec::new(sort.expr().clone(), Arc::clone(below)).with_fetch(merge.fetch());
-    let Some(planned) = whole_sort(&original).and_then(|whole| plan_fragment(&whole, settings)) else {
+    let Some(planned) = whole_sort(&original).and_then(|whole| plan_fragment(&whole, settings.quern)) else {
         return Ok(None);
     };
     let mut sorted = node(planned, Arc::new(original), settings)?;

@@ -14,6 +14,7 @@ use arrow::array::RecordBatch;
 use datafusion::common::DataFusionError;
 use datafusion::common::runtime::JoinSet;
 use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::{Count, Time};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
 use futures::StreamExt;
 use futures::future::{try_join, try_join_all};
@@ -23,6 +24,7 @@ use crate::account::FragmentMemory;
 use crate::dynamic;
 use crate::foreign;
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
+use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
 use crate::types::ColumnType;
 
@@ -65,6 +67,7 @@ pub(crate) struct Run {
     /// Sources are polled where the node is, and not by tasks: they belong to another copy of the runtime.
     has_foreign_sources: bool,
     memory: FragmentMemory,
+    metrics: RunMetrics,
 }
 
 /// A run whose builds are done, and whose rows are in the job that takes them, where there is one.
@@ -154,11 +157,20 @@ pub(crate) fn as_planned(batch: RecordBatch, types: &[ColumnType]) -> Outcome<Re
     }
 }
 
-async fn append_all(mut rows: SendableRecordBatchStream, mut input: Input, types: Arc<[ColumnType]>) -> Outcome<()> {
+/// Sends the rows of a partition into a job.
+async fn append_all(
+    mut rows: SendableRecordBatchStream,
+    mut input: Input,
+    types: Arc<[ColumnType]>,
+    compute: Time,
+    count: Count,
+) -> Outcome<()> {
     while let Some(batch) = rows.next().await {
-        input.append(as_planned(batch?, &types)?)?;
+        let batch = as_planned(batch?, &types)?;
+        count.add(batch.num_rows());
+        timed(&compute, || input.append(batch))?;
     }
-    Ok(input.finish()?)
+    Ok(timed(&compute, || input.finish())?)
 }
 
 /// Where the rows of a chain go.
@@ -174,10 +186,11 @@ impl Run {
         fragment: Arc<Fragment>,
         children: Vec<Arc<dyn ExecutionPlan>>,
         context: Arc<TaskContext>,
+        metrics: RunMetrics,
         has_foreign_sources: bool,
     ) -> Arc<Self> {
         let memory = FragmentMemory::of(&context);
-        Arc::new(Self { fragment, children, context, has_foreign_sources, memory })
+        Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics })
     }
 
     /// Does everything up to the first row of the result.
@@ -203,10 +216,10 @@ impl Run {
                 let job = Job::with(&sink.kernel.kernel, &self.memory.job_options())?;
                 bind(&job, Port::Rows, &sink.columns)?;
                 let target = Target { job: &job, port: Port::Rows, keys: &sink.keys, payload: &sink.payload };
-                self.fill(chain, &builds, &target).await?;
+                self.fill(chain, &builds, &target, &self.metrics.input_rows).await?;
                 Some(job)
             }
-            Sink::Rows => None,
+            Sink::Rows { .. } => None,
         };
         let partitions = self.children[chain.source].output_partitioning().partition_count();
         Ok(Ready { run: self, builds, sink, steps, open_partitions: AtomicUsize::new(partitions) })
@@ -219,15 +232,16 @@ impl Run {
         bind(&job, Port::Build, &build.columns)?;
         bind(&job, Port::Probe, &build.probe_columns)?;
         let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
-        self.fill(&build.chain, builds, &target).await?;
+        self.fill(&build.chain, builds, &target, &Count::new()).await?;
+        self.metrics.build_input_rows.add(metrics::count(job.stats().input_rows));
         if let Some(filter) = &build.dynamic_filter {
             dynamic::publish(filter, &job)?;
         }
         Ok(job)
     }
 
-    /// Sends all rows of a chain into a job, and does the job's work.
-    async fn fill(&self, chain: &Chain, builds: &[Option<Job>], target: &Target<'_>) -> Outcome<()> {
+    /// Sends all rows of a chain into a job, and does the job's work. Rows of the source are counted.
+    async fn fill(&self, chain: &Chain, builds: &[Option<Job>], target: &Target<'_>, count: &Count) -> Outcome<()> {
         let jobs = step_jobs(chain, builds)?;
         let whole = pipeline(chain, &jobs, 0..jobs.len());
         let source = &self.children[chain.source];
@@ -243,7 +257,8 @@ impl Run {
                 handed_over.push(async { handing_over.await.map_err(Failure::from) });
             }
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
-            tasks.spawn(append_all(rows, input, Arc::clone(&types)));
+            let compute = self.metrics.compute.clone();
+            tasks.spawn(append_all(rows, input, Arc::clone(&types), compute, count.clone()));
         }
         try_join(try_join_all(handed_over), join_all(tasks)).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;
@@ -262,14 +277,15 @@ impl Run {
             let rest = pipeline(chain, jobs, number + 1..jobs.len());
             let mut tasks = JoinSet::new();
             for _ in 0..self.threads() {
-                let output = table.output(Port::Unmatched)?;
+                let mut output = table.output(Port::Unmatched)?;
                 let mut input = rest.into_job(target.job, target.port, target.keys, target.payload)?;
+                let compute = self.metrics.compute.clone();
                 tasks.spawn(async move {
-                    for batch in output {
-                        input.append(batch?)?;
+                    let mut pass_on = || output.next().map(|batch| input.append(batch?)).transpose();
+                    while timed(&compute, &mut pass_on)?.is_some() {
                         tokio::task::yield_now().await;
                     }
-                    Ok(input.finish()?)
+                    Ok(timed(&compute, || input.finish())?)
                 });
             }
             join_all(tasks).await?;
@@ -288,15 +304,15 @@ impl Run {
 
     /// The work between the last row and the first result, by as many tasks as there are partitions.
     async fn work(&self, job: &Job) -> Outcome<()> {
-        if job.work()? == Work::Done {
+        if timed(&self.metrics.compute, || job.work())? == Work::Done {
             return Ok(());
         }
         let mut tasks = JoinSet::new();
         for _ in 0..self.threads() {
-            let job = job.clone();
+            let (job, compute) = (job.clone(), self.metrics.compute.clone());
             tasks.spawn(async move {
                 loop {
-                    match job.work()? {
+                    match timed(&compute, || job.work())? {
                         Work::Done => return Ok(()),
                         Work::More => tokio::task::yield_now().await,
                         Work::Busy => tokio::time::sleep(Duration::from_micros(50)).await,
@@ -314,6 +330,11 @@ impl Ready {
         let source = &self.run.children[self.run.fragment.chain.source];
         let rows = source.execute(partition, Arc::clone(&self.run.context))?;
         Ok((rows, self.output_from(0)?))
+    }
+
+    /// Counts rows of a partition's source.
+    pub(crate) fn count(&self, rows: usize) {
+        self.run.metrics.input_rows.add(rows);
     }
 
     /// A batch for the parent, which may keep it while the jobs need memory.

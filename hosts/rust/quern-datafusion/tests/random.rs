@@ -37,6 +37,9 @@ const ON_B: &[&str] = &[
     "a.s = b.s and a.k <> b.k",
     "a.k is not distinct from b.k and a.s = b.s",
     "a.k + 1 = b.k",
+    "a.k = b.k and a.x + 3 < b.y",
+    "a.k = b.k and a.x + b.y > 40",
+    "a.x = b.y and (a.s < b.s or a.k > 50) and a.k <> b.k",
 ];
 const ON_C: &[&str] = &["b.y = c.y", "a.x = c.y", "a.m = c.d", "b.y = c.y and a.m < c.d"];
 
@@ -130,6 +133,16 @@ fn query(random: &mut Random) -> String {
             format!(" and {not}exists (select 1 from b i where i.k = a.k and i.y <> a.x)")
         }
         2 | 3 => format!(" and a.k in (select k from b where y > {})", random.below(40)),
+        4 => {
+            // With nulls among the values, without them, and without values.
+            let values = one(random, &["y > 5 or y is null", "y > 5", "y > 1000", "true"]);
+            format!(" and a.x not in (select y from b where {values})")
+        }
+        5 => {
+            let not = one(random, &["", "not "]);
+            format!(" and {not}(a.x in (select y from b where y > {}) or a.k < 30)", random.below(40))
+        }
+        6 => " and (a.s = 'w1' or exists (select 1 from b i where i.k = a.k and i.y <> a.x))".to_owned(),
         _ => String::new(),
     };
     wanted += &further;

@@ -4,7 +4,7 @@
 //!
 //! A [`Kernel`] is made from a *spec*, one line of text. A [`Job`] is one run of a kernel. Record batches of
 //! [`arrow`](https://docs.rs/arrow) enter it by an [`Input`] and leave it by an [`Output`], of which each thread makes
-//! its own; no array is copied on its way in or out.
+//! its own; no array is copied on its way in or out. The programs in `examples` aggregate, join and spill.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A cluster of processes on this machine: a scheduler and executors, on free ports, in a temporary folder.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How a cluster is made.
+pub struct ClusterOptions {
+    /// Where the programs are.
+    pub programs: PathBuf,
+    pub executors: usize,
+    pub vcores: usize,
+    /// The memory pool of an executor, as `--memory-pool-size` takes it.
+    pub memory: Option<&'static str>,
+}
+
+/// Processes are killed, and the folder is removed, when it is dropped.
+pub struct Cluster {
+    folder: PathBuf,
+    port: u16,
+    scheduler: Child,
+    executors: Vec<Child>,
+}
+
+static CLUSTERS: AtomicUsize = AtomicUsize::new(0);
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+impl Cluster {
+    pub fn start(options: &ClusterOptions) -> io::Result<Self> {
+        let number = CLUSTERS.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("quern-ballista-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let port = free_port()?;
+        let mut cluster = Self {
+            scheduler: Command::new(options.programs.join("quern-ballista-scheduler"))
+                .args(["--bind-host", "127.0.0.1", "--external-host", "127.0.0.1", "--bind-port", &port.to_string()])
+                .args(["--min-ready-executors", &options.executors.to_string()])
+                // A dead executor is found out about in seconds.
+                .args(["--executor-timeout-seconds", "5", "--expire-dead-executor-interval-seconds", "1"])
+                .stdout(File::create(folder.join("scheduler.log"))?)
+                .stderr(Stdio::inherit())
+                .spawn()?,
+            folder,
+            port,
+            executors: vec![],
+        };
+        cluster.wait_for_port(port)?;
+        for number in 0..options.executors {
+            let executor = cluster.start_executor(options, number)?;
+            cluster.executors.push(executor);
+        }
+        Ok(cluster)
+    }
+
+    fn start_executor(&self, options: &ClusterOptions, number: usize) -> io::Result<Child> {
+        let work = self.work_folder(number);
+        fs::create_dir_all(&work)?;
+        let mut command = Command::new(options.programs.join("quern-ballista-executor"));
+        command
+            .args(["--bind-host", "127.0.0.1", "--external-host", "127.0.0.1"])
+            .args(["--scheduler-host", "127.0.0.1", "--scheduler-port", &self.port.to_string()])
+            .args(["--bind-port", &free_port()?.to_string(), "--bind-grpc-port", &free_port()?.to_string()])
+            .args(["--bind-health-port", &free_port()?.to_string()])
+            .args(["--executor-heartbeat-interval-seconds", "1", "--vcores", &options.vcores.to_string()])
+            .arg("--work-dir")
+            .arg(&work)
+            .stdout(File::create(self.log_file(number))?)
+            .stderr(Stdio::inherit());
+        if let Some(memory) = options.memory {
+            command.args(["--memory-pool-size", memory]);
+        }
+        command.spawn()
+    }
+
+    fn wait_for_port(&mut self, port: u16) -> io::Result<()> {
+        let end = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = self.scheduler.try_wait()? {
+                return Err(io::Error::other(format!("the scheduler ended: {status}")));
+            }
+            if Instant::now() > end {
+                return Err(io::Error::other("no scheduler after 20 seconds"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// What clients connect to.
+    pub fn url(&self) -> String {
+        format!("df://127.0.0.1:{}", self.port)
+    }
+
+    /// Where an executor keeps its files.
+    pub fn work_folder(&self, executor: usize) -> PathBuf {
+        self.folder.join(format!("executor-{executor}"))
+    }
+
+    fn log_file(&self, executor: usize) -> PathBuf {
+        self.folder.join(format!("executor-{executor}.log"))
+    }
+
+    /// The lines of an executor's log that say what a task runs.
+    pub fn tasks_of(&self, executor: usize) -> io::Result<Vec<String>> {
+        let log = fs::read_to_string(self.log_file(executor))?;
+        Ok(log
+            .lines()
+            .filter_map(|line| line.split_once("quern_ballista::engine: "))
+            .map(|(_, task)| task.into())
+            .collect())
+    }
+
+    /// Bytes in the files of all executors: what has gone through the shuffle, as long as nothing is cleaned up.
+    #[allow(dead_code, reason = "tests include this module, too")]
+    pub fn shuffled_bytes(&self) -> io::Result<u64> {
+        fn bytes_below(folder: &Path) -> io::Result<u64> {
+            let mut bytes = 0;
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                bytes +=
+                    if entry.file_type()?.is_dir() { bytes_below(&entry.path())? } else { entry.metadata()?.len() };
+            }
+            Ok(bytes)
+        }
+        (0..self.executors.len()).map(|executor| bytes_below(&self.work_folder(executor))).sum()
+    }
+
+    /// Sends a signal to an executor: `KILL`, `STOP`, `CONT`.
+    #[allow(dead_code, reason = "programs that include this module have no use for it")]
+    pub fn signal(&mut self, executor: usize, signal: &str) -> io::Result<()> {
+        let id = self.executors[executor].id().to_string();
+        let status = Command::new("kill").args(["-s", signal, &id]).status()?;
+        if signal == "KILL" {
+            self.executors[executor].wait()?;
+        }
+        if status.success() { Ok(()) } else { Err(io::Error::other(format!("kill -s {signal}: {status}"))) }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for process in self.executors.iter_mut().chain([&mut self.scheduler]) {
+            let _ = process.kill(); // it may have ended
+            let _ = process.wait();
+        }
+        if std::env::var_os("QUERN_KEEP_CLUSTER").is_none() {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The folder of this workspace's programs, seen from an example or a test of it.
+pub fn programs_beside(program: &Path) -> Option<PathBuf> {
+    program.parent().and_then(Path::parent).map(Path::to_path_buf)
+}
