@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A session as the runner of sqllogictest files wants it, which notes what it answers.
 
+use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,8 +11,8 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type, SchemaRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use async_trait::async_trait;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::SessionStateBuilder;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::physical_plan::common::collect;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
@@ -127,7 +128,7 @@ impl AsyncDB for Engine {
 /// file out.
 pub async fn session(file: &Path, setting: Setting, with_quern: bool) -> Option<SessionContext> {
     let context = TestContext::try_new_for_test_file(file).await?;
-    let mut builder = SessionStateBuilder::new_from_existing(context.session_ctx().state());
+    let mut builder = builder_of(context.session_ctx().state());
     if with_quern {
         builder = quern_datafusion::enable(builder);
     }
@@ -142,6 +143,23 @@ pub async fn session(file: &Path, setting: Setting, with_quern: bool) -> Option<
         options.execution.batch_size = datafusion::common::config::ConfigNonZeroUsize::try_new(rows).ok()?;
     }
     Some(SessionContext::new_with_state(builder.build()))
+}
+
+/// A builder registers functions in the order of a hash table. Of those that have a name in common, the one that has it
+/// in the session must come last.
+fn builder_of(state: SessionState) -> SessionStateBuilder {
+    let known = state.scalar_functions().clone();
+    let mut builder = SessionStateBuilder::new_from_existing(state);
+    if let Some(functions) = builder.scalar_functions() {
+        let is_lost = |function: &ScalarUDF, name: &str| {
+            known.get(name).is_some_and(|registered| registered.name() != function.name())
+        };
+        functions.sort_by_key(|function| {
+            let names = function.aliases().iter().map(String::as_str).chain([function.name()]);
+            Reverse(names.filter(|name| is_lost(function, name)).count())
+        });
+    }
+    builder
 }
 
 fn count_nodes(plan: &Arc<dyn ExecutionPlan>) -> usize {
