@@ -30,7 +30,7 @@ use crate::config::QuernConfig;
 use crate::fragment::{Fragment, OutputColumn, Sink};
 use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
-use crate::run::{Failure, Outcome, Ready, Run};
+use crate::run::{Failure, Outcome, Ready, Run, as_planned};
 
 /// Runs a fragment of a plan as kernels of Quern. Its children are the plans from which the fragment's rows come.
 #[derive(Debug)]
@@ -334,7 +334,7 @@ impl Part {
                         let (mut rows, mut output) = ready.rows_of(self.partition).map_err(DataFusionError::from)?;
                         let mut piece_rows = FIRST_PIECE_ROWS;
                         while wanted != 0 && let Some(batch) = rows.next().await {
-                            let batch = batch?;
+                            let batch = as_planned(batch?, &self.fragment.chain.source_types)?;
                             ready.count(batch.num_rows());
                             let mut first = 0;
                             while wanted != 0 && first < batch.num_rows() {

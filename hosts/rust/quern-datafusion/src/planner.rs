@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality};
 use datafusion::physical_expr::expressions::Literal;
@@ -13,6 +13,7 @@ use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -103,6 +104,10 @@ impl Planner<'_> {
             return Some(chain);
         }
         self.back_to(&mark);
+        // The one row of a placeholder has columns of nulls, whatever its schema says.
+        if plan.is::<PlaceholderRowExec>() && !plan.schema().fields().is_empty() {
+            return None;
+        }
         let chain = Chain::of_source(self.children.len(), &plan.schema())?;
         self.children.push(Arc::clone(plan));
         Some(chain)
@@ -606,6 +611,11 @@ impl AggregateFunction {
         if (distinct && name != "count") || !function.order_bys().is_empty() {
             return None;
         }
+        // Sums of decimals of many digits need 256 bits there, and those of narrow decimals are made there.
+        if name == "avg" && !function.state_fields().is_ok_and(|state| is_average(&state, function.field().data_type()))
+        {
+            return None;
+        }
         // Some expressions give a result for a literal that counts all rows; a null counts none.
         let constant = argument.downcast_ref::<Literal>();
         let counts_rows = name == "count" && !distinct && constant.is_some_and(|value| !value.value().is_null());
@@ -615,6 +625,16 @@ impl AggregateFunction {
     fn num_columns(&self) -> usize {
         usize::from(self.argument.is_some()) + usize::from(self.filter.is_some())
     }
+}
+
+/// Whether a state of `DataFusion`'s, a count and a sum, and the average of them are such as `results` makes.
+fn is_average(state: &[FieldRef], result: &DataType) -> bool {
+    state.get(1).is_some_and(|sum| {
+        matches!(
+            (sum.data_type(), result),
+            (DataType::Float64, DataType::Float64) | (DataType::Decimal128(..), DataType::Decimal128(..))
+        )
+    })
 }
 
 /// The functions of a spec, each once.

@@ -16,6 +16,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::{InterleaveExec, UnionExec, can_interleave};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::QuernConfig;
@@ -34,7 +35,10 @@ impl PhysicalOptimizerRule for QuernRule {
         if !settings.enabled {
             return Ok(plan);
         }
-        replace_fragments(&plan, &settings, config)
+        match replace_fragments(&plan, &settings, config) {
+            Err(_) if settings.fall_back => Ok(plan),
+            replaced => replaced,
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -93,6 +97,10 @@ fn with_children(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.children().into_iter().zip(&children).all(|(old, new)| Arc::ptr_eq(old, new)) {
         return Ok(Arc::clone(plan));
+    }
+    // Partitions are put together one by one only where all inputs are divided by the same keys.
+    if plan.is::<InterleaveExec>() && !can_interleave(children.iter()) {
+        return UnionExec::try_new(children);
     }
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }

@@ -129,6 +129,10 @@ fn pipeline(chain: &Chain, jobs: &[Job], steps: std::ops::Range<usize>) -> Pipel
     pipeline
 }
 
+/// How often a task asks for work that others have before it sleeps: tokio's timer has steps of a millisecond, and most
+/// work is done sooner.
+const LOOKS_BEFORE_SLEEP: u32 = 200;
+
 /// Waits for all tasks. The first failure ends the others.
 async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
     while let Some(ended) = tasks.join_next().await {
@@ -137,10 +141,36 @@ async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
     Ok(())
 }
 
+/// A batch whose columns are those that the plan of the source says. Kernels rely on it.
+pub(crate) fn as_planned(batch: RecordBatch, types: &[ColumnType]) -> Outcome<RecordBatch> {
+    let wrong = batch.columns().iter().zip(types).find(|(column, planned)| *column.data_type() != planned.data_type);
+    match wrong {
+        None if batch.num_columns() == types.len() => Ok(batch),
+        None => Err(quern::Error::InvalidArgument(format!(
+            "batch of {} columns; accepted: the {} of its plan",
+            batch.num_columns(),
+            types.len()
+        ))
+        .into()),
+        Some((column, planned)) => Err(quern::Error::InvalidArgument(format!(
+            "column of type {}; accepted: {}, as its plan says",
+            column.data_type(),
+            planned.data_type
+        ))
+        .into()),
+    }
+}
+
 /// Sends the rows of a partition into a job.
-async fn append_all(mut rows: SendableRecordBatchStream, mut input: Input, compute: Time, count: Count) -> Outcome<()> {
+async fn append_all(
+    mut rows: SendableRecordBatchStream,
+    mut input: Input,
+    types: Arc<[ColumnType]>,
+    compute: Time,
+    count: Count,
+) -> Outcome<()> {
     while let Some(batch) = rows.next().await {
-        let batch = batch?;
+        let batch = as_planned(batch?, &types)?;
         count.add(batch.num_rows());
         timed(&compute, || input.append(batch))?;
     }
@@ -220,6 +250,7 @@ impl Run {
         let whole = pipeline(chain, &jobs, 0..jobs.len());
         let source = &self.children[chain.source];
         let partitions = source.output_partitioning().partition_count();
+        let types: Arc<[ColumnType]> = chain.source_types.as_slice().into();
         let mut tasks = JoinSet::new();
         let mut handed_over = vec![];
         for partition in 0..partitions {
@@ -230,7 +261,8 @@ impl Run {
                 handed_over.push(async { handing_over.await.map_err(Failure::from) });
             }
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
-            tasks.spawn(append_all(rows, input, self.metrics.compute.clone(), count.clone()));
+            let (types, compute) = (Arc::clone(&types), self.metrics.compute.clone());
+            tasks.spawn(append_all(rows, input, types, compute, count.clone()));
         }
         try_join(try_join_all(handed_over), join_all(tasks)).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;
@@ -283,11 +315,19 @@ impl Run {
         for _ in 0..self.threads() {
             let (job, compute) = (job.clone(), self.metrics.compute.clone());
             tasks.spawn(async move {
+                let mut looks = 0;
                 loop {
                     match timed(&compute, || job.work())? {
                         Work::Done => return Ok(()),
-                        Work::More => tokio::task::yield_now().await,
-                        Work::Busy => tokio::time::sleep(Duration::from_micros(50)).await,
+                        Work::More => {
+                            looks = 0;
+                            tokio::task::yield_now().await;
+                        }
+                        Work::Busy if looks < LOOKS_BEFORE_SLEEP => {
+                            looks += 1;
+                            tokio::task::yield_now().await;
+                        }
+                        Work::Busy => tokio::time::sleep(Duration::from_millis(1)).await,
                     }
                 }
             });

@@ -6,9 +6,15 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::array::{ArrayRef, Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use common::{Rows, Setting, answer, nodes, sessions};
-use datafusion::common::Result;
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::MemTable;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{collect, displayable};
 use datafusion::prelude::col;
 use futures::StreamExt;
@@ -150,6 +156,42 @@ async fn orders_of_tables() -> Result<()> {
         "select k, max(s) from ordered where x > 5 group by k order by k limit 7",
     ] {
         assert_eq!(answer(&quern, text).await?, answer(&stock, text).await?, "{text}");
+    }
+    Ok(())
+}
+
+/// Batches of other types than the plan of a source says.
+#[derive(Debug)]
+struct WrongTypes(SchemaRef);
+
+impl PartitionStream for WrongTypes {
+    fn schema(&self) -> &SchemaRef {
+        &self.0
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let narrow: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 2]));
+        let batch = RecordBatch::try_from_iter_with_nullable([("x", narrow, true)]).map_err(DataFusionError::from);
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.0), futures::stream::iter([batch])))
+    }
+}
+
+/// Kernels rely on the types that plans say, so that no others reach them.
+#[tokio::test]
+async fn batches_of_other_types() -> Result<()> {
+    // More partitions would need a repartition, which copies rows by what the plan says.
+    let setting = Setting { partitions: 1, ..Setting::default() };
+    let (_, quern) = sessions(setting, Rows { a: 10, b: 10, c: 10 }).await;
+    let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, true)]));
+    let stream: Arc<dyn PartitionStream> = Arc::new(WrongTypes(Arc::clone(&schema)));
+    quern.register_table("wrong", Arc::new(StreamingTable::try_new(schema, vec![stream])?))?;
+    for text in [
+        "select x, count(*) from wrong group by x",
+        "select x from wrong order by x",
+        "select a.s, w.x from (select distinct x, s from a) a join wrong w on a.x = w.x",
+    ] {
+        let error = answer(&quern, text).await.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("column of type Int32; accepted: Int64, as its plan says"), "{text}: {error}");
     }
     Ok(())
 }
