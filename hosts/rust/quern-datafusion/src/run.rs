@@ -129,6 +129,10 @@ fn pipeline(chain: &Chain, jobs: &[Job], steps: std::ops::Range<usize>) -> Pipel
     pipeline
 }
 
+/// How often a task asks for work that others have before it sleeps: tokio's timer has steps of a millisecond, and most
+/// work is done sooner.
+const LOOKS_BEFORE_SLEEP: u32 = 200;
+
 /// Waits for all tasks. The first failure ends the others.
 async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
     while let Some(ended) = tasks.join_next().await {
@@ -257,8 +261,8 @@ impl Run {
                 handed_over.push(async { handing_over.await.map_err(Failure::from) });
             }
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
-            let compute = self.metrics.compute.clone();
-            tasks.spawn(append_all(rows, input, Arc::clone(&types), compute, count.clone()));
+            let (types, compute) = (Arc::clone(&types), self.metrics.compute.clone());
+            tasks.spawn(append_all(rows, input, types, compute, count.clone()));
         }
         try_join(try_join_all(handed_over), join_all(tasks)).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;
@@ -311,11 +315,19 @@ impl Run {
         for _ in 0..self.threads() {
             let (job, compute) = (job.clone(), self.metrics.compute.clone());
             tasks.spawn(async move {
+                let mut looks = 0;
                 loop {
                     match timed(&compute, || job.work())? {
                         Work::Done => return Ok(()),
-                        Work::More => tokio::task::yield_now().await,
-                        Work::Busy => tokio::time::sleep(Duration::from_micros(50)).await,
+                        Work::More => {
+                            looks = 0;
+                            tokio::task::yield_now().await;
+                        }
+                        Work::Busy if looks < LOOKS_BEFORE_SLEEP => {
+                            looks += 1;
+                            tokio::task::yield_now().await;
+                        }
+                        Work::Busy => tokio::time::sleep(Duration::from_millis(1)).await,
                     }
                 }
             });
