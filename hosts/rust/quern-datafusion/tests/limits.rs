@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a session may rely on beside right rows: settings, memory pools, overflow, cancellation.
 
+#![allow(clippy::expect_used, reason = "a test may panic")]
+
 mod common;
 
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use arrow::array::{ArrayRef, Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use common::{Rows, Setting, answer, nodes, sessions};
 use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::MemTable;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -18,6 +21,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::physical_plan::{collect, displayable};
 use datafusion::prelude::col;
 use futures::StreamExt;
+use quern_datafusion::QuernConfig;
 
 const ROWS: Rows = Rows { a: 200_000, b: 60_000, c: 1000 };
 
@@ -194,4 +198,18 @@ async fn batches_of_other_types() -> Result<()> {
         assert!(error.contains("column of type Int32; accepted: Int64, as its plan says"), "{text}: {error}");
     }
     Ok(())
+}
+
+#[test]
+fn settings_have_their_whole_names() {
+    let mut options = ConfigOptions::new();
+    options.extensions.insert(QuernConfig::default());
+    options.set("quern.joins", "false").expect("a setting");
+    let value = |key: &str| options.entries().into_iter().find(|entry| entry.key == key).and_then(|entry| entry.value);
+    assert_eq!(value("quern.joins").as_deref(), Some("false"));
+    assert_eq!(value("quern.enabled").as_deref(), Some("true"));
+    for (key, bad) in [("quern.joins", "maybe"), ("quern.unknown", "true")] {
+        let error = options.clone().set(key, bad).expect_err("a bad setting").to_string();
+        assert!(error.contains("accepted: "), "{error}");
+    }
 }

@@ -42,7 +42,6 @@ impl Cluster {
         let mut cluster = Self {
             scheduler: Command::new(options.programs.join("quern-ballista-scheduler"))
                 .args(["--bind-host", "127.0.0.1", "--external-host", "127.0.0.1", "--bind-port", &port.to_string()])
-                .args(["--min-ready-executors", &options.executors.to_string()])
                 // A dead executor is found out about in seconds.
                 .args(["--executor-timeout-seconds", "5", "--expire-dead-executor-interval-seconds", "1"])
                 .stdout(File::create(folder.join("scheduler.log"))?)
@@ -52,11 +51,15 @@ impl Cluster {
             port,
             executors: vec![],
         };
-        cluster.wait_for_port(port)?;
+        cluster.wait_until("a scheduler", |_| Ok(TcpStream::connect(("127.0.0.1", port)).is_ok()))?;
         for number in 0..options.executors {
             let executor = cluster.start_executor(options, number)?;
             cluster.executors.push(executor);
         }
+        cluster.wait_until("executors", |cluster| {
+            let log = fs::read_to_string(cluster.folder.join("scheduler.log"))?;
+            Ok(log.matches("Received register executor request").count() >= options.executors)
+        })?;
         Ok(cluster)
     }
 
@@ -80,14 +83,14 @@ impl Cluster {
         command.spawn()
     }
 
-    fn wait_for_port(&mut self, port: u16) -> io::Result<()> {
+    fn wait_until(&mut self, what: &str, is_there: impl Fn(&Self) -> io::Result<bool>) -> io::Result<()> {
         let end = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while !is_there(self)? {
             if let Some(status) = self.scheduler.try_wait()? {
                 return Err(io::Error::other(format!("the scheduler ended: {status}")));
             }
             if Instant::now() > end {
-                return Err(io::Error::other("no scheduler after 20 seconds"));
+                return Err(io::Error::other(format!("no {what} after 20 seconds")));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -157,6 +160,7 @@ impl Drop for Cluster {
     }
 }
 
+#[allow(dead_code, reason = "tests know the folder from cargo")]
 /// The folder of this workspace's programs, seen from an example or a test of it.
 pub fn programs_beside(program: &Path) -> Option<PathBuf> {
     program.parent().and_then(Path::parent).map(Path::to_path_buf)
