@@ -123,7 +123,16 @@ fn start(vcores: usize, memory: Option<&'static str>) -> Result<Cluster> {
 }
 
 async fn client(cluster: &Cluster, data: &Data, partitions: usize, settings: QuernConfig) -> Result<SessionContext> {
-    let config = SessionConfig::new_with_ballista().with_target_partitions(partitions).with_option_extension(settings);
+    client_of(cluster, data, settings, SessionConfig::new_with_ballista().with_target_partitions(partitions)).await
+}
+
+async fn client_of(
+    cluster: &Cluster,
+    data: &Data,
+    settings: QuernConfig,
+    config: SessionConfig,
+) -> Result<SessionContext> {
+    let config = config.with_option_extension(settings);
     let state = SessionStateBuilder::new().with_default_features().with_config(config).build();
     let context = SessionContext::remote_with_state(&cluster.url(), state).await?;
     data.register(&context).await?;
@@ -166,7 +175,9 @@ async fn answers_are_those_of_one_process() -> Result<()> {
             let before = fragments(&cluster, &[0, 1])?;
             assert_eq!(rows_of(&quern, query).await?, expected(&data, query).await?, "{query}");
             let after = fragments(&cluster, &[0, 1])?;
-            assert!(after > before || query.contains("over ("), "no fragment: {query}");
+            // States of several distinct counts, and windows, stay DataFusion's.
+            let may_have_none = query.contains("over (") || query.contains("count(distinct l_mode), count(distinct");
+            assert!(after > before || may_have_none, "no fragment: {query}");
         }
     }
     Ok(())
@@ -220,22 +231,44 @@ async fn wait_for_task(cluster: &Cluster, executor: usize, before: usize) -> Res
     Err(DataFusionError::Execution(format!("executor {executor} had no task in 6 seconds")))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_task_of_a_killed_executor_runs_elsewhere() -> Result<()> {
-    let data = Data::write("killed").await?;
+/// Kills an executor in the middle of a query.
+async fn kill_one(name: &str, settings: QuernConfig, is_adaptive: bool, delay: Duration) -> Result<()> {
+    let data = Data::write(name).await?;
     let mut cluster = start(1, None)?;
-    let quern = client(&cluster, &data, 6, forced()).await?;
+    let config = SessionConfig::new_with_ballista().with_target_partitions(6);
+    let config = config.with_ballista_adaptive_query_planner(is_adaptive);
+    let quern = client_of(&cluster, &data, settings, config).await?;
     let frame = quern.sql(LONG).await?;
     let running = tokio::spawn(frame.collect());
-    wait_for_task(&cluster, 1, 0).await?;
+    tokio::time::sleep(delay).await;
     cluster.signal(1, "KILL")?;
-    let rows = running.await.map_err(|error| DataFusionError::Execution(error.to_string()))??;
+    let rows = tokio::time::timeout(Duration::from_secs(20), running).await;
+    let rows = rows.map_err(|_| DataFusionError::Execution("no answer in 20 seconds".to_owned()))?;
+    let rows = rows.map_err(|error| DataFusionError::Execution(error.to_string()))??;
     assert_eq!(sorted_rows(&rows)?, expected(&data, LONG).await?);
-    assert_eq!(
-        rows_of(&quern, QUERIES[2]).await?,
-        expected(&data, QUERIES[2]).await?,
-        "with the executor that is left"
-    );
+    let after = "with the executor that is left";
+    assert_eq!(rows_of(&quern, QUERIES[2]).await?, expected(&data, QUERIES[2]).await?, "{after}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_of_a_killed_executor_runs_elsewhere() -> Result<()> {
+    kill_one("killed", forced(), false, Duration::from_millis(60)).await
+}
+
+/// Jobs of the adaptive planner, at several times, with Quern and without. Prints which of them have no answer.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes, and jobs of Ballista 55 hang in it with Quern and without"]
+async fn killed_executors_and_the_adaptive_planner() -> Result<()> {
+    for milliseconds in [20, 40, 80, 120, 160, 240] {
+        for enabled in [false, true] {
+            let mut settings = forced();
+            settings.enabled = enabled;
+            let name = format!("adaptive-{milliseconds}-{enabled}");
+            let killed = kill_one(&name, settings, true, Duration::from_millis(milliseconds)).await;
+            println!("killed after {milliseconds} ms, Quern {enabled}: {killed:?}");
+        }
+    }
     Ok(())
 }
 
