@@ -2,7 +2,7 @@
 //! TPC-H on a cluster of processes of this machine, with and without Quern, by turns:
 //!
 //! ```text
-//! tpch --data FOLDER --queries FOLDER [--only 1,3] [--executors 2] [--vcores 1] [--partitions 2] [--rounds 3]
+//! cluster_tpch --data FOLDER --queries FOLDER [--only 1,3] [--executors 2] [--vcores 1] [--partitions 2] [--rounds 3]
 //!      [--stages]
 //! ```
 //!
