@@ -149,6 +149,9 @@ fn num_with_metrics(plan: &Arc<dyn ExecutionPlan>) -> usize {
     usize::from(plan.metrics().is_some()) + plan.children().into_iter().map(num_with_metrics).sum::<usize>()
 }
 
+/// A source of a fragment, and the plan that is in its place.
+type Replacement<'a> = (&'a Arc<dyn ExecutionPlan>, &'a Arc<dyn ExecutionPlan>);
+
 struct Sources {
     /// How many of the new plan's metrics have been passed.
     of_new: usize,
@@ -175,11 +178,7 @@ impl Sources {
     }
 
     /// The nodes below one that a fragment has replaced, down to its sources, which come in the order of the plan.
-    fn of_fragment<'a>(
-        &mut self,
-        old: &Arc<dyn ExecutionPlan>,
-        open: &mut Vec<Option<(&'a Arc<dyn ExecutionPlan>, &'a Arc<dyn ExecutionPlan>)>>,
-    ) -> Option<()> {
+    fn of_fragment(&mut self, old: &Arc<dyn ExecutionPlan>, open: &mut [Option<Replacement<'_>>]) -> Option<()> {
         for child in old.children() {
             let place = open.iter().position(|source| source.is_some_and(|(source, _)| Arc::ptr_eq(source, child)));
             if let Some(place) = place {

@@ -203,11 +203,11 @@ async fn sorted_runs_cross_the_shuffle() -> Result<()> {
     let data = Data::write("sorts").await?;
     let cluster = start(2, None)?;
     let quern = client(&cluster, &data, 4, forced()).await?;
-    let query = "select o_price, o_key from orders order by o_price, o_key";
-    let rows = quern.sql(query).await?.collect().await?;
+    let sorted = "select o_price, o_key from orders order by o_price, o_key";
+    let rows = quern.sql(sorted).await?.collect().await?;
     let local = SessionContext::new();
     data.register(&local).await?;
-    let expected = local.sql(query).await?.collect().await?;
+    let expected = local.sql(sorted).await?.collect().await?;
     let texts =
         |batches: &[RecordBatch]| arrow::util::pretty::pretty_format_batches(batches).map(|text| text.to_string());
     assert_eq!(texts(&rows)?, texts(&expected)?);
