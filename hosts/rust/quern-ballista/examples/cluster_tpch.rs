@@ -10,7 +10,7 @@
 //! process. `--stages` prints what each executor has run of each stage. The last line has the geometric mean of the
 //! ratios and the smallest one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -21,13 +21,13 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use quern_datafusion::QuernConfig;
 
-#[path = "../../quern-datafusion/examples/tpch/answers.rs"]
-mod answers;
 #[path = "../tests/common/cluster.rs"]
 mod cluster;
+#[path = "../../quern-datafusion/examples/tpch/common.rs"]
+mod common;
 
-use answers::{Outcome, TABLES, rows_of, text_of};
 use cluster::{Cluster, ClusterOptions};
+use common::{Arguments, Outcome, TABLES, print_mean, rows_of, text_of};
 
 struct Options {
     data: PathBuf,
@@ -42,30 +42,16 @@ struct Options {
 
 impl Options {
     fn parse() -> Outcome<Self> {
-        let mut values: HashMap<String, String> = HashMap::new();
-        let mut arguments = std::env::args().skip(1);
-        while let Some(name) = arguments.next() {
-            let value = if name == "--stages" {
-                String::new()
-            } else {
-                arguments.next().ok_or(format!("no value of {name}"))?
-            };
-            values.insert(name, value);
-        }
-        let number = |name: &str, default: usize| values.get(name).map_or(Ok(default), |value| value.parse());
-        let only = values.get("--only").map_or_else(
-            || Ok((1..=22).collect()),
-            |list| list.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>(),
-        )?;
+        let arguments = Arguments::of_program(&["--stages"])?;
         Ok(Self {
-            data: values.get("--data").ok_or("no --data")?.into(),
-            queries: values.get("--queries").ok_or("no --queries")?.into(),
-            only,
-            executors: number("--executors", 2)?,
-            vcores: number("--vcores", 1)?,
-            partitions: number("--partitions", 2)?,
-            rounds: number("--rounds", 3)?,
-            stages: values.contains_key("--stages"),
+            data: arguments.path("--data")?,
+            queries: arguments.path("--queries")?,
+            only: arguments.queries()?,
+            executors: arguments.number("--executors", 2)?,
+            vcores: arguments.number("--vcores", 1)?,
+            partitions: arguments.number("--partitions", 2)?,
+            rounds: arguments.number("--rounds", 3)?,
+            stages: arguments.has("--stages"),
         })
     }
 }
@@ -123,6 +109,7 @@ async fn main() -> Outcome<()> {
         programs,
         executors: options.executors,
         vcores: options.vcores,
+        policy: "push-staged",
         memory: None,
     })?;
     let local = with_tables(SessionContext::new(), &options).await?;
@@ -167,10 +154,6 @@ async fn main() -> Outcome<()> {
             print_stages(&cluster, &mut seen)?;
         }
     }
-    if !ratios.is_empty() {
-        #[expect(clippy::cast_precision_loss, reason = "at most 22")]
-        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
-        println!("geometric mean {mean:.2}, least {:.2}", ratios.iter().copied().fold(f64::MAX, f64::min));
-    }
+    print_mean(&ratios);
     if wrong == 0 { Ok(()) } else { Err(format!("{wrong} queries differ").into()) }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ballista_core::execution_plans::{ShuffleWriterExec, SortShuffleWriterExec, compute_global_output_partition_ids};
 use ballista_core::serde::protobuf::{RuntimeStatsReport, ShuffleWritePartition, TaskColumnStats, WindowStateReport};
+use ballista_core::utils::collect_plan_metrics;
 use ballista_executor::execution_engine::QueryStageExecutor;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -35,7 +36,7 @@ impl Replaced {
     /// them anew, and readers of the other one put partitions together. What is not sure to be so stays as it is.
     pub(crate) fn of(plan: &Arc<dyn ExecutionPlan>, settings: &QuernConfig, options: &ConfigOptions) -> Result<Self> {
         let same = || {
-            let metrics = (0..num_with_metrics(plan)).map(Some).collect();
+            let metrics = (0..collect_plan_metrics(plan.as_ref()).len()).map(Some).collect();
             Self { plan: Arc::clone(plan), metrics }
         };
         if !settings.enabled || !is_plain(plan) {
@@ -142,11 +143,7 @@ fn writes_alike(old: &Arc<dyn ExecutionPlan>, new: &Arc<dyn ExecutionPlan>) -> b
 fn metric_sources(old: &Arc<dyn ExecutionPlan>, new: &Arc<dyn ExecutionPlan>) -> Option<Vec<Source>> {
     let mut sources = Sources { of_new: 0, found: vec![] };
     sources.of_node(old, new)?;
-    (sources.of_new == num_with_metrics(new)).then_some(sources.found)
-}
-
-fn num_with_metrics(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    usize::from(plan.metrics().is_some()) + plan.children().into_iter().map(num_with_metrics).sum::<usize>()
+    (sources.of_new == collect_plan_metrics(new.as_ref()).len()).then_some(sources.found)
 }
 
 /// A source of a fragment, and the plan that is in its place.

@@ -3,43 +3,29 @@
 
 use std::sync::Arc;
 
-use ballista_core::config::LogRotationPolicy;
 use ballista_core::error::{BallistaError, Result};
 use ballista_core::object_store::{session_config_with_s3_support, session_state_with_s3_support};
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::{Config, SchedulerConfig};
 use ballista_scheduler::scheduler_process::start_server;
 use clap::Parser;
-use tracing_appender::rolling;
-use tracing_subscriber::EnvFilter;
+
+mod common;
+
+use common::{LogOptions, start_log};
 
 /// Plans are trees, which the scheduler walks by recursion.
 const STACK_BYTES: usize = 32 << 20;
 
-fn start_log(options: &Config) {
-    let filter = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| options.log_level_setting.clone());
-    let log = tracing_subscriber::fmt()
-        .with_ansi(false)
-        .with_thread_names(options.print_thread_info)
-        .with_thread_ids(options.print_thread_info)
-        .with_env_filter(EnvFilter::new(filter));
-    let Some(folder) = &options.log_dir else {
-        log.init();
-        return;
-    };
-    let file = match options.log_rotation_policy {
-        LogRotationPolicy::Minutely => rolling::minutely,
-        LogRotationPolicy::Hourly => rolling::hourly,
-        LogRotationPolicy::Daily => rolling::daily,
-        LogRotationPolicy::Never => rolling::never,
-    };
-    let prefix = format!("scheduler_{}_{}_{}", options.namespace, options.external_host, options.bind_port);
-    log.with_writer(file(folder, prefix)).init();
-}
-
 async fn serve() -> Result<()> {
     let options = Config::parse();
-    start_log(&options);
+    start_log(LogOptions {
+        filter: &options.log_level_setting,
+        has_threads: options.print_thread_info,
+        folder: options.log_dir.as_deref(),
+        rotation: options.log_rotation_policy,
+        file_prefix: format!("scheduler_{}_{}_{}", options.namespace, options.external_host, options.bind_port),
+    });
     let address = format!("{}:{}", options.bind_host, options.bind_port);
     let address = address.parse().map_err(|error| {
         BallistaError::Configuration(format!("{address}: {error}; accepted: an IP address and a port"))

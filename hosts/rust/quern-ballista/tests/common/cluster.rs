@@ -15,6 +15,8 @@ pub struct ClusterOptions {
     pub programs: PathBuf,
     pub executors: usize,
     pub vcores: usize,
+    /// How tasks come to executors: `push-staged`, the default, or `pull-staged`.
+    pub policy: &'static str,
     /// The memory pool of an executor, as `--memory-pool-size` takes it.
     pub memory: Option<&'static str>,
 }
@@ -42,6 +44,7 @@ impl Cluster {
         let mut cluster = Self {
             scheduler: Command::new(options.programs.join("quern-ballista-scheduler"))
                 .args(["--bind-host", "127.0.0.1", "--external-host", "127.0.0.1", "--bind-port", &port.to_string()])
+                .args(["--scheduler-policy", options.policy])
                 // A dead executor is found out about in seconds.
                 .args(["--executor-timeout-seconds", "5", "--expire-dead-executor-interval-seconds", "1"])
                 .stdout(File::create(folder.join("scheduler.log"))?)
@@ -71,7 +74,7 @@ impl Cluster {
             .args(["--bind-host", "127.0.0.1", "--external-host", "127.0.0.1"])
             .args(["--scheduler-host", "127.0.0.1", "--scheduler-port", &self.port.to_string()])
             .args(["--bind-port", &free_port()?.to_string(), "--bind-grpc-port", &free_port()?.to_string()])
-            .args(["--bind-health-port", &free_port()?.to_string()])
+            .args(["--bind-health-port", &free_port()?.to_string(), "--task-scheduling-policy", options.policy])
             .args(["--executor-heartbeat-interval-seconds", "1", "--vcores", &options.vcores.to_string()])
             .arg("--work-dir")
             .arg(&work)

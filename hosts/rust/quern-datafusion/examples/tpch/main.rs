@@ -9,7 +9,6 @@
 //! Every answer is compared with that of `DataFusion` alone. The last lines have the geometric mean of the ratios and
 //! the smallest one. `--force` fails where a fragment falls back to the plan that it replaced.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,9 +22,9 @@ use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use quern_datafusion::QuernConfig;
 
-mod answers;
+mod common;
 
-use answers::{Outcome, TABLES, rows_of, text_of};
+use common::{Arguments, Outcome, TABLES, print_mean, rows_of, text_of};
 
 struct Options {
     data: PathBuf,
@@ -42,29 +41,18 @@ struct Options {
 
 impl Options {
     fn parse() -> Outcome<Self> {
-        let mut values: HashMap<String, String> = HashMap::new();
-        let mut arguments = std::env::args().skip(1);
-        while let Some(name) = arguments.next() {
-            let flag = matches!(name.as_str(), "--memory-tables" | "--explain" | "--force");
-            let value = if flag { String::new() } else { arguments.next().ok_or(format!("no value of {name}"))? };
-            values.insert(name, value);
-        }
-        let number = |name: &str, default: usize| values.get(name).map_or(Ok(default), |value| value.parse());
-        let only = values.get("--only").map_or_else(
-            || Ok((1..=22).collect()),
-            |list| list.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>(),
-        )?;
+        let arguments = Arguments::of_program(&["--memory-tables", "--explain", "--force"])?;
         Ok(Self {
-            data: values.get("--data").ok_or("no --data")?.into(),
-            queries: values.get("--queries").ok_or("no --queries")?.into(),
-            only,
-            partitions: number("--partitions", 2)?,
-            rounds: number("--rounds", 3)?,
-            batch_rows: number("--batch-rows", 8192)?,
-            memory_tables: values.contains_key("--memory-tables"),
-            pool_mib: number("--pool-mib", 0)?,
-            explain: values.contains_key("--explain"),
-            force: values.contains_key("--force"),
+            data: arguments.path("--data")?,
+            queries: arguments.path("--queries")?,
+            only: arguments.queries()?,
+            partitions: arguments.number("--partitions", 2)?,
+            rounds: arguments.number("--rounds", 3)?,
+            batch_rows: arguments.number("--batch-rows", 8192)?,
+            memory_tables: arguments.has("--memory-tables"),
+            pool_mib: arguments.number("--pool-mib", 0)?,
+            explain: arguments.has("--explain"),
+            force: arguments.has("--force"),
         })
     }
 }
@@ -158,10 +146,6 @@ async fn main() -> Outcome<()> {
             println!("{number:5}  {answer}");
         }
     }
-    if !ratios.is_empty() {
-        #[expect(clippy::cast_precision_loss, reason = "at most 22")]
-        let mean = (ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp();
-        println!("geometric mean {mean:.2}, least {:.2}", ratios.iter().copied().fold(f64::MAX, f64::min));
-    }
+    print_mean(&ratios);
     if wrong == 0 { Ok(()) } else { Err(format!("{wrong} queries differ").into()) }
 }
