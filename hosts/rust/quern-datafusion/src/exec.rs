@@ -311,7 +311,7 @@ impl Part {
                 Ok(ready) => {
                     if let Some(job) = &ready.sink {
                         if self.partition == 0 {
-                            self.spilled_bytes.add(metrics::count(job.stats().spilled_bytes));
+                            self.spilled_bytes.add(metrics::saturated(job.stats().spilled_bytes));
                         }
                         let mut output = self.output(job).map_err(DataFusionError::from)?;
                         let mut next = self.timed(|| output.next_rows());

@@ -31,6 +31,7 @@ pub(crate) fn timed<T>(time: &Time, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-pub(crate) fn count(rows: u64) -> usize {
-    usize::try_from(rows).unwrap_or(usize::MAX)
+/// A count of the library as one of metrics.
+pub(crate) fn saturated(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }

@@ -141,7 +141,8 @@ async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
     Ok(())
 }
 
-/// A batch whose columns are those that the plan of the source says. Kernels rely on it.
+/// A batch whose columns are those that the plan of the source says, with their units and digits, which kernels do not
+/// look at.
 pub(crate) fn as_planned(batch: RecordBatch, types: &[ColumnType]) -> Outcome<RecordBatch> {
     let wrong = batch.columns().iter().zip(types).find(|(column, planned)| *column.data_type() != planned.data_type);
     match wrong {
@@ -237,7 +238,7 @@ impl Run {
         bind(&job, Port::Probe, &build.probe_columns)?;
         let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
         self.fill(&build.chain, builds, &target, &Count::new()).await?;
-        self.metrics.build_input_rows.add(metrics::count(job.stats().input_rows));
+        self.metrics.build_input_rows.add(metrics::saturated(job.stats().input_rows));
         if let Some(filter) = &build.dynamic_filter {
             dynamic::publish(filter, &job)?;
         }

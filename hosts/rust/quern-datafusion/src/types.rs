@@ -2,6 +2,7 @@
 //! Names of Arrow types in kernel specs.
 
 use arrow::datatypes::DataType;
+pub(crate) use quern::type_name as name;
 
 /// A column's type and whether it may hold nulls.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,41 +29,6 @@ impl ColumnType {
 
 fn with_nullable(name: String, nullable: bool) -> String {
     if nullable { name + ":nullable" } else { name }
-}
-
-/// The name of a type; units, scales and time zones are not part of it.
-pub(crate) fn name(data_type: &DataType) -> Option<String> {
-    Some(
-        match data_type {
-            DataType::Boolean => "bool",
-            DataType::Int8 => "i8",
-            DataType::Int16 => "i16",
-            DataType::Int32 => "i32",
-            DataType::Int64 => "i64",
-            DataType::UInt8 => "u8",
-            DataType::UInt16 => "u16",
-            DataType::UInt32 => "u32",
-            DataType::UInt64 => "u64",
-            DataType::Float32 => "f32",
-            DataType::Float64 => "f64",
-            DataType::Decimal128(_, 0..) => "decimal128",
-            DataType::Date32 => "date32",
-            DataType::Date64 => "date64",
-            DataType::Time32(_) => "time32",
-            DataType::Time64(_) => "time64",
-            DataType::Timestamp(..) => "timestamp",
-            DataType::Duration(_) => "duration",
-            DataType::Utf8 => "utf8",
-            DataType::LargeUtf8 => "large_utf8",
-            DataType::Utf8View => "utf8_view",
-            DataType::Binary => "binary",
-            DataType::LargeBinary => "large_binary",
-            DataType::BinaryView => "binary_view",
-            DataType::FixedSizeBinary(bytes) if *bytes > 0 => return Some(format!("fixed_binary({bytes})")),
-            _ => return None,
-        }
-        .to_owned(),
-    )
 }
 
 /// The name of a type with the digits and the scale of a decimal.

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Jobs.
 
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::fmt;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, RecordBatch, StructArray};
 use arrow::datatypes::Schema;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 
+use crate::columns::Columns;
 use crate::error::{Error, Result, check};
-use crate::input::Input;
+use crate::input::{BatchColumns, Input};
 use crate::kernel::{Counters, Kernel};
 use crate::memory::{Account, MemoryAccount};
 use crate::output::{Output, OutputOptions};
@@ -109,6 +111,24 @@ pub enum Work {
 pub(crate) struct JobHandle {
     pub(crate) raw: *mut sys::quern_job,
     account: Option<Box<Account>>,
+    /// The columns of batches, by port.
+    bound: Mutex<HashMap<Port, Arc<Columns>>>,
+}
+
+impl JobHandle {
+    /// Whether a batch has the columns that are bound to a port.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FailedPrecondition`] where none are, and [`Error::InvalidArgument`] for other ones.
+    pub(crate) fn check_batch(&self, port: Port, batch: &RecordBatch) -> Result<()> {
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner).get(&port).map(Arc::clone);
+        bound
+            .ok_or_else(|| {
+                Error::FailedPrecondition(format!("batch for port {port:?} without columns; accepted: after Job::bind"))
+            })?
+            .check(batch)
+    }
 }
 
 // SAFETY: "any number of threads may share a job" (quern.h), and accounts are Send and Sync.
@@ -188,7 +208,7 @@ impl Job {
         // SAFETY: the kernel is valid, and so are the options during the call; the account is boxed and lives as long
         // as the handle.
         check(|error| unsafe { sys::quern_job_create(kernel.handle, &raw const raw_options, &raw mut raw, error) })?;
-        Ok(Self { handle: Arc::new(JobHandle { raw, account }) })
+        Ok(Self { handle: Arc::new(JobHandle { raw, account, bound: Mutex::default() }) })
     }
 
     /// Says which columns of its batches a port reads: by number in `schema`, in the order of the spec. `None` stands
@@ -198,6 +218,7 @@ impl Job {
     ///
     /// [`Error::InvalidArgument`] for a column of another type than the spec's.
     pub fn bind(&self, port: Port, schema: &Schema, keys: &[Option<usize>], payload: &[Option<usize>]) -> Result<()> {
+        let columns = Columns::bound(schema);
         let schema = FFI_ArrowSchema::try_from(schema)?;
         let (keys, payload) = (child_numbers(keys)?, child_numbers(payload)?);
         // SAFETY: the schema is only read; the arrays have as many elements as the spec has columns, or the call fails.
@@ -210,7 +231,9 @@ impl Job {
                 payload.as_ptr(),
                 error,
             )
-        })
+        })?;
+        self.handle.bound.lock().unwrap_or_else(PoisonError::into_inner).insert(port, Arc::new(columns));
+        Ok(())
     }
 
     /// The schema of the batches that come out of a port, once all inputs are bound.
@@ -236,7 +259,7 @@ impl Job {
         check(|error| unsafe {
             sys::quern_input_create(self.handle.raw, port as c_int, ptr::null(), &raw mut raw, error)
         })?;
-        Ok(Input::new(raw, vec![Arc::clone(&self.handle)]))
+        Ok(Input::new(raw, BatchColumns::OfPort(port), vec![Arc::clone(&self.handle)]))
     }
 
     /// Does one piece of the work between the last input and the first output. Never waits for another thread.

@@ -49,6 +49,7 @@
 //! **Finding the library.** The build script looks in the folder that the environment variable `QUERN_LIB_DIR` names,
 //! else in the build folder of the source tree that this crate belongs to.
 
+mod columns;
 mod error;
 mod input;
 mod job;
@@ -58,6 +59,7 @@ mod output;
 mod pipeline;
 mod sys;
 
+pub use columns::type_name;
 pub use error::{Error, Result};
 pub use input::Input;
 pub use job::{Job, JobOptions, JobStats, KeySummary, Port, Spill, Work};

@@ -42,7 +42,8 @@ pub struct Output {
     raw: *mut sys::quern_output,
     schema: SchemaRef,
     state: c_int,
-    _job: Arc<JobHandle>,
+    port: Port,
+    job: Arc<JobHandle>,
 }
 
 // SAFETY: an output is used by one thread at a time (quern.h), which `&mut self` ensures.
@@ -76,7 +77,8 @@ impl Output {
             sys::quern_output_create(job.raw, port as c_int, &raw const options, &raw mut raw, error)
         })?;
         let takes_batches = port == Port::Probe;
-        Ok(Self { raw, schema, state: if takes_batches { NEEDS_INPUT } else { MORE }, _job: Arc::clone(job) })
+        let state = if takes_batches { NEEDS_INPUT } else { MORE };
+        Ok(Self { raw, schema, state, port, job: Arc::clone(job) })
     }
 
     /// The schema of the batches.
@@ -91,6 +93,7 @@ impl Output {
     ///
     /// [`Error::InvalidArgument`] for a batch of other types than those that were bound.
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        self.job.check_batch(self.port, &batch)?;
         let mut array = FFI_ArrowArray::new(&StructArray::from(batch).into_data());
         self.state = MORE;
         // SAFETY: the array is moved in.

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 
+use crate::columns::Columns;
 use crate::error::{Error, Result, check};
-use crate::input::Input;
+use crate::input::{BatchColumns, Input};
 use crate::job::{Job, JobHandle, Port};
 use crate::output::{Output, OutputOptions, Rows};
 use crate::sys;
@@ -157,7 +158,7 @@ impl Pipeline {
             sys::quern_pipeline_input_create(raw_job, port as c_int, &raw const options, &raw mut raw, error)
         })?;
         jobs.extend(self.steps.iter().map(|step| Arc::clone(&step.job.handle)));
-        Ok(Input::new(raw, jobs))
+        Ok(Input::new(raw, BatchColumns::OfPipeline(Columns::named(&self.columns)), jobs))
     }
 }
 

@@ -188,3 +188,35 @@ fn threads_share_a_job() -> Outcome {
     assert_eq!(sums, [(1, 52), (2, 24), (3, 28)]);
     Ok(())
 }
+
+#[test]
+fn batches_of_other_types_are_refused() -> Outcome {
+    let job = Job::new(&Kernel::compile("sort keys=i64:out payload=utf8_view")?)?;
+    let word: ArrayRef = Arc::new(StringViewArray::from(vec!["a word of more than twelve bytes"]));
+    let number: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let batch = |columns: &[&ArrayRef]| {
+        let names = columns.iter().map(|column| ("", Arc::clone(column), false));
+        RecordBatch::try_from_iter_with_nullable(names)
+    };
+    let right = batch(&[&number, &word])?;
+    let unbound = job.input(Port::Rows)?.append(right.clone());
+    assert!(matches!(unbound, Err(Error::FailedPrecondition(_))), "{unbound:?}");
+    job.bind(Port::Rows, &right.schema(), &[Some(0)], &[Some(1)])?;
+    let mut input = job.input(Port::Rows)?;
+    for wrong in [batch(&[&word, &number])?, batch(&[&number])?, batch(&[&number, &number])?] {
+        let refused = input.append(wrong);
+        assert!(matches!(refused, Err(Error::InvalidArgument(_))), "{refused:?}");
+    }
+    // Nothing of them was added.
+    input.append(right)?;
+    input.finish()?;
+    job.finalise()?;
+    assert_eq!(job.output(Port::Rows)?.map(|rows| rows.map(|rows| rows.num_rows())).sum::<Result<usize, _>>()?, 1);
+
+    let mut pipeline = Pipeline::new("i64,utf8_view:nullable");
+    let few = Job::new(&Kernel::compile("filter i64 < 3")?)?;
+    let sort = Job::new(&Kernel::compile("sort keys=i64:out payload=utf8_view:nullable")?)?;
+    let mut input = pipeline.through(&few, &[0], &[]).into_job(&sort, Port::Rows, &[0], &[1])?;
+    assert!(matches!(input.append(batch(&[&word, &number])?), Err(Error::InvalidArgument(_))));
+    Ok(())
+}
