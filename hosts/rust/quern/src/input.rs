@@ -48,9 +48,10 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a batch of other types than those that were bound, or that the pipeline begins
-    /// with; nothing is added then. After [`Error::ResourceExhausted`](crate::Error::ResourceExhausted) the same batch may be appended again. After
-    /// any other failure the job is of no further use.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a batch of other types than those that were bound,
+    /// or that the pipeline begins with; nothing is added then. After
+    /// [`Error::ResourceExhausted`](crate::Error::ResourceExhausted) the same batch may be appended again. After any
+    /// other failure the job is of no further use.
     pub fn append(&mut self, batch: RecordBatch) -> Result<()> {
         match &self.columns {
             BatchColumns::OfPort(port) => self.jobs[0].check_batch(*port, &batch)?,
