@@ -217,9 +217,10 @@ std::vector<FlaggedJoin> FlaggedJoins(const quern_pipeline_options& options) {
   return joins;
 }
 
-// port: null where the host takes the rows.
+// port, spec: of the job that takes the rows; null where the host does.
 absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_options& options,
-                                                           const PortColumns* port, bool keeps_strings) {
+                                                           const PortColumns* port, const KernelSpec* spec,
+                                                           bool keeps_strings) {
   QUERN_ASSIGN_OR_RETURN(std::vector<ColumnType> source, SourceTypes(options.columns));
   if (options.num_steps != 0 && options.steps == nullptr) return MissingArgument("steps");
   std::vector<PipelineStep> steps;
@@ -234,6 +235,7 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_
     sink.payload = port->types.payload;
   }
   sink.keeps_strings = keeps_strings;
+  sink.reads_row_ids = spec != nullptr && NumbersRows(*spec);
   QUERN_ASSIGN_OR_RETURN(sink.columns.keys, Numbers(options.keys, options.num_keys, "keys"));
   QUERN_ASSIGN_OR_RETURN(sink.columns.payload, Numbers(options.payload, options.num_payload, "payload"));
   return Pipeline::Make(std::move(source), std::move(steps), std::move(sink));
@@ -292,7 +294,7 @@ absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pi
   const std::shared_ptr<Job> of = end.job;
   const Kept kept = end.kept;
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const Pipeline> pipeline,
-                         PipelineOf(options, columns, kept == Kept::kStrings));
+                         PipelineOf(options, columns, job != nullptr ? &of->kernel->plan.spec : nullptr, kept == Kept::kStrings));
   auto made =
       std::make_unique<PipelineJobInput>(std::move(end), std::move(pipeline), FlaggedJoins(options),
                                          options.piece_rows == 0 ? thresholds::kPipelineRows : options.piece_rows);

@@ -76,6 +76,18 @@ PickRows PickRowsFor(bool uses_vectors) {
   return PickByRow;
 }
 
+// Whether all rows are of one group, as without keys they always are.
+bool IsOneRun(uint8_t* const* tuples, uint32_t n) {
+  const auto group = reinterpret_cast<uint64_t>(tuples[0]);
+  for (uint32_t begin = 0; begin < n; begin += kSampleRows) {
+    const uint32_t end = std::min(n, begin + kSampleRows);
+    uint64_t differs = 0;
+    for (uint32_t i = begin; i < end; ++i) differs |= reinterpret_cast<uint64_t>(tuples[i]) ^ group;
+    if (differs != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs) {
@@ -83,6 +95,12 @@ bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs) {
   const uint32_t sample = std::min(n, kSampleRows), most = n / kRowsPerRun;
   for (uint32_t i = 1; i < sample; ++i) changes += tuples[i] != tuples[i - 1];
   if (changes > sample / 2) return false;
+  if (changes == 0 && most != 0 && IsOneRun(tuples, n)) {
+    runs->tuples[0] = tuples[0];
+    runs->ends[0] = n;
+    runs->n = 1;
+    return true;
+  }
   // No branch depends on where a run ends. The loop stops early where there are too many runs.
   uint32_t num_runs = 0;
   for (uint32_t begin = 1; begin < n; begin += kSampleRows) {

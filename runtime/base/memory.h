@@ -59,7 +59,7 @@ enum class Contents : uint8_t { kZeros, kAnything };
 
 // Memory on huge pages if requested and above 2 MiB; smaller sizes come from the allocator. kZeros takes pages straight
 // from the system, which the user is the first to touch, so that "empty is 0" costs nothing. kAnything reuses pages of
-// earlier buffers if there are any (kept_pages.h): writing to them first costs half.
+// earlier buffers if there are any (kept_pages.h), adjacent or not: writing to them first costs half.
 class HugeBuffer {
  public:
   HugeBuffer() = default;

@@ -182,6 +182,17 @@ class JoinProber {
   // all rows of the input. *Errors*: as Next.
   absl::StatusOr<uint64_t> Select(uint32_t* rows);
 
+  // Instead of Next, for kinds of join that have pairs, and no mark: the pairs alone, up to `capacity`, without
+  // columns. rows: receives the numbers of the batch's rows; tuples: where their tuples lie from tuples() on, those of
+  // rows without a match included. num_pairs: receives how many. Returns whether this input has more. EndPairs lets the
+  // tuples go. *Errors*: as Next.
+  absl::StatusOr<bool> NextPairs(uint64_t capacity, uint32_t* rows, uint64_t* tuples, uint64_t* num_pairs);
+  // Empties `out` and copies the columns of pairs to it. Returns how many, the first ones. *Errors*: as Next.
+  absl::StatusOr<uint64_t> CopyPairs(const uint32_t* rows, const uint64_t* tuples, uint64_t num_pairs,
+                                     OutputBatch* out);
+  void EndPairs() { in_use_.reset(); }
+  const uint8_t* tuples() const { return args_.output.tuples; }
+
   // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds),
   // and on all rows that were spilled, of every kind. Call it when all probers have finished all inputs. Probers share
   // the rows: exactly one of them outputs each row. A call while Next has more of them changes nothing. *Errors*: of a
@@ -202,6 +213,7 @@ class JoinProber {
   absl::Status SetPartInput(BatchView batch, const PartInput& input);
   absl::Status KeepResident(BatchView* batch);
   absl::StatusOr<bool> NextOfTable(OutputBatch* out);
+  void SetOutput(OutputBatch* out);
   absl::StatusOr<bool> NextOfParts(OutputBatch* out);
   absl::StatusOr<bool> NextOfTableAndParts(OutputBatch* out);
   void Begin(BatchView batch);

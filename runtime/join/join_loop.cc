@@ -44,6 +44,16 @@ bool TestPrefetches(const PrefetchSetting& setting) {
   return setting.distance != kWholeBatch && setting.stages >= 2 && setting.hint == PrefetchHint::kT0;
 }
 
+// How many of n matches have room for their strings. Where memory is refused for all, fewer may have some: a result
+// then ends before its capacity. Negative: a code, where a single match has none.
+int64_t ReserveOutput(const QuernJoinEntryPoints& kernel, const uint32_t* rows, const uint64_t* tuples, uint32_t n,
+                      QuernJoinProbeArgs* args) {
+  if (kernel.reserve_output == nullptr) return n;
+  int64_t fit = kernel.reserve_output(args, rows, tuples, n);
+  for (; fit == kQuernOutOfMemory && n > 1; fit = kernel.reserve_output(args, rows, tuples, n)) n /= 2;
+  return fit;
+}
+
 bool IsRuns(Layout layout) { return layout == Layout::kCsr || layout == Layout::kCounting; }
 
 // The processing of one input by one prober.
@@ -102,20 +112,20 @@ class Prober {
       return kQuernDone;
     }
     const uint32_t* rows = s_->match_rows + s_->match_next;
-    if (p_.out_rows != nullptr) {
-      const uint32_t num_rows = s_->num_matches - s_->match_next;
-      std::memcpy(p_.out_rows + a_->output.num_rows, rows, num_rows * sizeof(uint32_t));
-      a_->output.num_rows += num_rows;
-      s_->num_matches = s_->match_next = first_open_ = 0;
-      return kQuernDone;
-    }
     const uint64_t* tuples = s_->match_tuples + s_->match_next;
-    int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->output.capacity - a_->output.num_rows);
-    n = ReserveOutput(rows, tuples, static_cast<uint32_t>(n));
-    if (n == kQuernOutOfMemory && a_->output.num_rows > 0) return kQuernFull;
-    if (n < 0) return static_cast<int32_t>(n);
-    if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
-    if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
+    const uint64_t out_row = a_->output.num_rows;
+    int64_t n = BatchSize(s_->num_matches - s_->match_next, a_->output.capacity - out_row);
+    if (p_.out_rows != nullptr) {
+      std::memcpy(p_.out_rows + out_row, rows, static_cast<size_t>(n) * sizeof(uint32_t));
+      if (p_.out_tuples != nullptr)
+        std::memcpy(p_.out_tuples + out_row, tuples, static_cast<size_t>(n) * sizeof(uint64_t));
+    } else {
+      n = ReserveOutput(*kernel_, rows, tuples, static_cast<uint32_t>(n), a_);
+      if (n == kQuernOutOfMemory && out_row > 0) return kQuernFull;
+      if (n < 0) return static_cast<int32_t>(n);
+      if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
+      if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
+    }
     a_->output.num_rows += static_cast<uint64_t>(n);
     s_->match_next += static_cast<uint32_t>(n);
     if (s_->match_next < s_->num_matches) return kQuernFull;
@@ -124,15 +134,6 @@ class Prober {
   }
 
  private:
-  // How many of n matches have room for their strings. Where memory is refused for all, fewer may have some: a result
-  // then ends before its capacity. Negative: a code, where a single match has none.
-  int64_t ReserveOutput(const uint32_t* rows, const uint64_t* tuples, uint32_t n) {
-    if (kernel_->reserve_output == nullptr) return n;
-    int64_t fit = kernel_->reserve_output(a_, rows, tuples, n);
-    for (; fit == kQuernOutOfMemory && n > 1; fit = kernel_->reserve_output(a_, rows, tuples, n)) n /= 2;
-    return fit;
-  }
-
   bool IsBatchDone() const { return s_->num_candidates == 0 && s_->batch_next == s_->batch_rows; }
 
   bool IsPackedKey() const { return a_->descriptor->rows.packed_bytes != 0; }
@@ -405,6 +406,22 @@ uint32_t DroppedRows(const uint32_t* selection, uint64_t next, uint32_t n, const
 }
 
 int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args) { return Prober(probe, args).Run(); }
+
+int64_t CopyPairs(const JoinProbe& probe, const uint32_t* rows, const uint64_t* tuples, uint64_t n,
+                  QuernJoinProbeArgs* args) {
+  const QuernJoinEntryPoints& kernel = probe.entry_points->Now();
+  uint64_t done = 0;
+  while (done < n) {
+    const uint32_t some = BatchSize(args->descriptor->batch_rows, n - done);
+    const int64_t fit = ReserveOutput(kernel, rows + done, tuples + done, some, args);
+    if (fit < 0) return fit == kQuernOutOfMemory && done > 0 ? static_cast<int64_t>(done) : fit;
+    if (kernel.emit != nullptr) kernel.emit(args, rows + done, tuples + done, static_cast<uint32_t>(fit));
+    args->output.num_rows += static_cast<uint64_t>(fit);
+    done += static_cast<uint64_t>(fit);
+    if (fit < some) break;
+  }
+  return static_cast<int64_t>(done);
+}
 
 // ---- unmatched build rows ----------------------------------------------------------------------------------------
 

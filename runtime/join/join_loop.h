@@ -50,6 +50,7 @@ struct JoinProbe {
   bool counts = false;                 // there are no output columns
   QuernOutColumn* out_mark = nullptr;  // mark joins
   uint32_t* out_rows = nullptr;        // receives the numbers of the probe rows that come out, in place of columns
+  uint64_t* out_tuples = nullptr;      // with out_rows: receives the tuple of each, the null tuple included
   CounterBlock* counters = nullptr;
   AdaptiveGate* key_filter = nullptr;      // null: the table has none that this probe may use
   uint32_t* num_new_candidates = nullptr;  // in/out: candidates in progress that have not been compared yet
@@ -62,6 +63,12 @@ struct JoinProbe {
 // Fills the output batch until the input ends (kQuernDone), or the output is full or the flag set (kQuernFull: empty it
 // and call again).
 int32_t ProbeRows(const JoinProbe& probe, QuernJoinProbeArgs* args);
+
+// Adds the columns of pairs that out_rows and out_tuples have received, the first of n, to the output batch. Returns
+// how many: fewer than n where strings reach the limit of their offsets, or where memory was refused for more.
+// Negative: a QuernCode. n: at most what the batch has room for.
+int64_t CopyPairs(const JoinProbe& probe, const uint32_t* rows, const uint64_t* tuples, uint64_t n,
+                  QuernJoinProbeArgs* args);
 
 // The scan of unmatched build rows, which probers share: first the tuples of the table, in morsels, then the rows that
 // were never in the table.

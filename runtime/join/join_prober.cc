@@ -267,17 +267,23 @@ absl::StatusOr<bool> JoinProber::NextOfTableAndParts(OutputBatch* out) {
   return out->num_rows() != 0 ? absl::StatusOr<bool>(true) : parts_->Next(out);
 }
 
-absl::StatusOr<bool> JoinProber::NextOfTable(OutputBatch* out) {
+// The columns in their order: probe payload, mark, build payload.
+void JoinProber::SetOutput(OutputBatch* out) {
   const JoinDescriptor& descriptor = *join_->descriptor_;
+  args_.out_probe = out->columns();
+  args_.output.columns =
+      out->columns() + descriptor.get()->num_probe + (descriptor.spec().kind == JoinKind::kMark ? 1 : 0);
+  args_.output.num_rows = 0;
+  args_.output.capacity = out->capacity();
+}
+
+absl::StatusOr<bool> JoinProber::NextOfTable(OutputBatch* out) {
   QUERN_RETURN_IF_ERROR(out->Reset());
-  const bool has_mark = descriptor.spec().kind == JoinKind::kMark;
+  SetOutput(out);
   JoinProbe probe = MakeProbe();
   probe.counts = out->num_columns() == 0;
-  args_.out_probe = out->columns();
-  args_.output.columns = out->columns() + descriptor.get()->num_probe + (has_mark ? 1 : 0);
-  if (has_mark) probe.out_mark = out->columns() + descriptor.get()->num_probe;
-  args_.output.num_rows = 0;
-  args_.output.capacity = probe.counts ? UINT64_MAX : out->capacity();
+  if (join_->descriptor_->spec().kind == JoinKind::kMark) probe.out_mark = args_.output.columns - 1;
+  if (probe.counts) args_.output.capacity = UINT64_MAX;
   if (args_.descriptor == nullptr) return false;
   const RefusedCalls refused;
   const int32_t code = scans_unmatched_ ? ScanUnmatchedRows(probe, &unmatched_scan_, &args_) : ProbeRows(probe, &args_);
@@ -331,6 +337,36 @@ absl::StatusOr<uint64_t> JoinProber::Select(uint32_t* rows) {
   if (join_->observer() != nullptr) join_->observer()->SeeMatches(num_rows);
   in_use_.reset();
   return num_rows;
+}
+
+absl::StatusOr<bool> JoinProber::NextPairs(uint64_t capacity, uint32_t* rows, uint64_t* tuples, uint64_t* num_pairs) {
+  const CallTimer timer(&counters_);
+  JoinProbe probe = MakeProbe();
+  probe.out_rows = rows;
+  probe.out_tuples = tuples;
+  args_.output.num_rows = 0;
+  args_.output.capacity = capacity;
+  const RefusedCalls refused;
+  const int32_t code = ProbeRows(probe, &args_);
+  QUERN_RETURN_IF_ERROR(refused.status());
+  if (code < 0) return StatusOfCode(code);
+  if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
+  *num_pairs = args_.output.num_rows;
+  if (join_->observer() != nullptr) join_->observer()->SeeMatches(*num_pairs);
+  return code == kQuernFull;
+}
+
+absl::StatusOr<uint64_t> JoinProber::CopyPairs(const uint32_t* rows, const uint64_t* tuples, uint64_t num_pairs,
+                                               OutputBatch* out) {
+  const CallTimer timer(&counters_);
+  QUERN_RETURN_IF_ERROR(out->Reset());
+  SetOutput(out);
+  const RefusedCalls refused;
+  const int64_t copied = quern::CopyPairs(MakeProbe(), rows, tuples, std::min(num_pairs, out->capacity()), &args_);
+  QUERN_RETURN_IF_ERROR(refused.status());
+  if (copied < 0) return StatusOfCode(static_cast<int32_t>(copied));
+  out->set_num_rows(static_cast<uint64_t>(copied));
+  return static_cast<uint64_t>(copied);
 }
 
 }  // namespace quern

@@ -151,29 +151,41 @@ void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSp
 
 namespace {
 
+// Adds one and returns what was there. The addition locks the line, which costs some twenty cycles even where no other
+// thread has it, so that a single thread does without.
+template <RunsOf kOf>
+QUERN_INLINE uint32_t TakeNext(uint32_t* run) {
+  if constexpr (kOf == RunsOf::kThreads) return __atomic_fetch_add(run, 1, __ATOMIC_RELAXED);
+  else return (*run)++;
+}
+
 // Counts the rows of each run in a block whose words are run numbers.
-template <class Prefetch>
+template <RunsOf kOf, class Prefetch>
 void CountBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs) {
   ForEachRow<Prefetch>(
       n, RowsAhead(setting, n), [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); },
-      [&](uint32_t i) { ++runs[numbers[i]]; });
+      [&](uint32_t i) { TakeNext<kOf>(&runs[numbers[i]]); });
 }
 
-// Prefetches two dependent lines: the current end of a run, and the place to which it points.
-template <class Prefetch>
+// Prefetches two dependent lines: the current end of a run, and the place to which it points. Where other threads place
+// tuples, too, a place may be taken by then: only the prefetch is in vain.
+template <RunsOf kOf, uint32_t kBytes, class Prefetch>
 void PlaceBlock(const PrefetchSetting& setting, const uint64_t* numbers, uint32_t n, uint32_t* runs,
-                const uint8_t* tuple, uint64_t bytes, uint8_t* tuples) {
+                const uint8_t* tuple, uint64_t tuple_bytes, uint8_t* tuples) {
+  const uint64_t bytes = kBytes != 0 ? kBytes : tuple_bytes;
   const bool prefetches_places = setting.stages >= 2;
   const uint32_t runs_ahead = prefetches_places ? RowsAheadTwice(setting, n) : RowsAhead(setting, n);
   const uint32_t places_ahead = prefetches_places ? RowsAhead(setting, n) : n;
   const auto prefetch_run = [&](uint32_t i) { Prefetch::For(&runs[numbers[i]]); };
-  const auto prefetch_place = [&](uint32_t i) { Prefetch::For(tuples + runs[numbers[i]] * bytes); };
+  const auto prefetch_place = [&](uint32_t i) {
+    Prefetch::For(tuples + __atomic_load_n(&runs[numbers[i]], __ATOMIC_RELAXED) * bytes);
+  };
   if constexpr (Prefetch::kPrefetches) {
     for (uint32_t i = 0; i < runs_ahead; ++i) prefetch_run(i);
     for (uint32_t i = 0; i < places_ahead && prefetches_places; ++i) prefetch_place(i);
   }
   uint32_t i = 0;
-  const auto place = [&] { std::memcpy(tuples + runs[numbers[i]]++ * bytes, tuple + i * bytes, bytes); };
+  const auto place = [&] { std::memcpy(tuples + TakeNext<kOf>(&runs[numbers[i]]) * bytes, tuple + i * bytes, bytes); };
   for (; Prefetch::kPrefetches && i + std::min(runs_ahead, places_ahead) < n; ++i) {
     if (i + runs_ahead < n) prefetch_run(i + runs_ahead);
     if (i + places_ahead < n) prefetch_place(i + places_ahead);
@@ -188,11 +200,12 @@ void ToNumbers(const JoinTable& table, uint64_t* words, uint32_t n) {
 
 }  // namespace
 
-void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs) {
+void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, RunsOf of, uint32_t* runs) {
   WithPrefetch(table.build, [&]<class Prefetch>() {
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t*, uint32_t n) {
       ToNumbers(table, words, n);
-      CountBlock<Prefetch>(table.build, words, n, runs);
+      if (of == RunsOf::kThreads) CountBlock<RunsOf::kThreads, Prefetch>(table.build, words, n, runs);
+      else CountBlock<RunsOf::kThread, Prefetch>(table.build, words, n, runs);
       return true;
     });
   });
@@ -207,15 +220,22 @@ void SumRuns(uint64_t range, uint32_t* runs) {
   }
 }
 
-void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs,
+void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, RunsOf of, uint32_t* runs,
                uint8_t* tuples) {
-  if (tuples == nullptr) return CountRuns(table, format, span, runs);
-  WithPrefetch(table.build, [&]<class Prefetch>() {
+  if (tuples == nullptr) return CountRuns(table, format, span, of, runs);
+  const auto place = [&]<uint32_t kBytes, class Prefetch>() {
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
       ToNumbers(table, words, n);
-      PlaceBlock<Prefetch>(table.build, words, n, runs, tuple, format.tuple_bytes, tuples);
+      const auto block = [&]<RunsOf kOf>() {
+        PlaceBlock<kOf, kBytes, Prefetch>(table.build, words, n, runs, tuple, format.tuple_bytes, tuples);
+      };
+      if (of == RunsOf::kThreads) block.template operator()<RunsOf::kThreads>();
+      else block.template operator()<RunsOf::kThread>();
       return true;
     });
+  };
+  WithPrefetch(table.build, [&]<class Prefetch>() {
+    WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Prefetch>(); });
   });
 }
 

@@ -35,12 +35,15 @@ Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const Tup
                     uint64_t* bitmap);
 // Copies tuples to the places of their keys. *Cost*: one random line each, prefetched.
 void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span);
+// Whether one thread counts and places all tuples of a table, or several do so at the same time, each its own ones.
+enum class RunsOf : uint8_t { kThread, kThreads };
+
 // Builds runs in three passes over all spans (count, sum, place), as for an unchained table (unchained_table.h) but
-// without hashes.
-void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs);
+// without hashes. Each pass begins when the one before it is done.
+void CountRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, RunsOf of, uint32_t* runs);
 void SumRuns(uint64_t range, uint32_t* runs);
-// tuples == nullptr: computes only the ends of the runs.
-void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint32_t* runs,
+// tuples == nullptr: computes only the ends of the runs. The order of a run's tuples is that in which they are placed.
+void PlaceRuns(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, RunsOf of, uint32_t* runs,
                uint8_t* tuples);
 
 // Inserts tuples into an open table. kTooFar: a walk was longer than a robust table allows, and the caller chooses

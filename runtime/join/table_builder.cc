@@ -243,12 +243,14 @@ absl::Status TableBuilder::BeginLayout(Layout layout) {
   return absl::OkStatus();
 }
 
-// Allocates memory for the tuples and for the null tuple behind them.
-absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes) {
-  const uint64_t bytes = num_places * place_bytes + std::max(descriptor_.rows.tuple_bytes, 64u);
-  QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
+// Allocates memory for the tuples and for the null tuple behind them. contents: of places that have no tuple yet.
+absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents) {
+  const uint64_t null_bytes = std::max(descriptor_.rows.tuple_bytes, 64u),
+                 bytes = num_places * place_bytes + null_bytes;
+  QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages, contents));
   table.tuples = memory.tuples.data();
   table.null_tuple = num_places * place_bytes;
+  std::memset(table.tuples + table.null_tuple, 0, null_bytes);
   std::memset(table.tuples + table.null_tuple + descriptor_.rows.null_bits_offset, 0xff,
               descriptor_.rows.null_bits_bytes);
   return absl::OkStatus();
@@ -271,7 +273,7 @@ absl::Status TableBuilder::BeginUnchained() {
   const uint64_t slots = uint64_t{1} << bits;
   QUERN_ASSIGN_OR_RETURN(memory.directory,
                          HugeBuffer::Allocate(budget_, (slots + 1) * sizeof(uint64_t), options_.huge_pages));
-  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, descriptor_.rows.tuple_bytes));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, descriptor_.rows.tuple_bytes, Contents::kAnything));
   table.directory = reinterpret_cast<const uint64_t*>(memory.directory.data()) + 1;
   table.shift = 64 - bits;
   SetPrefetch();
@@ -333,7 +335,7 @@ absl::Status TableBuilder::BeginOpen(Layout layout) {
   table.num_slots = regions * region;
   table.region_mask = region - 1;
   FindSentinel(range_, WordMask(descriptor_.rows.packed_bits), descriptor_.rows.packed_sign_bit, &table.sentinel);
-  QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(table.num_slots, table.slot_bytes, Contents::kZeros));
   SetPrefetch();
   num_inserted_ = 0;
   max_walk_ = 0;
@@ -368,7 +370,9 @@ absl::Status TableBuilder::InsertPart(const TupleList& spans, Duplicates duplica
 // tuples go to their places.
 absl::Status TableBuilder::BeginBitmap(Layout layout) {
   QUERN_RETURN_IF_ERROR(AllocateBitmaps(RangeOf(range_)));
-  if (layout == Layout::kDense) QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, descriptor_.rows.tuple_bytes));
+  if (layout == Layout::kDense) {  // the bitmap says which places have a tuple
+    QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, descriptor_.rows.tuple_bytes, Contents::kAnything));
+  }
   SetPrefetch();
   AddBitmapPhases(OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop);
   if (layout == Layout::kDense) {
@@ -485,23 +489,23 @@ absl::Status TableBuilder::BeginRuns() {
   table.range = RangeOf(range_);
   QUERN_ASSIGN_OR_RETURN(memory.directory,
                          HugeBuffer::Allocate(budget_, (table.range + 1) * sizeof(uint32_t), options_.huge_pages));
-  QUERN_RETURN_IF_ERROR(AllocateTuples(NeedsTuples() ? num_tuples_ : 0, descriptor_.rows.tuple_bytes));
+  QUERN_RETURN_IF_ERROR(
+      AllocateTuples(NeedsTuples() ? num_tuples_ : 0, descriptor_.rows.tuple_bytes, Contents::kAnything));
   uint32_t* const runs = reinterpret_cast<uint32_t*>(memory.directory.data()) + 1;
   table.runs = runs;
   SetPrefetch();
+  const RunsOf of = stores_.size() == 1 ? RunsOf::kThread : RunsOf::kThreads;
+  phases_.push_back(PerStore([this, of, runs](uint64_t, const TupleList& spans) {
+    for (const TupleSpan& span : spans) CountRuns(table, format_, span, of, runs);
+  }));
   phases_.push_back({1, [this, runs](uint64_t) {
-                       std::vector<TupleSpan> spans;
-                       for (const TupleStore* store : stores_) {
-                         spans.insert(spans.end(), store->flat().begin(), store->flat().end());
-                         for (const TupleList& part : store->parts())
-                           spans.insert(spans.end(), part.begin(), part.end());
-                       }
-                       for (const TupleSpan& span : spans) CountRuns(table, format_, span, runs);
                        SumRuns(table.range, runs);
-                       for (const TupleSpan& span : spans)
-                         PlaceRuns(table, format_, span, runs, NeedsTuples() ? table.tuples : nullptr);
                        return absl::OkStatus();
                      }});
+  phases_.push_back(PerStore([this, of, runs](uint64_t, const TupleList& spans) {
+    for (const TupleSpan& span : spans)
+      PlaceRuns(table, format_, span, of, runs, NeedsTuples() ? table.tuples : nullptr);
+  }));
   return absl::OkStatus();
 }
 

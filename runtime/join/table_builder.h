@@ -65,7 +65,7 @@ class TableBuilder {
   void BeginKeyFilter(const PackedKeyRange& range);
   absl::Status AllocateBitmaps(uint64_t range);
   void AddBitmapPhases(Duplicates duplicates);
-  absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes);
+  absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents);
   void SetPrefetch();
   Phase PerPart(std::function<absl::Status(uint64_t part, const TupleList& spans)> run);
   Phase PerStore(std::function<void(uint64_t store, const TupleList& spans)> run);

@@ -135,6 +135,12 @@ absl::Status PassStep(const PipelineStep& step, size_t i, std::vector<PipelineCo
 
 // ---- making one ----
 
+bool NumbersRows(const KernelSpec& spec) {
+  if (const auto* join = std::get_if<JoinSpec>(&spec)) return join->host_residual;
+  const auto* const sort = std::get_if<SortSpec>(&spec);
+  return sort != nullptr && sort->stable;
+}
+
 absl::StatusOr<std::shared_ptr<const Pipeline>> Pipeline::Make(std::vector<ColumnType> source,
                                                                std::vector<PipelineStep> steps, PipelineSink sink) {
   auto made = std::shared_ptr<Pipeline>(new Pipeline());

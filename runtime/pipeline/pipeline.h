@@ -14,13 +14,14 @@
 //     filter   keeps columns and takes rows away
 //     map      adds its results behind the columns
 //     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload; a semi or
-//              anti join copies nothing: it takes columns and rows away
+//              anti join copies nothing: it takes columns and rows away; another one puts its build payload beside the
+//              columns that are there, where no row of a piece has two matches, and else copies all of them
 //
 // Rows that come out when all probing is done belong to no piece: build rows that come out on their own (right, full,
 // right_semi, right_anti), and all rows whose keys a join has written. Whoever runs the pipeline sends them through the
 // steps behind the probe.
 //
-// *Row ids*: those of the source, up to the first probe that copies; behind it rows are counted.
+// *Row ids*: those of the source, up to the first probe of another kind than semi and anti; behind it rows are counted.
 #ifndef QUERN_RUNTIME_PIPELINE_PIPELINE_H_
 #define QUERN_RUNTIME_PIPELINE_PIPELINE_H_
 
@@ -37,6 +38,7 @@
 #include "runtime/map/row_mapper.h"
 #include "runtime/sink/sink.h"
 #include "runtime/spec/column_type.h"
+#include "runtime/spec/spec.h"
 
 namespace quern {
 
@@ -57,7 +59,11 @@ struct PipelineSink {
   StepColumns columns;
   bool takes_all_types = false;  // `keys` and `payload` become the types of the columns
   bool keeps_strings = false;    // the sink points to the bytes of strings, and keeps BatchView::owner for that
+  bool reads_row_ids = false;    // besides its row id columns: a stable sort, a join whose host decides about pairs
 };
+
+// Whether a sink of the spec reads row ids besides those of its columns: PipelineSink::reads_row_ids.
+bool NumbersRows(const KernelSpec& spec);
 
 // *Threads*: immutable, shared by all.
 class Pipeline {

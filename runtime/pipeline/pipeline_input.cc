@@ -7,8 +7,8 @@
 //
 // Columns of a piece lie in the batch, or in results of steps, and rows are selected by number. A filter thus copies
 // nothing. A map computes the selected rows one after the other, and puts its results where the rows are, so that one
-// selection serves all columns. A semi or anti join takes rows away, as a filter does; any other probe copies its
-// payload, as it does for a host.
+// selection serves all columns. A semi or anti join takes rows away, as a filter does. Any other probe puts its build
+// payload where the rows are, too, unless one of them has several matches: then it copies all columns.
 #include "runtime/pipeline/pipeline.h"
 
 #include <algorithm>
@@ -17,9 +17,11 @@
 #include <utility>
 
 #include "runtime/base/output_buffer.h"
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/rows/place_fields.h"
 
 namespace quern {
 namespace {
@@ -56,6 +58,26 @@ void BindRows(const StepColumns& by, const Rows& rows, BatchView* batch) {
   batch->num_rows = rows.num_rows;
   batch->first_row_id = rows.first_row_id;
   batch->owner = rows.owner;
+}
+
+// Whether the numbers, below places->size(), are those of different rows; sorts them. rows: has room for one more.
+// places: a byte for each row, all 0, and left so.
+bool SortDistinct(uint64_t num_rows, std::vector<uint8_t>* places, uint32_t* rows) {
+  bool is_sorted = true;
+  for (uint64_t i = 1; i < num_rows; ++i) is_sorted &= rows[i - 1] < rows[i];
+  if (is_sorted) return true;
+  uint8_t* const is_there = places->data();
+  const auto num_places = static_cast<uint32_t>(places->size());
+  for (uint64_t i = 0; i < num_rows; ++i) is_there[rows[i]] = 1;
+  uint64_t num_distinct = 0;
+  for (uint32_t row = 0; row < num_places; ++row) num_distinct += is_there[row];
+  const bool is_distinct = num_distinct == num_rows;
+  for (uint32_t row = 0, n = 0; is_distinct && row < num_places; ++row) {
+    rows[n] = row;
+    n += is_there[row];
+  }
+  std::memset(is_there, 0, num_places);
+  return is_distinct;
 }
 
 QuernColumn AsColumn(const QuernOutColumn& column) {
@@ -202,77 +224,215 @@ class PipelineInput::MapStep final : public Step {
   std::unique_ptr<OutputBatch> results_, spread_;
 };
 
+// Whether rows that come out of the probe may stay where they are, with the join's build payload beside them: nobody
+// behind it numbers rows, and no build column needs those of its neighbours.
+bool CanStay(const JoinSpec& join) {
+  const auto is_changed = [](const ColumnType& type) { return type.id == TypeId::kRowId || type.is_dictionary; };
+  const auto has_offsets = [](const ColumnType& type) {
+    const Storage storage = RowOf(type.id).storage;
+    return storage == kVar32 || storage == kVar64;
+  };
+  return RowOf(join.kind).pairs && !join.probe.empty() &&
+         std::none_of(join.probe.begin(), join.probe.end(), is_changed) &&
+         std::none_of(join.build.begin(), join.build.end(), has_offsets);
+}
+
+// Memory of strings, and of those that were there before.
+struct BothOwners {
+  std::shared_ptr<const void> before, added;
+};
+
 class PipelineInput::ProbeStep final : public Step {
  public:
-  // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants.
+  // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants. numbers_rows: a
+  // step or the sink behind this one reads row ids.
   ProbeStep(const PipelineStep& step, const std::shared_ptr<const HashJoin>& join, std::shared_ptr<MemoryBudget> budget,
-            uint64_t piece_rows, bool keeps_strings)
+            uint64_t piece_rows, bool keeps_strings, bool numbers_rows)
       : Step(step.columns),
         types_(JoinOutputTypes(join->descriptor().spec())),
+        num_probe_(join->descriptor().spec().probe.size()),
+        layout_(*join->descriptor().rows()),
         budget_(std::move(budget)),
+        piece_rows_(piece_rows),
         keeps_strings_(keeps_strings),
+        can_stay_(!numbers_rows && CanStay(join->descriptor().spec())),
         prober_(join, step.host_context),
-        out_(types_, piece_rows, budget_) {
+        out_(types_, piece_rows, budget_),
+        placed_({types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end()}, can_stay_ ? piece_rows : 0,
+                budget_) {
     bytes_.resize(types_.size());
+    if (!can_stay_) return;
+    rows_.resize(piece_rows);
+    tuples_.resize(piece_rows);
+    selected_.resize(piece_rows + 1);
+    places_.resize(piece_rows);
+    has_strings_ = std::any_of(types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end(),
+                               [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); });
   }
 
-  void BeginPiece(bool is_again) override { prober_.BeginPiece(is_again); }
+  void BeginPiece(bool is_again) override {
+    prober_.BeginPiece(is_again);
+    if (is_again) runs_until_try_ = runs_before_piece_;
+    else runs_before_piece_ = runs_until_try_;
+  }
   bool has_written_part() const override { return prober_.has_written_of_piece(); }
 
   absl::Status Run(Rows* rows) override {
     BindRows(columns_, *rows, &batch_);
     QUERN_RETURN_IF_ERROR(prober_.SetInput(batch_));
+    if (can_stay_ && rows->RowSpan() <= piece_rows_) {
+      if (runs_until_try_ == 0) return RunPairs(*rows);
+      --runs_until_try_;
+    }
     for (bool more = true; more;) {
       QUERN_ASSIGN_OR_RETURN(more, prober_.Next(&out_));
-      if (out_.num_rows() == 0) continue;
-      for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = out_.column(c).bytes;
-      if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes());
-      found_.columns.resize(types_.size());  // without those that maps have added
-      for (size_t c = 0; c < types_.size(); ++c) found_.columns[c] = ColumnOf(c);
-      found_.selection = nullptr;
-      found_.num_rows = found_.num_present = out_.num_rows();
-      QUERN_RETURN_IF_ERROR(next->Run(&found_));
+      if (out_.num_rows() != 0) QUERN_RETURN_IF_ERROR(PassCopies());
     }
     return absl::OkStatus();
   }
 
  private:
+  // ---- all columns are copied ----
+
+  absl::Status PassCopies() {
+    for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = out_.column(c).bytes;
+    found_.owner = nullptr;
+    if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(out_, bytes_.data()));
+    found_.columns.resize(types_.size());  // without those that maps have added
+    for (size_t c = 0; c < types_.size(); ++c) found_.columns[c] = ColumnOf(out_, c, &bytes_[c]);
+    found_.selection = nullptr;
+    found_.first_row = 0;
+    found_.num_rows = found_.num_present = out_.num_rows();
+    return next->Run(&found_);
+  }
+
   // Copies the bytes of strings, which the sink may keep, to memory of just their size: the results have room for a
   // whole piece, also of columns that no sink points to, and are used again.
-  absl::Status KeepBytes() {
+  absl::Status KeepBytes(const OutputBatch& out, const uint8_t** bytes) {
     uint64_t num_bytes = 0;
-    for (size_t c = 0; c < types_.size(); ++c) num_bytes += out_.column(c).num_bytes;
-    found_.owner = nullptr;
+    for (size_t c = 0; c < out.num_columns(); ++c) num_bytes += out.column(c).num_bytes;
     if (num_bytes == 0) return absl::OkStatus();
     const auto kept = std::make_shared<OutputBuffer>();
     QUERN_RETURN_IF_ERROR(kept->Allocate(budget_, num_bytes));
     uint8_t* to = kept->data();
-    for (size_t c = 0; c < types_.size(); ++c) {
-      const uint64_t of_column = out_.column(c).num_bytes;
+    for (size_t c = 0; c < out.num_columns(); ++c) {
+      const uint64_t of_column = out.column(c).num_bytes;
       if (of_column == 0) continue;
-      std::memcpy(to, bytes_[c], of_column);
-      bytes_[c] = to;
+      std::memcpy(to, bytes[c], of_column);
+      bytes[c] = to;
       to += of_column;
     }
-    found_.owner = kept;
+    if (found_.owner == nullptr) found_.owner = kept;
+    else found_.owner = std::make_shared<BothOwners>(BothOwners{found_.owner, kept});
     return absl::OkStatus();
   }
 
-  QuernColumn ColumnOf(size_t c) {
-    QuernColumn column = AsColumn(out_.column(c));
-    const Storage storage = RowOf(types_[c].id).storage;
-    if (storage == kView) column.buffers = &bytes_[c];
-    else if (IsVariable(storage)) column.values = bytes_[c];
+  static QuernColumn ColumnOf(const OutputBatch& out, size_t c, const uint8_t* const* bytes) {
+    QuernColumn column = AsColumn(out.column(c));
+    const Storage storage = RowOf(out.type(c).id).storage;
+    if (storage == kView) column.buffers = bytes;
+    else if (IsVariable(storage)) column.values = *bytes;
     return column;
   }
 
+  // ---- rows stay where they are ----
+
+  absl::Status RunPairs(const Rows& rows) {
+    for (bool more = true; more;) {
+      uint64_t num_pairs = 0;
+      QUERN_ASSIGN_OR_RETURN(more, prober_.NextPairs(piece_rows_, rows_.data(), tuples_.data(), &num_pairs));
+      if (num_pairs == 0) continue;
+      std::copy_n(rows_.begin(), num_pairs, selected_.begin());
+      if (!SortDistinct(num_pairs, &places_, selected_.data())) {
+        runs_until_try_ = thresholds::kPlacedRetryRuns - 1;
+        QUERN_RETURN_IF_ERROR(CopyPairs(num_pairs));
+      } else {
+        QUERN_RETURN_IF_ERROR(PlacePairs(rows, num_pairs));
+      }
+    }
+    prober_.EndPairs();
+    return absl::OkStatus();
+  }
+
+  absl::Status CopyPairs(uint64_t num_pairs) {
+    for (uint64_t done = 0; done < num_pairs;) {
+      QUERN_ASSIGN_OR_RETURN(const uint64_t copied,
+                             prober_.CopyPairs(rows_.data() + done, tuples_.data() + done, num_pairs - done, &out_));
+      done += copied;
+      QUERN_RETURN_IF_ERROR(PassCopies());
+    }
+    return absl::OkStatus();
+  }
+
+  // The pairs' rows differ, and are sorted in `selected_`.
+  absl::Status PlacePairs(const Rows& rows, uint64_t num_pairs) {
+    for (uint64_t done = 0; done < num_pairs;) {
+      QUERN_RETURN_IF_ERROR(placed_.Reset());
+      ZeroOnce();
+      const PlacedTuples some = {prober_.tuples(), tuples_.data() + done, rows_.data() + done,
+                                 static_cast<uint32_t>(num_pairs - done)};
+      const RefusedCalls refused;
+      const int64_t fit = PlaceFields(layout_, some, placed_.columns());
+      QUERN_RETURN_IF_ERROR(refused.status());
+      if (fit < 0) return StatusOfCode(static_cast<int32_t>(fit));
+      const auto n = static_cast<uint64_t>(fit);
+      if (n < num_pairs) {  // strings have room for some of the pairs
+        std::copy_n(rows_.begin() + static_cast<ptrdiff_t>(done), n, selected_.begin());
+        std::sort(selected_.begin(), selected_.begin() + static_cast<ptrdiff_t>(n));
+      }
+      QUERN_RETURN_IF_ERROR(PassPlaced(rows, n));
+      done += n;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PassPlaced(const Rows& rows, uint64_t num_rows) {
+    for (size_t c = num_probe_; c < types_.size(); ++c) bytes_[c] = placed_.column(c - num_probe_).bytes;
+    found_.owner = rows.owner;
+    if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, bytes_.data() + num_probe_));
+    found_.columns.assign(batch_.payload.begin(), batch_.payload.begin() + static_cast<ptrdiff_t>(num_probe_));
+    for (size_t c = num_probe_; c < types_.size(); ++c)
+      found_.columns.push_back(ColumnOf(placed_, c - num_probe_, &bytes_[c]));
+    const bool is_all = num_rows == rows.num_rows;
+    found_.selection = is_all ? rows.selection : selected_.data();
+    found_.num_rows = num_rows;
+    found_.first_row = rows.first_row;
+    // Strings of rows that are not selected are those of other pieces, whose bytes are gone.
+    found_.num_present = has_strings_ && !(is_all && rows.selection == nullptr) ? 0 : rows.num_present;
+    return next->Run(&found_);
+  }
+
+  // Rows that were never written may be read by a map that computes all rows.
+  void ZeroOnce() {
+    if (is_zeroed_) return;
+    for (size_t c = 0; c < placed_.num_columns(); ++c) {
+      const Storage storage = RowOf(placed_.type(c).id).storage;
+      if (storage == kBit) continue;  // Reset has zeroed it
+      const uint64_t width = storage == kFixed ? placed_.type(c).width_bytes : StorageFieldBytes(storage);
+      std::memset(placed_.column(c).values, 0, placed_.capacity() * width);
+    }
+    is_zeroed_ = true;
+  }
+
   const std::vector<ColumnType> types_;
+  const size_t num_probe_;  // types of the probe payload, the first ones
+  const QuernRowLayout& layout_;
   const std::shared_ptr<MemoryBudget> budget_;
-  const bool keeps_strings_;
+  const uint64_t piece_rows_;
+  const bool keeps_strings_, can_stay_;
   JoinProber prober_;
   OutputBatch out_;
   Rows found_;
   std::vector<const uint8_t*> bytes_;  // of strings, by column
+  // Where rows may stay:
+  OutputBatch placed_;              // the build payload
+  std::vector<uint32_t> rows_;      // of pairs
+  std::vector<uint64_t> tuples_;    // of the same
+  std::vector<uint32_t> selected_;  // the rows, sorted
+  std::vector<uint8_t> places_;
+  bool has_strings_ = false;  // in the build payload
+  bool is_zeroed_ = false;
+  uint64_t runs_until_try_ = 0, runs_before_piece_ = 0;  // in which all columns are copied
 };
 
 // Whether the rows that come out of a probe are rows that went in, each once and with its own columns.
@@ -323,10 +483,31 @@ class PipelineInput::SinkStep final : public Step {
   PipelineEnd* const end_;
 };
 
+namespace {
+
+// Whether rows behind a step are numbered: their ids are columns of results, or a host's residual is asked with them.
+bool ReadsRowIdsBehind(const Pipeline& pipeline, size_t step) {
+  const auto is_row_id = [](const ColumnType& type) { return type.id == TypeId::kRowId; };
+  const auto has_row_ids = [&](const std::vector<ColumnType>& types) {
+    return std::any_of(types.begin(), types.end(), is_row_id);
+  };
+  for (size_t i = step + 1; i < pipeline.steps().size(); ++i) {
+    const auto* const join = std::get_if<std::shared_ptr<const HashJoin>>(&pipeline.steps()[i].op);
+    if (join == nullptr) continue;
+    const JoinSpec& spec = (*join)->descriptor().spec();
+    if (spec.host_residual || has_row_ids(spec.probe)) return true;
+  }
+  const PipelineSink& sink = pipeline.sink();
+  return sink.reads_row_ids || has_row_ids(sink.keys) || has_row_ids(sink.payload);
+}
+
+}  // namespace
+
 PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
                              PipelineEnd* end, uint64_t piece_rows)
     : pipeline_(std::move(pipeline)), end_(end), piece_rows_(piece_rows) {
-  for (const PipelineStep& step : pipeline_->steps()) {
+  for (size_t i = 0; i < pipeline_->steps().size(); ++i) {
+    const PipelineStep& step = pipeline_->steps()[i];
     if (const auto* filter = std::get_if<std::shared_ptr<const RowFilter>>(&step.op))
       steps_.push_back(std::make_unique<FilterStep>(step.columns, *filter));
     else if (const auto* mapper = std::get_if<std::shared_ptr<const RowMapper>>(&step.op))
@@ -334,7 +515,9 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std
     else if (const auto& join = std::get<std::shared_ptr<const HashJoin>>(step.op);
              IsSelection(join->descriptor().spec()))
       steps_.push_back(std::make_unique<SelectionStep>(step, join));
-    else steps_.push_back(std::make_unique<ProbeStep>(step, join, budget, piece_rows, pipeline_->sink().keeps_strings));
+    else
+      steps_.push_back(std::make_unique<ProbeStep>(step, join, budget, piece_rows, pipeline_->sink().keeps_strings,
+                                                   ReadsRowIdsBehind(*pipeline_, i)));
   }
   steps_.push_back(std::make_unique<SinkStep>(pipeline_->sink().columns, end));
   for (const PipelineStep& step : pipeline_->steps()) {

@@ -109,7 +109,7 @@ uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& position
 
 TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages)
     : format_(format),
-      flat_arena_(budget, huge_pages),
+      flat_arena_(budget, huge_pages, Contents::kAnything),
       part_arena_(std::move(budget), huge_pages, Contents::kAnything) {}
 
 // Adds an empty span.

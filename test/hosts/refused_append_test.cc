@@ -184,7 +184,7 @@ TEST_P(RefusedLargeAppends, MayBeRepeated) {
     EXPECT_EQ(result.sum, expected.sum) << "request " << n << " of " << expected.num_requests;
     num_refusals += result.num_refusals;
   }
-  EXPECT_GT(num_refusals, 3u);
+  EXPECT_GE(num_refusals, 3u);
 }
 
 constexpr quern_port kRows = QUERN_PORT_ROWS, kBuild = QUERN_PORT_BUILD, kUnmatched = QUERN_PORT_UNMATCHED;

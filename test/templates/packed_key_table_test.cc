@@ -113,7 +113,7 @@ struct TableOf {
     if (inserted == Inserted::kAll) PlaceDense(table, format, span);
     return inserted;
   }
-  void MakeRuns(const PrefetchSetting& setting, bool places_tuples) {
+  void MakeRuns(const PrefetchSetting& setting, bool places_tuples, RunsOf of = RunsOf::kThread) {
     numbers = GuardedBuffer((table.range + 1) * sizeof(uint32_t), guard);
     tuples = GuardedBuffer(places_tuples ? span.num_tuples * format.tuple_bytes : 0, guard);
     uint32_t* const runs = numbers.as<uint32_t>() + 1;
@@ -121,9 +121,9 @@ struct TableOf {
     table.runs = runs;
     table.tuples = tuples.data();
     table.probe = table.build = setting;
-    CountRuns(table, format, span, runs);
+    CountRuns(table, format, span, of, runs);
     SumRuns(table.range, runs);
-    PlaceRuns(table, format, span, runs, places_tuples ? tuples.data() : nullptr);
+    PlaceRuns(table, format, span, of, runs, places_tuples ? tuples.data() : nullptr);
   }
   Inserted MakeOpen(Layout layout, Duplicates duplicates, uint64_t num_slots, uint64_t region,
                     const PrefetchSetting& setting, uint64_t* num_inserted) {
@@ -300,10 +300,12 @@ TEST(PackedKeyTable, RunsHoldAllTuplesOfAKey) {
   ForEachTable(data, [](const auto& words, const auto& probes, TableOf* table) {
     const Matches expected = Expected(words, probes, table->HasRows());
     for (const PrefetchSetting& setting : kSettings) {
-      table->MakeRuns(setting, true);
-      uint64_t counted = 0;
-      EXPECT_EQ(table->LookUp(probes, 256, &counted), expected);
-      EXPECT_EQ(counted, expected.size());
+      for (const RunsOf of : {RunsOf::kThread, RunsOf::kThreads}) {
+        table->MakeRuns(setting, true, of);
+        uint64_t counted = 0;
+        EXPECT_EQ(table->LookUp(probes, 256, &counted), expected);
+        EXPECT_EQ(counted, expected.size());
+      }
     }
     EXPECT_EQ(NumPositions(table->table), words.size());
   });
