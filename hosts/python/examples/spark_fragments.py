@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import quern
 
-# Spark runs a task on each core, so that a task has one thread and its share of the executor's memory.
+# Of each task. Spark runs one on each core, so that a task has one thread and its share of the executor's memory.
 THREADS = 1
 MEMORY = "1G"
 
@@ -50,7 +50,8 @@ def q1(items):
 def q3(items, orders):
     """Sums of the groups of query 3 among these items; orders: the chosen ones, a table or a scan."""
     joined = quern.scan(items).filter("l_shipdate > date '1995-03-15'").join(orders, on="l_orderkey = o_orderkey")
-    return joined.aggregate(KEYS_3, revenue="sum(l_extendedprice * (1 - l_discount))").collect(threads=THREADS, memory_limit=MEMORY)
+    groups = joined.aggregate(KEYS_3, revenue="sum(l_extendedprice * (1 - l_discount))")
+    return groups.collect(threads=THREADS, memory_limit=MEMORY)
 
 
 def in_order(items):
