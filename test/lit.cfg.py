@@ -12,6 +12,7 @@
 # REQUIRES: the names in available_features below. `lit -Dlong=1` also runs the tests that take long.
 import os
 import shlex
+import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -72,6 +73,11 @@ if os.path.isdir(os.path.join(config.build_root, "python-site", "quern")):
     config.available_features.add("python-package")
 if os.path.isfile(os.path.join(config.build_root, "peers-venv", "bin", "python")):
     config.available_features.add("peers")
+# What bench/hosts/spark/run --build sets up, and the Java that Spark needs.
+spark_venv = os.path.join(config.build_root, "spark-venv")
+config.substitutions.append(("%spark_python", shlex.quote(os.path.join(spark_venv, "bin", "python"))))
+if os.path.isfile(os.path.join(spark_venv, "quern-stamp")) and shutil.which("java"):
+    config.available_features.add("spark")
 # The extension, where PostgreSQL's headers were there when it was built, and the server that loads it.
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "postgres"))
 import cluster
