@@ -11,9 +11,10 @@
 //!   with rows counted several times.
 //! * Under the policy `push-staged`, a task that is stopped because its stage has to run again never gives its cores
 //!   back (`sum_vcores_for_statuses`: a stage that waits has no tasks). Without free cores the job waits for ever.
+//!   Ending the job does not give them back either, so that later jobs can wait as well.
 //!
 //! So a scheduler ends such jobs, with [`end_jobs_with_lost_results`], and a client sends them again, with
-//! [`collect_again`].
+//! [`collect_again`]. Both programs need the policy `pull-staged` for that.
 
 use std::collections::HashSet;
 use std::time::Duration;
