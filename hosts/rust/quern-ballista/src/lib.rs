@@ -18,10 +18,14 @@
 //! # }
 //! ```
 //!
-//! The program `quern-ballista-executor` is the executor of `Ballista` with this engine and all of its options.
+//! The program `quern-ballista-executor` is the executor of `Ballista` with this engine and all of its options. The
+//! program `quern-ballista-scheduler` is its scheduler, which also passes the settings on, and ends the jobs that
+//! `Ballista` does not recover when an executor is lost; [`collect_again`] sends them again.
 
 mod connections;
 mod engine;
+mod lost;
 mod stage;
 
 pub use engine::{QuernEngine, config_with_quern, enable};
+pub use lost::{collect_again, end_jobs_with_lost_results};

@@ -19,6 +19,7 @@ use quern_datafusion::QuernConfig;
 mod cluster;
 
 use cluster::{Cluster, ClusterOptions};
+use quern_ballista::collect_again;
 
 const TABLES: [(&str, &str); 3] = [
     (
@@ -235,47 +236,145 @@ async fn wait_for_task(cluster: &Cluster, executor: usize, before: usize) -> Res
     Err(DataFusionError::Execution(format!("executor {executor} had no task in 6 seconds")))
 }
 
-/// Kills an executor in the middle of a query, and waits for the answer.
-async fn kill_one(
-    data: &Data,
-    settings: QuernConfig,
+/// A query whose stages all take a while, also those behind the first join.
+const DEEP: &str = "select m_key, count(*), sum(m_sum * r_sum) from \
+                    (select l_order % 3000 as m_key, sum(l_price) as m_sum from lines group by l_order % 3000) \
+                    join (select o_key % 3001 as r_key, sum(o_price) as r_sum from orders group by o_key % 3001) \
+                    on m_key % 3 = r_key % 3 group by m_key";
+
+/// The job and the stage in a line that says what a task runs.
+fn stage_of(task: &str) -> Option<(&str, usize)> {
+    let (job, rest) = task.split_once(", stage ")?;
+    Some((job, rest.split_once(',')?.0.parse().ok()?))
+}
+
+/// Which stages have had tasks of jobs other than these, and on which executors, in order.
+fn stages_without(cluster: &Cluster, jobs: &HashSet<String>) -> Result<Vec<(usize, usize)>> {
+    let mut found = vec![];
+    for executor in 0..2 {
+        let tasks = cluster.tasks_of(executor)?;
+        let stages = tasks.iter().filter_map(|task| stage_of(task)).filter(|(job, _)| !jobs.contains(*job));
+        found.extend(stages.map(|(_, stage)| (stage, executor)));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// A query of which an executor is killed.
+struct Killing {
+    query: &'static str,
     is_adaptive: bool,
     policy: &'static str,
-    delay: Duration,
-) -> Result<()> {
-    let mut cluster = start_with(1, None, policy)?;
-    let config = SessionConfig::new_with_ballista().with_target_partitions(6);
-    let config = config.with_ballista_adaptive_query_planner(is_adaptive);
-    let quern = client_of(&cluster, data, settings, config).await?;
-    let frame = quern.sql(LONG).await?;
-    let running = tokio::spawn(frame.collect());
-    tokio::time::sleep(delay).await;
-    cluster.signal(1, "KILL")?;
-    let rows = tokio::time::timeout(Duration::from_secs(20), running).await;
-    let rows = rows.map_err(|_| DataFusionError::Execution("no answer in 20 seconds".to_owned()))?;
-    let rows = rows.map_err(|error| DataFusionError::Execution(error.to_string()))??;
-    assert_eq!(sorted_rows(&rows)?, expected(data, LONG).await?);
+    /// Which of the query's stages runs then: 0 is the first one.
+    stage: usize,
+    memory: Option<&'static str>,
+}
+
+/// What has become of a query: its rows, or the error. None if it has no such stage.
+type Outcome = Option<Result<Vec<String>>>;
+
+impl Killing {
+    /// Runs the query once, to see its stages. Then runs it at most `times` times, and kills an executor as soon as it
+    /// has begun with a task of the stage. Expects that nothing is left on disk but files of the shuffle, and what
+    /// `DataFusion` has spilled in the working folder.
+    async fn run(&self, data: &Data, settings: QuernConfig, times: usize) -> Result<Outcome> {
+        let mut cluster = start_with(1, self.memory, self.policy)?;
+        let config = SessionConfig::new_with_ballista().with_target_partitions(6);
+        let config = config.with_ballista_adaptive_query_planner(self.is_adaptive);
+        let client = client_of(&cluster, data, settings, config).await?;
+        assert_eq!(rows_of(&client, self.query).await?, expected(data, self.query).await?);
+        let mut stages: Vec<_> =
+            stages_without(&cluster, &HashSet::new())?.into_iter().map(|(stage, _)| stage).collect();
+        stages.dedup();
+        let Some(&stage) = stages.get(self.stage) else { return Ok(None) };
+        let tasks = [cluster.tasks_of(0)?, cluster.tasks_of(1)?].concat();
+        let jobs = tasks.iter().filter_map(|task| stage_of(task)).map(|(job, _)| job.to_owned()).collect();
+
+        let frame = client.sql(self.query).await?;
+        let running = tokio::spawn(collect_again(frame, times));
+        let killed = loop {
+            let has_ended = running.is_finished();
+            let found = stages_without(&cluster, &jobs)?.into_iter().find(|(number, _)| *number == stage);
+            if let Some((_, executor)) = found {
+                break executor;
+            }
+            if has_ended {
+                return Err(DataFusionError::Execution(format!("no task of stage {stage}")));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        };
+        cluster.signal(killed, "KILL")?;
+        // A table of outcomes needs a limit; a test has that of whoever runs it.
+        let limit = if times == 1 { Duration::from_secs(60) } else { Duration::MAX };
+        let rows = match tokio::time::timeout(limit, running).await {
+            Ok(ended) => ended.map_err(|error| DataFusionError::Execution(error.to_string()))?,
+            Err(_) => Err(DataFusionError::Execution("no answer in 60 seconds".to_owned())),
+        };
+        assert_eq!(files_below(&cluster.temporary_folder())?, HashSet::new());
+        // Tasks of a job that was ended may take a moment to stop.
+        while !strange_files(&cluster, 1 - killed)?.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let mut strange = strange_files(&cluster, killed)?;
+        strange.retain(|name| !name.starts_with(".tmp"));
+        assert_eq!(strange, Vec::<String>::new());
+        Ok(Some(rows.and_then(|rows| sorted_rows(&rows))))
+    }
+}
+
+async fn assert_survived(name: &str, killings: &[Killing]) -> Result<()> {
+    let data = Data::write(name).await?;
+    for killing in killings {
+        let what = format!("adaptive {}, {}, stage {}", killing.is_adaptive, killing.policy, killing.stage);
+        let settings = if killing.memory.is_some() { QuernConfig::default() } else { forced() };
+        let rows = killing.run(&data, settings, 3).await?.transpose()?;
+        assert_eq!(rows, Some(expected(&data, killing.query).await?), "{what}");
+    }
     Ok(())
 }
 
-/// Prints what becomes of a query, by planner, policy and the time of the killing, with Quern and without.
+// Under `push-staged`, cores of the executors that are left stay taken (see `quern_ballista`, `lost`): a query that is
+// sent again can wait for ever.
+
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes, and jobs of Ballista 55 hang in it with Quern and without"]
+#[ignore = "has not been run as often as a test has to be"]
+async fn killed_executors_leave_answers_equal_with_the_adaptive_planner() -> Result<()> {
+    let killing = |stage| Killing { query: LONG, is_adaptive: true, policy: "pull-staged", stage, memory: None };
+    assert_survived("killed-adaptive", &[killing(0), killing(1), killing(2)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "has not been run as often as a test has to be"]
+async fn killed_executors_leave_answers_equal_with_the_static_planner() -> Result<()> {
+    let killing = |stage| Killing { query: DEEP, is_adaptive: false, policy: "pull-staged", stage, memory: None };
+    let spilling = Killing { memory: Some("64MiB"), ..killing(3) };
+    assert_survived("killed-static", &[killing(0), spilling, killing(5)]).await
+}
+
+/// Prints what becomes of a query that is sent once, by planner, policy and the stage in which an executor is killed,
+/// with Quern and without.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes 20 minutes, and prints what Ballista 55 recovers from"]
 async fn killed_executors() -> Result<()> {
     let data = Data::write("killed").await?;
-    for (is_adaptive, policy) in
-        [(false, "pull-staged"), (false, "push-staged"), (true, "pull-staged"), (true, "push-staged")]
-    {
-        for milliseconds in [40, 100, 200, 300] {
-            for enabled in [false, true] {
-                let mut settings = forced();
-                settings.enabled = enabled;
-                let delay = Duration::from_millis(milliseconds);
-                let killed = kill_one(&data, settings, is_adaptive, policy, delay).await;
-                println!(
-                    "adaptive {is_adaptive}, {policy}, killed after {milliseconds} ms, Quern {enabled}: {killed:?}"
-                );
-            }
+    let (push, pull) = ("push-staged", "pull-staged");
+    for (is_adaptive, policy) in [(true, push), (true, pull), (false, push), (false, pull)] {
+        for (name, query, stage, enabled) in ["long", "deep"]
+            .into_iter()
+            .zip([LONG, DEEP])
+            .flat_map(|(name, query)| (0..6).map(move |stage| (name, query, stage)))
+            .flat_map(|(name, query, stage)| [false, true].map(|enabled| (name, query, stage, enabled)))
+        {
+            let mut settings = forced();
+            settings.enabled = enabled;
+            let killing = Killing { query, is_adaptive, policy, stage, memory: None };
+            let Some(rows) = killing.run(&data, settings, 1).await? else { continue };
+            let outcome = match rows {
+                Err(error) => error.to_string().chars().take(120).collect(),
+                Ok(rows) if rows == expected(&data, query).await? => "equal rows".to_owned(),
+                Ok(_) => "OTHER ROWS".to_owned(),
+            };
+            println!("adaptive {is_adaptive}, {policy}, query {name}, stage {stage}, Quern {enabled}: {outcome}");
         }
     }
     Ok(())
@@ -325,10 +424,14 @@ async fn a_cancelled_query_leaves_the_cluster_usable() -> Result<()> {
     Ok(())
 }
 
-/// Files of a folder and those below it, by their names.
+/// Files of a folder and those below it, by their names. Executors may remove folders at the same time.
 fn files_below(folder: &Path) -> Result<HashSet<String>> {
     let mut found = HashSet::new();
-    for entry in std::fs::read_dir(folder)? {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
             found.extend(files_below(&entry.path())?);
@@ -337,6 +440,12 @@ fn files_below(folder: &Path) -> Result<HashSet<String>> {
         }
     }
     Ok(found)
+}
+
+/// Files in the working folder of an executor that are none of the shuffle.
+fn strange_files(cluster: &Cluster, executor: usize) -> Result<Vec<String>> {
+    let files = files_below(&cluster.work_folder(executor))?;
+    Ok(files.into_iter().filter(|name| !["arrow", "data", "index"].iter().any(|kind| name.contains(kind))).collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -348,11 +457,7 @@ async fn small_memory_pools_spill_and_leave_no_files() -> Result<()> {
         assert_eq!(rows_of(&quern, query).await?, expected(&data, query).await?, "{query}");
     }
     for executor in 0..2 {
-        let strange: Vec<_> = files_below(&cluster.work_folder(executor))?
-            .into_iter()
-            .filter(|name| !["arrow", "data", "index"].iter().any(|kind| name.contains(kind)))
-            .collect();
-        assert_eq!(strange, Vec::<String>::new());
+        assert_eq!(strange_files(&cluster, executor)?, Vec::<String>::new());
     }
     Ok(())
 }

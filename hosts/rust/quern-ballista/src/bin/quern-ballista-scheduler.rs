@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The scheduler of `Ballista` as it is, but that it passes the settings `quern.*` of a session on to executors.
+//! The scheduler of `Ballista`, which also passes the settings `quern.*` of a session on to executors, and ends jobs
+//! whose results are lost with an executor.
 
 use std::sync::Arc;
 
@@ -7,8 +8,9 @@ use ballista_core::error::{BallistaError, Result};
 use ballista_core::object_store::{session_config_with_s3_support, session_state_with_s3_support};
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::{Config, SchedulerConfig};
-use ballista_scheduler::scheduler_process::start_server;
-use clap::Parser;
+use ballista_scheduler::scheduler_process::{create_scheduler, start_grpc_service};
+use clap::{CommandFactory, FromArgMatches};
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 
 mod common;
 
@@ -17,8 +19,15 @@ use common::{LogOptions, start_log};
 /// Plans are trees, which the scheduler walks by recursion.
 const STACK_BYTES: usize = 32 << 20;
 
+/// The options of the stock scheduler. A stage that cannot read a result fails its job, unless the user says otherwise:
+/// `Ballista` would run the stage before it again, and does not recover from that (`quern_ballista`, `lost`).
+fn options() -> Config {
+    let command = Config::command().mut_arg("stage_max_failures", |option| option.default_value("1"));
+    Config::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
 async fn serve() -> Result<()> {
-    let options = Config::parse();
+    let options = options();
     start_log(LogOptions {
         filter: &options.log_level_setting,
         has_threads: options.print_thread_info,
@@ -35,7 +44,12 @@ async fn serve() -> Result<()> {
         .with_override_config_producer(quern_ballista::config_with_quern(Arc::new(session_config_with_s3_support)))
         .with_override_session_builder(Arc::new(session_state_with_s3_support));
     let cluster = BallistaCluster::new_from_config(&config).await?;
-    start_server(cluster, address, Arc::new(config)).await
+    config.validate()?;
+    let scheduler = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, Arc::new(config)).await?;
+    let guard = tokio::spawn(quern_ballista::end_jobs_with_lost_results(scheduler.clone()));
+    let served = start_grpc_service(address, scheduler).await;
+    guard.abort();
+    served
 }
 
 fn main() -> Result<()> {

@@ -21,7 +21,15 @@ pub struct ClusterOptions {
     pub memory: Option<&'static str>,
 }
 
-/// Processes are killed, and the folder is removed, when it is dropped.
+impl ClusterOptions {
+    /// A dead executor is found out about in seconds. One that pulls tasks, and is busy, is heard of every 5 seconds.
+    fn executor_timeout_seconds(&self) -> &'static str {
+        if self.policy == "push-staged" { "5" } else { "12" }
+    }
+}
+
+/// Processes are killed, and the folder is removed, when it is dropped. The variable `QUERN_BALLISTA_SCHEDULER` names
+/// another scheduler, the stock one for instance.
 pub struct Cluster {
     folder: PathBuf,
     port: u16,
@@ -40,13 +48,16 @@ impl Cluster {
         let number = CLUSTERS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("quern-ballista-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder)?;
+        fs::create_dir_all(folder.join("tmp"))?;
         let port = free_port()?;
+        let scheduler = std::env::var_os("QUERN_BALLISTA_SCHEDULER").map(PathBuf::from);
+        let scheduler = scheduler.unwrap_or_else(|| options.programs.join("quern-ballista-scheduler"));
         let mut cluster = Self {
-            scheduler: Command::new(options.programs.join("quern-ballista-scheduler"))
+            scheduler: Command::new(scheduler)
                 .args(["--bind-host", "127.0.0.1", "--external-host", "127.0.0.1", "--bind-port", &port.to_string()])
                 .args(["--scheduler-policy", options.policy])
-                // A dead executor is found out about in seconds.
-                .args(["--executor-timeout-seconds", "5", "--expire-dead-executor-interval-seconds", "1"])
+                .args(["--executor-timeout-seconds", options.executor_timeout_seconds()])
+                .args(["--expire-dead-executor-interval-seconds", "1"])
                 .stdout(File::create(folder.join("scheduler.log"))?)
                 .stderr(Stdio::inherit())
                 .spawn()?,
@@ -60,8 +71,18 @@ impl Cluster {
             cluster.executors.push(executor);
         }
         cluster.wait_until("executors", |cluster| {
-            let log = fs::read_to_string(cluster.folder.join("scheduler.log"))?;
-            Ok(log.matches("Received register executor request").count() >= options.executors)
+            let begun =
+                |number: usize| fs::read_to_string(cluster.log_file(number)).map(|log| log.contains("Starting poll"));
+            if options.policy == "push-staged" {
+                let log = fs::read_to_string(cluster.folder.join("scheduler.log"))?;
+                return Ok(log.matches("Received register executor request").count() >= options.executors);
+            }
+            // What the scheduler says of executors that pull tasks is not in its log.
+            Ok((0..options.executors)
+                .map(begun)
+                .collect::<io::Result<Vec<_>>>()?
+                .into_iter()
+                .all(|has_begun| has_begun))
         })?;
         Ok(cluster)
     }
@@ -78,6 +99,7 @@ impl Cluster {
             .args(["--executor-heartbeat-interval-seconds", "1", "--vcores", &options.vcores.to_string()])
             .arg("--work-dir")
             .arg(&work)
+            .env("TMPDIR", self.temporary_folder())
             .stdout(File::create(self.log_file(number))?)
             .stderr(Stdio::inherit());
         if let Some(memory) = options.memory {
@@ -108,6 +130,11 @@ impl Cluster {
     /// Where an executor keeps its files.
     pub fn work_folder(&self, executor: usize) -> PathBuf {
         self.folder.join(format!("executor-{executor}"))
+    }
+
+    /// The folder for temporary files of all executors.
+    pub fn temporary_folder(&self) -> PathBuf {
+        self.folder.join("tmp")
     }
 
     fn log_file(&self, executor: usize) -> PathBuf {
