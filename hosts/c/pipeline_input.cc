@@ -293,8 +293,9 @@ absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pi
   }
   const std::shared_ptr<Job> of = end.job;
   const Kept kept = end.kept;
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const Pipeline> pipeline,
-                         PipelineOf(options, columns, job != nullptr ? &of->kernel->plan.spec : nullptr, kept == Kept::kStrings));
+  QUERN_ASSIGN_OR_RETURN(
+      std::shared_ptr<const Pipeline> pipeline,
+      PipelineOf(options, columns, job != nullptr ? &of->kernel->plan.spec : nullptr, kept == Kept::kStrings));
   auto made =
       std::make_unique<PipelineJobInput>(std::move(end), std::move(pipeline), FlaggedJoins(options),
                                          options.piece_rows == 0 ? thresholds::kPipelineRows : options.piece_rows);
