@@ -276,7 +276,7 @@ type Outcome = Option<Result<Vec<String>>>;
 impl Killing {
     /// Runs the query once, to see its stages. Then runs it at most `times` times, and kills an executor as soon as it
     /// has begun with a task of the stage. Expects that nothing is left on disk but files of the shuffle, and what
-    /// `DataFusion` has spilled in the working folder.
+    /// `DataFusion` has spilled.
     async fn run(&self, data: &Data, settings: QuernConfig, times: usize) -> Result<Outcome> {
         let mut cluster = start_with(1, self.memory, self.policy)?;
         let config = SessionConfig::new_with_ballista().with_target_partitions(6);
@@ -310,7 +310,10 @@ impl Killing {
             Ok(ended) => ended.map_err(|error| DataFusionError::Execution(error.to_string()))?,
             Err(_) => Err(DataFusionError::Execution("no answer in 60 seconds".to_owned())),
         };
-        assert_eq!(files_below(&cluster.temporary_folder())?, HashSet::new());
+        // Names of `DataFusion`'s spilled files; Quern's have none.
+        let mut left = files_below(&cluster.temporary_folder())?;
+        left.retain(|name| !name.starts_with(".tmp"));
+        assert_eq!(left, HashSet::new());
         // Tasks of a job that was ended may take a moment to stop.
         while !strange_files(&cluster, 1 - killed)?.is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -337,14 +340,12 @@ async fn assert_survived(name: &str, killings: &[Killing]) -> Result<()> {
 // sent again can wait for ever.
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "has not been run as often as a test has to be"]
 async fn killed_executors_leave_answers_equal_with_the_adaptive_planner() -> Result<()> {
     let killing = |stage| Killing { query: LONG, is_adaptive: true, policy: "pull-staged", stage, memory: None };
     assert_survived("killed-adaptive", &[killing(0), killing(1), killing(2)]).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "has not been run as often as a test has to be"]
 async fn killed_executors_leave_answers_equal_with_the_static_planner() -> Result<()> {
     let killing = |stage| Killing { query: DEEP, is_adaptive: false, policy: "pull-staged", stage, memory: None };
     let spilling = Killing { memory: Some("64MiB"), ..killing(3) };
