@@ -305,7 +305,7 @@ impl Killing {
         };
         cluster.signal(killed, "KILL")?;
         // A table of outcomes needs a limit; a test has that of whoever runs it.
-        let limit = if times == 1 { Duration::from_secs(60) } else { Duration::MAX };
+        let limit = if times == 1 { Duration::from_mins(1) } else { Duration::MAX };
         let rows = match tokio::time::timeout(limit, running).await {
             Ok(ended) => ended.map_err(|error| DataFusionError::Execution(error.to_string()))?,
             Err(_) => Err(DataFusionError::Execution("no answer in 60 seconds".to_owned())),
