@@ -17,13 +17,16 @@
 use std::ffi::CStr;
 use std::sync::{Arc, LazyLock};
 
-use ::quern_datafusion::{QuernCodec, QuernConfig, replace_fragments};
+use ::quern_datafusion::{QuernCodec, QuernConfig, QuernExec, replace_fragments};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use datafusion_ffi::execution::FFI_TaskContextProvider;
 use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
 use datafusion_ffi::proto::physical_extension_codec::FFI_PhysicalExtensionCodec;
@@ -73,8 +76,30 @@ impl QueryPlanner for Planner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.inner.create_physical_plan(logical_plan, session).await?;
-        replace_fragments(&plan, &self.settings, session.config_options())
+        with_readers(replace_fragments(&plan, &self.settings, session.config_options())?)
     }
+}
+
+/// Puts a repartition between each fragment and a source of several partitions. A fragment reads all its sources in the
+/// thread that polls it; a repartition is the session's own, and reads its input by a task for each partition.
+fn with_readers(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let read = plan.transform_up(|node| {
+        if !node.is::<QuernExec>() {
+            return Ok(Transformed::no(node));
+        }
+        let children: Result<Vec<_>> = node.children().into_iter().map(with_reader).collect();
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        Ok(Transformed::yes(node.replace_children(children?, options)?))
+    })?;
+    Ok(read.data)
+}
+
+fn with_reader(source: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let partitions = source.output_partitioning().partition_count();
+    if partitions == 1 || source.is::<QuernExec>() || source.is::<RepartitionExec>() {
+        return Ok(Arc::clone(source));
+    }
+    Ok(Arc::new(RepartitionExec::try_new(Arc::clone(source), Partitioning::RoundRobinBatch(partitions))?))
 }
 
 /// The codec of one session.
