@@ -11,8 +11,8 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{StreamExt, stream};
 use tokio::sync::mpsc::{Sender, channel};
 
-/// Batches that wait between a source and who takes them. With two of them queries took a fifth longer: both sides sleep
-/// and wake each other for each batch.
+/// Batches that wait between a source and who takes them. With two of them queries took a fifth longer: both sides
+/// sleep and wake each other for each batch.
 const WAITING_BATCHES: usize = 16;
 
 /// A stream of what the future hands on. The future has to be polled while the stream is read.
