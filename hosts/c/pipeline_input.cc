@@ -235,7 +235,7 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_
     sink.payload = port->types.payload;
   }
   sink.keeps_strings = keeps_strings;
-  sink.reads_row_ids = spec != nullptr && NumbersRows(*spec);
+  sink.reads_row_ids = spec != nullptr && ReadsRowIds(*spec);
   QUERN_ASSIGN_OR_RETURN(sink.columns.keys, Numbers(options.keys, options.num_keys, "keys"));
   QUERN_ASSIGN_OR_RETURN(sink.columns.payload, Numbers(options.payload, options.num_payload, "payload"));
   return Pipeline::Make(std::move(source), std::move(steps), std::move(sink));

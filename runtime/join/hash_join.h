@@ -214,6 +214,8 @@ class JoinProber {
   absl::Status KeepResident(BatchView* batch);
   absl::StatusOr<bool> NextOfTable(OutputBatch* out);
   void SetOutput(OutputBatch* out);
+  // Runs the probe. Returns whether this input has more.
+  absl::StatusOr<bool> Run(const JoinProbe& probe);
   absl::StatusOr<bool> NextOfParts(OutputBatch* out);
   absl::StatusOr<bool> NextOfTableAndParts(OutputBatch* out);
   void Begin(BatchView batch);

@@ -277,6 +277,16 @@ void JoinProber::SetOutput(OutputBatch* out) {
   args_.output.capacity = out->capacity();
 }
 
+absl::StatusOr<bool> JoinProber::Run(const JoinProbe& probe) {
+  const RefusedCalls refused;
+  const int32_t code = scans_unmatched_ ? ScanUnmatchedRows(probe, &unmatched_scan_, &args_) : ProbeRows(probe, &args_);
+  QUERN_RETURN_IF_ERROR(refused.status());
+  if (code < 0) return StatusOfCode(code);
+  if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
+  if (join_->observer() != nullptr) join_->observer()->SeeMatches(args_.output.num_rows);
+  return code == kQuernFull;
+}
+
 absl::StatusOr<bool> JoinProber::NextOfTable(OutputBatch* out) {
   QUERN_RETURN_IF_ERROR(out->Reset());
   SetOutput(out);
@@ -285,14 +295,9 @@ absl::StatusOr<bool> JoinProber::NextOfTable(OutputBatch* out) {
   if (join_->descriptor_->spec().kind == JoinKind::kMark) probe.out_mark = args_.output.columns - 1;
   if (probe.counts) args_.output.capacity = UINT64_MAX;
   if (args_.descriptor == nullptr) return false;
-  const RefusedCalls refused;
-  const int32_t code = scans_unmatched_ ? ScanUnmatchedRows(probe, &unmatched_scan_, &args_) : ProbeRows(probe, &args_);
-  QUERN_RETURN_IF_ERROR(refused.status());
-  if (code < 0) return StatusOfCode(code);
-  if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
+  QUERN_ASSIGN_OR_RETURN(const bool more, Run(probe));
   out->set_num_rows(args_.output.num_rows);
-  if (join_->observer() != nullptr) join_->observer()->SeeMatches(args_.output.num_rows);
-  return code == kQuernFull;
+  return more;
 }
 
 // Whether a row comes out for its key alone, and the table knows exactly which keys it has.
@@ -322,19 +327,15 @@ absl::StatusOr<uint64_t> JoinProber::Select(uint32_t* rows) {
         num_rows += (members_[i / 8] >> (i % 8) & 1) == 0;
       }
     }
+    if (join_->observer() != nullptr) join_->observer()->SeeMatches(num_rows);
   } else {
     JoinProbe probe = MakeProbe();
     probe.out_rows = rows;
     args_.output.num_rows = 0;
     args_.output.capacity = UINT64_MAX;
-    const RefusedCalls refused;
-    const int32_t code = ProbeRows(probe, &args_);
-    QUERN_RETURN_IF_ERROR(refused.status());
-    if (code < 0) return StatusOfCode(code);
-    if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
+    QUERN_RETURN_IF_ERROR(Run(probe).status());
     num_rows = args_.output.num_rows;
   }
-  if (join_->observer() != nullptr) join_->observer()->SeeMatches(num_rows);
   in_use_.reset();
   return num_rows;
 }
@@ -346,14 +347,9 @@ absl::StatusOr<bool> JoinProber::NextPairs(uint64_t capacity, uint32_t* rows, ui
   probe.out_tuples = tuples;
   args_.output.num_rows = 0;
   args_.output.capacity = capacity;
-  const RefusedCalls refused;
-  const int32_t code = ProbeRows(probe, &args_);
-  QUERN_RETURN_IF_ERROR(refused.status());
-  if (code < 0) return StatusOfCode(code);
-  if (probe.stop_flag != nullptr) QUERN_RETURN_IF_ERROR(probe.stop_flag->Check());
+  QUERN_ASSIGN_OR_RETURN(const bool more, Run(probe));
   *num_pairs = args_.output.num_rows;
-  if (join_->observer() != nullptr) join_->observer()->SeeMatches(*num_pairs);
-  return code == kQuernFull;
+  return more;
 }
 
 absl::StatusOr<uint64_t> JoinProber::CopyPairs(const uint32_t* rows, const uint64_t* tuples, uint64_t num_pairs,

@@ -135,7 +135,7 @@ absl::Status PassStep(const PipelineStep& step, size_t i, std::vector<PipelineCo
 
 // ---- making one ----
 
-bool NumbersRows(const KernelSpec& spec) {
+bool ReadsRowIds(const KernelSpec& spec) {
   if (const auto* join = std::get_if<JoinSpec>(&spec)) return join->host_residual;
   const auto* const sort = std::get_if<SortSpec>(&spec);
   return sort != nullptr && sort->stable;

@@ -63,7 +63,7 @@ struct PipelineSink {
 };
 
 // Whether a sink of the spec reads row ids besides those of its columns: PipelineSink::reads_row_ids.
-bool NumbersRows(const KernelSpec& spec);
+bool ReadsRowIds(const KernelSpec& spec);
 
 // *Threads*: immutable, shared by all.
 class Pipeline {

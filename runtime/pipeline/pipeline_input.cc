@@ -224,8 +224,8 @@ class PipelineInput::MapStep final : public Step {
   std::unique_ptr<OutputBatch> results_, spread_;
 };
 
-// Whether rows that come out of the probe may stay where they are, with the join's build payload beside them: nobody
-// behind it numbers rows, and no build column needs those of its neighbours.
+// Whether rows that come out of the probe may stay where they are, with the join's build payload beside them: no probe
+// column changes, and no build column has offsets, which must follow one another.
 bool CanStay(const JoinSpec& join) {
   const auto is_changed = [](const ColumnType& type) { return type.id == TypeId::kRowId || type.is_dictionary; };
   const auto has_offsets = [](const ColumnType& type) {
@@ -244,10 +244,10 @@ struct BothOwners {
 
 class PipelineInput::ProbeStep final : public Step {
  public:
-  // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants. numbers_rows: a
-  // step or the sink behind this one reads row ids.
+  // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants. reads_row_ids:
+  // a step or the sink behind this one does.
   ProbeStep(const PipelineStep& step, const std::shared_ptr<const HashJoin>& join, std::shared_ptr<MemoryBudget> budget,
-            uint64_t piece_rows, bool keeps_strings, bool numbers_rows)
+            uint64_t piece_rows, bool keeps_strings, bool reads_row_ids)
       : Step(step.columns),
         types_(JoinOutputTypes(join->descriptor().spec())),
         num_probe_(join->descriptor().spec().probe.size()),
@@ -255,7 +255,7 @@ class PipelineInput::ProbeStep final : public Step {
         budget_(std::move(budget)),
         piece_rows_(piece_rows),
         keeps_strings_(keeps_strings),
-        can_stay_(!numbers_rows && CanStay(join->descriptor().spec())),
+        can_stay_(!reads_row_ids && CanStay(join->descriptor().spec())),
         prober_(join, step.host_context),
         out_(types_, piece_rows, budget_),
         placed_({types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end()}, can_stay_ ? piece_rows : 0,

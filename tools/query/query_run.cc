@@ -58,7 +58,7 @@ PipelineSink SinkColumns(const PlannedPipeline& planned) {
   } else {
     sink.payload = std::get<SortSpec>(*planned.spec).payload;
   }
-  sink.reads_row_ids = NumbersRows(*planned.spec);
+  sink.reads_row_ids = ReadsRowIds(*planned.spec);
   sink.keeps_strings = planned.sink != SinkKind::kAggregate;
   return sink;
 }
