@@ -14,8 +14,8 @@
 //     filter   keeps columns and takes rows away
 //     map      adds its results behind the columns
 //     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload; a semi or
-//              anti join copies nothing: it takes columns and rows away; another one puts its build payload beside the
-//              columns that are there, where no row of a piece has two matches, and else copies all of them
+//              anti join copies nothing: it takes columns and rows away. Where no row of a piece has two matches, any
+//              other join puts its build payload beside the columns that are there; else it copies all of them
 //
 // Rows that come out when all probing is done belong to no piece: build rows that come out on their own (right, full,
 // right_semi, right_anti), and all rows whose keys a join has written. Whoever runs the pipeline sends them through the

@@ -84,16 +84,18 @@ bool AreFourWords(const QuernField* fields) {
 __attribute__((target("avx2"))) void PlaceFourWords(uint32_t tuple_offset, const PlacedTuples& placed,
                                                     QuernOutColumn* columns) {
   const uint8_t* const base = placed.base + tuple_offset;
+  const uint64_t* const tuples = placed.tuples;  // a copy, as n: stores cannot change them
+  const uint64_t n = placed.n;
   uint64_t* to[4];
   for (uint32_t f = 0; f < 4; ++f) to[f] = static_cast<uint64_t*>(columns[f].values) + placed.rows[0];
-  const auto load = [&](uint32_t i) __attribute__((target("avx2"))) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(base + placed.tuples[i]));
+  const auto load = [=](uint64_t i) __attribute__((target("avx2"))) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(base + tuples[i]));
   };
   const auto store = [](uint64_t* at, __m256i words) __attribute__((target("avx2"))) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(at), words);
   };
-  uint32_t i = 0;
-  for (; i + 4 <= placed.n; i += 4) {
+  uint64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
     const __m256i a = load(i), b = load(i + 1), c = load(i + 2), d = load(i + 3);
     const __m256i ab02 = _mm256_unpacklo_epi64(a, b), ab13 = _mm256_unpackhi_epi64(a, b);
     const __m256i cd02 = _mm256_unpacklo_epi64(c, d), cd13 = _mm256_unpackhi_epi64(c, d);
@@ -102,8 +104,8 @@ __attribute__((target("avx2"))) void PlaceFourWords(uint32_t tuple_offset, const
     store(to[2] + i, _mm256_permute2x128_si256(ab02, cd02, 0x31));
     store(to[3] + i, _mm256_permute2x128_si256(ab13, cd13, 0x31));
   }
-  for (; i < placed.n; ++i)
-    for (uint32_t f = 0; f < 4; ++f) to[f][i] = blocks::Load<uint64_t>(base + placed.tuples[i] + 8 * f);
+  for (; i < n; ++i)
+    for (uint32_t f = 0; f < 4; ++f) to[f][i] = blocks::Load<uint64_t>(base + tuples[i] + 8 * f);
 }
 #endif
 
