@@ -13,6 +13,7 @@ import unittest
 
 import datafusion
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import quern_datafusion
 
@@ -93,6 +94,32 @@ class Sessions(unittest.TestCase):
         quern = self.session(3, quern_datafusion.Extension())
         with self.assertRaisesRegex(Exception, "sum"):
             pa.table(quern.sql("select k % 3 as g, sum(v * 9223372036854775) as s from a group by g order by g"))
+
+    def test_functions_of_the_session(self):
+        """A residual of a join calls a function that only the session knows."""
+
+        def halved(values):
+            return pa.compute.divide(values, 2)
+
+        sessions = self.session(2), self.session(2, quern_datafusion.Extension())
+        query = "select count(*) as n from a join b on a.k = b.k and halved(a.v) > length(b.w) * 30"
+        rows = []
+        for context in sessions:
+            context.register_udf(datafusion.udf(halved, [pa.int32()], pa.int32(), "immutable", "halved"))
+            rows.append(pa.table(context.sql(query)).to_pylist())
+        self.assertEqual(rows[1], rows[0])
+        self.assertIn("QuernExec", sessions[1].sql(query).execution_plan().display_indent())
+
+    def test_a_plan_that_runs_again(self):
+        query, _ = QUERIES[1]
+        frame = self.session(3, quern_datafusion.Extension()).sql(query)
+        expected = pa.table(self.session(3).sql(query))
+        threads = [threading.Thread(target=lambda: self.assertEqual(pa.table(frame), expected)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertIn("FeedExec", frame.execution_plan().display_indent())
 
     def test_threads(self):
         quern = self.session(2, quern_datafusion.Extension())

@@ -17,16 +17,14 @@
 use std::ffi::CStr;
 use std::sync::{Arc, LazyLock};
 
-use ::quern_datafusion::{QuernCodec, QuernConfig, QuernExec, replace_fragments};
+use ::quern_datafusion::{QuernCodec, QuernConfig, aggregate_functions, replace_foreign_fragments};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{TaskContext, TaskContextProvider};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
-use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion_ffi::execution::FFI_TaskContextProvider;
 use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
 use datafusion_ffi::proto::physical_extension_codec::FFI_PhysicalExtensionCodec;
@@ -40,6 +38,17 @@ use tokio::runtime::Runtime;
 /// Where tasks of fragments run. The session's own runtime belongs to the other copy of tokio.
 static RUNTIME: LazyLock<std::io::Result<Runtime>> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().thread_name("quern-datafusion").enable_all().build());
+
+/// Where fragments are decoded, unless they need functions of the session.
+static OWN_CONTEXT: LazyLock<Arc<Own>> = LazyLock::new(|| Arc::new(Own(aggregate_functions())));
+
+struct Own(Arc<TaskContext>);
+
+impl TaskContextProvider for Own {
+    fn task_ctx(&self) -> Arc<TaskContext> {
+        Arc::clone(&self.0)
+    }
+}
 
 fn runtime() -> PyResult<&'static Runtime> {
     RUNTIME.as_ref().map_err(|error| PyRuntimeError::new_err(format!("no threads for fragments: {error}")))
@@ -76,30 +85,8 @@ impl QueryPlanner for Planner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.inner.create_physical_plan(logical_plan, session).await?;
-        with_readers(replace_fragments(&plan, &self.settings, session.config_options())?)
+        replace_foreign_fragments(&plan, &self.settings, session.config_options())
     }
-}
-
-/// Puts a repartition between each fragment and a source of several partitions. A fragment reads all its sources in the
-/// thread that polls it; a repartition is the session's own, and reads its input by a task for each partition.
-fn with_readers(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let read = plan.transform_up(|node| {
-        if !node.is::<QuernExec>() {
-            return Ok(Transformed::no(node));
-        }
-        let children: Result<Vec<_>> = node.children().into_iter().map(with_reader).collect();
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        Ok(Transformed::yes(node.replace_children(children?, options)?))
-    })?;
-    Ok(read.data)
-}
-
-fn with_reader(source: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let partitions = source.output_partitioning().partition_count();
-    if partitions == 1 || source.is::<QuernExec>() || source.is::<RepartitionExec>() {
-        return Ok(Arc::clone(source));
-    }
-    Ok(Arc::new(RepartitionExec::try_new(Arc::clone(source), Partitioning::RoundRobinBatch(partitions))?))
 }
 
 /// The codec of one session.
@@ -122,8 +109,10 @@ impl Codec {
         let provider = session.call_method0("__datafusion_task_context_provider__")?;
         // SAFETY: DataFusion's package gives its capsules these names.
         let provider: FFI_TaskContextProvider = unsafe { held(&provider, CONTEXT_PROVIDER) }?;
-        let codec = Arc::new(QuernCodec::new(Arc::new(DefaultPhysicalExtensionCodec {})).for_foreign_sessions());
-        let codec = FFI_PhysicalExtensionCodec::new(codec, Some(runtime()?.handle().clone()), provider);
+        let codec = QuernCodec::new(Arc::new(DefaultPhysicalExtensionCodec {}))
+            .for_foreign_session(move || Arc::try_from(&provider));
+        let own: Arc<dyn TaskContextProvider> = OWN_CONTEXT.clone();
+        let codec = FFI_PhysicalExtensionCodec::new(Arc::new(codec), Some(runtime()?.handle().clone()), &own);
         PyCapsule::new_with_value(py, codec, PHYSICAL_CODEC)
     }
 }

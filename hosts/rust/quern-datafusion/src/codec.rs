@@ -4,12 +4,15 @@
 //! Kernels do not travel. A node is sent as the plan that its fragment replaced, and the fragment is made again where
 //! it arrives. In that plan the fragment's sources are holes, as `DataFusion` sends the node's children by itself.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::config::SessionConfig;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr_common::physical_expr::proto_decode::PhysicalExprDecodeCtx;
@@ -24,6 +27,7 @@ use prost::Message;
 
 use crate::config::QuernConfig;
 use crate::exec::QuernExec;
+use crate::foreign::FeedExec;
 use crate::planner::is_breaker;
 use crate::rule::fragment_again;
 
@@ -34,9 +38,21 @@ const MAGIC: &[u8] = b"quern.v1";
 #[derive(Debug)]
 pub struct QuernCodec {
     inner: Arc<dyn PhysicalExtensionCodec>,
-    is_for_foreign_sessions: bool,
+    foreign: Option<ForeignSession>,
     /// What the holes are filled with, inside of the plan of a node.
     sources: Vec<Arc<dyn ExecutionPlan>>,
+}
+
+/// A session of another copy of `DataFusion` in this process.
+#[derive(Clone)]
+struct ForeignSession {
+    context: Arc<dyn Fn() -> Result<Arc<TaskContext>> + Send + Sync>,
+}
+
+impl fmt::Debug for ForeignSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ForeignSession")
+    }
 }
 
 /// A node, as it is sent.
@@ -54,21 +70,43 @@ struct Node {
     /// Whether the fragment divides the rows of a source among partitions by itself.
     #[prost(bool, repeated, tag = "4")]
     is_divided: Vec<bool>,
+    /// The node is what feeds a fragment with the rows of its child.
+    #[prost(bool, tag = "5")]
+    is_feed: bool,
 }
 
 impl QuernCodec {
     /// A codec in front of another one, which may be `DefaultPhysicalExtensionCodec`.
     #[must_use]
     pub fn new(inner: Arc<dyn PhysicalExtensionCodec>) -> Self {
-        Self { inner, is_for_foreign_sessions: false, sources: vec![] }
+        Self { inner, foreign: None, sources: vec![] }
     }
 
     /// The same codec, for nodes that are decoded here and run over plans of another copy of `DataFusion` in this
-    /// process, such as that of its Python package.
+    /// process, such as that of its Python package. The function makes the context of their session. It takes a
+    /// millisecond, as each of some 300 functions is made one of this copy; so it is called only where a plan has
+    /// functions that [`aggregate_functions`] has not.
     #[must_use]
-    pub fn for_foreign_sessions(self) -> Self {
-        Self { is_for_foreign_sessions: true, ..self }
+    pub fn for_foreign_session(self, context: impl Fn() -> Result<Arc<TaskContext>> + Send + Sync + 'static) -> Self {
+        Self { foreign: Some(ForeignSession { context: Arc::new(context) }), ..self }
     }
+}
+
+/// A context that has `DataFusion`'s own aggregate functions, the only ones of most fragments, and nothing else.
+#[must_use]
+pub fn aggregate_functions() -> Arc<TaskContext> {
+    let functions = all_default_aggregate_functions();
+    let context = TaskContext::new(
+        None,
+        "quern".to_owned(),
+        SessionConfig::new(),
+        HashMap::new(),
+        HashMap::new(),
+        functions.into_iter().map(|function| (function.name().to_owned(), function)).collect(),
+        HashMap::new(),
+        Arc::default(),
+    );
+    Arc::new(context)
 }
 
 fn append(node: &Node, buffer: &mut Vec<u8>) -> Result<()> {
@@ -109,13 +147,16 @@ impl PhysicalExtensionCodec for QuernCodec {
             let source = u32::try_from(hole.number).map_err(|error| DataFusionError::External(Box::new(error)))?;
             return append(&Node { source, ..Node::default() }, buffer);
         }
+        if node.is::<FeedExec>() {
+            return append(&Node { is_feed: true, ..Node::default() }, buffer);
+        }
         let Some(quern) = node.downcast_ref::<QuernExec>() else {
             return self.inner.try_encode(node, buffer, converter);
         };
         let (plan, is_divided) = with_holes(quern)?;
         let original = converter.execution_plan_to_proto(&plan, self)?;
         let is_breaker = quern.sources().iter().map(is_breaker).collect();
-        append(&Node { original: Some(original), source: 0, is_breaker, is_divided }, buffer)
+        append(&Node { original: Some(original), source: 0, is_breaker, is_divided, is_feed: false }, buffer)
     }
 
     fn try_decode(
@@ -129,26 +170,39 @@ impl PhysicalExtensionCodec for QuernCodec {
             return self.inner.try_decode(buffer, inputs, context, converter);
         };
         let node = Node::decode(message).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        if let (true, [source]) = (node.is_feed, inputs) {
+            return Ok(Arc::new(FeedExec::new(Arc::clone(source))));
+        }
         let Some(original) = &node.original else {
             let source = self.sources.get(node.source as usize).map(Arc::clone);
             return source
                 .ok_or_else(|| DataFusionError::Internal(format!("no source {} of a QuernExec", node.source)));
         };
         let sources = inputs.iter().enumerate().map(|(number, input)| {
+            let feed = FeedExec::below(input);
+            let below = |plan: &Arc<dyn ExecutionPlan>| plan.children().first().map(|&below| Arc::clone(below));
+            let source = match &feed {
+                Some(feed) => below(feed),
+                None => Some(Arc::clone(input)),
+            };
             let is_divided = node.is_divided.get(number) == Some(&true);
-            input.children().first().filter(|_| is_divided).map_or_else(|| Arc::clone(input), |below| Arc::clone(below))
+            source.as_ref().filter(|_| is_divided).and_then(below).or(source).unwrap_or_else(|| Arc::clone(input))
         });
-        let filler =
-            Self { inner: Arc::clone(&self.inner), is_for_foreign_sessions: false, sources: sources.collect() };
-        let original =
-            converter.proto_to_execution_plan(original, &PhysicalPlanDecodeContext::new(context, &filler))?;
+        let filler = Self { inner: Arc::clone(&self.inner), foreign: None, sources: sources.collect() };
+        let decoded = |context: &TaskContext| {
+            converter.proto_to_execution_plan(original, &PhysicalPlanDecodeContext::new(context, &filler))
+        };
+        let original = match (decoded(context), &self.foreign) {
+            (Err(_), Some(session)) => decoded((session.context)()?.as_ref())?,
+            (decoded, _) => decoded?,
+        };
         let settings = context.session_config().options().extensions.get::<QuernConfig>();
         let settings = settings.cloned().unwrap_or_default();
         Ok(match fragment_again(&original, &settings, &node.is_breaker) {
-            Some(node) if self.is_for_foreign_sessions => Arc::new(node.over_foreign_sources()),
+            Some(node) if self.foreign.is_some() => Arc::new(node.over_foreign_sources(inputs)),
             Some(node) => Arc::new(node),
             // Its tasks would poll sources of the other copy.
-            None if self.is_for_foreign_sessions => {
+            None if self.foreign.is_some() => {
                 return Err(DataFusionError::Internal("a fragment that cannot be made again".into()));
             }
             None => original,

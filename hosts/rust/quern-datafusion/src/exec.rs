@@ -27,6 +27,7 @@ use futures::{FutureExt, StreamExt};
 use quern::{OutputOptions, Port, Rows};
 
 use crate::config::QuernConfig;
+use crate::foreign::FeedExec;
 use crate::fragment::{Fragment, OutputColumn, Sink};
 use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
@@ -105,8 +106,14 @@ impl QuernExec {
 
     /// The same node over plans of another copy of `DataFusion` in this process, whose streams have to be polled by
     /// whoever polls the node: its tasks are not those of this copy's runtime.
-    pub(crate) fn over_foreign_sources(self) -> Self {
-        Self { has_foreign_sources: true, ..self }
+    pub(crate) fn over_foreign_sources(self, sources: &[Arc<dyn ExecutionPlan>]) -> Self {
+        let mut children = self.children;
+        for (child, source) in children.iter_mut().zip(sources) {
+            if FeedExec::below(source).is_some() {
+                *child = Arc::clone(source);
+            }
+        }
+        Self { has_foreign_sources: true, children, ..self }
     }
 
     /// The plan that the fragment has replaced.
@@ -135,6 +142,11 @@ impl QuernExec {
     #[must_use]
     pub fn sources(&self) -> &[Arc<dyn ExecutionPlan>] {
         &self.sources
+    }
+
+    /// Whether the rows of a child are in a job before the node's first row comes out.
+    pub(crate) fn collects(&self, child: usize) -> bool {
+        !matches!(self.fragment.sink, Sink::Rows { .. }) || self.fragment.chain.source != child
     }
 
     /// The kinds of the fragment's operators, for a log: `1 filter, 2 joins, aggregate`.

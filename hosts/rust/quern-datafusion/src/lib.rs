@@ -55,10 +55,10 @@ mod rule;
 mod run;
 mod types;
 
-pub use codec::QuernCodec;
+pub use codec::{QuernCodec, aggregate_functions};
 pub use config::QuernConfig;
 pub use exec::QuernExec;
-pub use rule::{QuernRule, replace_fragments, replace_sort_of_partitions};
+pub use rule::{QuernRule, replace_foreign_fragments, replace_fragments, replace_sort_of_partitions};
 
 use std::sync::Arc;
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::config::SessionConfig;
+use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::physical_expr::{Distribution, Partitioning, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::sanity_checker::SanityCheckPlan;
@@ -22,6 +24,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use crate::config::QuernConfig;
 use crate::exec::QuernExec;
 use crate::filtered_join::FilteredJoin;
+use crate::foreign::read_by_session;
 use crate::planner::{Planned, plan_fragment, plan_with_breakers};
 
 /// Replaces fragments of physical plans by [`QuernExec`]. It comes last, behind the rules that decide about
@@ -51,12 +54,46 @@ impl PhysicalOptimizerRule for QuernRule {
 }
 
 /// The plan with fragments replaced. Where a parent needs its rows by their keys, they are divided by them again; where
-/// that cannot be done, nothing is replaced.
+/// that cannot be done, nothing is replaced. Nor is it where a session has put an aggregate function of its own in the
+/// place of one that kernels compute.
 ///
 /// # Errors
 ///
 /// Those of plans that do not take other children.
 pub fn replace_fragments(
+    plan: &Arc<dyn ExecutionPlan>,
+    settings: &QuernConfig,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    if has_other_functions(plan)? { Ok(Arc::clone(plan)) } else { replace_by_name(plan, settings, config) }
+}
+
+/// The same for a plan of another copy of `DataFusion` in this process, whose functions are known by their names alone.
+/// The sources of fragments are read by tasks of its session.
+///
+/// # Errors
+///
+/// Those of plans that do not take other children.
+pub fn replace_foreign_fragments(
+    plan: &Arc<dyn ExecutionPlan>,
+    settings: &QuernConfig,
+    config: &ConfigOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    read_by_session(replace_by_name(plan, settings, config)?)
+}
+
+fn has_other_functions(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let own = all_default_aggregate_functions();
+    plan.exists(|node| {
+        let aggregates = node.downcast_ref::<AggregateExec>().map_or(&[][..], AggregateExec::aggr_expr);
+        Ok(aggregates.iter().any(|aggregate| {
+            let function = aggregate.fun();
+            own.iter().any(|own| own.name() == function.name() && **own != *function)
+        }))
+    })
+}
+
+fn replace_by_name(
     plan: &Arc<dyn ExecutionPlan>,
     settings: &QuernConfig,
     config: &ConfigOptions,

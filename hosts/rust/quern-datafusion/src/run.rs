@@ -16,13 +16,13 @@ use datafusion::common::runtime::JoinSet;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Time};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
-use futures::StreamExt;
 use futures::future::{try_join, try_join_all};
+use futures::{FutureExt, StreamExt};
 use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
 
 use crate::account::FragmentMemory;
 use crate::dynamic;
-use crate::foreign;
+use crate::foreign::{FeedExec, Taker, context_of_task, handed_over};
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
 use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
@@ -195,6 +195,7 @@ impl Run {
         has_foreign_sources: bool,
     ) -> Arc<Self> {
         let memory = FragmentMemory::of(&context);
+        let context = if has_foreign_sources { context_of_task(&context, None) } else { context };
         Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics })
     }
 
@@ -250,22 +251,34 @@ impl Run {
         let jobs = step_jobs(chain, builds)?;
         let whole = pipeline(chain, &jobs, 0..jobs.len());
         let source = &self.children[chain.source];
-        let partitions = source.output_partitioning().partition_count();
+        let feed = FeedExec::below(source).filter(|_| self.has_foreign_sources);
+        let partitions = feed.as_ref().unwrap_or(source).output_partitioning().partition_count();
         let types: Arc<[ColumnType]> = chain.source_types.as_slice().into();
+        let into_job = || whole.into_job(target.job, target.port, target.keys, target.payload);
+        if feed.is_some() {
+            let taker = |_| -> Outcome<Taker> {
+                let (input, types) = (into_job()?, Arc::clone(&types));
+                let (compute, count) = (self.metrics.compute.clone(), count.clone());
+                Ok(Box::new(move |rows| append_all(rows, input, types, compute, count).boxed()))
+            };
+            let takers = (0..partitions).map(taker).collect::<Outcome<_>>()?;
+            FeedExec::read(Arc::clone(source), Arc::clone(&self.context), takers).await?;
+            self.fill_rest(chain, builds, &jobs, target).await?;
+            return self.work(target.job).await;
+        }
         let mut tasks = JoinSet::new();
-        let mut handed_over = vec![];
+        let mut handed_over_rows = vec![];
         for partition in 0..partitions {
             let mut rows = source.execute(partition, Arc::clone(&self.context))?;
             if self.has_foreign_sources {
-                let (batches, handing_over) = foreign::handed_over(rows);
+                let (batches, handing_over) = handed_over(rows);
                 rows = batches;
-                handed_over.push(async { handing_over.await.map_err(Failure::from) });
+                handed_over_rows.push(async { handing_over.await.map_err(Failure::from) });
             }
-            let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
-            let (types, compute) = (Arc::clone(&types), self.metrics.compute.clone());
+            let (input, types, compute) = (into_job()?, Arc::clone(&types), self.metrics.compute.clone());
             tasks.spawn(append_all(rows, input, types, compute, count.clone()));
         }
-        try_join(try_join_all(handed_over), join_all(tasks)).await?;
+        try_join(try_join_all(handed_over_rows), join_all(tasks)).await?;
         self.fill_rest(chain, builds, &jobs, target).await?;
         self.work(target.job).await
     }

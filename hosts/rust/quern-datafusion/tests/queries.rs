@@ -5,8 +5,12 @@ mod common;
 
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
 use common::{Rows, Setting, answer, count_nodes, nodes, sessions, texts};
-use datafusion::common::Result;
+use datafusion::common::cast::as_int64_array;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{Accumulator, AccumulatorFactoryFunction, Volatility, create_udaf};
 use datafusion::physical_plan::collect;
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
@@ -131,6 +135,53 @@ async fn an_empty_table() {
         let expected = answer(&stock, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
         assert_eq!(answer(&quern, query).await.ok(), Some(expected), "{query}");
     }
+}
+
+// ---- a session's own functions ----
+
+/// A sum with the other sign.
+#[derive(Debug, Default)]
+struct Owed(i64);
+
+impl Accumulator for Owed {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.0 -= as_int64_array(&values[0])?.iter().flatten().sum::<i64>();
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::from(self.0))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![ScalarValue::from(self.0)])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.0 += as_int64_array(&states[0])?.iter().flatten().sum::<i64>();
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_function_under_the_name_of_another_one_is_the_sessions() -> Result<()> {
+    let (stock, quern) = sessions(Setting::default(), ROWS).await;
+    let int = DataType::Int64;
+    let make: AccumulatorFactoryFunction = Arc::new(|_| Ok(Box::new(Owed::default())));
+    let sum =
+        create_udaf("sum", vec![int.clone()], Arc::new(int.clone()), Volatility::Immutable, make, vec![int].into());
+    for context in [&stock, &quern] {
+        context.register_udaf(sum.clone());
+    }
+    let sums = "select s, sum(arrow_cast(x, 'Int64')) from a group by s";
+    assert_eq!(answer(&quern, sums).await?, answer(&stock, sums).await?);
+    assert_eq!(nodes(&quern, sums).await, 0);
+    assert_ne!(nodes(&quern, "select s, min(x) from a group by s").await, 0);
+    Ok(())
 }
 
 // ---- plans that are sent as bytes ----
