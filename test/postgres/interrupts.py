@@ -124,7 +124,6 @@ class Rounds:
         self.more_memory = rng.choice((0, 1, 8)) << 20
         work_mem = rng.choice(("64kB", "1MB", "4MB", "64MB", *["512MB"] * 4 * (what == "no memory")))
         ahead = [f"set work_mem = '{work_mem}'",
-                 f"set statement_timeout = {max(1, round(after * 1000)) if what == 'timeout' else 0}",
                  f"set temp_file_limit = {rng.choice((100, 1000)) if what == 'no files' else -1}",
                  "set quern.enabled = force"]
         in_transaction = rng.random() < 0.4
@@ -134,13 +133,15 @@ class Rounds:
             self.session.execute(*ahead)
             if in_transaction:
                 self.session.execute("begin", "savepoint s")
+            if what == "timeout":  # as late as that: it strikes every statement that follows
+                self.session.execute(f"set statement_timeout = {max(1, round(after * 1000))}")
             if what in STRUCK:
                 striker = threading.Thread(target=self.strike, args=(what, after))
                 striker.start()
             result = self.session.results([query], 120)[0]
             ended, state = time.monotonic(), result.sqlstate
             if in_transaction:
-                self.session.results(["rollback to s", "commit"])
+                self.end_transaction()
         except cluster.Crashed as error:
             ended, result, state = time.monotonic(), None, LOST
             if "no answer" in str(error):
@@ -158,12 +159,24 @@ class Rounds:
         self.seen[what, state] = self.seen.get((what, state), 0) + 1
         self.after_round(number, state, what)
 
+    def end_transaction(self):
+        if self.session.results(["rollback to s", "commit"])[-1].failed:
+            self.insist("rollback")
+
+    def insist(self, statement):
+        """What was meant for a query that has ended before may strike the next statement."""
+        for _ in range(100):
+            result = self.session.results([statement])[0]
+            if not result.failed:
+                return
+        raise cluster.Failed(f"{statement}: {result.sqlstate}: {result.message}")
+
     def after_round(self, number, state, what):
         """The session goes on where there is one."""
         if what in ("terminate", "kill") or state == LOST:
             self.begin_session()
             return
-        self.session.results(["set statement_timeout = 0"])
+        self.insist("set statement_timeout = 0")
         self.most_mb = max(self.most_mb, resident_mb(self.pid))
 
     def make_tables(self, rows=None):
