@@ -120,10 +120,9 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let mut all = takers();
-        for partition in 0..self.partitions {
-            all.remove(&(self.task.clone(), partition));
-        }
+        let numbers = 0..self.partitions;
+        let removed: Vec<_> = numbers.map(|partition| takers().remove(&(self.task.clone(), partition))).collect();
+        drop(removed); // while nobody waits for the table
     }
 }
 
@@ -139,7 +138,7 @@ impl FeedExec {
 
     /// Reads a source with a feed below it, a taker for each partition of the feed.
     pub(crate) async fn read(
-        source: Arc<dyn ExecutionPlan>,
+        source: &Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
         takers_of_partitions: Vec<Taker>,
     ) -> Outcome<()> {

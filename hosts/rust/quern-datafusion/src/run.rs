@@ -254,33 +254,35 @@ impl Run {
         let feed = FeedExec::below(source).filter(|_| self.has_foreign_sources);
         let partitions = feed.as_ref().unwrap_or(source).output_partitioning().partition_count();
         let types: Arc<[ColumnType]> = chain.source_types.as_slice().into();
-        let into_job = || whole.into_job(target.job, target.port, target.keys, target.payload);
-        if feed.is_some() {
-            let taker = |_| -> Outcome<Taker> {
-                let (input, types) = (into_job()?, Arc::clone(&types));
-                let (compute, count) = (self.metrics.compute.clone(), count.clone());
-                Ok(Box::new(move |rows| append_all(rows, input, types, compute, count).boxed()))
-            };
-            let takers = (0..partitions).map(taker).collect::<Outcome<_>>()?;
-            FeedExec::read(Arc::clone(source), Arc::clone(&self.context), takers).await?;
-            self.fill_rest(chain, builds, &jobs, target).await?;
-            return self.work(target.job).await;
+        let taker = |_| -> Outcome<Taker> {
+            let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
+            let (types, compute, count) = (Arc::clone(&types), self.metrics.compute.clone(), count.clone());
+            Ok(Box::new(move |rows| append_all(rows, input, types, compute, count).boxed()))
+        };
+        let takers = (0..partitions).map(taker).collect::<Outcome<_>>()?;
+        match feed {
+            Some(_) => FeedExec::read(source, Arc::clone(&self.context), takers).await?,
+            None => self.read(source, takers).await?,
         }
+        self.fill_rest(chain, builds, &jobs, target).await?;
+        self.work(target.job).await
+    }
+
+    /// Reads the partitions of a source, by a task each.
+    async fn read(&self, source: &Arc<dyn ExecutionPlan>, takers: Vec<Taker>) -> Outcome<()> {
         let mut tasks = JoinSet::new();
         let mut handed_over_rows = vec![];
-        for partition in 0..partitions {
+        for (partition, taker) in takers.into_iter().enumerate() {
             let mut rows = source.execute(partition, Arc::clone(&self.context))?;
             if self.has_foreign_sources {
                 let (batches, handing_over) = handed_over(rows);
                 rows = batches;
                 handed_over_rows.push(async { handing_over.await.map_err(Failure::from) });
             }
-            let (input, types, compute) = (into_job()?, Arc::clone(&types), self.metrics.compute.clone());
-            tasks.spawn(append_all(rows, input, types, compute, count.clone()));
+            tasks.spawn(taker(rows));
         }
         try_join(try_join_all(handed_over_rows), join_all(tasks)).await?;
-        self.fill_rest(chain, builds, &jobs, target).await?;
-        self.work(target.job).await
+        Ok(())
     }
 
     /// Sends what the joins of a chain have left when all probing is done: one after the other, as a later one is
