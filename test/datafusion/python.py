@@ -110,16 +110,18 @@ class Sessions(unittest.TestCase):
         self.assertEqual(rows[1], rows[0])
         self.assertIn("QuernExec", sessions[1].sql(query).execution_plan().display_indent())
 
-    def test_a_plan_that_runs_again(self):
+    def test_runs_at_once_have_feeds_of_their_own(self):
         query, _ = QUERIES[1]
         frame = self.session(3, quern_datafusion.Extension()).sql(query)
-        expected = pa.table(self.session(3).sql(query))
-        threads = [threading.Thread(target=lambda: self.assertEqual(pa.table(frame), expected)) for _ in range(4)]
+        self.assertIn("FeedExec", frame.execution_plan().display_indent())
+        expected = pa.table(self.session(3).sql(query)).to_pylist()
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(pa.table(frame).to_pylist())) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertIn("FeedExec", frame.execution_plan().display_indent())
+        self.assertEqual(found, [expected] * 4)
 
     def test_threads(self):
         quern = self.session(2, quern_datafusion.Extension())

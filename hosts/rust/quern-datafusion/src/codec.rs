@@ -83,9 +83,9 @@ impl QuernCodec {
     }
 
     /// The same codec, for nodes that are decoded here and run over plans of another copy of `DataFusion` in this
-    /// process, such as that of its Python package. The function makes the context of their session. It takes a
-    /// millisecond, as each of some 300 functions is made one of this copy; so it is called only where a plan has
-    /// functions that [`aggregate_functions`] has not.
+    /// process, such as that of its Python package. The function makes the context of their session, which is slow:
+    /// each function of the session is made one of this copy. It is called only where decoding with the context at hand
+    /// fails, such as [`aggregate_functions`].
     #[must_use]
     pub fn for_foreign_session(self, context: impl Fn() -> Result<Arc<TaskContext>> + Send + Sync + 'static) -> Self {
         Self { foreign: Some(ForeignSession { context: Arc::new(context) }), ..self }

@@ -85,9 +85,9 @@ pub(crate) struct FeedExec {
 /// What takes the rows of a partition.
 pub(crate) type Taker = Box<dyn FnOnce(SendableRecordBatchStream) -> BoxFuture<'static, Outcome<()>> + Send>;
 
-/// The takers of partitions that have not been executed. A node cannot hand them to one that belongs to tasks of the
-/// other copy; what comes through is the name of the task, which is a number of this table.
-static TAKERS: LazyLock<Mutex<HashMap<(String, usize), Feed>>> = LazyLock::new(Mutex::default);
+/// The feeds of partitions that have not been executed, by task and partition. A fragment and the [`FeedExec`] below it
+/// share nothing else: a node of the other copy lies between them, which hands on the name of the context's task.
+static FEEDS: LazyLock<Mutex<HashMap<(String, usize), Feed>>> = LazyLock::new(Mutex::default);
 
 struct Feed {
     taker: Taker,
@@ -95,11 +95,11 @@ struct Feed {
     failure: Arc<Mutex<Option<Failure>>>,
 }
 
-fn takers() -> std::sync::MutexGuard<'static, HashMap<(String, usize), Feed>> {
-    TAKERS.lock().unwrap_or_else(PoisonError::into_inner)
+fn feeds() -> std::sync::MutexGuard<'static, HashMap<(String, usize), Feed>> {
+    FEEDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The takers of one source. Those that are left are removed with it.
+/// The feeds of one source. Those that are left are removed with it.
 struct Registered {
     task: String,
     partitions: usize,
@@ -110,7 +110,7 @@ impl Registered {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let task = format!("quern-feed-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let partitions = takers_of_partitions.len();
-        let mut all = takers();
+        let mut all = feeds();
         for (partition, taker) in takers_of_partitions.into_iter().enumerate() {
             all.insert((task.clone(), partition), Feed { taker, failure: Arc::clone(failure) });
         }
@@ -121,7 +121,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let numbers = 0..self.partitions;
-        let removed: Vec<_> = numbers.map(|partition| takers().remove(&(self.task.clone(), partition))).collect();
+        let removed: Vec<_> = numbers.map(|partition| feeds().remove(&(self.task.clone(), partition))).collect();
         drop(removed); // while nobody waits for the table
     }
 }
@@ -144,7 +144,7 @@ impl FeedExec {
     ) -> Outcome<()> {
         let failure = Arc::new(Mutex::new(None));
         let registered = Registered::new(takers_of_partitions, &failure);
-        let context = context_of_task(&context, Some(registered.task.clone()));
+        let context = without_functions(&context, Some(registered.task.clone()));
         let mut rows = source.execute(0, context)?;
         let error = match rows.next().await {
             None => return Ok(()),
@@ -156,9 +156,9 @@ impl FeedExec {
     }
 }
 
-/// The context of a task without functions, for sources, which were planned with theirs. Where the other copy is
-/// called, each function of the context is made one of that copy: a millisecond for some 300 of them.
-pub(crate) fn context_of_task(context: &TaskContext, task: Option<String>) -> Arc<TaskContext> {
+/// A context without functions, under the name of a task. It is for sources, which were planned with their functions:
+/// where a context crosses to the other copy, each of its functions is made one of that copy.
+pub(crate) fn without_functions(context: &TaskContext, task: Option<String>) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         task,
         context.session_id(),
@@ -217,8 +217,8 @@ impl ExecutionPlan for FeedExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let feed = context.task_id().and_then(|task| takers().remove(&(task, partition)));
-        let rows = self.source.execute(partition, context_of_task(&context, None))?;
+        let feed = context.task_id().and_then(|task| feeds().remove(&(task, partition)));
+        let rows = self.source.execute(partition, without_functions(&context, None))?;
         let Some(Feed { taker, failure }) = feed else { return Ok(rows) };
         let schema = self.schema();
         let nothing = stream::once(async move {

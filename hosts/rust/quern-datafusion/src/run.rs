@@ -22,7 +22,7 @@ use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
 
 use crate::account::FragmentMemory;
 use crate::dynamic;
-use crate::foreign::{FeedExec, Taker, context_of_task, handed_over};
+use crate::foreign::{FeedExec, Taker, handed_over, without_functions};
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
 use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
@@ -195,7 +195,7 @@ impl Run {
         has_foreign_sources: bool,
     ) -> Arc<Self> {
         let memory = FragmentMemory::of(&context);
-        let context = if has_foreign_sources { context_of_task(&context, None) } else { context };
+        let context = if has_foreign_sources { without_functions(&context, None) } else { context };
         Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics })
     }
 
