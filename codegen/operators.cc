@@ -41,6 +41,7 @@ std::shared_ptr<HashAggregate> MakeHashAggregate(const std::shared_ptr<const Ker
     AggregateOptions options = kernel->As<Spec>().options;
     options.expected_groups = hints.expected_groups;
     options.ranges = hints.ranges;
+    options.generic_maps = {GenericMapKernel(), GenericFilterKernel()};
     return std::make_shared<HashAggregate>(kernel->As<Spec>().descriptor, SourceOf<Spec>(*kernel), kernel,
                                            std::move(budget), options, texts);
   };

@@ -12,7 +12,9 @@
 //
 // update is one loop over the rows for all accumulators, because a group's key and states lie in one cache line or two:
 // eight loops of one accumulator each would touch that line eight times, and load the group's address as often. For
-// successive rows of one group (`update_runs`), the states stay in registers from the first row to the last.
+// successive rows of one group (`update_runs`), the states stay in registers from the first row to the last. Where such
+// runs are long, or groups are few (`update_lanes`), values are added up eight rows at a time, and the states take the
+// totals.
 #include "ir-templates/holes.h"
 #include "runtime/abi/aggregate_abi.h"
 
@@ -49,6 +51,12 @@ QUERN_ENTRY uint32_t quern_aggregate_compare(const QuernRowLayout* group, const 
   return num_unequal;
 }
 
+// Arguments that are expressions, where update_lanes has not computed them.
+QUERN_ENTRY int32_t quern_aggregate_compute(QuernMapArgs* args) { return quern_hole_map_batch(args); }
+
 QUERN_ENTRY void quern_aggregate_update(const QuernUpdateArgs* args) { quern_hole_update_rows(args); }
 QUERN_ENTRY void quern_aggregate_update_valid(const QuernUpdateArgs* args) { quern_hole_update_valid_rows(args); }
 QUERN_ENTRY void quern_aggregate_update_runs(const QuernUpdateArgs* args) { quern_hole_update_run_rows(args); }
+QUERN_ENTRY uint32_t quern_aggregate_update_lanes(const QuernLaneArgs* args) {
+  return quern_hole_update_lane_rows(args);
+}

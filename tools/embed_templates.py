@@ -22,7 +22,7 @@ import subprocess
 import sys
 
 ARCHITECTURES = {"x86-64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
-TEMPLATES = ["join", "aggregate", "sort", "filter", "map", "blocks", "filter_blocks", "map_blocks"]
+TEMPLATES = ["join", "aggregate", "sort", "filter", "map", "blocks", "filter_blocks", "lane_blocks"]
 PRUNE = ("function(lower-expect),always-inline,globaldce,"
          "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
          "loop-mssa(loop-rotate,licm),loop(loop-unroll-full),early-cse<memssa>,simplifycfg),verify")

@@ -27,7 +27,7 @@ class AggRun {
       : threads_(threads),
         workload_(workload),
         spec_(std::get<AggregationSpec>(kernel->plan.spec)),
-        arguments_(AggregateInputTypes(spec_.aggregates)),
+        arguments_(AggregateInputTypes(spec_)),
         budget_(std::make_shared<MemoryBudget>()),
         aggregate_(MakeHashAggregate(kernel, budget_)) {}
 

@@ -35,9 +35,7 @@ struct InputTypes {
 };
 
 InputTypes TypesOf(const JoinSpec& spec) { return {TypesOf(spec.keys), spec.probe, spec.build}; }
-InputTypes TypesOf(const AggregationSpec& spec) {
-  return {TypesOf(spec.keys), AggregateInputTypes(spec.aggregates), {}};
-}
+InputTypes TypesOf(const AggregationSpec& spec) { return {TypesOf(spec.keys), AggregateInputTypes(spec), {}}; }
 InputTypes TypesOf(const SetSpec& spec) { return {TypesOf(spec.keys), {}, {}}; }
 InputTypes TypesOf(const SortSpec& spec) { return {TypesOf(spec.keys), spec.payload, {}}; }
 InputTypes TypesOf(const FilterSpec& spec) {

@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/emit/emit_lane_totals.h"
 #include "codegen/emit/emitter.h"
 #include "codegen/emit/state_vectors.h"
 #include "runtime/abi/aggregate_abi.h"
@@ -186,6 +187,10 @@ class UpdateEmitter {
     tuples_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, tuples), "tuples");
     overflowed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, overflowed), "overflowed");
     columns_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, columns), "columns");
+    if (descriptor_.computed != nullptr) {
+      computed_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, computed), "computed");
+      first_computed_ = e_.LoadI32(args_, offsetof(QuernUpdateArgs, first_computed), "first_computed");
+    }
     CopyColumns();
     if (choices_.input_rows == 0) return true;
     AddKeyStreams();
@@ -263,27 +268,33 @@ class UpdateEmitter {
       const QuernAccumulator& a = descriptor_.accumulators[k];
       if (a.step == kUpdateOutOfLine) continue;
       for (uint32_t i = 0; i < a.num_arguments; ++i)
-        CopyColumn(a.arguments[i].column, a.arguments[i].storage, a.arguments[i].index_storage);
-      if (a.filtered) CopyColumn(a.filter_column, kBit, kNoStorage);
+        CopyColumn(KeyOf(a.arguments[i]), a.arguments[i].storage, a.arguments[i].index_storage);
+      if (a.filtered) CopyColumn(FilterOf(a), kBit, kNoStorage);
     }
   }
 
-  void CopyColumn(uint32_t column, Storage storage, Storage index) {
-    if (locals_.count(column) != 0) return;
-    Value* from = e_.Element(columns_, column, sizeof(QuernColumn), "column" + llvm::Twine(column));
-    AddStream(from, index == kNoStorage ? storage : index, &streams_);
+  // A column of the batch, or of those that were computed.
+  using ColumnKey = std::pair<bool, uint32_t>;
+  static ColumnKey KeyOf(const QuernArgument& argument) { return {argument.is_computed, argument.column}; }
+  static ColumnKey FilterOf(const QuernAccumulator& a) { return {a.is_filter_computed, a.filter_column}; }
+
+  void CopyColumn(ColumnKey key, Storage storage, Storage index) {
+    if (locals_.count(key) != 0) return;
+    const auto [is_computed, column] = key;
+    const std::string name = (is_computed ? "computed" : "column") + std::to_string(column);
+    Value* from = e_.Element(is_computed ? computed_ : columns_, column, sizeof(QuernColumn), name);
+    if (!is_computed) AddStream(from, index == kNoStorage ? storage : index, &streams_);
     if (index != kNoStorage) {
       // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
       Value* translated =
           e_.Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kMaxBatchRows), "translated" + llvm::Twine(column));
       TranslateRows(from, index, translated);
-      translated_[column] = translated;
+      translated_[key] = translated;
       from = e_.LoadPointer(from, offsetof(QuernColumn, dictionary), "dictionary");
     }
-    Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8),
-                            "local_column" + llvm::Twine(column));
+    Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8), "local_" + name);
     e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
-    locals_[column] = local;
+    locals_[key] = local;
   }
 
   void TranslateRows(Value* column, Storage index, Value* translated) {
@@ -338,7 +349,7 @@ class UpdateEmitter {
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
       if (a.step == kUpdateOutOfLine) continue;
-      Value* takes = Takes(a, row);
+      Value* takes = Takes(a, i, row);
       if (takes == nullptr && a.seen_mask != 0) seen_by_all[a.seen_offset] |= a.seen_mask;
       EmitAccumulator(k, i, row, tuple, takes);
     }
@@ -351,29 +362,34 @@ class UpdateEmitter {
   }
 
   // Whether the row takes part: its arguments are valid and its filter is true. Null where it always does.
-  Value* Takes(const QuernAccumulator& a, Value* row) {
+  Value* Takes(const QuernAccumulator& a, Value* i, Value* row) {
     Value* takes = nullptr;
     const auto also = [&](Value* condition) {
       takes = takes == nullptr ? condition : e_.ir().CreateAnd(takes, condition, "takes");
     };
-    for (uint32_t i = 0; i < a.num_arguments && tests_nulls_; ++i) {
+    for (uint32_t k = 0; k < a.num_arguments && tests_nulls_; ++k) {
       // Validity of the indices: the local copy of a dictionary column has the validity of its values.
-      if (a.arguments[i].nullable) also(e_.Call("valid", {ValidityColumn(a.arguments[i]), row}, "valid", 1));
+      const QuernArgument& argument = a.arguments[k];
+      Value* at = argument.is_computed ? ComputedRow(i) : row;
+      if (argument.nullable) also(e_.Call("valid", {ValidityColumn(argument), at}, "valid", 1));
     }
     if (!a.filtered) return takes;
-    Value* filter = locals_[a.filter_column];
-    also(e_.Call("valid", {filter, row}, "filter_valid", 1));
-    also(e_.ir().CreateICmpNE(e_.Call("bits_bit", {filter, row, e_.Bool(false)}, "filter", 64), e_.I64(0), "passes"));
+    Value *filter = locals_[FilterOf(a)], *at = a.is_filter_computed ? ComputedRow(i) : row;
+    also(e_.Call("valid", {filter, at}, "filter_valid", 1));
+    also(e_.ir().CreateICmpNE(e_.Call("bits_bit", {filter, at, e_.Bool(false)}, "filter", 64), e_.I64(0), "passes"));
     return takes;
   }
 
   Value* ValidityColumn(const QuernArgument& argument) {
-    if (argument.index_storage == kNoStorage) return locals_[argument.column];
+    if (argument.index_storage == kNoStorage) return locals_[KeyOf(argument)];
     return e_.Element(columns_, argument.column, sizeof(QuernColumn), "column" + llvm::Twine(argument.column));
   }
 
+  Value* ComputedRow(Value* i) { return e_.ir().CreateAdd(first_computed_, i, "computed_row"); }
+
   Value* RowOf(const QuernArgument& argument, Value* i, Value* row) {
-    const auto translated = translated_.find(argument.column);
+    if (argument.is_computed) return ComputedRow(i);
+    const auto translated = translated_.find(KeyOf(argument));
     return translated == translated_.end() ? row : LoadElement(translated->second, i, "value_row");
   }
 
@@ -405,7 +421,7 @@ class UpdateEmitter {
   // quern_block_<reader>_<storage>(&column, row, is_signed)
   Value* Read(const QuernArgument& argument, UpdateReads reads, Value* i, Value* row) {
     return e_.Call(ReaderText(reads) + std::string(StorageText(argument.storage)),
-                   {locals_[argument.column], RowOf(argument, i, row), e_.Bool(argument.is_signed)}, "value", 64);
+                   {locals_[KeyOf(argument)], RowOf(argument, i, row), e_.Bool(argument.is_signed)}, "value", 64);
   }
 
   void EmitUpdate(uint32_t k, Value* i, Value* row, Value* tuple, Value* mask) {
@@ -418,7 +434,7 @@ class UpdateEmitter {
       Value *x = Read(a.arguments[0], reads, i, row), *y = Read(a.arguments[1], reads, i, row);
       e_.Call(block, {x, y, state});
     } else if (reads == kReadsWide) {
-      e_.Call(block, {locals_[a.arguments[0].column], RowOf(a.arguments[0], i, row), state, RowId(row), overflowed});
+      e_.Call(block, {locals_[KeyOf(a.arguments[0])], RowOf(a.arguments[0], i, row), state, RowId(row), overflowed});
     } else {
       Value* value = e_.I64(0);
       if (reads != kReadsNothing) {
@@ -516,13 +532,13 @@ class UpdateEmitter {
     Value* vector =
         EachLane(states, [](const StateLane& lane) { return Is(lane, LaneValue::kConstant) ? lane.constant : 0; });
     // Lanes that read the same bits share one load and one insertion, even if they use them differently.
-    std::map<std::pair<uint32_t, bool>, std::pair<const StateLane*, std::vector<llvm::Constant*>>> values;
+    std::map<std::pair<ColumnKey, bool>, std::pair<const StateLane*, std::vector<llvm::Constant*>>> values;
     for (size_t k = 0; k < states.lanes.size(); ++k) {
       const StateLane& lane = states.lanes[k];
       if (Is(lane, LaneStep::kNone) || Is(lane, LaneValue::kConstant)) continue;
       const QuernArgument& argument = descriptor_.accumulators[lane.accumulator].arguments[0];
       const bool is_turned = argument.storage == kF32 && Is(lane, LaneValue::kOrderedF32);
-      auto& [first, lanes] = values[{argument.column, is_turned}];
+      auto& [first, lanes] = values[{KeyOf(argument), is_turned}];
       if (first == nullptr) first = &lane;
       lanes.resize(states.lanes.size(), e_.ir().getFalse());
       lanes[k] = e_.ir().getTrue();
@@ -599,8 +615,8 @@ class UpdateEmitter {
   Value *args_ = nullptr, *n_ = nullptr, *rows_ = nullptr, *first_ = nullptr, *first_row_id_ = nullptr;
   Value *tuples_ = nullptr, *overflowed_ = nullptr, *columns_ = nullptr, *prefetch_first_ = nullptr,
         *prefetch_rows_ = nullptr;
-  std::map<uint32_t, Value*> locals_;      // by column of the batch
-  std::map<uint32_t, Value*> translated_;  // likewise
+  Value *computed_ = nullptr, *first_computed_ = nullptr;
+  std::map<ColumnKey, Value*> locals_, translated_;
   Value* prefetches_keys_ = nullptr;
   std::vector<Stream> streams_, key_streams_;
   std::vector<VectorStates> vectors_;
@@ -614,6 +630,8 @@ void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descripto
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
+  EmitLaneTotals(descriptor, emitter);
+  if (descriptor.computed != nullptr) EmitHoles(plan, *descriptor.computed, emitter);
 }
 
 }  // namespace quern

@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "codegen/emit/emitter.h"
+#include "codegen/emit/lane_emitter.h"
 #include "runtime/abi/map_abi.h"
 #include "runtime/base/bytes.h"
-#include "runtime/map/map_descriptor.h"
 #include "runtime/spec/column_type.h"
 
 namespace quern {
@@ -33,7 +33,8 @@ using blocks::kLanes;
 
 class MapEmitter {
  public:
-  MapEmitter(const QuernMapDescriptor& descriptor, Emitter* emitter) : d_(descriptor), e_(*emitter) {}
+  MapEmitter(const QuernMapDescriptor& descriptor, Emitter* emitter)
+      : d_(descriptor), e_(*emitter), lanes_(&d_, emitter) {}
 
   void EmitAll() {
     const auto p = e_.Begin("map_batch", "(args)");
@@ -57,48 +58,14 @@ class MapEmitter {
   }
 
  private:
-  Value* LoadArg(llvm::Type* type, uint64_t offset, const char* name) { return e_.Load(type, args_, offset, name); }
-
   void EmitLocals() {
     num_rows_ = e_.LoadI32(args_, offsetof(QuernMapArgs, num_rows), "num_rows");
     selection_ = e_.LoadPointer(args_, offsetof(QuernMapArgs, selection), "selection");
     first_ = e_.LoadI64(args_, offsetof(QuernMapArgs, first), "first");
     out_first_ = e_.LoadI64(args_, offsetof(QuernMapArgs, out_first), "out_first");
-    escaped_ = e_.ir().CreateAlloca(e_.ir().getInt8Ty(), nullptr, "escaped");
-    e_.ir().CreateStore(e_.I8(0), escaped_);
-    buffer_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt32Ty(), kLanes), "last_rows");
-    rows_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), 2), "eight_rows");
-    string_rows_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), 2), "string_rows");
-    CopyColumns(kLoadLanes, offsetof(QuernMapArgs, columns), "column", &columns_);
-    CopyColumns(kLoadStringLanes, offsetof(QuernMapArgs, string_values), "string_value", &string_values_);
+    lanes_.Begin(e_.LoadPointer(args_, offsetof(QuernMapArgs, columns), "columns"),
+                 e_.LoadPointer(args_, offsetof(QuernMapArgs, string_values), "string_values"));
     CopyResults();
-    for (uint32_t k = 0; k < d_.num_instructions; ++k) values_.push_back(NewValue(k));
-  }
-
-  // A QuernLanes.
-  Value* NewValue(uint32_t k) {
-    if (d_.instructions[k].function == kStoreLanes) return nullptr;
-    llvm::AllocaInst* value = e_.ir().CreateAlloca(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernLanes) / 8),
-                                                   nullptr, "v" + llvm::Twine(k));
-    value->setAlignment(llvm::Align(alignof(QuernLanes)));
-    return value;
-  }
-
-  // QuernColumn column3 = args->columns[3], of the columns that instructions of this function load.
-  void CopyColumns(LaneFunction function, uint64_t offset, const char* name, std::vector<Value*>* copies) {
-    Value* columns = nullptr;
-    for (uint32_t k = 0; k < d_.num_instructions; ++k) {
-      const QuernMapInstruction& i = d_.instructions[k];
-      if (i.function != function) continue;
-      if (columns == nullptr) columns = e_.LoadPointer(args_, offset, name + llvm::Twine("s"));
-      if (copies->size() <= i.column) copies->resize(i.column + 1, nullptr);
-      if ((*copies)[i.column] != nullptr) continue;
-      Value* from = e_.Element(columns, i.column, sizeof(QuernColumn), name + llvm::Twine(i.column));
-      Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8),
-                              llvm::Twine("local_") + name + llvm::Twine(i.column));
-      e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
-      (*copies)[i.column] = local;
-    }
   }
 
   struct Result {
@@ -119,57 +86,28 @@ class MapEmitter {
 
   // Eight rows; returns the bits of those that have failed.
   Value* EmitRows(Value* i) {
-    e_.Call("lanes_rows", {selection_, first_, i, num_rows_, buffer_, rows_});
-    if (!string_values_.empty()) EmitStringRows(i);
+    lanes_.BeginRows(selection_, first_, i, num_rows_);
     Value* row = e_.ir().CreateAdd(out_first_, e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), "out_row");
     Value* left = e_.ir().CreateSub(num_rows_, i, "rows_left");
     Value* failed = e_.I8(0);
     for (uint32_t k = 0; k < d_.num_instructions; ++k) {
-      const QuernMapInstruction& instruction = d_.instructions[k];
-      if (instruction.function == kLoadLanes) EmitLoad(k, instruction, columns_, rows_);
-      else if (instruction.function == kLoadStringLanes) EmitLoad(k, instruction, string_values_, string_rows_);
-      else if (instruction.function != kStoreLanes) EmitFunction(k, instruction);
-      else failed = e_.ir().CreateOr(failed, EmitStore(instruction, row, left), "failed");
+      if (d_.instructions[k].function != kStoreLanes) lanes_.EmitValue(k);
+      else failed = e_.ir().CreateOr(failed, EmitStore(d_.instructions[k], row, left), "failed");
     }
     return failed;
-  }
-
-  // EightRows string_rows = {i, nullptr}: string values have the rows of the call alone.
-  void EmitStringRows(Value* i) {
-    e_.ir().CreateStore(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), string_rows_);
-    e_.ir().CreateStore(llvm::ConstantPointerNull::get(e_.ir().getPtrTy()),
-                        e_.Element(string_rows_, 1, sizeof(uint64_t), "no_rows"));
-  }
-
-  void EmitLoad(uint32_t k, const QuernMapInstruction& i, const std::vector<Value*>& columns, Value* rows) {
-    e_.Call("lanes_load_" + std::string(StorageText(i.storage)),
-            {columns[i.column], rows, e_.Bool(i.nullable), e_.Bool(i.parameters.is_signed), values_[k], escaped_});
-  }
-
-  void EmitFunction(uint32_t k, const QuernMapInstruction& i) {
-    const QuernLaneParameters& p = i.parameters;
-    std::vector<Value*> arguments;
-    for (uint32_t a = 0; a < 3; ++a) arguments.push_back(a < NumArguments(i) ? values_[i.arguments[a]] : values_[k]);
-    arguments.insert(arguments.end(), {values_[k], e_.I8(p.bits), e_.Bool(p.is_signed), e_.Bool(p.from_signed),
-                                       e_.I8(p.errors), e_.I64(p.low), e_.I64(p.high), escaped_});
-    e_.Call("lanes_" + std::string(LaneFunctionText(i.function)), arguments);
   }
 
   Value* EmitStore(const QuernMapInstruction& i, Value* row, Value* left) {
     const Result& to = results_[i.column];
     return e_.Call("lanes_store_" + std::string(StorageText(i.storage)),
-                   {values_[i.arguments[0]], to.values, to.validity, to.nulls, row, left, e_.Bool(i.nullable)},
+                   {lanes_.value(i.arguments[0]), to.values, to.validity, to.nulls, row, left, e_.Bool(i.nullable)},
                    ("failed" + std::to_string(i.column)).c_str(), 8);
-  }
-
-  Value* Escaped() {
-    return e_.ir().CreateICmpNE(e_.ir().CreateLoad(e_.ir().getInt8Ty(), escaped_), e_.I8(0), "is_too_wide");
   }
 
   // Where decimals are too wide the generic kernel counts the nulls, once more from the first row.
   void EmitDone(BasicBlock* done) {
     e_.ir().SetInsertPoint(done);
-    Value* escaped = Escaped();
+    Value* escaped = lanes_.Escaped();
     for (const Result& result : results_) {
       Value* nulls = e_.ir().CreateLoad(e_.ir().getInt64Ty(), result.nulls, "null_count");
       e_.ir().CreateStore(e_.ir().CreateSelect(escaped, result.nulls_before, nulls),
@@ -186,15 +124,14 @@ class MapEmitter {
                                                 e_.Bool(true), nullptr, "lane");
     e_.ir().CreateStore(e_.ir().CreateAdd(i, lane, "failed_row"),
                         e_.Element(args_, offsetof(QuernMapArgs, failed_row), 1, "failed_row_at"));
-    e_.ir().CreateRet(e_.ir().CreateSelect(Escaped(), e_.ir().getInt32(static_cast<uint32_t>(kQuernTooWide)),
+    e_.ir().CreateRet(e_.ir().CreateSelect(lanes_.Escaped(), e_.ir().getInt32(static_cast<uint32_t>(kQuernTooWide)),
                                            e_.ir().getInt32(static_cast<uint32_t>(kQuernRowFailed))));
   }
 
   const QuernMapDescriptor& d_;
   Emitter& e_;
+  LaneEmitter lanes_;
   Value *args_ = nullptr, *num_rows_ = nullptr, *selection_ = nullptr, *first_ = nullptr, *out_first_ = nullptr;
-  Value *escaped_ = nullptr, *buffer_ = nullptr, *rows_ = nullptr, *string_rows_ = nullptr;
-  std::vector<Value*> columns_, string_values_, values_;  // by column, by column; by instruction
   std::vector<Result> results_;
 };
 

@@ -35,14 +35,20 @@ bool Emitter::Fits(const llvm::Function& block, llvm::ArrayRef<llvm::Value*> arg
   return true;
 }
 
+const llvm::Function* Emitter::FindBlock(const std::string& symbol) const {
+  for (const llvm::Module* blocks : block_modules_)
+    if (const llvm::Function* block = blocks->getFunction(symbol)) return block;
+  return nullptr;
+}
+
 llvm::Value* Emitter::Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name,
                            unsigned result_bits) {
   const std::string symbol = "quern_block_" + name;
-  const llvm::Function* block = block_module_->getFunction(symbol);
+  const llvm::Function* block = FindBlock(symbol);
   llvm::Type* result = result_bits == 0 ? ir_.getVoidTy() : static_cast<llvm::Type*>(ir_.getIntNTy(result_bits));
   if (block == nullptr || !Fits(*block, arguments, result)) {
     errors_ += "no such block: " + symbol + " with " + std::to_string(arguments.size()) +
-               " arguments; accepted: as in blocks.cc. ";
+               " arguments; accepted: as in the modules of blocks. ";
     return llvm::PoisonValue::get(result);
   }
   llvm::Function* declared = module_->getFunction(symbol);

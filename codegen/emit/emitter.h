@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/plan/plan.h"
@@ -19,12 +20,12 @@
 
 namespace quern {
 
-// Defines the holes of one template module. Blocks are declared in it when they are called, with the types of the block
+// Defines the holes of one template module. Blocks are declared in it when they are called, with the types of their
 // module; the linker supplies their bodies. An unknown name is recorded, not fatal: see `errors`.
 class Emitter {
  public:
-  Emitter(llvm::Module* module, const llvm::Module* block_module)
-      : module_(module), block_module_(block_module), ir_(module->getContext()) {}
+  Emitter(llvm::Module* module, std::vector<const llvm::Module*> block_modules)
+      : module_(module), block_modules_(std::move(block_modules)), ir_(module->getContext()) {}
 
   // Starts the body of quern_hole_<name> and gives its parameters these names: "(descriptor, tuple)". Returns the
   // parameters; empty if the template has no such hole, so that there is nothing to emit.
@@ -59,11 +60,12 @@ class Emitter {
   const std::string& errors() const { return errors_; }
 
  private:
+  const llvm::Function* FindBlock(const std::string& symbol) const;
   // Whether the arguments match the block: a template from a folder may have other types than this build.
   static bool Fits(const llvm::Function& block, llvm::ArrayRef<llvm::Value*> arguments, const llvm::Type* result);
 
   llvm::Module* module_;
-  const llvm::Module* block_module_;
+  const std::vector<const llvm::Module*> block_modules_;
   llvm::IRBuilder<> ir_;
   std::string errors_;
 };

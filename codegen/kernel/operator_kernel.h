@@ -28,7 +28,7 @@ namespace quern {
 //     Descriptor            what a kernel is specialised for; has get(), spec() and Print()
 //     EntryPoints           a struct of functions
 //     kTemplate             the operator's file in ir-templates/; its entry points are quern_<kTemplate>_<member>
-//     kBlocks               the module of the blocks that it calls
+//     BlockModules(descriptor)   the modules of the blocks that it calls
 //     Options               what the plan says of its jobs
 //     MakeDescriptor(plan)  the descriptor, with the fields that the plan sets
 //     MakeOptions(plan)     the options of all jobs
@@ -42,7 +42,8 @@ struct OperatorTraits<JoinSpec> {
   using Descriptor = JoinDescriptor;
   using EntryPoints = QuernJoinEntryPoints;
   using Options = JoinOptions;
-  static constexpr char kTemplate[] = "join", kBlocks[] = "blocks";
+  static constexpr char kTemplate[] = "join";
+  static std::vector<const char*> BlockModules(const Descriptor&) { return {"blocks"}; }
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedDescriptor(plan);
   }
@@ -62,7 +63,11 @@ struct OperatorTraits<AggregationSpec> {
   using Descriptor = AggregateDescriptor;
   using EntryPoints = QuernAggregateEntryPoints;
   using Options = AggregateOptions;
-  static constexpr char kTemplate[] = "aggregate", kBlocks[] = "blocks";
+  static constexpr char kTemplate[] = "aggregate";
+  static std::vector<const char*> BlockModules(const Descriptor& descriptor) {
+    if (descriptor.get()->has_lanes || descriptor.computed() != nullptr) return {"blocks", "lane_blocks"};
+    return {"blocks"};
+  }
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedGroups(plan);
   }
@@ -82,7 +87,8 @@ struct OperatorTraits<SortSpec> {
   using Descriptor = SortDescriptor;
   using EntryPoints = QuernSortEntryPoints;
   using Options = SortOptions;
-  static constexpr char kTemplate[] = "sort", kBlocks[] = "blocks";
+  static constexpr char kTemplate[] = "sort";
+  static std::vector<const char*> BlockModules(const Descriptor&) { return {"blocks"}; }
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedSort(plan);
   }
@@ -103,7 +109,8 @@ struct OperatorTraits<FilterSpec> {
   using EntryPoints = QuernFilterEntryPoints;
   struct Options {};
   // A block module of its own, so that no kernel searches blocks that it cannot use.
-  static constexpr char kTemplate[] = "filter", kBlocks[] = "filter_blocks";
+  static constexpr char kTemplate[] = "filter";
+  static std::vector<const char*> BlockModules(const Descriptor&) { return {"filter_blocks"}; }
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return MakePlannedFilter(plan);
   }
@@ -120,7 +127,8 @@ struct OperatorTraits<MapSpec> {
   using Descriptor = MapDescriptor;
   using EntryPoints = QuernMapEntryPoints;
   struct Options {};
-  static constexpr char kTemplate[] = "map", kBlocks[] = "map_blocks";
+  static constexpr char kTemplate[] = "map";
+  static std::vector<const char*> BlockModules(const Descriptor&) { return {"lane_blocks"}; }
   static absl::StatusOr<std::shared_ptr<const Descriptor>> MakeDescriptor(const KernelPlan& plan) {
     return std::make_shared<const MapDescriptor>(std::get<MapSpec>(plan.spec));
   }

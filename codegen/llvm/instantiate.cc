@@ -7,6 +7,7 @@
 //   of the JIT: a machine with AVX-512 would run SSE code. All are replaced by the machine's.
 // * Blocks are loaded lazily and linked only if called: of about a hundred, a one-key join materialises five.
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <span>
 #include <string>
@@ -108,8 +109,11 @@ absl::Status LinkBlocks(llvm::Module* module, std::unique_ptr<llvm::Module> bloc
   return absl::OkStatus();
 }
 
-const char* BlocksName(const KernelSpec& spec) {
-  return std::visit([]<class Spec>(const Spec&) -> const char* { return OperatorTraits<Spec>::kBlocks; }, spec);
+// The modules of the blocks that a kernel may call, two at most.
+std::vector<const char*> BlockModules(const AnyOperatorKernel& kernel) {
+  return std::visit(
+      []<class Spec>(const OperatorKernel<Spec>& of) { return OperatorTraits<Spec>::BlockModules(*of.descriptor); },
+      kernel);
 }
 
 }  // namespace
@@ -126,23 +130,32 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> Instantiate(const KernelPlan& plan
                                                           CompileTimes* times) {
   const double start = NowMs();
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module, LoadTemplate(plan.spec, machine, template_dir, context));
-  QUERN_ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> blocks,
-                         Parse(BlocksName(plan.spec), machine, template_dir, /*lazily=*/true, context));
-  const LeftOnException left_module(&module), left_blocks(&blocks);
+  const std::vector<const char*> block_names = BlockModules(kernel);
+  std::array<std::unique_ptr<llvm::Module>, 2> blocks;
+  const LeftOnException left_module(&module), left_first(&blocks[0]), left_second(&blocks[1]);
+  for (size_t i = 0; i < block_names.size(); ++i) {
+    QUERN_ASSIGN_OR_RETURN(blocks[i], Parse(block_names[i], machine, template_dir, /*lazily=*/true, context));
+  }
   const double loaded = NowMs();
   module->setModuleIdentifier(PrintSpec(plan.spec));
   module->setSourceFileName("ir-templates/" + std::string(TemplateName(plan.spec)) + ".cc");
   module->setDataLayout(target->createDataLayout());
   module->setTargetTriple(target->getTargetTriple());
-  blocks->setDataLayout(module->getDataLayout());
-  blocks->setTargetTriple(module->getTargetTriple());
+  std::vector<const llvm::Module*> block_modules;
+  for (const std::unique_ptr<llvm::Module>& of : blocks) {
+    if (of == nullptr) continue;
+    of->setDataLayout(module->getDataLayout());
+    of->setTargetTriple(module->getTargetTriple());
+    block_modules.push_back(of.get());
+  }
   RemoveUnneeded(EntryPointSymbols(kernel), module.get());
   ForgetLinesOfHoles(module.get());
-  Emitter emitter(module.get(), blocks.get());
+  Emitter emitter(module.get(), std::move(block_modules));
   std::visit([&](const auto& of) { EmitHoles(plan, *of.descriptor->get(), &emitter); }, kernel);
   if (!emitter.errors().empty()) return Internal("template and emitters disagree: " + emitter.errors());
   const double emitted = NowMs();
-  QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(blocks)));
+  for (std::unique_ptr<llvm::Module>& of : blocks)
+    if (of != nullptr) QUERN_RETURN_IF_ERROR(LinkBlocks(module.get(), std::move(of)));
   FinaliseModule(module.get(), *target);
   NameFramesAfter(PrintSpec(plan.spec), module.get());
   QUERN_RETURN_IF_ERROR(CheckInstantiated(*module, *target));

@@ -211,6 +211,8 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == StateLayout::kAuto && IsIn(Scope::kAggregate, spec))
     plan.states = HasVectorMasks(machine) ? StateLayout::kVectors : StateLayout::kSingle;
+  if (plan.runs == RunUpdate::kAuto && IsIn(Scope::kAggregate, spec))
+    plan.runs = HasVectorMasks(machine) ? RunUpdate::kLanes : RunUpdate::kRows;
   QUERN_RETURN_IF_ERROR(FinalisePlan(&plan));
   return plan;
 }
@@ -270,7 +272,7 @@ std::string PlanJson(const KernelPlan& plan) {
 
 std::string CodeParameters(const KernelPlan& plan) {
   constexpr std::string_view kOfCode[] = {
-      "inline_key_bytes", "inline_group_bytes", "prefetch",  "prefetch_input_rows", "states",
+      "inline_key_bytes", "inline_group_bytes", "prefetch",  "prefetch_input_rows", "states",           "runs",
       "passes",           "codegen_level",      "test.hash", "test.sort_method",    "test.toggled_pass"};
   const auto is_of_code = [&](const auto& parameter, const auto& value) {
     return std::find(std::begin(kOfCode), std::end(kOfCode), parameter.name) != std::end(kOfCode) &&
@@ -333,6 +335,7 @@ absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(con
                          AggregateDescriptor::Make(GroupsOf(plan.spec), plan.inline_group_bytes));
   QuernAggregateDescriptor* tuning = descriptor->mutable_tuning();
   tuning->batch_rows = plan.batch_size;
+  tuning->has_lanes = tuning->has_lanes && plan.runs == RunUpdate::kLanes;
   SetTuning(plan, &tuning->group);
   return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }

@@ -57,8 +57,8 @@ class UpdateJob final : public TuningJob {
   absl::Status Begin() {
     const AggregationSpec spec = GroupsOf(job_.plan.spec);
     const uint64_t groups = GroupsFor(job_);
-    const RowMaker maker = {spec.keys, AggregateInputTypes(spec.aggregates),
-                            job_.cell.loop == PrefetchLoop::kUpdateDense, job_.text_bytes(), 0};
+    const RowMaker maker = {spec.keys, AggregateInputTypes(spec), job_.cell.loop == PrefetchLoop::kUpdateDense,
+                            job_.text_bytes(), 0};
     QUERN_ASSIGN_OR_RETURN(const uint64_t row_bytes, BytesOfRow(maker));
     const uint64_t tables = uint64_t{job_.cell.threads} * job_.cell.pipeline;
     const uint64_t pool_rows = std::clamp(groups, kLeastPoolRows, kMostPoolRows);

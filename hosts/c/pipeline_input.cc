@@ -235,6 +235,9 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_
     sink.payload = port->types.payload;
   }
   sink.keeps_strings = keeps_strings;
+  const auto* const aggregation = spec == nullptr ? nullptr : std::get_if<AggregationSpec>(spec);
+  const bool takes_states = port != nullptr && port->port == QUERN_PORT_STATES;
+  if (aggregation != nullptr && !takes_states) sink.values = aggregation->columns;
   sink.reads_row_ids = spec != nullptr && ReadsRowIds(*spec);
   QUERN_ASSIGN_OR_RETURN(sink.columns.keys, Numbers(options.keys, options.num_keys, "keys"));
   QUERN_ASSIGN_OR_RETURN(sink.columns.payload, Numbers(options.payload, options.num_payload, "payload"));

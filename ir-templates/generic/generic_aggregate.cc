@@ -41,6 +41,11 @@ struct StepRows {
   bool tests_nulls;
 
   uint32_t Row(uint32_t i) const { return static_cast<uint32_t>(args->first + args->rows[i]); }
+  // Of columns of the batch, or of those that were computed.
+  const QuernColumn* Column(bool is_computed, uint32_t column) const {
+    return (is_computed ? args->computed : args->columns) + column;
+  }
+  uint32_t RowIn(bool is_computed, uint32_t i) const { return is_computed ? args->first_computed + i : Row(i); }
   uint8_t* State(uint32_t i) const { return tuples[i] + accumulator->state_offset; }
   uint64_t RowId(uint32_t i) const { return args->first_row_id + Row(i); }
   uint8_t* overflowed() const { return args->overflowed + (accumulator - args->descriptor->accumulators); }
@@ -53,8 +58,8 @@ struct ArgumentRows {
 };
 
 void Locate(const StepRows& r, const QuernArgument& argument, ArgumentRows* out) {
-  const QuernColumn* column = &r.args->columns[argument.column];
-  for (uint32_t i = 0; i < r.n; ++i) out->rows[i] = r.Row(i);
+  const QuernColumn* column = r.Column(argument.is_computed, argument.column);
+  for (uint32_t i = 0; i < r.n; ++i) out->rows[i] = r.RowIn(argument.is_computed, i);
   out->column = column;
   if (argument.index_storage == kNoStorage) return;
   TranslateRows(argument.index_storage, column, 0, out->rows, r.n, out->rows);
@@ -71,16 +76,19 @@ bool FindTaking(const StepRows& r, uint8_t* takes) {
     tests = true;
   };
   for (uint32_t k = 0; k < a.num_arguments && r.tests_nulls; ++k) {
-    const QuernColumn* column = &r.args->columns[a.arguments[k].column];
+    const bool is_computed = a.arguments[k].is_computed;
+    const QuernColumn* column = r.Column(is_computed, a.arguments[k].column);
     if (!a.arguments[k].nullable || column->validity == nullptr) continue;
     begin();
-    for (uint32_t i = 0; i < r.n; ++i) takes[i] = takes[i] & b::IsValid(column, r.Row(i));
+    for (uint32_t i = 0; i < r.n; ++i) takes[i] = takes[i] & b::IsValid(column, r.RowIn(is_computed, i));
   }
   if (!a.filtered) return tests;
   begin();
-  const QuernColumn* filter = &r.args->columns[a.filter_column];
-  for (uint32_t i = 0; i < r.n; ++i)
-    takes[i] = takes[i] & (b::IsValid(filter, r.Row(i)) && b::BitReader::Read(filter, r.Row(i)) != 0);
+  const QuernColumn* filter = r.Column(a.is_filter_computed, a.filter_column);
+  for (uint32_t i = 0; i < r.n; ++i) {
+    const uint32_t row = r.RowIn(a.is_filter_computed, i);
+    takes[i] = takes[i] & (b::IsValid(filter, row) && b::BitReader::Read(filter, row) != 0);
+  }
   return tests;
 }
 
@@ -216,10 +224,12 @@ void UpdateAll(const QuernUpdateArgs* args, uint8_t* const* tuples, uint32_t n, 
 }  // namespace
 
 QuernAggregateEntryPoints GenericAggregateKernel() {
-  return {
+  QuernAggregateEntryPoints entry_points = {
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) quern_aggregate_##field,
 #include "runtime/abi/aggregate_entry_points.def"
   };
+  entry_points.update_lanes = nullptr;  // it gains nothing where each value goes through memory
+  return entry_points;
 }
 
 }  // namespace quern
@@ -238,5 +248,7 @@ void quern_hole_update_run_rows(const QuernUpdateArgs* args) {
     for (; n < args->run_ends[run]; ++n) tuples[n] = args->tuples[run];
   UpdateAll(args, tuples, n, true);
 }
+
+uint32_t quern_hole_update_lane_rows(const QuernLaneArgs*) { return 0; }
 
 }  // extern "C"

@@ -13,6 +13,7 @@
 #define QUERN_RUNTIME_ABI_AGGREGATE_ABI_H_
 
 #include "runtime/abi/kernel_abi.h"
+#include "runtime/abi/map_abi.h"
 
 enum UpdateReads : uint8_t {
   kReadsNothing,
@@ -31,7 +32,8 @@ enum Step : uint8_t {
 
 // One argument column of an accumulator.
 struct QuernArgument {
-  uint32_t column;        // of the batch's aggregate columns
+  uint32_t column;  // of the batch's aggregate columns, or of those that are computed
+  bool is_computed;
   Storage storage;        // of a value, floats normalised where they are ordered
   Storage index_storage;  // dictionary columns: of an index; else kNoStorage
   bool nullable;
@@ -44,8 +46,9 @@ struct QuernAccumulator {
   bool filtered;
   bool negated;            // bool_and: computed as bool_or of the opposite
   uint8_t seen_mask;       // bit of byte seen_offset that a value sets; 0: none
-  uint32_t filter_column;  // of the batch's aggregate columns
-  uint32_t state_offset;   // in the tuple
+  uint32_t filter_column;  // likewise
+  bool is_filter_computed;
+  uint32_t state_offset;  // in the tuple
   uint32_t state_bytes;
   uint32_t seen_offset;  // byte of the tuple
   QuernArgument arguments[2];
@@ -63,6 +66,9 @@ struct QuernAggregateDescriptor {
   uint32_t bits_bytes;
   const QuernAccumulator* accumulators;
   uint32_t batch_rows;  // tuning: 1 .. kMaxBatchRows
+  // Computes arguments from the batch's aggregate columns; null where all arguments are such columns.
+  const QuernMapDescriptor* computed;
+  bool has_lanes;  // whether the kernel adds up rows of few groups eight at a time
 };
 
 // Rows of one batch and their groups. Row i is first + rows[i]; it is also selection ? selection[i] : first + i.
@@ -80,11 +86,29 @@ struct QuernUpdateArgs {
   uint64_t first_row_id;     // number of the batch's row 0
   uint8_t* const* tuples;    // of each row; update_runs: of each run
   const uint32_t* run_ends;  // update_runs: i after the run's last row
-  uint32_t n;                // rows; update_runs: runs
+  // Results of descriptor->computed, whose row first_computed + i is that of row i; null where there are none.
+  const QuernColumn* computed;
+  uint32_t first_computed;
+  uint32_t n;  // rows; update_runs: runs
   uint32_t num_rows;
   uint32_t prefetches_keys;  // whether to prefetch the keys too; 0: they have been prefetched
   uint8_t* overflowed;       // of each accumulator: set to 1 where a checked sum overflows
 };
+
+// Segments of adjacent rows whose groups are few, added up eight rows at a time. Row i is first + i. Segment s begins
+// where the one before it ends; each has `num_groups` groups, which follow those of the segment before.
+struct QuernLaneArgs {
+  const QuernAggregateDescriptor* descriptor;
+  const QuernColumn* columns;
+  uint64_t first;
+  const uint8_t* numbers;  // of each row: its group's number in its segment; kNoLaneGroup: it takes no part
+  uint8_t* const* tuples;  // of each group
+  const uint32_t* ends;    // of each segment; the first one has eight rows at least
+  uint32_t num_segments;
+  uint32_t num_groups;  // 1 .. kMaxLaneGroups
+};
+constexpr uint8_t kNoLaneGroup = 255;
+constexpr uint32_t kMaxLaneGroups = 8;
 
 struct QuernAggregateEntryPoints {
 #define QUERN_AGGREGATE_ENTRY(field, result, parameters) result(*field) parameters;

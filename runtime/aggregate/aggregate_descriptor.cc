@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/blocks/lane_totals.h"
 
 namespace quern {
 namespace {
@@ -113,6 +114,21 @@ QuernArgument MakeArgument(const ColumnType& type, uint32_t column) {
 
 }  // namespace
 
+bool CanAddLanes(const QuernAggregateDescriptor& descriptor) {
+  // What maps take from strings is not adjacent to the rows of a block.
+  for (uint32_t k = 0; descriptor.computed != nullptr && k < descriptor.computed->num_instructions; ++k)
+    if (descriptor.computed->instructions[k].function == kLoadStringLanes) return false;
+  bool any = false;
+  for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
+    const QuernAccumulator& a = descriptor.accumulators[k];
+    if (a.step == kUpdateOutOfLine) continue;
+    any |= a.step != kUpdateRows || a.filtered || a.num_arguments > 0;
+    if (!blocks::HasLaneTotal(a.step)) return false;
+    if (a.num_arguments > 0 && a.arguments[0].index_storage != kNoStorage) return false;
+  }
+  return any;
+}
+
 KeySpec KernelKey(const KeySpec& key) {
   if (!key.type.is_dictionary) return key;
   KeySpec code;
@@ -132,6 +148,8 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descrip
   needed.hash = needed.store = needed.compare = wide;
   needed.update = any([](const QuernAccumulator& a) { return a.step != kUpdateOutOfLine; });
   needed.update_runs = needed.update;
+  needed.update_lanes = descriptor.has_lanes;
+  needed.compute = descriptor.computed != nullptr;
   needed.update_valid = any([](const QuernAccumulator& a) {
     return a.step != kUpdateOutOfLine &&
            ((a.num_arguments > 0 && a.arguments[0].nullable) || (a.num_arguments > 1 && a.arguments[1].nullable));
@@ -151,33 +169,59 @@ absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(c
 }
 
 absl::Status AggregateDescriptor::AddAccumulators() {
-  uint32_t column = 0;
+  PlaceColumns();
   for (const AggregateSpec& aggregate : spec_.aggregates) {
-    first_columns_.push_back(column);
     out_of_line_.emplace_back();
     if (IsOutOfLine(aggregate)) {
       QUERN_ASSIGN_OR_RETURN(out_of_line_.back(), MakeOutOfLineAggregate(aggregate));
       has_out_of_line_ = true;
     }
-    AddAccumulator(aggregate, column);
-    column += static_cast<uint32_t>(aggregate.arguments.size()) + (aggregate.filtered ? 1 : 0);
+    AddAccumulator(aggregate, columns_[out_of_line_.size() - 1]);
   }
-  descriptor_.num_columns = column;
   return absl::OkStatus();
 }
 
-void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column) {
+// Says where each aggregate finds its arguments.
+void AggregateDescriptor::PlaceColumns() {
+  MapSpec map = ComputedArguments(spec_);
+  const auto number_of = [&](const Expression& expression, bool is_computed) {
+    if (!is_computed) return expression.column;
+    return static_cast<uint32_t>(std::find(map.results.begin(), map.results.end(), expression) - map.results.begin());
+  };
+  uint32_t next = 0;  // without `in`
+  for (const AggregateSpec& aggregate : spec_.aggregates) {
+    Columns columns;
+    columns.is_computed = HasComputedArguments(aggregate);
+    for (size_t i = 0; i < aggregate.arguments.size(); ++i)
+      columns.arguments.push_back(spec_.columns.empty() ? next++
+                                                        : number_of(aggregate.expressions[i], columns.is_computed));
+    if (aggregate.filter.has_value()) {
+      columns.is_filter_computed = aggregate.filter->kind != ExpressionKind::kColumn;
+      columns.filter = number_of(*aggregate.filter, columns.is_filter_computed);
+    } else if (aggregate.filtered) {
+      columns.filter = next++;
+    }
+    columns_.push_back(std::move(columns));
+  }
+  descriptor_.num_columns = spec_.columns.empty() ? next : static_cast<uint32_t>(spec_.columns.size());
+  if (map.results.empty()) return;
+  computed_ = std::make_unique<const MapDescriptor>(std::move(map));
+  descriptor_.computed = computed_->get();
+}
+
+void AggregateDescriptor::AddAccumulator(const AggregateSpec& aggregate, const Columns& columns) {
   QuernAccumulator a = {};
   a.step = StepOf(aggregate);
   a.filtered = aggregate.filtered;
   a.negated = aggregate.function == AggregateFunction::kBoolAnd;
-  a.filter_column = first_column + static_cast<uint32_t>(aggregate.arguments.size());
+  a.filter_column = columns.filter;
+  a.is_filter_computed = columns.is_filter_computed;
   a.state_bytes =
       a.step == kUpdateOutOfLine ? out_of_line_.back()->state_bytes() : kUpdateFunctions[a.step].state_bytes;
   if (a.step != kUpdateOutOfLine) {
     for (const ColumnType& type : aggregate.arguments) {
-      a.arguments[a.num_arguments] = MakeArgument(type, first_column + a.num_arguments);
-      ++a.num_arguments;
+      a.arguments[a.num_arguments] = MakeArgument(type, columns.arguments[a.num_arguments]);
+      a.arguments[a.num_arguments++].is_computed = columns.is_computed;
     }
   }
   // Raw bits, so that values come out unchanged.
@@ -245,6 +289,7 @@ void AggregateDescriptor::PlaceTuple(uint32_t inline_key_bytes) {
   descriptor_.num_accumulators = static_cast<uint32_t>(accumulators_.size());
   descriptor_.accumulators = accumulators_.data();
   descriptor_.batch_rows = kDefaultBatchRows;
+  descriptor_.has_lanes = CanAddLanes(descriptor_);
 }
 
 std::string AggregateDescriptor::Print() const {
@@ -264,7 +309,9 @@ std::string AggregateDescriptor::Print() const {
   }
   std::sort(lines.begin(), lines.end(), [](const LayoutLine& a, const LayoutLine& b) { return a.offset < b.offset; });
   if (bits.bytes > 0) lines.push_back(bits);
-  return PrintTable(lines) + "tuple_bytes " + std::to_string(descriptor_.group.tuple_bytes) + "\n";
+  std::string text = PrintTable(lines) + "tuple_bytes " + std::to_string(descriptor_.group.tuple_bytes) + "\n";
+  if (computed_ != nullptr) text += "\narguments that are computed\n" + computed_->Print();
+  return text;
 }
 
 }  // namespace quern

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/aggregate/accumulators/out_of_line_aggregates.h"
+#include "runtime/map/map_descriptor.h"
 #include "runtime/rows/row_layout.h"
 #include "runtime/spec/aggregation_spec.h"
 
@@ -22,6 +23,8 @@ struct NeededAggregateEntryPoints {
 #include "runtime/abi/aggregate_entry_points.def"
 };
 NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descriptor);
+// Whether runs of rows may be added up eight rows at a time: lanes can do all accumulators.
+bool CanAddLanes(const QuernAggregateDescriptor& descriptor);
 
 // A descriptor and the fields that it points to.
 class AggregateDescriptor {
@@ -40,8 +43,16 @@ class AggregateDescriptor {
   // By aggregate; null where the kernel's loop updates the aggregate.
   const OutOfLineAggregate* called(size_t aggregate) const { return out_of_line_[aggregate].get(); }
   bool has_out_of_line() const { return has_out_of_line_; }
-  // The first of the batch's columns that belong to an aggregate.
-  uint32_t first_column(size_t aggregate) const { return first_columns_[aggregate]; }
+  // The columns of an aggregate's arguments, and of its filter.
+  struct Columns {
+    bool is_computed = false;  // results of computed(); else of the batch
+    std::vector<uint32_t> arguments;
+    bool is_filter_computed = false;
+    uint32_t filter = 0;
+  };
+  const Columns& columns(size_t aggregate) const { return columns_[aggregate]; }
+  // The map that computes arguments from the batch's columns; null where there is none.
+  const MapDescriptor* computed() const { return computed_.get(); }
   // PAD SPACE keys: offset in the tuple of a u32, the number of spaces that were cut off the group's first key; 0 for
   // other keys.
   uint32_t spaces_offset(size_t key) const { return spaces_offsets_[key]; }
@@ -52,7 +63,8 @@ class AggregateDescriptor {
  private:
   explicit AggregateDescriptor(const AggregationSpec& spec);
   absl::Status AddAccumulators();
-  void AddAccumulator(const AggregateSpec& aggregate, uint32_t first_column);
+  void PlaceColumns();
+  void AddAccumulator(const AggregateSpec& aggregate, const Columns& columns);
   void PlaceTuple(uint32_t inline_key_bytes);
   std::vector<KeySpec> KernelKeys() const;
   void PlaceKeys(uint32_t inline_key_bytes, TuplePlacer* placer);
@@ -61,7 +73,8 @@ class AggregateDescriptor {
   AggregationSpec spec_;
   std::vector<QuernAccumulator> accumulators_;
   std::vector<std::unique_ptr<OutOfLineAggregate>> out_of_line_;
-  std::vector<uint32_t> first_columns_;
+  std::vector<Columns> columns_;
+  std::unique_ptr<const MapDescriptor> computed_;
   std::vector<uint32_t> spaces_offsets_;
   bool has_out_of_line_ = false;
   QuernAggregateDescriptor descriptor_;

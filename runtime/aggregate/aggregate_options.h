@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/aggregate/computed_columns.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/prefetch.h"
 
@@ -37,6 +38,7 @@ struct AggregateOptions {
   uint64_t compact_tuples = thresholds::kCompactTuples;
   uint64_t expected_groups = 0;  // the host's estimate; 0: none
   std::vector<KeyRange> ranges;  // the host's statistics, by key; may be empty
+  GenericMaps generic_maps;      // of specs with expressions
   void* host = nullptr;          // the job's pointer for functions of the host (host_aggregates.h)
 
   // Distances of all prefetch loops; all 0 where the plan turns prefetching off.

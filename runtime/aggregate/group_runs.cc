@@ -68,6 +68,54 @@ __attribute__((target("avx512f,avx512dq,avx512vl,popcnt"))) uint32_t PickBySixte
 }
 #endif
 
+// numbers[i] = number of row i's group, or kNoLaneGroup; room for kSpare more. Returns whether all rows have one.
+using NumberRows = bool (*)(uint8_t* const* tuples, uint32_t n, uint8_t* const* groups, uint32_t num_groups,
+                            uint8_t* numbers);
+
+bool NumberByRow(uint8_t* const* tuples, uint32_t n, uint8_t* const* groups, uint32_t num_groups, uint8_t* numbers) {
+  bool all = true;
+  for (uint32_t i = 0; i < n; ++i) {
+    const auto found = std::find(groups, groups + num_groups, tuples[i]) - groups;
+    numbers[i] = found == num_groups ? kNoLaneGroup : static_cast<uint8_t>(found);
+    all &= found != num_groups;
+  }
+  return all;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512dq,avx512vl,avx512bw"))) bool NumberBySixteen(uint8_t* const* tuples, uint32_t n,
+                                                                                   uint8_t* const* groups,
+                                                                                   uint32_t num_groups,
+                                                                                   uint8_t* numbers) {
+  uint32_t missing = 0;
+  for (uint32_t i = 0; i < n; i += 16) {
+    const uint32_t there = n - i < 16 ? (1u << (n - i)) - 1 : 0xffff;
+    const __m512i low = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(there), tuples + i);
+    const __m512i high = _mm512_maskz_loadu_epi64(static_cast<__mmask8>(there >> 8), tuples + i + 8);
+    __m128i found = _mm_set1_epi8(static_cast<char>(kNoLaneGroup));
+    uint32_t any = 0;
+    for (uint32_t g = 0; g < num_groups; ++g) {
+      const __m512i wanted = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uint64_t>(groups[g])));
+      const uint32_t is_low = _mm512_cmpeq_epi64_mask(low, wanted), is_high = _mm512_cmpeq_epi64_mask(high, wanted);
+      const uint32_t is_wanted = is_low | is_high << 8;
+      found = _mm_mask_set1_epi8(found, static_cast<__mmask16>(is_wanted), static_cast<char>(g));
+      any |= is_wanted;
+    }
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(numbers + i), found);
+    missing |= there & ~any;
+  }
+  return missing == 0;
+}
+#endif
+
+NumberRows NumberRowsFor(bool uses_vectors) {
+#if defined(__x86_64__)
+  if (uses_vectors && HasAvx512()) return NumberBySixteen;
+#endif
+  static_cast<void>(uses_vectors);
+  return NumberByRow;
+}
+
 PickRows PickRowsFor(bool uses_vectors) {
 #if defined(__x86_64__)
   if (uses_vectors && HasAvx512()) return PickBySixteen;
@@ -131,6 +179,22 @@ bool RunSplitter::Learn(uint8_t* const* tuples, uint32_t n) {
   return true;
 }
 
+// Also where a table has grown and its tuples have moved: all groups are then learnt anew. Always true.
+bool RunSplitter::IsRefused() {
+  num_groups_ = 0;
+  gate_.Count(1, 0);
+  return true;
+}
+
+bool RunSplitter::Number(uint8_t* const* tuples, uint32_t n, uint8_t* numbers) {
+  if (!gate_.TakeTurn()) return false;
+  if (num_groups_ == 0 && !Learn(tuples, std::min(n, kSampleRows))) return !IsRefused();
+  const NumberRows number = NumberRowsFor(uses_vectors_);
+  if (number(tuples, n, groups_, num_groups_, numbers)) return n >= kRowsPerGroup * num_groups_;
+  if (!Learn(tuples, n)) return !IsRefused();
+  return number(tuples, n, groups_, num_groups_, numbers) && n >= kRowsPerGroup * num_groups_;
+}
+
 bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs) {
   if (!gate_.TakeTurn()) return false;
   // A few rows suffice to show that there are many groups.
@@ -139,12 +203,7 @@ bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* 
   uint32_t placed = 0, num_runs = 0;
   for (uint32_t g = 0; placed < rows.n; ++g) {
     may_split = may_split && (g < num_groups_ || Learn(tuples, rows.n)) && rows.n >= kRowsPerGroup * num_groups_;
-    if (!may_split) {
-      // Also where a table has grown and its tuples have moved: all groups are then learnt anew.
-      num_groups_ = 0;
-      gate_.Count(1, 0);
-      return false;
-    }
+    if (!may_split) return !IsRefused();
     const uint32_t n = pick(rows, tuples, groups_[g], runs->rows + placed);
     placed += n;
     runs->tuples[num_runs] = groups_[g];

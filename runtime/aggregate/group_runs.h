@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides the rows of a block into runs of one group each, for update_runs.
+// Divides the rows of a block into runs of one group each, for update_runs, or numbers its few groups, for
+// update_lanes.
 #ifndef QUERN_RUNTIME_AGGREGATE_GROUP_RUNS_H_
 #define QUERN_RUNTIME_AGGREGATE_GROUP_RUNS_H_
 
 #include <cstdint>
 
+#include "runtime/abi/aggregate_abi.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/base/adaptive_gate.h"
 
@@ -35,6 +37,12 @@ class RunSplitter {
   // *Cost*: 0.1 ns a row and group; after blocks with too many groups, only one block in sixteen is tried.
   bool Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs);
 
+  // Returns whether the block has few groups. If so, numbers[i] is the number of row i's group in groups(); room for
+  // kSpare more. *Cost*: as that of Split.
+  bool Number(uint8_t* const* tuples, uint32_t n, uint8_t* numbers);
+  uint8_t* const* groups() const { return groups_; }
+  uint32_t num_groups() const { return num_groups_; }
+
   // Whether the last block had few groups.
   bool knows_groups() const { return num_groups_ != 0; }
 
@@ -43,8 +51,9 @@ class RunSplitter {
 
  private:
   bool Learn(uint8_t* const* tuples, uint32_t n);
+  bool IsRefused();
 
-  static constexpr uint32_t kMostGroups = 8;
+  static constexpr uint32_t kMostGroups = kMaxLaneGroups;
 
   const uint32_t most_groups_;
   uint8_t* groups_[kMostGroups] = {};

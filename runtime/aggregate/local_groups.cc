@@ -65,6 +65,17 @@ TupleFormat FormatOf(const GroupContext& context) {
           group.prefetches ? context.options.distances.partition_bytes : 0};
 }
 
+// Drops the rows before `begin`, where a run ends.
+void DropRows(uint32_t begin, GroupRuns* runs) {
+  uint32_t kept = 0;
+  for (uint32_t r = 0; r < runs->n; ++r) {
+    if (runs->ends[r] <= begin) continue;
+    runs->tuples[kept] = runs->tuples[r];
+    runs->ends[kept++] = runs->ends[r] - begin;
+  }
+  runs->n = kept;
+}
+
 std::string_view SavedAt(const QuernColumn* column, uint32_t row) {
   const blocks::Bytes bytes = blocks::ReadBytes<kVar32>(column, row, 0, 0);
   return {reinterpret_cast<const char*>(bytes.data), bytes.length};
@@ -87,13 +98,17 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
       num_local_states_(num_local_states),
       table_(MakeGroupTable(context, context.options.expected_groups)),
       splitter_(context.descriptor->get()->states_bytes, context.options.adapts),
+      lane_gate_(Gate::kLaneTotals, context.options.adapts),
       parts_(FormatOf(context), context.budget, context.options.huge_pages),
       compact_at_(context.options.compact_tuples),
       key_bytes_(context),
       memory_(std::in_place, context.budget, context.options.host),
       codes_(context.descriptor->spec().keys.size()),
       overflowed_(context.descriptor->spec().aggregates.size()),
-      is_expecting_(context.options.expected_groups != 0) {}
+      is_expecting_(context.options.expected_groups != 0) {
+  if (const MapDescriptor* map = context_.descriptor->computed(); map != nullptr)
+    computed_ = std::make_unique<ComputedColumns>(map, context_.options.generic_maps, context_.budget);
+}
 
 // ---- appending ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +135,9 @@ bool HasNoNulls(const QuernAggregateDescriptor& descriptor, const BatchView& bat
   for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
     const QuernAccumulator& a = descriptor.accumulators[k];
     for (uint32_t i = 0; i < a.num_arguments; ++i)
-      if (a.arguments[i].nullable && batch.payload[a.arguments[i].column].validity != nullptr) return false;
+      if (a.arguments[i].nullable && !a.arguments[i].is_computed &&
+          batch.payload[a.arguments[i].column].validity != nullptr)
+        return false;
   }
   return true;
 }
@@ -287,6 +304,8 @@ absl::Status LocalGroups::Update(const Batch& batch, const KeyRows& rows, uint8_
 }
 
 absl::Status LocalGroups::UpdateFixed(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
+  // Memory is refused here, before a row is added, or not at all.
+  if (computed_ != nullptr) QUERN_RETURN_IF_ERROR(computed_->Reserve());
   QuernUpdateArgs args = {};
   args.descriptor = context_.descriptor->get();
   args.keys = batch.keys;
@@ -305,17 +324,28 @@ absl::Status LocalGroups::UpdateFixed(const Batch& batch, const KeyRows& rows, u
   if (kernel.update != nullptr) {
     GroupRuns runs;
     const bool has_runs = !splitter_.knows_groups() && FindRuns(tuples, rows.n, &runs);
+    const uint32_t done = UpdateLanes(batch, rows, tuples, has_runs, runs);
+    if (done == rows.n) return absl::OkStatus();
     const bool is_split = !has_runs && splitter_.Split(rows, tuples, &runs);
     if (is_split) {
       args.first = 0;
       args.rows = args.selection = runs.rows;
     }
+    if (computed_ != nullptr) {
+      QUERN_RETURN_IF_ERROR(ComputeArguments(batch, args.first, args.selection, rows.n));
+      args.computed = computed_->columns();
+      args.first_computed = done;
+    }
+    const bool is_valid = batch.is_valid && (computed_ == nullptr || !computed_->has_nulls());
     if (has_runs || is_split) {
+      DropRows(done, &runs);
+      args.rows += done;
+      args.prefetch_rows += done;
       args.tuples = runs.tuples;
       args.run_ends = runs.ends;
       args.n = runs.n;
       kernel.update_runs(&args);
-    } else if (batch.is_valid && kernel.update_valid != nullptr) {
+    } else if (is_valid && kernel.update_valid != nullptr) {
       kernel.update_valid(&args);
     } else {
       kernel.update(&args);
@@ -326,28 +356,60 @@ absl::Status LocalGroups::UpdateFixed(const Batch& batch, const KeyRows& rows, u
   return absl::OkStatus();
 }
 
+absl::Status LocalGroups::ComputeArguments(const Batch& batch, uint64_t first, const uint32_t* selection, uint32_t n) {
+  return computed_->Compute(context_.entry_points.Now(), batch.view.payload.data(), first, selection, n,
+                            batch.first_row_id);
+}
+
+// Adds up long runs, or few groups, eight rows at a time. Returns the number of rows that are done, the first ones.
+uint32_t LocalGroups::UpdateLanes(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples, bool has_runs,
+                                  const GroupRuns& runs) {
+  const QuernAggregateEntryPoints& kernel = context_.entry_points.Now();
+  if (kernel.update_lanes == nullptr || !lane_gate_.TakeTurn()) return 0;
+  if (has_runs && rows.n < runs.n * thresholds::kLaneRunRows) return 0;
+  if (segments_ == nullptr) segments_ = std::make_unique<LaneSegments>();
+  if (!(has_runs ? segments_->SetRuns(rows, runs) : segments_->SetGroups(rows, tuples, &splitter_))) return 0;
+  QuernLaneArgs args = segments_->args();
+  args.descriptor = context_.descriptor->get();
+  args.columns = batch.view.payload.data();
+  const uint32_t done = kernel.update_lanes(&args);
+  lane_gate_.Count(args.num_segments, done);
+  if (done == args.num_segments) return rows.n;
+  return has_runs && done != 0 ? runs.ends[done - 1] : 0;
+}
+
 absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples) {
   const std::vector<AggregateSpec>& aggregates = context_.descriptor->spec().aggregates;
   uint32_t taking[kMaxBatchRows];
   uint8_t* states[kMaxBatchRows];
+  std::vector<QuernColumn> columns;
+  // Once more where this block was computed in another order, or for a call that was refused.
+  if (computed_ != nullptr) QUERN_RETURN_IF_ERROR(ComputeArguments(batch, rows.first, rows.rows, rows.n));
   begun_.num_rows = rows.n;
   for (size_t& a = begun_.aggregate; a < aggregates.size(); ++a, begun_.num_added = 0) {
     const OutOfLineAggregate* called = context_.descriptor->called(a);
     if (called == nullptr) continue;
     const QuernAccumulator& accumulator = context_.descriptor->get()->accumulators[a];
-    const QuernColumn* columns = batch.view.payload.data() + context_.descriptor->first_column(a);
-    const QuernColumn* filter = aggregates[a].filtered ? &batch.view.payload[accumulator.filter_column] : nullptr;
+    const AggregateDescriptor::Columns& places = context_.descriptor->columns(a);
+    const auto column_at = [&](bool is_computed, uint32_t column) {
+      return (is_computed ? computed_->columns() : batch.view.payload.data()) + column;
+    };
+    columns.clear();
+    for (const uint32_t column : places.arguments) columns.push_back(*column_at(places.is_computed, column));
+    const QuernColumn* filter = aggregates[a].filtered ? column_at(places.is_filter_computed, places.filter) : nullptr;
     uint32_t n = 0;
     for (uint32_t i = 0; i < rows.n; ++i) {
-      const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
-      bool takes = filter == nullptr || (blocks::IsValid(filter, row) && blocks::BitReader::Read(filter, row) != 0);
-      for (size_t k = 0; k < aggregates[a].arguments.size(); ++k) takes = takes && blocks::IsValid(&columns[k], row);
+      const uint32_t of_batch = blocks::RowAt(rows.rows, rows.first, i);
+      const uint32_t row = places.is_computed ? i : of_batch, filtered = places.is_filter_computed ? i : of_batch;
+      bool takes =
+          filter == nullptr || (blocks::IsValid(filter, filtered) && blocks::BitReader::Read(filter, filtered) != 0);
+      for (const QuernColumn& column : columns) takes = takes && blocks::IsValid(&column, row);
       taking[n] = row;
       states[n] = tuples[i] + accumulator.state_offset;
       n += takes;
     }
     const uint32_t added = begun_.num_added;
-    QUERN_RETURN_IF_ERROR(called->Update({columns, taking + added, batch.first_row_id, states + added, n - added,
+    QUERN_RETURN_IF_ERROR(called->Update({columns.data(), taking + added, batch.first_row_id, states + added, n - added,
                                           context_.options.distances.state_rows, &begun_.num_added},
                                          &*memory_));
   }
@@ -422,7 +484,8 @@ uint32_t LocalGroups::RowsWithinReserve(const BatchView& batch, RowKind kind, co
       if (context_.descriptor->called(a) == nullptr) continue;
       if (kind == RowKind::kStates) add(kSavedType, batch.payload[a]);
       for (size_t i = 0; kind == RowKind::kInput && i < spec.aggregates[a].arguments.size(); ++i)
-        add(spec.aggregates[a].arguments[i], batch.payload[context_.descriptor->first_column(a) + i]);
+        if (const auto& places = context_.descriptor->columns(a); !places.is_computed)  // strings never are
+          add(spec.aggregates[a].arguments[i], batch.payload[places.arguments[i]]);
     }
     return kTimesTuple * rows * context_.descriptor->group()->tuple_bytes + kTimesString * strings;
   };

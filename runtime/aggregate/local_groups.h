@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/aggregate/computed_columns.h"
 #include "runtime/aggregate/group_runs.h"
 #include "runtime/aggregate/key_dictionaries.h"
+#include "runtime/aggregate/lane_segments.h"
 #include "runtime/aggregate/spilled_groups.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/aggregate/tables/stored_keys.h"
@@ -94,6 +96,9 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status HashDealt(const KeyRows& rows, uint8_t* const* tuples, uint64_t* hashes) const;
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status UpdateFixed(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
+  absl::Status ComputeArguments(const Batch& batch, uint64_t first, const uint32_t* selection, uint32_t n);
+  uint32_t UpdateLanes(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples, bool has_runs,
+                       const GroupRuns& runs);
   absl::Status UpdateOutOfLine(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status MergeSaved(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
   absl::Status MergeFixed(const QuernColumn* column, const KeyRows& rows, size_t aggregate, uint8_t* const* tuples);
@@ -118,6 +123,9 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   const std::atomic<uint32_t>* num_local_states_;
   std::unique_ptr<GroupTable> table_;
   RunSplitter splitter_;
+  AdaptiveGate lane_gate_;
+  std::unique_ptr<LaneSegments> segments_;
+  std::unique_ptr<ComputedColumns> computed_;  // null where no argument is an expression
   TupleStore parts_;
   bool deals_ = false;  // new rows go directly to the partitions
   uint64_t num_dealt_ = 0;

@@ -49,12 +49,8 @@ class RowMapper {
  private:
   friend class MapReader;
 
-  // Computes the rows that args describes. strings: of the reader. wide_calls: how many of the reader's calls since the
-  // compiled kernel was last tried, that one included, had decimals beyond 64 bits; 0: that one had none.
-  // *Errors*: OutOfRange for a row without a result, args->failed_row; ResourceExhausted.
+  // RunMap (map_run.h), counted.
   absl::Status Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const;
-  // The first error with the row's number, its values and the cause.
-  absl::Status FailedRow(const QuernMapArgs& args, std::optional<uint64_t> first_row, StringReader* strings) const;
 
   std::shared_ptr<const MapDescriptor> descriptor_;
   MapEntrySource entry_points_;

@@ -159,7 +159,8 @@ absl::Status Pipeline::Check() {
     return TakeTypes(sink_.columns.payload, columns, "payload of the sink", &sink_.payload);
   }
   QUERN_RETURN_IF_ERROR(CheckColumns(sink_.columns.keys, ColumnsOf(sink_.keys), columns, "keys of the sink"));
-  return CheckColumns(sink_.columns.payload, ColumnsOf(sink_.payload), columns, "payload of the sink");
+  const std::vector<PipelineColumn> payload = sink_.values.empty() ? ColumnsOf(sink_.payload) : ColumnsOf(sink_.values);
+  return CheckColumns(sink_.columns.payload, payload, columns, "payload of the sink");
 }
 
 }  // namespace quern

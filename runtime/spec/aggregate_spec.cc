@@ -49,6 +49,7 @@ constexpr size_t kMaxHostArguments = 8;
 constexpr size_t kMaxSeparatorBytes = 1024;
 constexpr std::string_view kHostPrefix = "host.";
 constexpr char kForm[] = "NAME(ARGUMENT,..)[:filter]";
+constexpr char kFormOf[] = "NAME(EXPRESSION,..)[:filter(EXPRESSION)]";  // of a spec with `in`
 
 // ---- what a function accepts ----
 
@@ -276,7 +277,7 @@ ColumnType HostResult(const std::string& name) {
   return host == nullptr ? ColumnType{.id = TypeId::kI64} : host->result;
 }
 
-ColumnType ResultOf(const AggregateSpec& aggregate) {
+ColumnType ResultByRule(const AggregateSpec& aggregate) {
   const auto argument = [&] { return aggregate.arguments.front(); };
   switch (RowOf(aggregate.function).result) {
     case ResultRule::kCount: return {.id = TypeId::kI64};
@@ -297,9 +298,14 @@ std::span<const AggregateFunctionRow> AllAggregateFunctions() { return kFunction
 const AggregateFunctionRow& RowOf(AggregateFunction function) { return kFunctions[static_cast<size_t>(function)]; }
 
 ColumnType AggregateResultType(const AggregateSpec& aggregate, bool has_keys) {
-  ColumnType type = ResultOf(aggregate);
+  ColumnType type = ResultByRule(aggregate);
   type.nullable = IsResultNullable(aggregate, has_keys);
   return type;
+}
+
+bool HasComputedArguments(const AggregateSpec& aggregate) {
+  return std::any_of(aggregate.expressions.begin(), aggregate.expressions.end(),
+                     [](const Expression& e) { return e.kind != ExpressionKind::kColumn; });
 }
 
 std::vector<ColumnType> AggregateInputTypes(const std::vector<AggregateSpec>& aggregates) {
@@ -323,17 +329,118 @@ absl::StatusOr<AggregateSpec> ParseAggregate(std::string_view text) {
   return aggregate;
 }
 
+namespace {
+
+void SkipBlanks(std::string_view* text) {
+  text->remove_prefix(std::min(text->find_first_not_of(" \t\n"), text->size()));
+}
+
+absl::Status Expect(char c, std::string_view* text) {
+  SkipBlanks(text);
+  if (!text->starts_with(c)) return Wrong("text in an aggregate", text->empty() ? "end of the spec" : *text, kFormOf);
+  text->remove_prefix(1);
+  return absl::OkStatus();
+}
+
+absl::Status ParseArgumentsOf(std::span<const ValueType> columns, std::string_view* text, AggregateSpec* aggregate) {
+  const AggregateFunctionRow& row = RowOf(aggregate->function);
+  const bool is_host = row.id == AggregateFunction::kHost;
+  if (row.num_arguments == 0 && !is_host) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(Expect('(', text));
+  SkipBlanks(text);
+  const size_t most = is_host ? kMaxHostArguments : row.num_arguments;
+  for (bool more = !text->starts_with(')'); more && aggregate->expressions.size() < most;) {
+    QUERN_ASSIGN_OR_RETURN(Expression argument, ParseExpression(*text, columns, text));
+    aggregate->arguments.push_back(ColumnTypeOf(argument.type));
+    aggregate->expressions.push_back(std::move(argument));
+    SkipBlanks(text);
+    more = text->starts_with(',');
+    if (more) text->remove_prefix(1);
+  }
+  if (HasConstant(row.id)) {
+    SkipBlanks(text);
+    const size_t end = std::min(text->find_first_of(") \t\n"), text->size());
+    QUERN_RETURN_IF_ERROR(ParseConstant(text->substr(0, end), aggregate));
+    text->remove_prefix(end);
+  }
+  return Expect(')', text);
+}
+
+}  // namespace
+
+absl::StatusOr<AggregateSpec> ParseAggregateOf(std::span<const ValueType> columns, std::string_view text,
+                                               std::string_view* rest) {
+  SkipBlanks(&text);
+  const size_t end = std::min(text.find_first_of("(:, \t\n"), text.size());
+  AggregateSpec aggregate;
+  QUERN_RETURN_IF_ERROR(ParseFunction(text.substr(0, end), &aggregate));
+  text.remove_prefix(end);
+  QUERN_RETURN_IF_ERROR(ParseArgumentsOf(columns, &text, &aggregate));
+  constexpr std::string_view kFilter = ":filter";
+  if (text.starts_with(kFilter)) {
+    text.remove_prefix(kFilter.size());
+    QUERN_RETURN_IF_ERROR(Expect('(', &text));
+    QUERN_ASSIGN_OR_RETURN(aggregate.filter, ParseExpression(text, columns, &text));
+    QUERN_RETURN_IF_ERROR(Expect(')', &text));
+    aggregate.filtered = true;
+  }
+  SkipBlanks(&text);
+  *rest = text;
+  return aggregate;
+}
+
 std::string PrintItem(const AggregateSpec& aggregate) {
   std::string inside;
-  for (const ColumnType& type : aggregate.arguments) inside += (inside.empty() ? "" : ",") + PrintItem(type);
+  for (size_t i = 0; i < aggregate.arguments.size(); ++i) {
+    inside += i == 0 ? "" : ",";
+    inside +=
+        aggregate.expressions.empty() ? PrintItem(aggregate.arguments[i]) : PrintExpression(aggregate.expressions[i]);
+  }
   if (aggregate.function == AggregateFunction::kQuantile) inside += "," + PrintQuantile(aggregate.quantile);
   if (aggregate.function == AggregateFunction::kStringAgg) inside += "," + PrintBytes(aggregate.separator);
-  const std::string flags = aggregate.filtered ? ":filter" : "";
+  std::string flags = aggregate.filtered ? ":filter" : "";
+  if (aggregate.filter.has_value()) flags += "(" + PrintExpression(*aggregate.filter) + ")";
   if (aggregate.function == AggregateFunction::kCountStar) return PrintName(aggregate) + flags;
   return PrintName(aggregate) + "(" + inside + ")" + flags;
 }
 
-absl::Status CheckAggregate(const AggregateSpec& aggregate, const std::string& where) {
+namespace {
+
+// The expression is of the type that the aggregate says, and no string unless it is a column.
+absl::Status CheckExpression(const Expression& expression, std::span<const ValueType> columns, const ColumnType& type,
+                             const std::string& where) {
+  QUERN_RETURN_IF_ERROR(ValidateExpression(expression, columns));
+  if (ColumnTypeOf(expression.type) != type)
+    return Wrong("expression of another type than " + where, PrintExpression(expression), PrintType(type));
+  if (expression.kind == ExpressionKind::kColumn || !IsStringType(expression.type.id)) return absl::OkStatus();
+  return Wrong("aggregate of an expression that is a string", PrintExpression(expression), "a column, as $0");
+}
+
+absl::Status CheckExpressions(const AggregateSpec& aggregate, std::span<const ValueType> columns,
+                              const std::string& where) {
+  const size_t wanted = columns.empty() ? 0 : aggregate.arguments.size();
+  if (aggregate.expressions.size() != wanted)
+    return Wrong("number of expressions in " + where, std::to_string(aggregate.expressions.size()),
+                 std::to_string(wanted));
+  if (aggregate.filter.has_value() != (!columns.empty() && aggregate.filtered))
+    return Wrong("expression of a filter in " + where, aggregate.filter.has_value() ? "one" : "none",
+                 "one where there are columns `in` and a filter");
+  for (size_t i = 0; i < wanted; ++i)
+    QUERN_RETURN_IF_ERROR(CheckExpression(aggregate.expressions[i], columns, aggregate.arguments[i], where));
+  const auto is_text = [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); };
+  if (HasComputedArguments(aggregate) && std::any_of(aggregate.arguments.begin(), aggregate.arguments.end(), is_text))
+    return Wrong("aggregate of texts and of expressions", PrintItem(aggregate), "columns alone, or no texts");
+  if (!aggregate.filter.has_value()) return absl::OkStatus();
+  const ColumnType type = ColumnTypeOf(aggregate.filter->type);
+  if (type.id != TypeId::kBool)
+    return Wrong("filter that is no bool", PrintExpression(*aggregate.filter), "an expression of type bool");
+  return CheckExpression(*aggregate.filter, columns, type, where);
+}
+
+}  // namespace
+
+absl::Status CheckAggregate(const AggregateSpec& aggregate, std::span<const ValueType> columns,
+                            const std::string& where) {
   if (const size_t last = std::size(kFunctions) - 1, number = static_cast<size_t>(aggregate.function); number > last)
     return Wrong("aggregate function number out of range in " + where, std::to_string(number),
                  "0 to " + std::to_string(last));
@@ -345,7 +452,7 @@ absl::Status CheckAggregate(const AggregateSpec& aggregate, const std::string& w
     const std::string argument = where + ".arguments[" + std::to_string(i) + "]";
     QUERN_RETURN_IF_ERROR(CheckArgument(aggregate, aggregate.arguments[i], argument));
   }
-  return absl::OkStatus();
+  return CheckExpressions(aggregate, columns, where);
 }
 
 }  // namespace quern

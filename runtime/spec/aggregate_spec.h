@@ -5,10 +5,14 @@
 //          string_agg(utf8,x'2c20'),host.f(f64,f64)
 //
 // A batch has the columns of all aggregates one after the other: for each its arguments, then, if it has `:filter`, the
-// bool column whose true rows take part (null counts as false).
+// bool column whose true rows take part (null counts as false). A spec with `in` names the batch's columns instead, and
+// arguments and filters are expressions of them (aggregation_spec.h):
+//
+//     in=i64,f64:nullable aggs=sum(multiply_checked($0,$0)),avg($1):filter(less($0,5:i64))
 #ifndef QUERN_RUNTIME_SPEC_AGGREGATE_SPEC_H_
 #define QUERN_RUNTIME_SPEC_AGGREGATE_SPEC_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/spec/column_type.h"
+#include "runtime/spec/expression.h"
 
 namespace quern {
 
@@ -61,10 +66,17 @@ struct AggregateSpec {
   double quantile = 0.5;              // kQuantile: 0 to 1
   std::string separator;              // kStringAgg: any bytes
   std::string host_name;              // kHost: letters, digits, '_'
+  // Specs with `in`: the arguments, whose types `arguments` has, and the filter. Else empty.
+  std::vector<Expression> expressions = {};
+  std::optional<Expression> filter = std::nullopt;
 
   bool operator==(const AggregateSpec&) const = default;
 };
 constexpr size_t kMaxAggregates = 256;
+
+// Whether the arguments are computed: one of them at least is no column. Then all are, so that a function reads them in
+// one way.
+bool HasComputedArguments(const AggregateSpec& aggregate);
 
 // The type of one aggregate's column in the result; `has_keys`: whether the spec has keys. Nullable where a group may
 // have no value: for an argument that may be null, a filter, or no keys, and always for sample variances, covariances,
@@ -72,7 +84,7 @@ constexpr size_t kMaxAggregates = 256;
 // or i64 if it is not (yet) registered; then no kernel may be made of the spec.
 ColumnType AggregateResultType(const AggregateSpec& aggregate, bool has_keys);
 
-// The columns of a batch that a spec's aggregates read, in order (`:filter` columns as bool:nullable).
+// The columns that aggregates read, in order (`:filter` columns as bool:nullable).
 std::vector<ColumnType> AggregateInputTypes(const std::vector<AggregateSpec>& aggregates);
 
 }  // namespace quern

@@ -16,17 +16,27 @@ namespace {
 constexpr char kForm[] = "map in=TYPE,TYPE,.. out=EXPRESSION,EXPRESSION,..";
 constexpr std::string_view kIn = "in=", kOut = "out=";
 
-absl::Status ParseColumns(std::string_view list, MapSpec* spec) {
+}  // namespace
+
+absl::Status ParseValueColumns(std::string_view list, std::vector<ValueType>* columns) {
   if (list.empty()) return absl::OkStatus();
   for (const std::string_view item : Split(list, ',')) {
     if (item.empty()) return Wrong("empty item in a list", "in=" + std::string(list), "types separated by ','");
     QUERN_ASSIGN_OR_RETURN(const ValueType type, ParseValueType(item));
-    spec->columns.push_back(type);
+    columns->push_back(type);
   }
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::Status CheckValueColumns(std::span<const ValueType> columns) {
+  for (const ValueType& type : columns) {
+    QUERN_RETURN_IF_ERROR(CheckType(ColumnTypeOf(type), "in"));
+    const absl::StatusOr<ValueType> read = ParseValueType(PrintValueType(type));
+    QUERN_RETURN_IF_ERROR(read.status());
+    if (*read != type) return Wrong("digits of a column that has none", PrintValueType(type), PrintValueType(*read));
+  }
+  return absl::OkStatus();
+}
 
 Names MapSpec::Names() { return {"map"}; }
 
@@ -36,7 +46,7 @@ absl::StatusOr<MapSpec> MapSpec::Parse(std::string_view, std::string_view fields
   fields.remove_prefix(begin);
   if (fields.starts_with(kIn)) {
     const size_t end = std::min(fields.find(' '), fields.size());
-    QUERN_RETURN_IF_ERROR(ParseColumns(fields.substr(kIn.size(), end - kIn.size()), &spec));
+    QUERN_RETURN_IF_ERROR(ParseValueColumns(fields.substr(kIn.size(), end - kIn.size()), &spec.columns));
     fields.remove_prefix(std::min(fields.find_first_not_of(' ', end), fields.size()));
   }
   if (!fields.starts_with(kOut)) return Wrong("fields of a map", fields.empty() ? "end of the spec" : fields, kForm);
@@ -58,12 +68,7 @@ absl::StatusOr<MapSpec> MapSpec::Parse(std::string_view, std::string_view fields
 absl::Status MapSpec::Validate() const {
   QUERN_RETURN_IF_ERROR(CheckCount("in", columns.size(), 0, kMaxMapColumns));
   QUERN_RETURN_IF_ERROR(CheckCount("out", results.size(), 1, kMaxMapColumns));
-  for (const ValueType& type : columns) {
-    QUERN_RETURN_IF_ERROR(CheckType(ColumnTypeOf(type), "in"));
-    const absl::StatusOr<ValueType> read = ParseValueType(PrintValueType(type));
-    QUERN_RETURN_IF_ERROR(read.status());
-    if (*read != type) return Wrong("digits of a column that has none", PrintValueType(type), PrintValueType(*read));
-  }
+  QUERN_RETURN_IF_ERROR(CheckValueColumns(columns));
   size_t num_nodes = 0;
   for (const Expression& result : results) {
     QUERN_RETURN_IF_ERROR(ValidateExpression(result, columns));

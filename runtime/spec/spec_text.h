@@ -4,6 +4,7 @@
 #ifndef QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
 #define QUERN_RUNTIME_SPEC_SPEC_TEXT_H_
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,8 +69,19 @@ absl::Status CheckWindowFunction(WindowFunction function, const std::string& whe
 // ---- aggregates (aggregate_spec.cc) ----
 
 absl::StatusOr<AggregateSpec> ParseAggregate(std::string_view text);
+// One of expressions of these columns; `rest` receives the text behind it.
+absl::StatusOr<AggregateSpec> ParseAggregateOf(std::span<const ValueType> columns, std::string_view text,
+                                               std::string_view* rest);
 std::string PrintItem(const AggregateSpec& aggregate);
-absl::Status CheckAggregate(const AggregateSpec& aggregate, const std::string& where);
+// columns: those of `in`; empty: there is none.
+absl::Status CheckAggregate(const AggregateSpec& aggregate, std::span<const ValueType> columns,
+                            const std::string& where);
+
+// ---- columns of expressions (map_spec.cc) ----
+
+// Reads the text behind `in=`.
+absl::Status ParseValueColumns(std::string_view list, std::vector<ValueType>* columns);
+absl::Status CheckValueColumns(std::span<const ValueType> columns);
 
 }  // namespace quern
 

@@ -15,6 +15,7 @@
 #include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/query/flow.h"
+#include "tools/query/fused_maps.h"
 #include "tools/query/join_terms.h"
 #include "tools/query/wanted_names.h"
 
@@ -283,6 +284,7 @@ absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
     spec.aggregates.push_back(std::move(aggregate));
   }
   QUERN_RETURN_IF_ERROR(computation.Finish());
+  FuseMaps(flow, &spec, &columns);
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   results = Typed(AggregateOutputTypes(spec), std::move(results));
   Collect(SinkKind::kAggregate, step, std::move(spec), std::move(columns), std::move(results), std::move(names), flow);

@@ -43,7 +43,7 @@ std::vector<ColumnType> TypesOf(const std::vector<QueryColumn>& columns) {
 
 // The columns that a sink reads.
 PipelineSink SinkColumns(const PlannedPipeline& planned) {
-  PipelineSink sink{.keys = {}, .payload = {}, .columns = planned.sink_columns};
+  PipelineSink sink{.keys = {}, .payload = {}, .values = {}, .columns = planned.sink_columns};
   const auto type = [&planned](uint32_t number) { return *planned.last_columns[number].type; };
   if (!planned.spec.has_value()) {
     for (const uint32_t number : planned.sink_columns.keys) sink.keys.push_back(type(number));
@@ -54,7 +54,8 @@ PipelineSink SinkColumns(const PlannedPipeline& planned) {
     sink.payload = join->build;
     for (const ResidualSpec& residual : join->residual) sink.payload.push_back(residual.type);
   } else if (const auto* aggregation = std::get_if<AggregationSpec>(&*planned.spec)) {
-    sink.payload = AggregateInputTypes(aggregation->aggregates);
+    sink.payload = AggregateInputTypes(*aggregation);
+    sink.values = aggregation->columns;
   } else {
     sink.payload = std::get<SortSpec>(*planned.spec).payload;
   }

@@ -22,8 +22,10 @@
 
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/jobs/group_job.h"
+#include "hosts/c/jobs/value_formats.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/aggregate_spec.h"
+#include "runtime/spec/expression_units.h"
 #include "runtime/spec/spec_text.h"
 
 namespace quern::c_abi {
@@ -41,7 +43,7 @@ class AggregateJob final : public GroupJob {
     groups()->SetHost(options.host);
     PortColumns input = {QUERN_PORT_ROWS, "input", {}};
     for (const KeySpec& key : spec_.keys) input.types.keys.push_back(key.type);
-    input.types.payload = AggregateInputTypes(spec_.aggregates);
+    input.types.payload = AggregateInputTypes(spec_);
     ports.reserve(2);
     ports.push_back(std::move(input));
     ports.push_back(StatesPort(spec_));
@@ -61,12 +63,24 @@ class AggregateJob final : public GroupJob {
                                          budget);
   }
 
+  absl::Status CheckBindings() const override;
   bool HasPartitions(quern_port port) const override { return port == QUERN_PORT_ROWS; }
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override;
 
  private:
   const AggregationSpec& spec_;  // of the kernel
 };
+
+absl::Status AggregateJob::CheckBindings() const {
+  if (spec_.columns.empty() || !ports.front().binding.has_value()) return absl::OkStatus();
+  const std::vector<std::string> formats = FormatsOf(ports.front().binding->payload);
+  QUERN_RETURN_IF_ERROR(CheckValueFormats(spec_.columns, formats, "aggregate"));
+  for (const AggregateSpec& aggregate : spec_.aggregates) {
+    for (const Expression& argument : aggregate.expressions) QUERN_RETURN_IF_ERROR(CheckUnits(argument, formats));
+    if (aggregate.filter.has_value()) QUERN_RETURN_IF_ERROR(CheckUnits(*aggregate.filter, formats));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<ResultField>> AggregateJob::ResultFields(quern_port port) const {
   if (FindPort(port) == nullptr) return NoSuchPort(port, kPorts);
@@ -77,10 +91,13 @@ absl::StatusOr<std::vector<ResultField>> AggregateJob::ResultFields(quern_port p
     const ColumnType& type = types[fields.size()];
     fields.push_back(FieldOf(key, type, "", type.nullable));
   }
+  const std::vector<std::string> formats = FormatsOf(binding.payload);
   size_t column = 0;
   for (const AggregateSpec& aggregate : spec_.aggregates) {
     const ColumnType& type = types[fields.size()];
-    const std::string argument = aggregate.arguments.empty() ? "" : binding.payload[column].format;
+    std::string argument;
+    if (!aggregate.expressions.empty()) argument = FormatOf(aggregate.expressions[0], formats);
+    else if (!aggregate.arguments.empty()) argument = formats[column];
     fields.push_back(port == QUERN_PORT_STATES
                          ? ResultField{PrintItem(aggregate), "z", false}
                          : ResultField{PrintItem(aggregate), FormatOfResult(aggregate, type, argument), type.nullable});

@@ -4,7 +4,6 @@
 //
 // An Arrow array of a result has the formats of expressions (expression_units.h). Errors name a row by its id.
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +11,7 @@
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/job.h"
 #include "hosts/c/jobs/growing_output.h"
-#include "runtime/base/messages.h"
+#include "hosts/c/jobs/value_formats.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/map/row_mapper.h"
@@ -55,22 +54,6 @@ class MapOutput final : public GrowingOutput {
   uint64_t rows_seen_ = 0;  // of the batches so far: the next one's first row id where it has none of its own
 };
 
-std::vector<std::string> FormatsOf(const PortBinding& binding) {
-  std::vector<std::string> formats;
-  for (const BoundField& field : binding.keys) formats.push_back(field.format);
-  return formats;
-}
-
-// Seconds beside milliseconds would be compared, or come out, as if they were of one unit.
-absl::Status CheckUnits(const Expression& e, const std::vector<std::string>& formats) {
-  const std::optional<MixedUnits> mixed = FindMixedUnits(e, formats);
-  if (!mixed.has_value()) return absl::OkStatus();
-  return Wrong("units in " + PrintExpression(*mixed->call),
-               "$" + std::to_string(mixed->first) + " is " + formats[mixed->first] + ", $" +
-                   std::to_string(mixed->other) + " is " + formats[mixed->other],
-               "columns of one unit");
-}
-
 class MapJob final : public Job {
  public:
   MapJob(const MapSpec& spec, const CompiledKernel& compiled, const quern_job_options& options)
@@ -90,14 +73,8 @@ class MapJob final : public Job {
 
   absl::Status CheckBindings() const override {
     if (!ports.front().binding.has_value()) return absl::OkStatus();
-    const std::vector<std::string> formats = FormatsOf(*ports.front().binding);
-    for (size_t i = 0; i < spec_.columns.size(); ++i) {
-      const ValueType& type = spec_.columns[i];
-      if (type.id != TypeId::kDecimal128) continue;
-      const std::string &format = formats[i], wanted = DefaultFormat(type);
-      if (format == wanted || format == wanted + ",128") continue;
-      return Wrong("format of map input column " + std::to_string(i), format, wanted);
-    }
+    const std::vector<std::string> formats = FormatsOf(ports.front().binding->keys);
+    QUERN_RETURN_IF_ERROR(CheckValueFormats(spec_.columns, formats, "map input"));
     for (const Expression& result : spec_.results) QUERN_RETURN_IF_ERROR(CheckUnits(result, formats));
     return absl::OkStatus();
   }
@@ -105,7 +82,7 @@ class MapJob final : public Job {
   absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override {
     if (port != QUERN_PORT_ROWS) return NoSuchPort(port, "QUERN_PORT_ROWS");
     const PortBinding& binding = *ports.front().binding;
-    const std::vector<std::string> formats = FormatsOf(binding);
+    const std::vector<std::string> formats = FormatsOf(binding.keys);
     std::vector<ResultField> fields;
     for (const Expression& result : spec_.results) {
       const bool is_column = result.kind == ExpressionKind::kColumn;

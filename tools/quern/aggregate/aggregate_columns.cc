@@ -229,7 +229,7 @@ absl::StatusOr<PreparedAggregate> Preparation::Finish() {
   }
   for (size_t i = 0; i < fields_.size(); ++i) fields_[i] = fields_[i]->WithNullable(types[i].nullable);
   prepared_.schema = arrow::schema(std::move(fields_));
-  prepared_.input.payload = AggregateInputTypes(spec.aggregates);
+  prepared_.input.payload = AggregateInputTypes(spec);
   QUERN_RETURN_IF_ERROR(FinishPlaces());
   return std::move(prepared_);
 }

@@ -99,7 +99,7 @@ TEST(CodeParameters, EachOfThemChangesAnObject) {
     ++num_said;
     EXPECT_TRUE(ChangesAnObject(row)) << row.name;
   }
-  EXPECT_EQ(num_said, 10u);
+  EXPECT_EQ(num_said, 11u);
 }
 
 TEST(CodeParameters, AProfileChangesNoneOfThem) {

@@ -141,7 +141,8 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "partition_bits, "
             "inline_group_bytes, batch_size, batch_size_l2, prefetch, prefetch_update_dense, "
             "prefetch_update_open, prefetch_update_directory, prefetch_input_rows, prefetch_string_bytes, "
-            "prefetch_partition_bytes, prefetch_scan_bytes, prefetch_rebuild_rows, prefetch_state_rows, adapt, states, "
+            "prefetch_partition_bytes, prefetch_scan_bytes, prefetch_rebuild_rows, prefetch_state_rows, adapt, "
+            "states, runs, "
             "huge_pages, spill_block_bytes, spill_read_ahead, spill_write_behind, spill_threads, spill_reads, passes, "
             "codegen_level");
   EXPECT_EQ(Error({{"test.hash", "zero"}}, kSpecs[2]),

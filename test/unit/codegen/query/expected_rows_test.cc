@@ -30,8 +30,11 @@ Rows Expected(const std::string& text, uint32_t threads) {
 }
 
 TEST(ExpectedRows, StepsAndSinksHaveTheRowsOfTheTable) {
-  EXPECT_EQ(Expected("scan orders\nfilter day > 1\nselect id + 1 as n\naggregate sum(n) as s", 1),
+  EXPECT_EQ(Expected("scan orders\nfilter day > 1\nselect id + 1 as n\naggregate count(*) as s by n", 1),
             (Rows{{kOrders, kOrders, kOrders}}));
+  // The aggregation computes what it sums up.
+  EXPECT_EQ(Expected("scan orders\nfilter day > 1\nselect id + 1 as n\naggregate sum(n) as s", 1),
+            (Rows{{kOrders, kOrders}}));
 }
 
 TEST(ExpectedRows, AJoinHasThoseOfBothSides) {

@@ -100,8 +100,16 @@ TEST(AggregateDescriptor, EntryPointsAreThoseWithWorkToDo) {
   EXPECT_EQ(Needed("aggregate keys=i64"), "pack ");
   EXPECT_EQ(Needed("aggregate aggs=count_star"), "update update_runs ");
   EXPECT_EQ(Needed("aggregate keys=i64 aggs=min(utf8),median(f64)"), "pack ");  // only out-of-line ones
-  EXPECT_EQ(Needed("aggregate keys=i64 aggs=count(i64:nullable)"), "pack update update_valid update_runs ");
-  EXPECT_EQ(Needed("aggregate keys=i64 aggs=count_star:filter"), "pack update update_runs ");
+  EXPECT_EQ(Needed("aggregate keys=i64 aggs=count(i64:nullable)"),
+            "pack update update_valid update_runs update_lanes ");
+  EXPECT_EQ(Needed("aggregate keys=i64 aggs=count_star:filter"), "pack update update_runs update_lanes ");
+  EXPECT_EQ(Needed("aggregate aggs=count_star,sum(i64)"), "update update_runs update_lanes ");
+  EXPECT_EQ(Needed("aggregate aggs=sum(i64),sum(f64)"), "update update_runs ");  // lanes do not add floats
+  EXPECT_EQ(Needed("aggregate aggs=sum(dictionary(i8,i64))"), "update update_runs ");
+  EXPECT_EQ(Needed("aggregate in=i64 aggs=sum($0)"), "update update_runs update_lanes ");
+  EXPECT_EQ(Needed("aggregate in=i64 aggs=sum(add($0,1:i64))"), "compute update update_runs update_lanes ");
+  EXPECT_EQ(Needed("aggregate in=f64 aggs=sum(add($0,1:f64))"), "compute update update_runs ");
+  EXPECT_EQ(Needed("aggregate in=utf8 aggs=sum(octet_length($0))"), "compute update update_runs ");
   EXPECT_EQ(Needed("aggregate keys=i64 aggs=corr(f64,f64:nullable)"), "pack update update_valid update_runs ");
   EXPECT_EQ(Needed("aggregate keys=utf8 aggs=count_star"), "hash store compare update update_runs ");
   EXPECT_EQ(Needed("aggregate keys=dictionary(i8,utf8) aggs=count_star"), "pack update update_runs ");
@@ -111,14 +119,39 @@ TEST(AggregateDescriptor, ColumnsOfABatchAreCountedAggregateByAggregate) {
   const auto descriptor =
       ShapeOf("aggregate keys=i64 aggs=count_star:filter,corr(f64,f32),median(f64):filter,sum(i64)");
   EXPECT_EQ(descriptor->get()->num_columns, 6u);
-  const std::vector<uint32_t> first = {0, 1, 3, 5};
-  for (size_t i = 0; i < first.size(); ++i) EXPECT_EQ(descriptor->first_column(i), first[i]) << i;
+  EXPECT_EQ(descriptor->columns(1).arguments, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(descriptor->columns(2).arguments, (std::vector<uint32_t>{3}));
+  EXPECT_EQ(descriptor->columns(2).filter, 4u);
+  EXPECT_EQ(descriptor->columns(3).arguments, (std::vector<uint32_t>{5}));
   EXPECT_EQ(descriptor->get()->accumulators[0].filter_column, 0u);
   EXPECT_EQ(descriptor->get()->accumulators[1].arguments[1].column, 2u);
   EXPECT_EQ(descriptor->get()->accumulators[2].filter_column, 4u);
   EXPECT_EQ(descriptor->called(0), nullptr);
   EXPECT_NE(descriptor->called(2), nullptr);
   EXPECT_TRUE(descriptor->has_out_of_line());
+}
+
+TEST(AggregateDescriptor, ExpressionsAreComputedOnceAndColumnsAreRead) {
+  const auto descriptor = ShapeOf(
+      "aggregate in=i64,utf8,f64 aggs=sum(add($0,1:i64)),min($1),avg(add($0,1:i64)):filter(less($2,1.5:f64)),"
+      "corr($0,divide($2,2:f64)),sum($0):filter(equal($1,'a':utf8))");
+  EXPECT_EQ(descriptor->get()->num_columns, 3u);
+  ASSERT_NE(descriptor->computed(), nullptr);
+  // $0+1, $2<1.5, and both arguments of corr, which are read in one way; then the last filter.
+  EXPECT_EQ(descriptor->computed()->results().size(), 5u);
+  const auto places = [&](size_t a) { return descriptor->columns(a); };
+  EXPECT_TRUE(places(0).is_computed);
+  EXPECT_EQ(places(0).arguments, (std::vector<uint32_t>{0}));
+  EXPECT_FALSE(places(1).is_computed);
+  EXPECT_EQ(places(1).arguments, (std::vector<uint32_t>{1}));
+  EXPECT_EQ(places(2).arguments, (std::vector<uint32_t>{0}));
+  EXPECT_TRUE(places(2).is_filter_computed);
+  EXPECT_EQ(places(2).filter, 1u);
+  EXPECT_EQ(places(3).arguments, (std::vector<uint32_t>{2, 3}));
+  EXPECT_FALSE(places(4).is_computed);
+  EXPECT_EQ(places(4).arguments, (std::vector<uint32_t>{0}));
+  EXPECT_EQ(places(4).filter, 4u);
+  EXPECT_EQ(ShapeOf("aggregate in=i64 aggs=sum($0)")->computed(), nullptr);
 }
 
 // A group always has rows, so it needs a seen bit only where a value of them may be null.

@@ -88,6 +88,49 @@ TEST(AggregateSpec, KeysOrAggregatesAreEnough) {
             "aggregate keys=i8:nullable aggs=sum(i8)");
 }
 
+TEST(AggregateSpec, ExpressionsOfColumns) {
+  const std::string text =
+      "aggregate keys=i64 in=decimal128(15,2),i64:nullable,utf8(utf8mb4_bin) "
+      "aggs=sum($0),sum(multiply($0,subtract(1:decimal128(1,0),$0))),avg($1):filter(like($2,'a, "
+      "b)%':utf8(utf8mb4_bin)))"
+      ",min($2),quantile($1,0.5),count_star:filter(is_null($1)),corr($1,cast($1,f64)),host.f(),count_star";
+  const AggregationSpec spec = Parsed<AggregationSpec>(text);
+  ASSERT_EQ(spec.columns.size(), 3u);
+  EXPECT_EQ(PrintSpec(spec), text);
+  EXPECT_EQ(Types(AggregateInputTypes(spec)), "decimal128 i64:nullable utf8(utf8mb4_bin)");
+  EXPECT_EQ(Types(AggregateOutputTypes(spec)),
+            "i64 decimal128 decimal128 f64:nullable utf8 f64:nullable i64 f64:nullable i64:nullable i64");
+  EXPECT_EQ(PrintSpec(ComputedArguments(spec)),
+            "map in=decimal128(15,2),i64:nullable,utf8(utf8mb4_bin) out=multiply($0,subtract(1:decimal128(1,0),$0)),"
+            "like($2,'a, b)%':utf8(utf8mb4_bin)),is_null($1),$1,cast($1,f64)");
+  EXPECT_EQ(PrintSpec(Parsed<AggregationSpec>(
+                "aggregate  in=i64  keys=i8 aggs= sum( $0 ) , avg($0):filter( less($0,3:i64) )")),
+            "aggregate keys=i8 in=i64 aggs=sum($0),avg($0):filter(less($0,3:i64))");
+}
+
+TEST(AggregateSpec, WhatIsNoAggregateOfExpressions) {
+  const std::string form = "; accepted: aggregate [keys=TYPE,..] in=TYPE,.. aggs=AGGREGATE,..";
+  const std::string call = "; accepted: NAME(EXPRESSION,..)[:filter(EXPRESSION)]";
+  EXPECT_EQ(Error("aggregate in=i64"), "columns without aggregates:  in=i64" + form);
+  EXPECT_EQ(Error("aggregate aggs=sum($0) in=i64"), "field out of place: in=i64" + form);
+  EXPECT_EQ(Error("aggregate in=i64 in=i64 aggs=sum($0)"), "field given twice: in; accepted: each field once");
+  EXPECT_EQ(Error("aggregate keys=i8 keys=i8 in=i64 aggs=sum($0)"),
+            "field given twice or out of place: keys=i8" + form);
+  EXPECT_EQ(Error("aggregate in=i64 aggs=sum($1)"), "column: $1; accepted: $0 to $0");
+  EXPECT_EQ(Error("aggregate in=i64 aggs=sum($0):filter"), "text in an aggregate: end of the spec" + call);
+  EXPECT_EQ(Error("aggregate in=i64 aggs=sum($0,$0)"), "text in an aggregate: $0)" + call);
+  EXPECT_EQ(Error("aggregate in=i64 aggs=sum($0)sum($0)"),
+            "text behind an aggregate: sum($0); accepted: ',' and an aggregate");
+  EXPECT_EQ(Error("aggregate in=i64 aggs=sum($0):filter($0)"),
+            "filter that is no bool: $0; accepted: an expression of type bool");
+  EXPECT_EQ(Error("aggregate in=utf8 aggs=host.f($0,1:i64)"),
+            "aggregate of texts and of expressions: host.f($0,1:i64); accepted: columns alone, or no texts");
+  EXPECT_EQ(Error("aggregate in=utf8 aggs=min('a':utf8)"),
+            "aggregate of an expression that is a string: 'a':utf8; accepted: a column, as $0");
+  EXPECT_EQ(Error("aggregate in=bool aggs=sum($0)").substr(0, 49), "aggregate of a type that it does not take: sum(bo");
+  EXPECT_EQ(Error("aggregate in=decimal128 aggs=sum($0)").substr(0, 7), "decimal");
+}
+
 TEST(AggregateSpec, ConstantsHaveOneText) {
   EXPECT_EQ(Canonical("quantile(f64,0.50)"), "quantile(f64,0.5)");
   EXPECT_EQ(Canonical("quantile(f64,5e-1)"), "quantile(f64,0.5)");

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hole of the aggregation template that adds up runs of rows eight rows at a time.
+#ifndef QUERN_CODEGEN_EMIT_EMIT_LANE_TOTALS_H_
+#define QUERN_CODEGEN_EMIT_EMIT_LANE_TOTALS_H_
+
+#include "codegen/emit/emitter.h"
+
+namespace quern {
+
+void EmitLaneTotals(const QuernAggregateDescriptor& descriptor, Emitter* emitter);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_EMIT_EMIT_LANE_TOTALS_H_

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selected rows leave gaps, which get the number of no group:
+//
+//     selected   3  4  6  7  9           first 3
+//     groups     A  B  B  A  A
+//     numbers    0  1  -  1  0  -  0     of rows 3 .. 9; `-` is kNoLaneGroup
+//
+// A gap costs as much as a row. Where more than half of the rows would be gaps, rows are better read one by one.
+#include "runtime/aggregate/lane_segments.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/thresholds.h"
+
+namespace quern {
+namespace {
+
+constexpr uint8_t kZeros[kMaxBatchRows + 8] = {};
+
+}  // namespace
+
+// The place of the i-th row of the block.
+uint32_t LaneSegments::Place(const KeyRows& rows, uint32_t i) const {
+  return rows.rows == nullptr ? i : rows.rows[i] - rows.rows[0];
+}
+
+bool LaneSegments::IsDense(const KeyRows& rows) const {
+  if (rows.n < kLanes) return false;
+  if (rows.rows == nullptr) return true;
+  const uint64_t span = uint64_t{rows.rows[rows.n - 1]} - rows.rows[0] + 1;  // meaningless where they do not ascend
+  if (span > std::min<uint64_t>(kMostRows, thresholds::kLaneSpan * rows.n)) return false;
+  uint32_t descents = 0;
+  for (uint32_t i = 1; i < rows.n; ++i) descents += rows.rows[i] <= rows.rows[i - 1];
+  return descents == 0;
+}
+
+void LaneSegments::Spread(const KeyRows& rows, const uint8_t* numbers) {
+  const uint32_t span = Place(rows, rows.n - 1) + 1;
+  args_.first = rows.rows == nullptr ? rows.first : rows.rows[0];
+  if (span == rows.n) {
+    args_.numbers = numbers;
+    return;
+  }
+  std::memset(spread_, kNoLaneGroup, span);
+  const uint32_t first = rows.rows[0];
+  for (uint32_t i = 0; i < rows.n; ++i) spread_[rows.rows[i] - first] = numbers[i];
+  args_.numbers = spread_;
+}
+
+bool LaneSegments::SetRuns(const KeyRows& rows, const GroupRuns& runs) {
+  if (!IsDense(rows) || Place(rows, runs.ends[0] - 1) + 1 < kLanes) return false;
+  Spread(rows, kZeros);
+  for (uint32_t r = 0; r < runs.n; ++r) ends_[r] = Place(rows, runs.ends[r] - 1) + 1;
+  args_.tuples = runs.tuples;
+  args_.ends = ends_;
+  args_.num_segments = runs.n;
+  args_.num_groups = 1;
+  return true;
+}
+
+bool LaneSegments::SetGroups(const KeyRows& rows, uint8_t* const* tuples, RunSplitter* splitter) {
+  if (!IsDense(rows) || !splitter->Number(tuples, rows.n, numbers_)) return false;
+  Spread(rows, numbers_);
+  ends_[0] = Place(rows, rows.n - 1) + 1;
+  args_.tuples = splitter->groups();
+  args_.ends = ends_;
+  args_.num_segments = 1;
+  args_.num_groups = splitter->num_groups();
+  return true;
+}
+
+}  // namespace quern

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the instructions of a map, for maps and for aggregations of expressions.
+#ifndef QUERN_RUNTIME_MAP_MAP_RUN_H_
+#define QUERN_RUNTIME_MAP_MAP_RUN_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "runtime/abi/map_abi.h"
+#include "runtime/map/map_descriptor.h"
+#include "runtime/map/string_values.h"
+
+namespace quern {
+
+// Computes the rows that args describes, by the kernel that there is now or, where decimals do not fit 64 bits, by the
+// generic one. strings: of the map. wide_calls: kept by the caller from call to call, at first 0: how many calls since
+// the compiled kernel was last tried, that one included, had decimals beyond 64 bits; 0: that one had none.
+// *Errors*: OutOfRange for a row without a result, args->failed_row; ResourceExhausted.
+absl::Status RunMap(const QuernMapEntryPoints& now, const QuernMapEntryPoints& generic, StringReader* strings,
+                    QuernMapArgs* args, uint64_t* wide_calls);
+
+// The error of args.failed_row, with the row's number, its values and the cause. first_row: what errors call the
+// batch's row 0; nullopt: they name no row.
+absl::Status FailedRow(const MapDescriptor& map, const QuernMapEntryPoints& generic, const QuernMapArgs& args,
+                       std::optional<uint64_t> first_row, StringReader* strings);
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_MAP_MAP_RUN_H_
