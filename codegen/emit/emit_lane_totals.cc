@@ -42,7 +42,8 @@
 
 #include "codegen/emit/lane_emitter.h"
 #include "runtime/base/bytes.h"
-#include "runtime/blocks/lane_totals.h"
+#include "runtime/blocks/accumulators.h"
+#include "runtime/blocks/lane_steps.h"
 #include "runtime/spec/column_type.h"
 
 namespace quern {

@@ -71,12 +71,23 @@ KernelCosts CostsOf(const JoinSpec& spec) {
   return costs;
 }
 
+// Every part of an expression.
+KernelCosts CostsOf(const MapSpec& spec) {
+  KernelCosts costs = {3, 0.2, 0.1};
+  for (const Expression& result : spec.results) Add({0.6, 0.5, 0.4}, static_cast<double>(SizeOf(result)), &costs);
+  return costs;
+}
+
 KernelCosts CostsOf(const AggregationSpec& spec) {
   KernelCosts costs = IsOneWord(spec.keys) ? KernelCosts{2, 8, 2} : KernelCosts{4.5, 12, 2};
   AddKeys(spec.keys, {1.0, 5, 1}, {3.5, 14, 4}, &costs);
   for (const AggregateSpec& aggregate : spec.aggregates) {
     const bool has_text = std::any_of(aggregate.arguments.begin(), aggregate.arguments.end(), IsString);
     Add(has_text ? ColumnCosts{1.0, 10, 0.3} : ColumnCosts{0.9, 1.5, 1}, 1, &costs);
+  }
+  if (const MapSpec computed = ComputedArguments(spec); !computed.results.empty()) {
+    const KernelCosts map = CostsOf(computed);
+    Add({map.compile_ms, map.generic_ns, map.gain_ns}, 1, &costs);
   }
   return costs;
 }
@@ -115,13 +126,6 @@ void AddLeaves(const Predicate& predicate, KernelCosts* costs) {
 KernelCosts CostsOf(const FilterSpec& spec) {
   KernelCosts costs = {4, 0.1, 0};
   AddLeaves(spec.where, &costs);
-  return costs;
-}
-
-// Every part of an expression.
-KernelCosts CostsOf(const MapSpec& spec) {
-  KernelCosts costs = {3, 0.2, 0.1};
-  for (const Expression& result : spec.results) Add({0.6, 0.5, 0.4}, static_cast<double>(SizeOf(result)), &costs);
   return costs;
 }
 

@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-constexpr uint32_t kKernelAbiVersion = 8;
+constexpr uint32_t kKernelAbiVersion = 9;
 
 // Upper bounds of a plan's choices; buffers between the stages of a kernel have these sizes.
 constexpr uint32_t kMaxBatchRows = 4096;

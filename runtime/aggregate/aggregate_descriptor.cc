@@ -22,7 +22,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
-#include "runtime/blocks/lane_totals.h"
+#include "runtime/blocks/lane_steps.h"
 
 namespace quern {
 namespace {

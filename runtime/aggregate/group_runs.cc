@@ -173,7 +173,7 @@ RunSplitter::RunSplitter(uint32_t states_bytes, bool adapts)
 bool RunSplitter::Learn(uint8_t* const* tuples, uint32_t n) {
   for (uint32_t i = 0; i < n; ++i) {
     if (std::find(groups_, groups_ + num_groups_, tuples[i]) != groups_ + num_groups_) continue;
-    if (num_groups_ == most_groups_) return false;
+    if (num_groups_ == kMostGroups) return false;
     groups_[num_groups_++] = tuples[i];
   }
   return true;
@@ -187,12 +187,16 @@ bool RunSplitter::IsRefused() {
 }
 
 bool RunSplitter::Number(uint8_t* const* tuples, uint32_t n, uint8_t* numbers) {
+  has_refused_block_ = true;
   if (!gate_.TakeTurn()) return false;
   if (num_groups_ == 0 && !Learn(tuples, std::min(n, kSampleRows))) return !IsRefused();
   const NumberRows number = NumberRowsFor(uses_vectors_);
-  if (number(tuples, n, groups_, num_groups_, numbers)) return n >= kRowsPerGroup * num_groups_;
-  if (!Learn(tuples, n)) return !IsRefused();
-  return number(tuples, n, groups_, num_groups_, numbers) && n >= kRowsPerGroup * num_groups_;
+  if (!number(tuples, n, groups_, num_groups_, numbers)) {
+    if (!Learn(tuples, n)) return !IsRefused();
+    number(tuples, n, groups_, num_groups_, numbers);
+  }
+  has_refused_block_ = n < kRowsPerGroup * num_groups_;
+  return !has_refused_block_;
 }
 
 bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs) {
@@ -202,7 +206,8 @@ bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* 
   const PickRows pick = PickRowsFor(uses_vectors_);
   uint32_t placed = 0, num_runs = 0;
   for (uint32_t g = 0; placed < rows.n; ++g) {
-    may_split = may_split && (g < num_groups_ || Learn(tuples, rows.n)) && rows.n >= kRowsPerGroup * num_groups_;
+    may_split = may_split && num_groups_ <= most_groups_ && (g < num_groups_ || Learn(tuples, rows.n)) &&
+                rows.n >= kRowsPerGroup * num_groups_;
     if (!may_split) return !IsRefused();
     const uint32_t n = pick(rows, tuples, groups_[g], runs->rows + placed);
     placed += n;

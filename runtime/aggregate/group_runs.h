@@ -5,6 +5,7 @@
 #define QUERN_RUNTIME_AGGREGATE_GROUP_RUNS_H_
 
 #include <cstdint>
+#include <utility>
 
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/aggregate/tables/group_table.h"
@@ -30,7 +31,8 @@ bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs);
 class RunSplitter {
  public:
   // states_bytes: size of a group's states. Rows are split among at most as many groups as the states have words,
-  // because scanning all rows once more for a group costs as much as one addition in memory.
+  // because scanning all rows once more for a group costs as much as one addition in memory. Up to kMaxLaneGroups are
+  // numbered.
   explicit RunSplitter(uint32_t states_bytes, bool adapts = true);
 
   // Returns whether the block has few groups. If so, the rows of each group form one run, in their original order.
@@ -40,6 +42,8 @@ class RunSplitter {
   // Returns whether the block has few groups. If so, numbers[i] is the number of row i's group in groups(); room for
   // kSpare more. *Cost*: as that of Split.
   bool Number(uint8_t* const* tuples, uint32_t n, uint8_t* numbers);
+  // Whether Number has just found that the block has too many groups, or has not looked: neither is there a split.
+  bool has_refused_block() { return std::exchange(has_refused_block_, false); }
   uint8_t* const* groups() const { return groups_; }
   uint32_t num_groups() const { return num_groups_; }
 
@@ -59,6 +63,7 @@ class RunSplitter {
   uint8_t* groups_[kMostGroups] = {};
   uint32_t num_groups_ = 0;
   AdaptiveGate gate_;
+  bool has_refused_block_ = false;
   bool uses_vectors_ = true;
 };
 

@@ -5,7 +5,7 @@
 //     groups     A  B  B  A  A
 //     numbers    0  1  -  1  0  -  0     of rows 3 .. 9; `-` is kNoLaneGroup
 //
-// A gap costs as much as a row. Where more than half of the rows would be gaps, rows are better read one by one.
+// A gap costs as much as a row. Where there are many, rows are better read one by one.
 #include "runtime/aggregate/lane_segments.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool LaneSegments::IsDense(const KeyRows& rows) const {
   if (rows.n < kLanes) return false;
   if (rows.rows == nullptr) return true;
   const uint64_t span = uint64_t{rows.rows[rows.n - 1]} - rows.rows[0] + 1;  // meaningless where they do not ascend
-  if (span > std::min<uint64_t>(kMostRows, thresholds::kLaneSpan * rows.n)) return false;
+  if (span > std::min<uint64_t>(kMostRows, thresholds::kLaneSpanPercent * rows.n / 100)) return false;
   uint32_t descents = 0;
   for (uint32_t i = 1; i < rows.n; ++i) descents += rows.rows[i] <= rows.rows[i - 1];
   return descents == 0;

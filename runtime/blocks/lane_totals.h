@@ -15,6 +15,7 @@
 #define QUERN_RUNTIME_BLOCKS_LANE_TOTALS_H_
 
 #include "runtime/blocks/accumulators.h"
+#include "runtime/blocks/lane_steps.h"
 #include "runtime/blocks/lanes.h"
 
 namespace quern::blocks {
@@ -72,19 +73,6 @@ QUERN_INLINE U64x8 BitLanes(const QuernLanes& x) {
 }
 
 // ---- from lanes to the state ----
-
-constexpr bool IsLaneExtreme(Step step) {
-  return step == kUpdateMin || step == kUpdateMax || step == kUpdateMinWide || step == kUpdateMaxWide;
-}
-constexpr bool IsLaneSum(Step step) {
-  return step == kUpdateSum || step == kUpdateSum128 || step == kUpdateSumDecimal || step == kUpdateAvgSmall ||
-         step == kUpdateAvg || step == kUpdateAvgDecimal;
-}
-constexpr bool IsLaneBits(Step step) { return step == kUpdateBitAnd || step == kUpdateBitOr || step == kUpdateBitXor; }
-// Whether lanes can do an update function.
-constexpr bool HasLaneTotal(Step step) {
-  return step == kUpdateRows || IsLaneExtreme(step) || IsLaneSum(step) || IsLaneBits(step);
-}
 
 QUERN_INLINE bool IsWithin(uint64_t value, bool is_signed, uint32_t bits) {
   const uint64_t sign = is_signed ? static_cast<uint64_t>(static_cast<int64_t>(value) >> 63) : 0;

@@ -27,7 +27,7 @@ struct AggregationSpec {
   std::vector<AggregateSpec> aggregates;  // 0 .. kMaxAggregates
 
   // The text form, as every operator has it (spec.h).
-  static constexpr size_t kMaxTextBytes = 65536;
+  static constexpr size_t kMaxTextBytes = size_t{1} << 18;
   static std::vector<std::string_view> Names();
   static absl::StatusOr<AggregationSpec> Parse(std::string_view name, std::string_view fields);
   absl::Status Validate() const;

@@ -18,7 +18,7 @@ from aggregate_functions import ORDERED
 from aggregate_rows import BATCHES, BIG_ROWS, MANY_GROUPS, group_keys, random_aggregates, random_keys, random_sizes
 from join_rows import WORD_BITS, key_bits
 from random_case import OneInputCase, RandomVariant, once_each, random_schedule, without_each
-from random_data import INTEGER_CODES, TEMPORAL_CODES
+from random_data import INTEGER_CODES, STRING_TYPES, TEMPORAL_CODES
 from random_spill import Spill, with_spills
 
 MAX_ZERO_HASH_PAIRS = 300_000  # with equal hashes every row meets every group
@@ -84,8 +84,43 @@ class Case(OneInputCase):
         text = "aggregate"
         if self.keys:
             text += " keys=" + ",".join(dataclasses.replace(key.type, null_equal=False).text() for key in self.keys)
+        if self.has_expressions():
+            columns, calls = self._columns_and_calls()
+            return f"{text} in={','.join(columns)} aggs={','.join(calls)}"
         return text + (" aggs=" + ",".join(aggregate.text() for aggregate in self.aggregates)
                        if self.aggregates else "")
+
+    def has_expressions(self):
+        """Whether the spec has `in`: a batch brings the same columns, and arguments are expressions of these values."""
+        types = [*(argument for aggregate in self.aggregates for argument in aggregate.types),
+                 *(aggregate.filter.type for aggregate in self.aggregates if aggregate.filter)]
+        chooses = random.Random(f"aggregate expressions/{self.seed}/{self.number}").random() < 0.4
+        return chooses and bool(types) and all(is_value_type(column_type) for column_type in types)
+
+    def result_names(self):
+        """Those that the library gives the aggregates' columns."""
+        if self.has_expressions():
+            return self._columns_and_calls()[1]
+        return [aggregate.canonical_text() for aggregate in self.aggregates]
+
+    def _columns_and_calls(self):
+        """The list `in`, and the aggregates."""
+        rng = random.Random(f"aggregate expressions of/{self.seed}/{self.number}")
+        columns, calls = [], []
+        for aggregate in self.aggregates:
+            computes = rng.random() < 0.6 and all(may_be_computed(argument) for argument in aggregate.types)
+            expressions = []
+            for argument in aggregate.types:
+                number = len(columns)
+                expressions.append(f"coalesce(${number},${number})" if computes else f"${number}")
+                columns.append(value_type_text(argument))
+            condition = None
+            if aggregate.filter:
+                number = len(columns)
+                condition = rng.choice((f"${number}", f"and(${number},${number})"))
+                columns.append(dataclasses.replace(aggregate.filter.type, nullable=True).text())
+            calls.append(aggregate.text_of(expressions, condition))
+        return columns, calls
 
     def is_ordered(self):
         """Whether an answer depends on the row ids."""
@@ -108,6 +143,29 @@ class Case(OneInputCase):
         return variants_of(self, f"aggregate variants/{self.seed}/{self.number}")
 
 
+# ---- expressions ---------------------------------------------------------------------------------------------------
+
+
+def is_value_type(column_type):
+    """Whether expressions have values of the type."""
+    if column_type.name == "decimal128" and not 0 <= column_type.scale <= column_type.precision:
+        return False
+    is_text = column_type.name in STRING_TYPES
+    return column_type.name != "fixed_binary" and (is_text or not column_type.index)
+
+
+def may_be_computed(column_type):
+    """Whether coalesce of a column twice is that column to the bit: no NaN changes, and no text is computed."""
+    return column_type.name not in STRING_TYPES and not column_type.is_float
+
+
+def value_type_text(column_type):
+    if column_type.name != "decimal128":
+        return column_type.text()
+    nullable = ":nullable" if column_type.nullable else ""
+    return f"decimal128({column_type.precision},{column_type.scale}){nullable}"
+
+
 # ---- how to run it ---------------------------------------------------------------------------------------------------
 
 
@@ -118,7 +176,8 @@ def random_params(rng, case):
         params["group_layout"] = rng.choice(("auto", "dense", "open", "directory") if fits else ("auto", "directory"))
     numbers = {"batch_size": (*BATCHES, 2, 1000), "group_load_percent": (10, 33, 50, 75), "partition_bits": range(9),
                "local_groups": (1, 1, 5, 100, 1000, 100_000), "inline_group_bytes": (12, 20, 28, 60),
-               "huge_pages": ("on", "off"), "states": ("vectors", "single"), "adapt": ("on", "off"),
+               "huge_pages": ("on", "off"), "states": ("vectors", "single"), "runs": ("lanes", "rows"),
+               "adapt": ("on", "off"),
                "prefetch_input_rows": (0, 8, 65536),
                "prefetch_string_bytes": (0, 64, 65536),
                "prefetch_partition_bytes": (0, 64, 4096), "prefetch_scan_bytes": (0, 64, 65536),

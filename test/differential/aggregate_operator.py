@@ -71,6 +71,8 @@ def size_marks(case, variant):
 
 
 def _argument_marks(case):
+    if case.has_expressions():
+        yield "arguments", "expressions"
     for aggregate in case.aggregates:
         yield "function", aggregate.function
         if aggregate.filter:
@@ -87,7 +89,7 @@ def _argument_marks(case):
 
 _PARAMETERS = {"group_layout": ("auto", "dense", "open", "directory"), "batch_size": BATCHES,
                "group_load_percent": (10, 33, 50, 75), "partition_bits": range(9), "huge_pages": ("on", "off"),
-               "test.hash": ("zero",)}
+               "runs": ("lanes", "rows"), "test.hash": ("zero",)}
 
 
 def _variant_marks(case, variant):
@@ -153,7 +155,8 @@ def _wanted():
         yield from ((what, density) for density in DENSITIES)
     yield from {
         "keys": (0, MAX_KEYS), "key": (*SPELLINGS, "NaNs", "-0"), "key dictionary": ("i8", "u16", "i32"),
-        "argument": ("dictionary",), "groups": (0, 1, "few", "batch - 1", "batch", "batch + 1", "many"),
+        "argument": ("dictionary",), "arguments": ("expressions",),
+        "groups": (0, 1, "few", "batch - 1", "batch", "batch + 1", "many"),
         "rows": ("sorted", "filtered", "selected", "selected in another order"),
         "batches": ("with dictionaries of their own",),
         "appenders": (1, 2, 3, 4), "threads": ("parts partitioned",), "input": ("arrow", "vectors"),

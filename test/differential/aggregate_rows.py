@@ -49,13 +49,17 @@ class Aggregate:
         return dataclasses.replace(self, types=plain).text()
 
     def text(self):
-        inside = [column_type.text() for column_type in self.types]
+        return self.text_of([column_type.text() for column_type in self.types])
+
+    def text_of(self, arguments, condition=None):
+        """The call with these arguments, types or expressions; condition: the filter where that is an expression."""
+        inside = list(arguments)
         if self.function == "quantile":
             inside.append(self.quantile)
         if self.function == "string_agg":
             inside.append(f"x'{self.separator.hex()}'")
         call = self.name() if self.function == "count_star" else f"{self.name()}({','.join(inside)})"
-        return call + (":filter" if self.filter else "")
+        return call + (":filter" if self.filter else "") + (f"({condition})" if condition else "")
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------

@@ -208,7 +208,7 @@ def _filled(kernel, case, variant, feeder, batches, states=()):
     if not feeder.vectors or variant.interfaces["result"] == "arrow" and variant.layout_seed % 2:
         schema, keys, payload = feeder.arrow_children()
         aggregate.bind_arrow(ROWS, schema, keys, payload)
-        names = [schema.field(child).name for child in keys] + [item.canonical_text() for item in case.aggregates]
+        names = [schema.field(child).name for child in keys] + case.result_names()
         check_schema(aggregate, names, {ROWS: output_types(case), STATES: state_types(case)})
     if states:
         append_all(aggregate, STATES, state_batches(len(case.keys), states), variant.append_threads)

@@ -87,6 +87,26 @@ std::string AggregateFields(const char* aggregate, const TestField& argument) {
   return FieldsOf(job, QUERN_PORT_ROWS);
 }
 
+// The same of an aggregate of expressions, or the error.
+std::string FieldsOfExpression(const std::string& in, const std::string& aggregate, const TestField& column) {
+  quern::Aggregate job = New<quern::Aggregate>("aggregate keys=i64 in=" + in + " aggs=" + aggregate, Engine::kGeneric);
+  const TestSchema schema({{"k", "l"}, column});
+  const int32_t payload[] = {1};
+  const quern::Status bound = job.BindArrow(QUERN_PORT_ROWS, {&schema.schema, kId, payload});
+  return bound.ok() ? FieldsOf(job, QUERN_PORT_ROWS) : bound.text();
+}
+
+TEST(ArrowSchemas, OfExpressionsTakeDigitsFromTheirTypes) {
+  EXPECT_EQ(FieldsOfExpression("decimal128(12,2)", "sum(multiply($0,$0)),max($0)", {"d", "d:12,2"}),
+            "k:l sum(multiply($0,$0)):d:38,4 max($0):d:12,2");
+  EXPECT_EQ(FieldsOfExpression("timestamp", "max(least($0,5:timestamp))", {"t", "tsm:UTC"}),
+            "k:l max(least($0,5:timestamp)):tsm:UTC");
+  EXPECT_EQ(FieldsOfExpression("i64", "avg(add($0,1:i64)):filter(less($0,9:i64))", {"i", "l"}),
+            "k:l avg(add($0,1:i64)):filter(less($0,9:i64)):g?");
+  EXPECT_EQ(FieldsOfExpression("decimal128(12,2)", "sum($0)", {"d", "d:12,3"}),
+            "format of aggregate column 0: d:12,3; accepted: d:12,2");
+}
+
 TEST(ArrowSchemas, OfAggregationsTakeUnitsFromTheArguments) {
   EXPECT_EQ(AggregateFields("min(timestamp)", {"t", "tsu:UTC"}), "k:l min(timestamp):tsu:UTC");
   EXPECT_EQ(AggregateFields("any(dictionary(i8,time32))", {"t", "c", "ttm"}), "k:l any(dictionary(i8,time32)):ttm");

@@ -216,6 +216,9 @@ TEST(PipelineRows, DecimalsOfAnotherScaleAreRefused) {
             "columns of step 2[0]: column 3 of decimal128(30,4); accepted: decimal128(20,4)");
   EXPECT_EQ(ErrorOf(begin().Through(other, {3}), sums, 4),
             "columns of step 2[0]: column 3 of decimal128(30,4); accepted: decimal128(30,2)");
+  EXPECT_EQ(ErrorOf(begin(), New<quern::Aggregate>("aggregate in=decimal128(30,4) aggs=sum(negate($0))"), 3), "");
+  EXPECT_EQ(ErrorOf(begin(), New<quern::Aggregate>("aggregate in=decimal128(30,2) aggs=sum(negate($0))"), 3),
+            "payload of the sink[0]: column 3 of decimal128(30,4); accepted: decimal128(30,2)");
   EXPECT_EQ(ErrorOf(begin().Through(join, {0}, {3}).Through(other, {1}), sums, 1), "");
   EXPECT_EQ(ErrorOf(begin().Through(join, {0}, {3}).Through(other, {0}), sums, 1),
             "columns of step 3[0]: column 0 of decimal128(30,4); accepted: decimal128(30,2)");

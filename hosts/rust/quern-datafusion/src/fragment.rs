@@ -44,9 +44,16 @@ pub(crate) struct Chain {
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     /// A filter, or a map, which adds columns.
-    Kernel { kernel: SharedKernel, keys: Vec<u32> },
+    Kernel { kernel: SharedKernel, keys: Vec<u32>, map: Option<MapTexts> },
     /// A probe of `Fragment::builds[build]`, which replaces the columns.
     Probe { build: usize, keys: Vec<u32>, payload: Vec<u32>, types_behind: Vec<ColumnType> },
+}
+
+/// The lists `in` and `out` of a map.
+#[derive(Debug, Clone)]
+pub(crate) struct MapTexts {
+    pub(crate) items: Vec<String>,
+    pub(crate) results: Vec<String>,
 }
 
 /// The table of a join.
@@ -214,7 +221,7 @@ impl Chain {
     fn filter_by(&mut self, conditions: &[String], keys: Vec<u32>) -> Option<()> {
         if !conditions.is_empty() {
             let kernel = SharedKernel::compile(format!("filter {}", conditions.join(" and ")))?;
-            self.steps.push(Step::Kernel { kernel, keys });
+            self.steps.push(Step::Kernel { kernel, keys, map: None });
         }
         Some(())
     }
@@ -259,10 +266,18 @@ impl Chain {
                 format!("in={} ", translator.items().join(","))
             };
             let kernel = SharedKernel::compile(format!("map {inputs}out={}", results.join(",")))?;
-            self.steps.push(Step::Kernel { kernel, keys: translator.keys().to_vec() });
+            let map = Some(MapTexts { items: translator.items().to_vec(), results });
+            self.steps.push(Step::Kernel { kernel, keys: translator.keys().to_vec(), map });
             self.types.extend(added);
         }
         Some(numbers)
+    }
+
+    /// Takes away the last step, a map, with its results.
+    pub(crate) fn drop_map(&mut self) {
+        if let Some(Step::Kernel { map: Some(map), .. }) = self.steps.pop() {
+            self.types.truncate(self.types.len() - map.results.len());
+        }
     }
 
     /// Whether the tables that its rows probe are there.

@@ -46,6 +46,7 @@ mod expression;
 mod filtered_join;
 mod foreign;
 mod fragment;
+mod fused;
 mod join_kind;
 mod metrics;
 mod planner;

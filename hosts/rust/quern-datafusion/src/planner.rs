@@ -24,6 +24,7 @@ use crate::config::QuernConfig;
 use crate::fragment::{
     Build, Chain, DynamicFilter, Fragment, JobSink, OutputColumn, SharedKernel, Sink, SinkColumns, Step,
 };
+use crate::fused::FusedMap;
 use crate::join_kind::JoinKind;
 use crate::residual::{Residual, residual};
 use crate::types::{self, ColumnType};
@@ -310,7 +311,7 @@ impl Planner<'_> {
                 list.outputs.push(output);
             }
         }
-        let sink = group_sink(&chain, keys, list)?;
+        let sink = group_sink(&mut chain, keys, list)?;
         Some((chain, sink))
     }
 
@@ -710,20 +711,29 @@ impl AggregateList {
     }
 }
 
-fn group_sink(chain: &Chain, keys: &[u32], list: AggregateList) -> Option<Sink> {
+fn group_sink(chain: &mut Chain, keys: &[u32], list: AggregateList) -> Option<Sink> {
     let key_types = chain.types_of(keys);
     if keys.len() > 16 || !key_types.iter().all(|key| types::compares_alike(&key.data_type)) {
         return None;
     }
-    let mut spec = vec!["aggregate".to_owned()];
+    let mut head = "aggregate".to_owned();
     if !keys.is_empty() {
-        spec.push(format!("keys={}", item_list(&key_types)?));
+        head += &format!(" keys={}", item_list(&key_types)?);
+    }
+    let sink = |spec: String, payload: Vec<u32>, chain: &Chain| {
+        let columns = sink_columns(&key_types, &chain.types_of(&payload));
+        Some(JobSink { kernel: SharedKernel::compile(spec)?, keys: keys.to_vec(), payload, columns })
+    };
+    // A map whose results the functions alone read becomes a part of their kernel.
+    if let Some(fused) = FusedMap::of(chain, keys, &list.items, &list.columns) {
+        let spec = format!("{head} in={} aggs={}", fused.items.join(","), fused.functions.join(","));
+        if let Some(job) = sink(spec, fused.columns, chain) {
+            chain.drop_map();
+            return Some(Sink::Groups(job, list.outputs));
+        }
     }
     if !list.items.is_empty() {
-        spec.push(format!("aggs={}", list.items.join(",")));
+        head += &format!(" aggs={}", list.items.join(","));
     }
-    let payload: Vec<_> = list.columns.concat();
-    let columns = sink_columns(&key_types, &chain.types_of(&payload));
-    let job = JobSink { kernel: SharedKernel::compile(spec.join(" "))?, keys: keys.to_vec(), payload, columns };
-    Some(Sink::Groups(job, list.outputs))
+    Some(Sink::Groups(sink(head, list.columns.concat(), chain)?, list.outputs))
 }
