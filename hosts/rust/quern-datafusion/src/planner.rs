@@ -352,7 +352,7 @@ impl Planner<'_> {
         if state != chain.columns.len() {
             return None;
         }
-        let sink = group_sink(&chain, &keys, list)?;
+        let sink = group_sink(&mut chain, &keys, list)?;
         Some((chain, sink))
     }
 
