@@ -30,7 +30,6 @@
 // expressions are computed between the loads and the loop over groups, once for all groups, and stay in registers.
 #include "codegen/emit/emit_lane_totals.h"
 
-#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <map>
@@ -57,9 +56,6 @@ constexpr const char* kUpdateTexts[] = {
 #define QUERN_UPDATE_FUNCTION(Id, text, reads, state_bytes) #text,
 #include "runtime/abi/update_functions.def"
 };
-
-// Of 32 vector registers, those that hold totals; the others hold values and constants.
-constexpr uint32_t kTotalRegisters = 20, kMostGroupsAtOnce = 4;
 
 class TotalsEmitter {
  public:
@@ -104,7 +100,7 @@ class TotalsEmitter {
 
     e_.ir().SetInsertPoint(take);
     TakeAllTotals(g);
-    Value* next_g = e_.ir().CreateAdd(g, e_.I32(groups_at_once_), "next_g", /*HasNUW=*/true);
+    Value* next_g = e_.ir().CreateAdd(g, e_.I32(d_.lane_groups), "next_g", /*HasNUW=*/true);
     g->addIncoming(next_g, e_.ir().GetInsertBlock());
     e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next_g, num_groups_, "more_groups"), groups, next);
 
@@ -225,14 +221,12 @@ class TotalsEmitter {
     return e_.ir().CreateAlignedLoad(WordsType(), at, llvm::Align(alignof(QuernLanes::Words)), name);
   }
 
-  // Totals of as many groups as registers hold.
+  // Totals of the groups of one pass.
   void NewTotals() {
-    const auto n = static_cast<uint32_t>(std::max<size_t>(totals_.size(), 1));
-    groups_at_once_ = d_.group.num_keys == 0 ? 1 : std::clamp(kTotalRegisters / n, 1u, kMostGroupsAtOnce);
     no_words_ = NewWords("no_words");
     reach_ = NewWords("reach");
     reach_of_value_ = NewWords("reach_of_value");
-    for (uint32_t j = 0; j < groups_at_once_; ++j) {
+    for (uint32_t j = 0; j < d_.lane_groups; ++j) {
       GroupTotals group;
       for (size_t t = 0; t < totals_.size(); ++t)
         group.totals.push_back(NewWords("total" + llvm::Twine(j) + "_" + llvm::Twine(t)));
@@ -305,7 +299,7 @@ class TotalsEmitter {
       if (HasReach(a)) NoteReach(value, is_signed, MaskOf(takes[TakingOf(a)]));
       if (total.added != nullptr) e_.Call(BlockOf(a), {value, is_signed, e_.I64(TurnedBits(a)), total.added});
     }
-    for (uint32_t j = 0; j < groups_at_once_; ++j) {
+    for (uint32_t j = 0; j < d_.lane_groups; ++j) {
       Value* number = e_.ir().CreateTrunc(e_.ir().CreateAdd(g, e_.I32(j)), e_.ir().getInt8Ty());
       AddGroup(groups_[j], e_.Call("total_group", {numbers, number}, "of_group", 8), takes);
     }
@@ -424,7 +418,7 @@ class TotalsEmitter {
   }
 
   void TakeAllTotals(Value* g) {
-    for (uint32_t j = 0; j < groups_at_once_; ++j) {
+    for (uint32_t j = 0; j < d_.lane_groups; ++j) {
       Value* number = e_.ir().CreateAdd(g, e_.I32(j), "group_number", /*HasNUW=*/true);
       BasicBlock *take = e_.NewBlock("take" + llvm::Twine(j)), *taken = e_.NewBlock("taken" + llvm::Twine(j));
       e_.ir().CreateCondBr(e_.ir().CreateICmpULT(number, num_groups_, "is_there"), take, taken);
@@ -461,7 +455,6 @@ class TotalsEmitter {
   std::map<Taking, uint32_t> counts_;  // of rows that take part: the number among those of a group
   std::vector<Total> totals_;
   std::vector<uint32_t> total_of_;  // by accumulator; kNone: it needs none
-  uint32_t groups_at_once_ = 1;
   std::vector<GroupTotals> groups_;
 };
 

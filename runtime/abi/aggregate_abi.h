@@ -68,7 +68,8 @@ struct QuernAggregateDescriptor {
   uint32_t batch_rows;  // tuning: 1 .. kMaxBatchRows
   // Computes arguments from the batch's aggregate columns; null where all arguments are such columns.
   const QuernMapDescriptor* computed;
-  bool has_lanes;  // whether the kernel adds up rows of few groups eight at a time
+  bool has_lanes;        // whether the kernel adds up rows of few groups eight at a time
+  uint32_t lane_groups;  // so many groups in one pass over the rows: their totals fit the registers
 };
 
 // Rows of one batch and their groups. Row i is first + rows[i]; it is also selection ? selection[i] : first + i.

@@ -19,6 +19,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -128,6 +130,26 @@ bool CanAddLanes(const QuernAggregateDescriptor& descriptor) {
   }
   return any;
 }
+
+namespace {
+
+// Accumulators of the same values, as sum and avg of a column, have one total.
+uint32_t LaneGroupsOf(const QuernAggregateDescriptor& descriptor) {
+  // Of 32 vector registers, those that hold totals; the others hold values and constants.
+  constexpr uint32_t kTotalRegisters = 20, kMostAtOnce = 4;
+  using Total = std::tuple<bool, uint32_t, bool, bool, uint32_t, int>;
+  std::set<Total> totals;
+  for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
+    const QuernAccumulator& a = descriptor.accumulators[k];
+    if (a.step == kUpdateOutOfLine || a.step == kUpdateRows) continue;
+    totals.insert({a.arguments[0].is_computed, a.arguments[0].column, a.filtered, a.is_filter_computed, a.filter_column,
+                   blocks::IsLaneSum(a.step) ? -1 : static_cast<int>(a.step)});
+  }
+  const auto n = static_cast<uint32_t>(std::max<size_t>(totals.size(), 1));
+  return descriptor.group.num_keys == 0 ? 1 : std::clamp(kTotalRegisters / n, 1u, kMostAtOnce);
+}
+
+}  // namespace
 
 KeySpec KernelKey(const KeySpec& key) {
   if (!key.type.is_dictionary) return key;
@@ -290,6 +312,7 @@ void AggregateDescriptor::PlaceTuple(uint32_t inline_key_bytes) {
   descriptor_.accumulators = accumulators_.data();
   descriptor_.batch_rows = kDefaultBatchRows;
   descriptor_.has_lanes = CanAddLanes(descriptor_);
+  descriptor_.lane_groups = LaneGroupsOf(descriptor_);
 }
 
 std::string AggregateDescriptor::Print() const {

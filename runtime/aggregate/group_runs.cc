@@ -186,7 +186,7 @@ bool RunSplitter::IsRefused() {
   return true;
 }
 
-bool RunSplitter::Number(uint8_t* const* tuples, uint32_t n, uint8_t* numbers) {
+bool RunSplitter::Number(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t* numbers) {
   has_refused_block_ = true;
   if (!gate_.TakeTurn()) return false;
   if (num_groups_ == 0 && !Learn(tuples, std::min(n, kSampleRows))) return !IsRefused();
@@ -195,6 +195,7 @@ bool RunSplitter::Number(uint8_t* const* tuples, uint32_t n, uint8_t* numbers) {
     if (!Learn(tuples, n)) return !IsRefused();
     number(tuples, n, groups_, num_groups_, numbers);
   }
+  if (num_groups_ > std::max(most, most_groups_)) return !IsRefused();
   has_refused_block_ = n < kRowsPerGroup * num_groups_;
   return !has_refused_block_;
 }

@@ -31,17 +31,16 @@ bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs);
 class RunSplitter {
  public:
   // states_bytes: size of a group's states. Rows are split among at most as many groups as the states have words,
-  // because scanning all rows once more for a group costs as much as one addition in memory. Up to kMaxLaneGroups are
-  // numbered.
+  // because scanning all rows once more for a group costs as much as one addition in memory.
   explicit RunSplitter(uint32_t states_bytes, bool adapts = true);
 
   // Returns whether the block has few groups. If so, the rows of each group form one run, in their original order.
   // *Cost*: 0.1 ns a row and group; after blocks with too many groups, only one block in sixteen is tried.
   bool Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs);
 
-  // Returns whether the block has few groups. If so, numbers[i] is the number of row i's group in groups(); room for
-  // kSpare more. *Cost*: as that of Split.
-  bool Number(uint8_t* const* tuples, uint32_t n, uint8_t* numbers);
+  // Returns whether the block has few groups: `most`, or as many as Split takes. If so, numbers[i] is the number of
+  // row i's group in groups(); room for kSpare more. *Cost*: as that of Split.
+  bool Number(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t* numbers);
   // Whether Number has just found that the block has too many groups, or has not looked: neither is there a split.
   bool has_refused_block() { return std::exchange(has_refused_block_, false); }
   uint8_t* const* groups() const { return groups_; }

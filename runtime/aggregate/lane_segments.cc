@@ -59,8 +59,8 @@ bool LaneSegments::SetRuns(const KeyRows& rows, const GroupRuns& runs) {
   return true;
 }
 
-bool LaneSegments::SetGroups(const KeyRows& rows, uint8_t* const* tuples, RunSplitter* splitter) {
-  if (!IsDense(rows) || !splitter->Number(tuples, rows.n, numbers_)) return false;
+bool LaneSegments::SetGroups(const KeyRows& rows, uint8_t* const* tuples, uint32_t most, RunSplitter* splitter) {
+  if (!IsDense(rows) || !splitter->Number(tuples, rows.n, most, numbers_)) return false;
   Spread(rows, numbers_);
   ends_[0] = Place(rows, rows.n - 1) + 1;
   args_.tuples = splitter->groups();

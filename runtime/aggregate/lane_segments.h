@@ -19,8 +19,8 @@ class LaneSegments {
   //
   // Long runs, each of which is a segment. Run r is segment r.
   bool SetRuns(const KeyRows& rows, const GroupRuns& runs);
-  // One segment of few groups.
-  bool SetGroups(const KeyRows& rows, uint8_t* const* tuples, RunSplitter* splitter);
+  // One segment of few groups: `most`, or as many as the splitter splits.
+  bool SetGroups(const KeyRows& rows, uint8_t* const* tuples, uint32_t most, RunSplitter* splitter);
 
   // All but descriptor and columns.
   const QuernLaneArgs& args() const { return args_; }

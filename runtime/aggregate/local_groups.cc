@@ -368,7 +368,9 @@ uint32_t LocalGroups::UpdateLanes(const Batch& batch, const KeyRows& rows, uint8
   if (kernel.update_lanes == nullptr || !lane_gate_.TakeTurn()) return 0;
   if (has_runs && rows.n < runs.n * thresholds::kLaneRunRows) return 0;
   if (segments_ == nullptr) segments_ = std::make_unique<LaneSegments>();
-  if (!(has_runs ? segments_->SetRuns(rows, runs) : segments_->SetGroups(rows, tuples, &splitter_))) return 0;
+  // Where the alternative is to write computed columns, a second pass over the rows costs less.
+  const uint32_t most = computed_ != nullptr ? kMaxLaneGroups : context_.descriptor->get()->lane_groups;
+  if (!(has_runs ? segments_->SetRuns(rows, runs) : segments_->SetGroups(rows, tuples, most, &splitter_))) return 0;
   QuernLaneArgs args = segments_->args();
   args.descriptor = context_.descriptor->get();
   args.columns = batch.view.payload.data();

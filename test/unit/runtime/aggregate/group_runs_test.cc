@@ -134,7 +134,7 @@ TEST_P(Splits, NumbersSayWhoseRowsTheyAre) {
       std::vector<uint8_t*> tuples;
       for (const uint32_t group : groups) tuples.push_back(memory_ + group);
       std::vector<uint8_t> numbers(n + GroupRuns::kSpare);
-      ASSERT_TRUE(splitter.Number(tuples.data(), n, numbers.data())) << n;
+      ASSERT_TRUE(splitter.Number(tuples.data(), n, 8, numbers.data())) << n;
       EXPECT_FALSE(splitter.has_refused_block());
       EXPECT_LE(splitter.num_groups(), num_groups);
       for (uint32_t i = 0; i < n; ++i) ASSERT_EQ(splitter.groups()[numbers[i]], tuples[i]) << i;
@@ -146,14 +146,14 @@ TEST_P(Splits, ManyGroupsHaveNoNumbers) {
   std::vector<uint8_t*> tuples;
   for (const uint32_t group : Random(1000, 9)) tuples.push_back(memory_ + group);
   std::vector<uint8_t> numbers(1000 + GroupRuns::kSpare);
-  EXPECT_FALSE(splitter_.Number(tuples.data(), 1000, numbers.data()));
+  EXPECT_FALSE(splitter_.Number(tuples.data(), 1000, 4, numbers.data()));
   EXPECT_TRUE(splitter_.has_refused_block());
   EXPECT_FALSE(splitter_.has_refused_block());  // said once
   const auto few = Random(1000, 2);
   int blocks = 1;
   for (; blocks < 40; ++blocks) {
     for (uint32_t i = 0; i < 1000; ++i) tuples[i] = memory_ + few[i];
-    if (splitter_.Number(tuples.data(), 1000, numbers.data())) break;
+    if (splitter_.Number(tuples.data(), 1000, 4, numbers.data())) break;
   }
   EXPECT_EQ(blocks, 16);  // the gate waits for 15 blocks
 }

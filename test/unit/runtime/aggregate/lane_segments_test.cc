@@ -25,7 +25,7 @@ class Segments : public testing::Test {
   }
   bool SetGroups(const std::vector<uint32_t>& rows, const std::vector<uint32_t>& groups) {
     const auto tuples = TuplesOf(groups);
-    return segments_->SetGroups({nullptr, 0, rows.data(), static_cast<uint32_t>(rows.size())}, tuples.data(),
+    return segments_->SetGroups({nullptr, 0, rows.data(), static_cast<uint32_t>(rows.size())}, tuples.data(), 4,
                                 &splitter_);
   }
 
