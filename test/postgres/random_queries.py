@@ -35,8 +35,10 @@ NODES = ("QuernJoin", "QuernAggregate", "QuernSort")
 STOCK = {"Hash Join": "QuernJoin", "HashAggregate": "QuernAggregate", "GroupAggregate": "QuernAggregate",
          "Aggregate": "QuernAggregate", "Sort": "QuernSort"}
 TIMED_OUT = "57014"
+# A leader that ends by an error of the query, such as an overflow, terminates parallel workers that are at work.
 LEAKS = re.compile(r"WARNING:|PANIC:|TRAP:|terminated by signal|stack trace|"
-                   r"FATAL:(?!.*(the database system is|terminating connection due to|canceling))")
+                   r"FATAL:(?!.*(the database system is|terminating connection due to|canceling|"
+                   r"terminating background worker))")
 
 
 def settings(rng):
