@@ -31,7 +31,7 @@ impl FusedMap {
                 .iter()
                 .map(|&column| match column.checked_sub(base) {
                     Some(result) => fused.result(map, map_columns, result as usize),
-                    None => fused.column(column, chain.types[column as usize].map_item()?),
+                    None => Some(fused.column(column, chain.types[column as usize].map_item()?)),
                 })
                 .collect::<Option<Vec<_>>>()?;
             fused.functions.push(with_expressions(function, &expressions)?);
@@ -39,14 +39,14 @@ impl FusedMap {
         Some(fused)
     }
 
-    fn column(&mut self, column: u32, item: String) -> Option<String> {
+    fn column(&mut self, column: u32, item: String) -> String {
         let known = self.columns.iter().zip(&self.items).position(|(have, of)| *have == column && *of == item);
         let place = known.unwrap_or_else(|| {
             self.columns.push(column);
             self.items.push(item);
             self.columns.len() - 1
         });
-        Some(format!("${place}"))
+        format!("${place}")
     }
 
     /// A result of the map, with the numbers that its columns have here.
@@ -65,7 +65,7 @@ impl FusedMap {
             }
             let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
             let number: usize = rest[..end].parse().ok()?;
-            text += &self.column(*map_columns.get(number)?, map.items.get(number)?.clone())?;
+            text += &self.column(*map_columns.get(number)?, map.items.get(number)?.clone());
             rest = &rest[end..];
         }
         Some(text + rest)
@@ -78,12 +78,7 @@ fn with_expressions(function: &str, expressions: &[String]) -> Option<String> {
     let num_arguments = expressions.len() - usize::from(filtered);
     let (arguments, filter) = expressions.split_at(num_arguments);
     let name = call.split('(').next()?;
-    let mut text = name.to_owned();
-    if !arguments.is_empty() {
-        text += &format!("({})", arguments.join(","));
-    }
-    if let [condition] = filter {
-        text += &format!(":filter({condition})");
-    }
-    Some(text)
+    let arguments = if arguments.is_empty() { String::new() } else { format!("({})", arguments.join(",")) };
+    let filter = filter.first().map_or(String::new(), |condition| format!(":filter({condition})"));
+    Some(format!("{name}{arguments}{filter}"))
 }

@@ -716,10 +716,8 @@ fn group_sink(chain: &mut Chain, keys: &[u32], list: AggregateList) -> Option<Si
     if keys.len() > 16 || !key_types.iter().all(|key| types::compares_alike(&key.data_type)) {
         return None;
     }
-    let mut head = "aggregate".to_owned();
-    if !keys.is_empty() {
-        head += &format!(" keys={}", item_list(&key_types)?);
-    }
+    let head =
+        if keys.is_empty() { "aggregate".to_owned() } else { format!("aggregate keys={}", item_list(&key_types)?) };
     let sink = |spec: String, payload: Vec<u32>, chain: &Chain| {
         let columns = sink_columns(&key_types, &chain.types_of(&payload));
         Some(JobSink { kernel: SharedKernel::compile(spec)?, keys: keys.to_vec(), payload, columns })
@@ -732,8 +730,6 @@ fn group_sink(chain: &mut Chain, keys: &[u32], list: AggregateList) -> Option<Si
             return Some(Sink::Groups(job, list.outputs));
         }
     }
-    if !list.items.is_empty() {
-        head += &format!(" aggs={}", list.items.join(","));
-    }
-    Some(Sink::Groups(sink(head, list.columns.concat(), chain)?, list.outputs))
+    let functions = if list.items.is_empty() { String::new() } else { format!(" aggs={}", list.items.join(",")) };
+    Some(Sink::Groups(sink(head + &functions, list.columns.concat(), chain)?, list.outputs))
 }
