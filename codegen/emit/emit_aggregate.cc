@@ -292,9 +292,7 @@ class UpdateEmitter {
       translated_[key] = translated;
       from = e_.LoadPointer(from, offsetof(QuernColumn, dictionary), "dictionary");
     }
-    Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8), "local_" + name);
-    e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
-    locals_[key] = local;
+    locals_[key] = e_.CopyOfColumn(from, "local_" + name);
   }
 
   void TranslateRows(Value* column, Storage index, Value* translated) {
@@ -317,16 +315,12 @@ class UpdateEmitter {
     return next;
   }
 
-  Value* At(Value* array, Value* i, uint64_t bytes, const char* name) {
-    Value* offset =
-        e_.ir().CreateMul(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), e_.I64(bytes), "offset", /*HasNUW=*/true);
-    return e_.ir().CreateInBoundsGEP(e_.ir().getInt8Ty(), array, offset, name);
-  }
-
   Value* LoadElement(Value* array, Value* i, const char* name) {
-    return e_.ir().CreateLoad(e_.ir().getInt32Ty(), At(array, i, 4, "at"), name);
+    return e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.ElementAt(array, i, 4, "at"), name);
   }
-  Value* LoadTuple(Value* i) { return e_.ir().CreateLoad(e_.ir().getPtrTy(), At(tuples_, i, 8, "tuple_at"), "tuple"); }
+  Value* LoadTuple(Value* i) {
+    return e_.ir().CreateLoad(e_.ir().getPtrTy(), e_.ElementAt(tuples_, i, 8, "tuple_at"), "tuple");
+  }
 
   // States and seen bits; the key stays in place.
   void CopyStates(Value* to, Value* from) {

@@ -9,10 +9,10 @@
 //         for (i = begin; i < end; i += 8) {
 //           at = min(i, end - 8);                                 // the last eight rows, of which some have been added
 //           uint8_t rows = quern_block_total_rows(at, i) & ~quern_block_total_group(numbers + at, kNoLaneGroup);
+//           uint8_t takes0 = rows & quern_block_total_group(numbers + at, g);     // and takes1 to takes3
+//           count0_0 += quern_block_total_count(takes0);                          // and the other three
 //           quern_block_lanes_load_128(&column0, first + at, /*nullable=*/false, true, &v0, &escaped);
 //           reach |= rows ? quern_block_total_reach(&v0, /*is_signed=*/true) : 0;
-//           uint8_t takes0 = rows & quern_block_total_group(numbers + at, g);
-//           count0_0 += quern_block_total_count(takes0);
 //           total0_0 = takes0 ? total0_0 + v0 : total0_0;         // lane by lane; of sum and avg: they add the same
 //           ..                                                    // the other three
 //         }
@@ -27,13 +27,14 @@
 //     return s;
 //
 // The states of a segment are written once all its rows were seen to be harmless, or not at all. Arguments that are
-// expressions are computed between the loads and the loop over groups, once for all groups, and stay in registers.
+// expressions are computed once for all groups, behind the loads of their columns, and stay in registers.
 #include "codegen/emit/emit_lane_totals.h"
 
 #include <compare>
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -75,8 +76,8 @@ class TotalsEmitter {
 
     e_.ir().SetInsertPoint(loop);
     PHINode *segment = Counter(entry, e_.I32(0), "s"), *begin = Counter(entry, e_.I32(0), "begin");
-    Value* end = e_.ir().CreateLoad(e_.ir().getInt32Ty(), At(ends_, segment, 4, "end_at"), "end");
-    tuples_ = At(all_tuples_, e_.ir().CreateMul(segment, num_groups_), 8, "tuples");
+    Value* end = e_.ir().CreateLoad(e_.ir().getInt32Ty(), e_.ElementAt(ends_, segment, 4, "end_at"), "end");
+    tuples_ = e_.ElementAt(all_tuples_, e_.ir().CreateMul(segment, num_groups_), 8, "tuples");
     e_.ir().CreateBr(groups);
 
     e_.ir().SetInsertPoint(groups);
@@ -262,12 +263,6 @@ class TotalsEmitter {
     return phi;
   }
 
-  Value* At(Value* array, Value* i, uint64_t bytes, const char* name) {
-    Value* offset =
-        e_.ir().CreateMul(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), e_.I64(bytes), "offset", /*HasNUW=*/true);
-    return e_.ir().CreateInBoundsGEP(e_.ir().getInt8Ty(), array, offset, name);
-  }
-
   Value* StateOf(Value* tuple, const QuernAccumulator& a) { return e_.Element(tuple, a.state_offset, 1, "state"); }
   std::string Block(const char* what, Step step) { return std::string("total_") + what + kUpdateTexts[step]; }
 
@@ -287,45 +282,96 @@ class TotalsEmitter {
   void EmitRows(Value* i, Value* end, Value* g) {
     Value* at = e_.ir().CreateBinaryIntrinsic(llvm::Intrinsic::umin, i, e_.ir().CreateSub(end, e_.I32(blocks::kLanes)),
                                               nullptr, "at");
-    Value* numbers = At(numbers_, at, 1, "numbers_at");
+    Value* numbers = e_.ElementAt(numbers_, at, 1, "numbers_at");
     Value* none = e_.Call("total_group", {numbers, e_.I8(kNoLaneGroup)}, "none", 8);
-    Value* rows = e_.ir().CreateAnd(e_.Call("total_rows", {at, i}, "to_add", 8), e_.ir().CreateNot(none), "rows");
-    EmitValues(e_.ir().CreateAdd(first_, e_.ir().CreateZExt(at, e_.ir().getInt64Ty()), "first_row"), rows);
-    std::map<Taking, Value*> takes;
-    for (const auto& [taking, count] : counts_) takes[taking] = Takes(taking, rows);
-    for (const Total& total : totals_) {
-      const QuernAccumulator& a = d_.accumulators[total.accumulator];
-      Value *value = ValueOf(a.arguments[0]), *is_signed = e_.Bool(IsSigned(a.arguments[0]));
-      if (HasReach(a)) NoteReach(value, is_signed, MaskOf(takes[TakingOf(a)]));
-      if (total.added != nullptr) e_.Call(BlockOf(a), {value, is_signed, e_.I64(TurnedBits(a)), total.added});
-    }
+    eight_ = {};
+    eight_.rows = e_.ir().CreateAnd(e_.Call("total_rows", {at, i}, "to_add", 8), e_.ir().CreateNot(none), "rows");
     for (uint32_t j = 0; j < d_.lane_groups; ++j) {
       Value* number = e_.ir().CreateTrunc(e_.ir().CreateAdd(g, e_.I32(j)), e_.ir().getInt8Ty());
-      AddGroup(groups_[j], e_.Call("total_group", {numbers, number}, "of_group", 8), takes);
+      eight_.of_groups.push_back(e_.Call("total_group", {numbers, number}, "of_group", 8));
     }
+    AddReady();
+    EmitValues(e_.ir().CreateAdd(first_, e_.ir().CreateZExt(at, e_.ir().getInt64Ty()), "first_row"));
   }
 
-  // Columns and expressions in eight adjacent rows.
-  void EmitValues(Value* first, Value* rows) {
+  // Columns and expressions in eight adjacent rows. Each is added to its totals as soon as it is there, so that few
+  // values are in registers at once.
+  void EmitValues(Value* first) {
     lanes_.ForgetEscaped();
     lanes_.BeginAdjacentRows(first);
     for (const auto& [column, read] : columns_read_) {
       const QuernArgument& argument = read.argument;
       if (!read.has_value) lanes_.LoadValid(read.copy, read.value);
       else lanes_.Load(read.copy, argument.storage, argument.nullable, argument.is_signed, read.value);
+      eight_.known.insert({false, column});
+      AddReady();
     }
     for (uint32_t k = 0; d_.computed != nullptr && k < d_.computed->num_instructions; ++k) {
       const QuernMapInstruction& i = d_.computed->instructions[k];
-      if (i.function != kStoreLanes) lanes_.EmitValue(k);
-      else NoteFailed(e_.Call("total_failed", {lanes_.value(i.arguments[0])}, "failed_rows", 8), rows);
+      if (i.function == kStoreLanes) {
+        NoteFailed(e_.Call("total_failed", {lanes_.value(i.arguments[0])}, "failed_rows", 8));
+        continue;
+      }
+      lanes_.EmitValue(k);
+      eight_.known.insert({true, k});
+      AddReady();
     }
-    NoteFailed(lanes_.EscapedRows(), rows);
+    NoteFailed(lanes_.EscapedRows());
+  }
+
+  // What eight rows have so far.
+  struct EightRows {
+    Value* rows = nullptr;                        // to be added: one bit a row
+    std::vector<Value*> of_groups;                // likewise; of each group of the pass
+    std::set<Source> known;                       // values that have been computed
+    std::map<Taking, std::vector<Value*>> takes;  // of each group
+    std::set<size_t> added;                       // totals
+  };
+
+  bool IsKnown(const std::optional<Source>& source) const {
+    return !source.has_value() || eight_.known.count(*source) != 0;
+  }
+
+  // Adds the values that are there, and have not been added.
+  void AddReady() {
+    for (const auto& [taking, count] : counts_)
+      if (IsKnown(taking.first) && IsKnown(taking.second) && eight_.takes.count(taking) == 0) CountRows(taking, count);
+    for (size_t t = 0; t < totals_.size(); ++t) {
+      const QuernAccumulator& a = d_.accumulators[totals_[t].accumulator];
+      const bool is_ready = IsKnown(SourceOf(a.arguments[0])) && eight_.takes.count(TakingOf(a)) != 0;
+      if (is_ready && eight_.added.insert(t).second) AddTotal(t, a);
+    }
+  }
+
+  void CountRows(const Taking& taking, uint32_t number) {
+    Value* takes = Takes(taking, eight_.rows);
+    std::vector<Value*>& of_groups = eight_.takes[taking];
+    for (uint32_t j = 0; j < d_.lane_groups; ++j) {
+      Value *both = e_.ir().CreateAnd(takes, eight_.of_groups[j], "takes"), *count = groups_[j].counts[number];
+      Value* before = e_.ir().CreateLoad(e_.ir().getInt64Ty(), count, "count");
+      Value* more = e_.Call("total_count", {both}, "taking", 64);
+      e_.ir().CreateStore(e_.ir().CreateAdd(before, more), count);
+      of_groups.push_back(MaskOf(both));
+    }
+  }
+
+  void AddTotal(size_t t, const QuernAccumulator& a) {
+    Value *value = ValueOf(a.arguments[0]), *is_signed = e_.Bool(IsSigned(a.arguments[0]));
+    if (HasReach(a)) NoteReach(value, is_signed, MaskOf(Takes(TakingOf(a), eight_.rows)));
+    if (totals_[t].added != nullptr) e_.Call(BlockOf(a), {value, is_signed, e_.I64(TurnedBits(a)), totals_[t].added});
+    Value* added = LoadWords(totals_[t].added == nullptr ? value : totals_[t].added, "added");
+    const std::vector<Value*>& masks = eight_.takes.at(TakingOf(a));
+    for (uint32_t j = 0; j < d_.lane_groups; ++j) {
+      Value* before = LoadWords(groups_[j].totals[t], "total");
+      Value* after = e_.ir().CreateSelect(masks[j], Combined(a.step, before, added), before, "total");
+      StoreWords(after, groups_[j].totals[t]);
+    }
   }
 
   // Rows that have failed, or have values beyond 64 bits: the segment is refused.
-  void NoteFailed(Value* failed, Value* rows) {
+  void NoteFailed(Value* failed) {
     Value* before = e_.ir().CreateLoad(e_.ir().getInt8Ty(), failed_, "failed_before");
-    e_.ir().CreateStore(e_.ir().CreateOr(before, e_.ir().CreateAnd(failed, rows), "failed"), failed_);
+    e_.ir().CreateStore(e_.ir().CreateOr(before, e_.ir().CreateAnd(failed, eight_.rows), "failed"), failed_);
   }
 
   Value* ValueOf(const Source& source) {
@@ -362,24 +408,6 @@ class TotalsEmitter {
     std::vector<Value*> totals, counts;
   };
 
-  void AddGroup(const GroupTotals& group, Value* of_group, const std::map<Taking, Value*>& takes) {
-    std::map<Taking, Value*> masks;
-    for (const auto& [taking, number] : counts_) {
-      Value *both = e_.ir().CreateAnd(takes.at(taking), of_group, "takes"), *count = group.counts[number];
-      Value* before = e_.ir().CreateLoad(e_.ir().getInt64Ty(), count, "count");
-      Value* more = e_.Call("total_count", {both}, "taking", 64);
-      e_.ir().CreateStore(e_.ir().CreateAdd(before, more), count);
-      masks[taking] = MaskOf(both);
-    }
-    for (size_t t = 0; t < totals_.size(); ++t) {
-      const QuernAccumulator& a = d_.accumulators[totals_[t].accumulator];
-      Value* added = LoadWords(totals_[t].added == nullptr ? ValueOf(a.arguments[0]) : totals_[t].added, "added");
-      Value* before = LoadWords(group.totals[t], "total");
-      Value* after = e_.ir().CreateSelect(masks[TakingOf(a)], Combined(a.step, before, added), before, "total");
-      StoreWords(after, group.totals[t]);
-    }
-  }
-
   Value* Combined(Step step, Value* total, Value* added) {
     if (blocks::IsLaneSum(step)) return e_.ir().CreateAdd(total, added, "sum");
     if (blocks::IsLaneExtreme(step))
@@ -387,7 +415,9 @@ class TotalsEmitter {
     return step == kUpdateBitXor ? e_.ir().CreateXor(total, added, "one_of") : e_.ir().CreateOr(total, added, "either");
   }
 
-  Value* LoadTuple(Value* g) { return e_.ir().CreateLoad(e_.ir().getPtrTy(), At(tuples_, g, 8, "tuple_at"), "tuple"); }
+  Value* LoadTuple(Value* g) {
+    return e_.ir().CreateLoad(e_.ir().getPtrTy(), e_.ElementAt(tuples_, g, 8, "tuple_at"), "tuple");
+  }
 
   // Whether the states of some group must not take the totals of this segment: a value reaches too far, or a state is
   // too large already. Values are the same for all groups, and need be looked at once.
@@ -456,6 +486,7 @@ class TotalsEmitter {
   std::vector<Total> totals_;
   std::vector<uint32_t> total_of_;  // by accumulator; kNone: it needs none
   std::vector<GroupTotals> groups_;
+  EightRows eight_;
 };
 
 }  // namespace

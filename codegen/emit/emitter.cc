@@ -70,6 +70,17 @@ llvm::Value* Emitter::Element(llvm::Value* base, uint64_t index, uint64_t bytes,
   return ir_.CreateConstInBoundsGEP1_64(ir_.getInt8Ty(), base, index * bytes, name);
 }
 
+llvm::Value* Emitter::ElementAt(llvm::Value* base, llvm::Value* index, uint64_t bytes, const llvm::Twine& name) {
+  llvm::Value* offset = ir_.CreateMul(ir_.CreateZExt(index, ir_.getInt64Ty()), I64(bytes), "offset", /*HasNUW=*/true);
+  return ir_.CreateInBoundsGEP(ir_.getInt8Ty(), base, offset, name);
+}
+
+llvm::Value* Emitter::CopyOfColumn(llvm::Value* column, const llvm::Twine& name) {
+  llvm::Value* copy = Local(llvm::ArrayType::get(ir_.getInt64Ty(), sizeof(QuernColumn) / 8), name);
+  ir_.CreateMemCpy(copy, llvm::MaybeAlign(8), column, llvm::MaybeAlign(8), sizeof(QuernColumn));
+  return copy;
+}
+
 llvm::Value* Emitter::Local(llvm::Type* type, const llvm::Twine& name) {
   llvm::BasicBlock& entry = function()->getEntryBlock();
   return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(type, nullptr, name);

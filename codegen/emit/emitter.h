@@ -49,6 +49,10 @@ class Emitter {
 
   // &base[index] for elements of `bytes` bytes.
   llvm::Value* Element(llvm::Value* base, uint64_t index, uint64_t bytes, const llvm::Twine& name);
+  // The same where the index, of 32 bits, is known at run time alone.
+  llvm::Value* ElementAt(llvm::Value* base, llvm::Value* index, uint64_t bytes, const llvm::Twine& name);
+  // A copy of a QuernColumn on the stack, which stores into memory cannot alias.
+  llvm::Value* CopyOfColumn(llvm::Value* column, const llvm::Twine& name);
   // An array or struct on the stack.
   llvm::Value* Local(llvm::Type* type, const llvm::Twine& name);
   // The pointer or number at `offset` bytes into a struct.

@@ -35,10 +35,7 @@ void LaneEmitter::Begin(Value* columns, Value* string_values) {
 
 Value* LaneEmitter::CopyColumn(Value* columns, uint32_t column, const char* name) {
   Value* from = e_.Element(columns, column, sizeof(QuernColumn), name + llvm::Twine(column));
-  Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), sizeof(QuernColumn) / 8),
-                          llvm::Twine("local_") + name + llvm::Twine(column));
-  e_.ir().CreateMemCpy(local, llvm::MaybeAlign(8), from, llvm::MaybeAlign(8), sizeof(QuernColumn));
-  return local;
+  return e_.CopyOfColumn(from, llvm::Twine("local_") + name + llvm::Twine(column));
 }
 
 Value* LaneEmitter::NewValue(const llvm::Twine& name) {

@@ -218,8 +218,8 @@ typedef struct quern_column {
  * Join: after the payload, the same array holds this side's column of each comparison of `residual`. Filter: `keys`
  * holds a column for each mention of one in the condition, in that order; `payload` is not read. Aggregation: `payload`
  * holds the columns of each aggregate in turn: its arguments, then its `:filter` (a bool column in which null counts as
- * false). A batch of states has the keys of results (dictionaries decoded), and a binary column for each aggregate as
- * payload.
+ * false); or the columns `in` of a spec with expressions. A batch of states has the keys of results (dictionaries
+ * decoded), and a binary column for each aggregate as payload.
  *
  * The contents are trusted: only pointers are checked for NULL. Use the Arrow calls for data from untrusted sources. */
 typedef struct quern_batch {

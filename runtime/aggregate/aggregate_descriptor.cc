@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/lane_steps.h"
 
 namespace quern {
@@ -135,8 +136,6 @@ namespace {
 
 // Accumulators of the same values, as sum and avg of a column, have one total.
 uint32_t LaneGroupsOf(const QuernAggregateDescriptor& descriptor) {
-  // Of 32 vector registers, those that hold totals; the others hold values and constants.
-  constexpr uint32_t kTotalRegisters = 20, kMostAtOnce = 4;
   using Total = std::tuple<bool, uint32_t, bool, bool, uint32_t, int>;
   std::set<Total> totals;
   for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
@@ -146,7 +145,7 @@ uint32_t LaneGroupsOf(const QuernAggregateDescriptor& descriptor) {
                    blocks::IsLaneSum(a.step) ? -1 : static_cast<int>(a.step)});
   }
   const auto n = static_cast<uint32_t>(std::max<size_t>(totals.size(), 1));
-  return descriptor.group.num_keys == 0 ? 1 : std::clamp(kTotalRegisters / n, 1u, kMostAtOnce);
+  return descriptor.group.num_keys == 0 ? 1 : std::clamp(thresholds::kLaneTotals / n, 1u, thresholds::kLaneGroups);
 }
 
 }  // namespace

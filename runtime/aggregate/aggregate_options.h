@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/aggregate/computed_columns.h"
 #include "runtime/base/thresholds.h"
+#include "runtime/map/map_run.h"
 #include "runtime/rows/prefetch.h"
 
 namespace quern {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/base/status.h"
-#include "runtime/map/map_run.h"
 
 namespace quern {
 

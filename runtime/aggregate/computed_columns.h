@@ -11,19 +11,13 @@
 
 #include "absl/status/status.h"
 #include "runtime/abi/aggregate_abi.h"
-#include "runtime/abi/filter_abi.h"
 #include "runtime/base/memory.h"
 #include "runtime/map/map_descriptor.h"
+#include "runtime/map/map_run.h"
 #include "runtime/map/string_values.h"
 #include "runtime/rows/output_batch.h"
 
 namespace quern {
-
-// The kernels that every machine has, for maps and their conditions on strings.
-struct GenericMaps {
-  QuernMapEntryPoints rows = {};
-  QuernFilterEntryPoints strings = {};
-};
 
 // *Threads*: one.
 class ComputedColumns {

@@ -179,25 +179,25 @@ bool RunSplitter::Learn(uint8_t* const* tuples, uint32_t n) {
   return true;
 }
 
-// Also where a table has grown and its tuples have moved: all groups are then learnt anew. Always true.
-bool RunSplitter::IsRefused() {
+// Also where a table has grown and its tuples have moved: all groups are then learnt anew.
+bool RunSplitter::Refuse() {
   num_groups_ = 0;
   gate_.Count(1, 0);
-  return true;
+  return false;
 }
 
 bool RunSplitter::Number(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t* numbers) {
-  has_refused_block_ = true;
+  has_refused_ = true;
   if (!gate_.TakeTurn()) return false;
-  if (num_groups_ == 0 && !Learn(tuples, std::min(n, kSampleRows))) return !IsRefused();
+  if (num_groups_ == 0 && !Learn(tuples, std::min(n, kSampleRows))) return Refuse();
   const NumberRows number = NumberRowsFor(uses_vectors_);
   if (!number(tuples, n, groups_, num_groups_, numbers)) {
-    if (!Learn(tuples, n)) return !IsRefused();
+    if (!Learn(tuples, n)) return Refuse();
     number(tuples, n, groups_, num_groups_, numbers);
   }
-  if (num_groups_ > std::max(most, most_groups_)) return !IsRefused();
-  has_refused_block_ = n < kRowsPerGroup * num_groups_;
-  return !has_refused_block_;
+  if (num_groups_ > std::max(most, most_groups_)) return Refuse();
+  has_refused_ = n < kRowsPerGroup * num_groups_;
+  return !has_refused_;
 }
 
 bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* runs) {
@@ -209,7 +209,7 @@ bool RunSplitter::Split(const KeyRows& rows, uint8_t* const* tuples, GroupRuns* 
   for (uint32_t g = 0; placed < rows.n; ++g) {
     may_split = may_split && num_groups_ <= most_groups_ && (g < num_groups_ || Learn(tuples, rows.n)) &&
                 rows.n >= kRowsPerGroup * num_groups_;
-    if (!may_split) return !IsRefused();
+    if (!may_split) return Refuse();
     const uint32_t n = pick(rows, tuples, groups_[g], runs->rows + placed);
     placed += n;
     runs->tuples[num_runs] = groups_[g];

@@ -41,8 +41,8 @@ class RunSplitter {
   // Returns whether the block has few groups: `most`, or as many as Split takes. If so, numbers[i] is the number of
   // row i's group in groups(); room for kSpare more. *Cost*: as that of Split.
   bool Number(uint8_t* const* tuples, uint32_t n, uint32_t most, uint8_t* numbers);
-  // Whether Number has just found that the block has too many groups, or has not looked: neither is there a split.
-  bool has_refused_block() { return std::exchange(has_refused_block_, false); }
+  // Whether Number has refused the block for which it was called last, and Split would do so too. Says it once.
+  bool TakeRefusal() { return std::exchange(has_refused_, false); }
   uint8_t* const* groups() const { return groups_; }
   uint32_t num_groups() const { return num_groups_; }
 
@@ -54,7 +54,7 @@ class RunSplitter {
 
  private:
   bool Learn(uint8_t* const* tuples, uint32_t n);
-  bool IsRefused();
+  bool Refuse();  // false
 
   static constexpr uint32_t kMostGroups = kMaxLaneGroups;
 
@@ -62,7 +62,7 @@ class RunSplitter {
   uint8_t* groups_[kMostGroups] = {};
   uint32_t num_groups_ = 0;
   AdaptiveGate gate_;
-  bool has_refused_block_ = false;
+  bool has_refused_ = false;
   bool uses_vectors_ = true;
 };
 

@@ -16,7 +16,9 @@
 namespace quern {
 namespace {
 
-constexpr uint8_t kZeros[kMaxBatchRows + 8] = {};
+using blocks::kLanes;
+
+constexpr uint8_t kZeros[kMaxBatchRows + kLanes] = {};
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/aggregate/group_runs.h"
 #include "runtime/aggregate/tables/group_table.h"
+#include "runtime/base/bytes.h"
 
 namespace quern {
 
@@ -26,7 +27,6 @@ class LaneSegments {
   const QuernLaneArgs& args() const { return args_; }
 
  private:
-  static constexpr uint32_t kLanes = 8;
   static constexpr uint32_t kMostRows = 2 * kMaxBatchRows;  // between the first selected row and the last
 
   bool IsDense(const KeyRows& rows) const;
@@ -36,7 +36,7 @@ class LaneSegments {
   QuernLaneArgs args_ = {};
   uint32_t ends_[kMaxBatchRows + 1];
   uint8_t numbers_[kMaxBatchRows + GroupRuns::kSpare];  // of the block's rows
-  uint8_t spread_[kMostRows + kLanes];                  // of adjacent rows, selected or not
+  uint8_t spread_[kMostRows + blocks::kLanes];          // of adjacent rows, selected or not
 };
 
 }  // namespace quern

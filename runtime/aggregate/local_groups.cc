@@ -326,7 +326,7 @@ absl::Status LocalGroups::UpdateFixed(const Batch& batch, const KeyRows& rows, u
     const bool has_runs = !splitter_.knows_groups() && FindRuns(tuples, rows.n, &runs);
     const uint32_t done = UpdateLanes(batch, rows, tuples, has_runs, runs);
     if (done == rows.n) return absl::OkStatus();
-    const bool is_split = !has_runs && !splitter_.has_refused_block() && splitter_.Split(rows, tuples, &runs);
+    const bool is_split = !has_runs && !splitter_.TakeRefusal() && splitter_.Split(rows, tuples, &runs);
     if (is_split) {
       args.first = 0;
       args.rows = args.selection = runs.rows;

@@ -7,11 +7,18 @@
 #include <optional>
 
 #include "absl/status/status.h"
+#include "runtime/abi/filter_abi.h"
 #include "runtime/abi/map_abi.h"
 #include "runtime/map/map_descriptor.h"
 #include "runtime/map/string_values.h"
 
 namespace quern {
+
+// The kernels that every machine has, for maps and their conditions on strings.
+struct GenericMaps {
+  QuernMapEntryPoints rows = {};
+  QuernFilterEntryPoints strings = {};
+};
 
 // Computes the rows that args describes, by the kernel that there is now or, where decimals do not fit 64 bits, by the
 // generic one. strings: of the map. wide_calls: kept by the caller from call to call, at first 0: how many calls since

@@ -135,7 +135,7 @@ TEST_P(Splits, NumbersSayWhoseRowsTheyAre) {
       for (const uint32_t group : groups) tuples.push_back(memory_ + group);
       std::vector<uint8_t> numbers(n + GroupRuns::kSpare);
       ASSERT_TRUE(splitter.Number(tuples.data(), n, 8, numbers.data())) << n;
-      EXPECT_FALSE(splitter.has_refused_block());
+      EXPECT_FALSE(splitter.TakeRefusal());
       EXPECT_LE(splitter.num_groups(), num_groups);
       for (uint32_t i = 0; i < n; ++i) ASSERT_EQ(splitter.groups()[numbers[i]], tuples[i]) << i;
     }
@@ -147,8 +147,8 @@ TEST_P(Splits, ManyGroupsHaveNoNumbers) {
   for (const uint32_t group : Random(1000, 9)) tuples.push_back(memory_ + group);
   std::vector<uint8_t> numbers(1000 + GroupRuns::kSpare);
   EXPECT_FALSE(splitter_.Number(tuples.data(), 1000, 4, numbers.data()));
-  EXPECT_TRUE(splitter_.has_refused_block());
-  EXPECT_FALSE(splitter_.has_refused_block());  // said once
+  EXPECT_TRUE(splitter_.TakeRefusal());
+  EXPECT_FALSE(splitter_.TakeRefusal());  // said once
   const auto few = Random(1000, 2);
   int blocks = 1;
   for (; blocks < 40; ++blocks) {
