@@ -26,7 +26,7 @@
 //     }
 //     return s;
 //
-// The states of a segment are written once all its rows were seen to be harmless, or not at all. Arguments that are
+// The states of a segment are written only if none of its rows fails or reaches too far. Arguments that are
 // expressions are computed once for all groups, behind the loads of their columns, and stay in registers.
 #include "codegen/emit/emit_lane_totals.h"
 
