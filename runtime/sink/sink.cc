@@ -32,26 +32,27 @@ absl::Status HandedOver(const std::string& call, const char* accepted) {
 
 absl::Status Sink::CheckOpen(const char* call) const {
   const auto rejected = [&](const std::string& when, const char* why) {
-    return absl::FailedPreconditionError(call + when + ": " + why + "; accepted: " + texts_.accepted);
+    return call + when + ": " + why + "; accepted: " + texts_.accepted;
   };
-  if (lost_rows_) return rejected(finalising_ ? " after a failed finalise" : " after a failed append", texts_.missing);
-  if (finalising_) return rejected(" after finalise", texts_.complete);
+  if (lost_rows_) {
+    std::string text = rejected(finalising_ ? " after a failed finalise" : " after a failed append", texts_.missing);
+    const absl::Status loss = FirstLoss(absl::OkStatus());
+    if (!loss.ok()) text += "; it failed with: " + std::string(loss.message());
+    return absl::FailedPreconditionError(text);
+  }
+  if (finalising_) return absl::FailedPreconditionError(rejected(" after finalise", texts_.complete));
   return absl::OkStatus();
 }
 
 // The error first: whoever sees that rows are lost finds it.
-void Sink::LoseLocked(const absl::Status& error) {
+void Sink::Lose(const absl::Status& error) {
+  const std::lock_guard<std::mutex> lock(loss_mutex_);
   if (first_loss_.ok()) first_loss_ = error;
   lost_rows_ = true;
 }
 
-void Sink::Lose(const absl::Status& error) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  LoseLocked(error);
-}
-
-absl::Status Sink::FirstLoss(const absl::Status& status) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+absl::Status Sink::FirstLoss(const absl::Status& status) const {
+  const std::lock_guard<std::mutex> lock(loss_mutex_);
   return first_loss_.ok() ? status : first_loss_;
 }
 
@@ -184,6 +185,7 @@ absl::Status Appender::Finish() {
 void Sink::OpenAgain() {
   if (!lost_rows_ || ended_ || num_working_ != 0 || !AbandonFinalise()) return;
   work_ = nullptr;
+  const std::lock_guard<std::mutex> lock(loss_mutex_);
   finalising_ = lost_rows_ = false;
   first_loss_ = absl::OkStatus();
 }
@@ -201,7 +203,7 @@ absl::StatusOr<SharedWork*> Sink::Begin() {
       work_->set_stop_flag(stop_flag_.get());
       return absl::OkStatus();
     });
-    if (!status.ok()) LoseLocked(status);
+    if (!status.ok()) Lose(status);
     OpenAgain();
     QUERN_RETURN_IF_ERROR(status);
   }
@@ -223,7 +225,7 @@ absl::Status Sink::End(absl::Status status) {
     });
   }
   if (status.ok()) finalised_ = true;
-  else LoseLocked(status);
+  else Lose(status);
   OpenAgain();
   return status;
 }

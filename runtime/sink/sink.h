@@ -128,9 +128,9 @@ class Sink {
   // Marks the sink as missing rows, for a caller that cannot add all of a batch: every further call fails.
   void LoseRows() { lost_rows_ = true; }
   // For threads that work together, each of which has an error or none: the error that made the sink lose rows, else
-  // `status`. A thread that comes later hears only that there was one ("append after a failed append"), and may be the
-  // first to return.
-  absl::Status FirstLoss(const absl::Status& status);
+  // `status`. A thread that comes later is told "append after a failed append", with the text of that error behind it,
+  // and may be the first to return.
+  absl::Status FirstLoss(const absl::Status& status) const;
   const SinkTexts& texts() const { return texts_; }
 
   // Sets a flag that ends appends and the work with Cancelled. Call it before Append.
@@ -199,7 +199,6 @@ class Sink {
   absl::Status Combine(std::unique_ptr<LocalState> local);
   absl::StatusOr<SharedWork*> Begin();
   void Lose(const absl::Status& error);
-  void LoseLocked(const absl::Status& error);
   absl::Status End(absl::Status status);
   void OpenAgain();
 
@@ -214,7 +213,8 @@ class Sink {
   std::atomic<bool> begun_{false};
   std::atomic<bool> finalising_{false};  // no row may be added
   std::atomic<bool> lost_rows_{false};   // an append failed in the middle of a batch, or finalising failed
-  absl::Status first_loss_;              // with which error, where it is known; under the mutex
+  mutable std::mutex loss_mutex_;        // taken last
+  absl::Status first_loss_;              // with which error, where it is known; under loss_mutex_
   std::atomic<bool> finalised_{false};
   std::unique_ptr<JobObserver> observer_;  // mostly null
 };

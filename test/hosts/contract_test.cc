@@ -236,7 +236,9 @@ TEST(SortWithoutMemory, CannotBeTriedAgain) {
   const quern::Status refused = sort.Finalise();
   EXPECT_EQ(refused.code(), QUERN_RESOURCE_EXHAUSTED);
   EXPECT_EQ(sort.Finalise().text(), refused.text());
-  const std::string text = " after a failed finalise: rows are missing from the sort; accepted: a new sort";
+  const std::string text =
+      " after a failed finalise: rows are missing from the sort; accepted: a new sort; it failed with: " +
+      std::string(refused.text());
   EXPECT_EQ(Take(sort.NewInput(kSort.input)).Append(table.batch()).text(), "append" + text);
   EXPECT_EQ(sort.NewOutput(kSort.output).status().code(), QUERN_FAILED_PRECONDITION);
 }

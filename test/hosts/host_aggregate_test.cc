@@ -148,7 +148,9 @@ TEST(HostAggregates, ThatFailEndTheAggregation) {
                                  "; accepted: 0");
     EXPECT_EQ(status.code(), QUERN_ABORTED);
     EXPECT_EQ(rows.Finish().text(),
-              "finish after a failed append: rows are missing from the groups; accepted: a new aggregation");
+              "finish after a failed append: rows are missing from the groups; accepted: a new aggregation; it failed "
+              "with: " +
+                  status.text());
   }
 }
 

@@ -88,14 +88,13 @@ TEST(HashAggregate, BatchesOfOtherColumnsAreRefused) {
 
 TEST(HashAggregate, AfterAFailedAppendItRefusesToGoOn) {
   auto aggregate = Aggregation(kSums);
-  EXPECT_EQ(Message(aggregate->Append(Pairs({1, 1}, {INT64_MAX, 1}))),
-            "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128");
-  EXPECT_EQ(Message(aggregate->Append(Pairs({1}, {1}))),
-            "append after a failed append: rows are missing from the groups; accepted: a new aggregation");
-  EXPECT_EQ(Message(aggregate->Finalise()),
-            "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
-  EXPECT_EQ(Message(aggregate->Finalise()),
-            "finalise after a failed append: rows are missing from the groups; accepted: a new aggregation");
+  const std::string error = "sum out of range: sum(i64); accepted: sums within 64 bits, or sum128";
+  const std::string text =
+      " after a failed append: rows are missing from the groups; accepted: a new aggregation; it failed with: " + error;
+  EXPECT_EQ(Message(aggregate->Append(Pairs({1, 1}, {INT64_MAX, 1}))), error);
+  EXPECT_EQ(Message(aggregate->Append(Pairs({1}, {1}))), "append" + text);
+  EXPECT_EQ(Message(aggregate->Finalise()), "finalise" + text);
+  EXPECT_EQ(Message(aggregate->Finalise()), "finalise" + text);
 }
 
 // ---- no rows ----

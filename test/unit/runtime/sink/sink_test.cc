@@ -143,7 +143,8 @@ TEST(Sink, AfterAFailedAppendEveryCallFails) {
   Appender one(sum), other(sum);
   ASSERT_TRUE(one.Append(Rows(7)).ok());
   EXPECT_EQ(Text(other.Append(Rows(1))), "no sum");
-  const std::string text = " after a failed append: rows are missing from the sum; accepted: a new sum";
+  const std::string text =
+      " after a failed append: rows are missing from the sum; accepted: a new sum; it failed with: no sum";
   EXPECT_EQ(Text(one.Append(Rows(1))), "append" + text);
   EXPECT_EQ(Text(one.Finish()), "append" + text);
   EXPECT_EQ(Text(sum->Finalise()), "finalise" + text);
@@ -156,7 +157,7 @@ TEST(Sink, SoDoesItAfterAnException) {
   Sum sum(SumOptions{.fails_at = 2, .throws = true});
   EXPECT_THROW(static_cast<void>(sum.Append(Rows(5))), std::runtime_error);
   EXPECT_EQ(Text(sum.Append(Rows(1))),
-            "append after a failed append: rows are missing from the sum; accepted: a new sum");
+            "append after a failed append: rows are missing from the sum; accepted: a new sum; it failed with: no sum");
   EXPECT_EQ(sum.Finalise().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(sum.FirstLoss(sum.Finalise()).code(), absl::StatusCode::kInternal);
 }
@@ -280,7 +281,8 @@ TEST(Sink, OnlyAFinaliseThatLeavesTheRowsMayBeRepeated) {
     } else {
       EXPECT_EQ(sum.Finalise(), full);  // as for a thread that comes late
       EXPECT_EQ(Text(sum.Append(Rows(1))),
-                "append after a failed finalise: rows are missing from the sum; accepted: a new sum");
+                "append after a failed finalise: rows are missing from the sum; accepted: a new sum; it failed with: "
+                "no room");
     }
   }
 }
@@ -334,8 +336,10 @@ TEST(Sink, MemoryThatIsRefusedAtTheEndLosesTheResult) {
   Sum sum({.throws_at_end = true, .can_repeat = true});
   ASSERT_TRUE(sum.Append(Rows(4)).ok());
   EXPECT_EQ(sum.Finalise(), OutOfMemory());
-  const char* const text = "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum";
-  for (const absl::Status& status : {sum.Finalise(), sum.Work().status()}) EXPECT_EQ(Text(status), text);
+  const std::string text =
+      "finalise after a failed finalise: rows are missing from the sum; accepted: a new sum; it failed with: ";
+  for (const absl::Status& status : {sum.Finalise(), sum.Work().status()})
+    EXPECT_EQ(Text(status), text + std::string(OutOfMemory().message()));
   EXPECT_EQ(sum.FirstLoss(sum.Finalise()), OutOfMemory());
   EXPECT_FALSE(sum.is_finalised());
 }
