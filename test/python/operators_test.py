@@ -96,6 +96,15 @@ class Aggregations(unittest.TestCase):
             sorted_rows(quern.aggregate(t, "kind", "sum(10 / (x - 2)), first(k), count(nothing + x)", where="x <> 2")),
             [("u", 0, "a", 0)],
         )
+        for aggs, spec in {
+            "sum(x * y), max(x), min(k)":
+                "in=i64,f64:nullable,utf8 aggs=sum(multiply(cast($0,f64),$1)),max($0),min($2)",
+            "sum(x) filter (where x * 2 > 3), sum(-x) filter (where x > 1), count(*)":
+                "in=i64,bool aggs=sum($0):filter(greater(multiply_checked($0,2:i64),3:i64)),"
+                "sum(negate_checked($0)):filter($1),count_star",
+            "sum(x + 1), count(kind)": "aggs=sum(i64),count(dictionary(i32,utf8))",
+        }.items():  # fmt: skip
+            self.assertEqual(quern.aggregate(t, "k", aggs).stats["spec"], "aggregate keys=utf8 " + spec)
         self.assertEqual(quern.aggregate(t, "k", {"total": "sum(x + 1)"}).column_names, ["k", "total"])
         self.assertEqual(rows(quern.aggregate(t, aggs=[("sum", "x-y"), "avg(x + x-y)"])), [(24, -16.0)])
         for text, error in {

@@ -14,22 +14,10 @@
 #include <variant>
 #include <vector>
 
+#include "tools/frontend/fused_arguments.h"
+
 namespace quern::query {
 namespace {
-
-// An aggregation of expressions while it is made. Expressions name columns of the flow by number, not those of `in`.
-struct Fused {
-  AggregationSpec spec;
-
-  std::vector<Expression*> Expressions() {
-    std::vector<Expression*> all;
-    for (AggregateSpec& aggregate : spec.aggregates) {
-      for (Expression& argument : aggregate.expressions) all.push_back(&argument);
-      if (aggregate.filter.has_value()) all.push_back(&*aggregate.filter);
-    }
-    return all;
-  }
-};
 
 Expression ColumnOf(uint32_t number, const ValueType& type) {
   Expression column;
@@ -38,47 +26,36 @@ Expression ColumnOf(uint32_t number, const ValueType& type) {
   return column;
 }
 
-// Every argument as an expression that is a column. nullopt: some type is none of expressions.
-std::optional<Fused> WithExpressions(const Flow& flow, const AggregationSpec& spec,
-                                     const std::vector<uint32_t>& payload) {
-  Fused fused{.spec = spec};
-  size_t next = 0;
-  const auto take = [&](const ColumnType& wanted) -> std::optional<Expression> {
-    const uint32_t number = payload[next++];
+// Every column that the aggregation reads, as an expression. nullopt: some type is none of expressions.
+std::optional<std::vector<Expression>> AsExpressions(const Flow& flow, const AggregationSpec& spec,
+                                                     const std::vector<uint32_t>& payload) {
+  std::vector<Expression> expressions;
+  // wanted: null for a filter
+  const auto add = [&](const ColumnType* wanted) {
+    const uint32_t number = payload[expressions.size()];
     std::optional<ValueType> type = ValueTypeOf(flow.columns[number]);
-    if (!type.has_value()) return std::nullopt;
-    type->collation = wanted.collation;
-    if (ColumnTypeOf(*type) != wanted) return std::nullopt;
-    return ColumnOf(number, *type);
+    if (!type.has_value()) return false;
+    if (wanted != nullptr) type->collation = wanted->collation;
+    if (wanted != nullptr && ColumnTypeOf(*type) != *wanted) return false;
+    expressions.push_back(ColumnOf(number, *type));
+    return true;
   };
-  for (AggregateSpec& aggregate : fused.spec.aggregates) {
-    for (const ColumnType& argument : aggregate.arguments) {
-      std::optional<Expression> column = take(argument);
-      if (!column.has_value()) return std::nullopt;
-      aggregate.expressions.push_back(std::move(*column));
-    }
-    if (!aggregate.filtered) continue;
-    aggregate.filter = take(*flow.columns[payload[next]].type);
-    if (!aggregate.filter.has_value()) return std::nullopt;
+  for (const AggregateSpec& aggregate : spec.aggregates) {
+    for (const ColumnType& argument : aggregate.arguments)
+      if (!add(&argument)) return std::nullopt;
+    if (aggregate.filtered && !add(nullptr)) return std::nullopt;
   }
-  return fused;
-}
-
-// Calls f with each column that an expression names.
-template <class F>
-void VisitColumns(Expression* expression, const F& f) {
-  if (expression->kind == ExpressionKind::kColumn) return f(expression);
-  for (Expression& argument : expression->arguments) VisitColumns(&argument, f);
+  return expressions;
 }
 
 // The map's result with numbers of the flow in place of those of the map's columns.
 Expression InFlow(Expression result, const StepColumns& map) {
-  VisitColumns(&result, [&](Expression* column) { column->column = map.keys[column->column]; });
+  cli::VisitColumns(&result, [&](Expression* column) { column->column = map.keys[column->column]; });
   return result;
 }
 
 // Replaces columns by results of the flow's last map that no key is. Returns whether the map is gone.
-bool FuseLast(Flow* flow, std::vector<uint32_t>* keys, Fused* fused) {
+bool FuseLast(Flow* flow, std::vector<uint32_t>* keys, std::vector<Expression>* arguments) {
   if (flow->pipeline.steps.empty()) return false;
   PlannedStep& step = flow->pipeline.steps.back();
   auto* const map = std::get_if<MapSpec>(&step.spec);
@@ -88,8 +65,8 @@ bool FuseLast(Flow* flow, std::vector<uint32_t>* keys, Fused* fused) {
   bool any = false;
   std::vector<bool> stays(map->results.size());
   for (size_t r = 0; r < stays.size(); ++r) stays[r] = is_key(base + static_cast<uint32_t>(r));
-  for (Expression* expression : fused->Expressions()) {
-    VisitColumns(expression, [&](Expression* column) {
+  for (Expression& argument : *arguments) {
+    cli::VisitColumns(&argument, [&](Expression* column) {
       if (column->column < base || stays[column->column - base]) return;
       *column = InFlow(map->results[column->column - base], step.columns);
       any = true;
@@ -110,8 +87,8 @@ bool FuseLast(Flow* flow, std::vector<uint32_t>* keys, Fused* fused) {
     if (*number >= base) *number = renumbered.at(*number);
   };
   for (uint32_t& key : *keys) renumber(&key);
-  for (Expression* expression : fused->Expressions())
-    VisitColumns(expression, [&](Expression* column) { renumber(&column->column); });
+  for (Expression& argument : *arguments)
+    cli::VisitColumns(&argument, [&](Expression* column) { renumber(&column->column); });
   flow->columns = std::move(columns);
   const bool is_left = !results.empty();
   if (is_left) map->results = std::move(results);
@@ -123,29 +100,17 @@ bool FuseLast(Flow* flow, std::vector<uint32_t>* keys, Fused* fused) {
 
 void FuseMaps(Flow* flow, AggregationSpec* spec, StepColumns* columns) {
   if (flow->pipeline.steps.empty() || !std::holds_alternative<MapSpec>(flow->pipeline.steps.back().spec)) return;
-  std::optional<Fused> fused = WithExpressions(*flow, *spec, columns->payload);
-  if (!fused.has_value()) return;
+  std::optional<std::vector<Expression>> arguments = AsExpressions(*flow, *spec, columns->payload);
+  if (!arguments.has_value()) return;
   Flow changed = *flow;
-  StepColumns read{.keys = columns->keys, .payload = {}};
-  while (FuseLast(&changed, &read.keys, &*fused)) continue;
+  std::vector<uint32_t> keys = columns->keys;
+  while (FuseLast(&changed, &keys, &*arguments)) continue;
   if (changed.columns.size() == flow->columns.size()) return;
-  // `in`: the columns of the flow that expressions name, in the order of mention.
-  std::vector<ValueType>& types = fused->spec.columns;
-  for (Expression* expression : fused->Expressions()) {
-    VisitColumns(expression, [&](Expression* column) {
-      uint32_t place = 0;
-      while (place < types.size() && (read.payload[place] != column->column || types[place] != column->type)) ++place;
-      if (place == types.size()) {
-        read.payload.push_back(column->column);
-        types.push_back(column->type);
-      }
-      column->column = place;
-    });
-  }
-  if (types.empty() || !ValidateSpec(fused->spec).ok()) return;
+  std::optional<cli::FusedAggregation> fused = cli::FuseArguments(*spec, *std::move(arguments));
+  if (!fused.has_value()) return;
   *flow = std::move(changed);
   *spec = std::move(fused->spec);
-  *columns = std::move(read);
+  *columns = {.keys = std::move(keys), .payload = std::move(fused->columns)};
 }
 
 }  // namespace quern::query

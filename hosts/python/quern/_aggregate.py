@@ -7,6 +7,10 @@ with flag a string, price a decimal in which nulls were read and qty an integer,
 price and whether qty >= 10. The spec is
 
     aggregate keys=utf8 aggs=sum(decimal128:nullable),count(decimal128:nullable):filter
+
+Where an argument or a condition is an expression, the kernel computes it: aggs="sum(price * qty)" gives
+
+    aggregate keys=utf8 in=decimal128(15,2):nullable,i64 aggs=sum(multiply($0,cast($1,decimal128(19,0))))
 """
 
 from __future__ import annotations
@@ -17,13 +21,14 @@ from typing import Any, Literal, NamedTuple, Union, overload
 from quern import _quern
 from quern._arguments import Names, Params, SpillDir, items_of, text_of, wrong
 from quern._conditions import Condition, apply_where
-from quern._expressions import compute, resolved, with_names_of
+from quern._expressions import compute, describe, resolved, with_names_of
 from quern._inputs import Input
 from quern._progress import Progress
 from quern._results import Reader, Result
 from quern._run import Run
 
 Aggs = Union[str, Iterable[Union[str, tuple[str, ...]]], Mapping[str, Union[str, tuple[str, ...]]]]
+_Read = tuple[str, str, str, bool]  # format, that of a dictionary's values, collation, nullable
 _NUMBERS = ("sum", "sum128", "avg", "sum_distinct", "bit_and", "bit_or", "bit_xor")
 _DOUBLES = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr", "median", "quantile")
 
@@ -73,12 +78,13 @@ def _key(item: str | tuple[str, ...]) -> tuple[str, str]:
 
 
 class _Argument(NamedTuple):
-    number: int  # of a column, or of a computed one among these
-    type: str | None  # in the spec; None: it is computed
+    number: int  # of a column, or of an expression among these
+    type: str | None = None  # in the spec; None: it is an expression
+    column: _Read = ("", "", "", True)  # that has the type
 
 
 class _AggregateSpec:
-    """Keys and calls are added first; then come the computed arguments, behind all other columns."""
+    """Keys and calls are added first; finish makes the spec."""
 
     def __init__(self, data: Input, engine: str) -> None:
         self.data = data
@@ -104,11 +110,12 @@ class _AggregateSpec:
         has_columns = where is not None and data.has_in_any_letters(where.names)
         if expression is not None and not has_columns and (where is None or data.has_in_any_letters(expression.names)):
             self._computed.append(with_names_of(data, expression))
-            return _Argument(len(self._computed) - 1, None)
+            return _Argument(len(self._computed) - 1)
         if where is None:
             return None
         condition = Condition(data, "aggs", where)
-        return _Argument(data.add_test(condition.compile(self.engine), condition.columns), "bool")
+        test = data.add_test(condition.compile(self.engine), condition.columns)
+        return _Argument(test, "bool", ("b", "", "", False))
 
     def _argument(
         self, function: str, name: str, collation: str, expression: _quern.Expression | None, may_be_column: bool
@@ -116,34 +123,50 @@ class _AggregateSpec:
         computed = resolved(self.data, name, expression, may_be_column)
         if computed is not None:
             self._computed.append(computed)
-            return _Argument(len(self._computed) - 1, None)
+            return _Argument(len(self._computed) - 1)
         column = self.data.find(name)
-        number = self.data.readable(column, _format_without_values(function))
-        return _Argument(number, self.data.kernel_type(number, self.data.nullable(column), collation))
+        number, nullable = self.data.readable(column, _format_without_values(function)), self.data.nullable(column)
+        read = self.data.format_of(number)
+        return _Argument(number, self.data.kernel_type(number, nullable, collation), (*read, collation, nullable))
 
-    def finish(self) -> tuple[list[str], list[int]]:
-        """The calls of the spec and the places of their columns."""
-        data = self.data
-        first = compute(data, "aggs", self._computed, self.engine)[1] if self._computed else 0
-        texts, payload = [], []
-        for call, arguments, test in self._calls:
-            inside = []
-            for argument in arguments:
-                number = argument.number if argument.type is not None else first + argument.number
-                payload.append(data.place(number))
-                inside.append(argument.type if argument.type is not None else data.result_type(number))
+    def finish(self) -> tuple[str, list[int]]:
+        """The spec, and the places of the columns behind its keys."""
+        data, expressions = self.data, self._computed
+        columns, described = describe(data, expressions)
+        types = _quern.result_types("aggs", expressions, described) if expressions else []
+        texts: list[str] = []
+        arguments: list[_Argument] = []
+        for call, of_call, test in self._calls:
+            inside = [types[argument.number] if argument.type is None else argument.type for argument in of_call]
             if call["function"] == "quantile":
                 inside.append(repr(call["quantile"]))
             if call["function"] == "string_agg":
                 inside.append(f"x'{call['separator'].hex()}'")
             texts.append(f"{call['function']}({','.join(inside)})" if inside else call["function"])
+            arguments += of_call
             if test is not None:
-                number = test.number if test.type is not None else first + test.number
-                if test.type is None and not data.result_type(number).startswith("bool"):
+                if test.type is None and not types[test.number].startswith("bool"):
                     raise wrong("filter of an aggregate that is no condition", call["name"], "a bool")
-                payload.append(data.place(number))
+                arguments.append(test)
                 texts[-1] += ":filter"
-        return texts, payload
+        text = "aggregate"
+        text += " keys=" + ",".join(self.key_texts) if self.key_texts else ""
+        text += " aggs=" + ",".join(texts) if texts else ""
+        if not expressions:
+            return text, [data.place(argument.number) for argument in arguments]
+        for argument in arguments:
+            if argument.type is not None and argument.number not in columns:
+                columns.append(argument.number)
+        read = [
+            argument.number if argument.type is None else (columns.index(argument.number), *argument.column)
+            for argument in arguments
+        ]
+        fused = _quern.fused_text(text, "aggs", expressions, described, read)
+        if fused is not None:
+            return fused[0], [data.place(columns[number]) for number in fused[1]]
+        first = compute(data, "aggs", expressions, self.engine)[1]
+        of_map = [argument.number + (first if argument.type is None else 0) for argument in arguments]
+        return text, [data.place(number) for number in of_map]
 
 
 def _format_without_values(function: str) -> str:
@@ -206,7 +229,7 @@ def aggregate(
         0.
     Types: sums of integers have 64 bits, and one that does not fit is a RuntimeError (sum128 has 128); sums and
         averages of decimals are decimals with 38 digits; dictionaries come out decoded.
-    Cost: docs/performance.md; with where and expressions, a copy of the rows that take part. Errors: ValueError,
+    Cost: docs/performance.md. Errors: ValueError,
         MemoryError above the limit, OSError of files, RuntimeError.
     """
     run = Run(threads, memory_limit, engine, params, progress, spill_dir, spill_bytes)
@@ -222,10 +245,7 @@ def aggregate(
     for call in calls:
         spec.add_call(call)
     apply_where(data, where, engine)
-    call_texts, payload = spec.finish()
-    text = "aggregate"
-    text += " keys=" + ",".join(spec.key_texts) if keys else ""
-    text += " aggs=" + ",".join(call_texts) if calls else ""
+    text, payload = spec.finish()
     kernel = run.compile(text)
     shape = _quern.Descriptor(list(range(len(names))), names)
     source = data.kernel_input(spec.keys, payload)

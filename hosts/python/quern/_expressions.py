@@ -35,13 +35,13 @@ def resolved(
     return None
 
 
-_Described = list[tuple[str, str, str, str, bool]]
+Described = list[tuple[str, str, str, str, bool]]
 
 
-def _described(data: Input, expressions: list[_quern.Expression]) -> tuple[list[int], _Described]:
+def describe(data: Input, expressions: list[_quern.Expression]) -> tuple[list[int], Described]:
     """The columns that expressions mention, each once: their numbers, and what map_text has to know of them."""
     columns: list[int] = []
-    described: _Described = []
+    described: Described = []
     for name in [name for expression in expressions for name in expression.names]:
         column = data.find(name)
         field = data.fields[column]
@@ -61,7 +61,7 @@ def compute(
     """Adds the results of a map to the columns of an input, to which no column is added afterwards; the number of the
     first. `what` is the argument that held the expressions, whose names are those of with_names_of.
     """
-    columns, described = _described(data, expressions)
+    columns, described = describe(data, expressions)
     kernel = _quern.Kernel(_quern.map_text(what, expressions, described), engine, params, False)
     return kernel, data.set_computation(kernel, columns)
 
@@ -70,7 +70,7 @@ def compute_sides(
     sides: list[Input], what: str, expressions: list[list[_quern.Expression]], engine: str
 ) -> tuple[int, int]:
     """The same for comparisons of two inputs: expressions[0][i] of the first with expressions[1][i] of the second."""
-    described = [_described(data, of_side) for data, of_side in zip(sides, expressions)]
+    described = [describe(data, of_side) for data, of_side in zip(sides, expressions)]
     texts = _quern.side_map_texts(what, expressions[0], described[0][1], expressions[1], described[1][1])
     first, second = (
         data.set_computation(_quern.Kernel(text, engine, "", False), columns)

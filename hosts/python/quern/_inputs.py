@@ -111,6 +111,11 @@ class Input:
             raise wrong(f"unsupported type of {self.column_text(field.name)}", type_name(field), ACCEPTED)
         return kernel
 
+    def format_of(self, number: int) -> tuple[str, str]:
+        """Of a column, which may be a made one: its format, and that of its dictionary's values or ""."""
+        field = self._all_fields[number]
+        return field.format, field.dictionary
+
     def add_test(self, kernel: _quern.Kernel, columns: list[int]) -> int:
         """A bool column that is true where a filter's condition is."""
         self._all_fields.append(Field("", "b", "", False))

@@ -15,12 +15,14 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "arrow_columns.h"
@@ -30,12 +32,14 @@
 #include "runtime/spec/aggregate_spec.h"
 #include "runtime/spec/condition.h"
 #include "runtime/spec/map_spec.h"
+#include "runtime/spec/spec.h"
 #include "runtime/spec/spec_text.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/expression_text.h"
 #include "tools/frontend/expression_types.h"
+#include "tools/frontend/fused_arguments.h"
 #include "tools/frontend/join_text.h"
 #include "tools/frontend/select_text.h"
 #include "tools/frontend/sort_text.h"
@@ -236,15 +240,20 @@ std::vector<cli::ExpressionColumn> Named(const std::vector<ColumnTuple>& columns
   return named;
 }
 
-// The spec of a map over these columns, in this order.
-std::string MapText(const std::string& what, const std::vector<cli::ExpressionText>& expressions,
-                    const std::vector<ColumnTuple>& columns) {
+// The map over these columns, in this order.
+MapSpec MapOf(const std::string& what, const std::vector<cli::ExpressionText>& expressions,
+              const std::vector<ColumnTuple>& columns) {
   MapSpec spec;
   const std::vector<cli::ExpressionColumn> named = Named(columns, &spec);
   for (const cli::ExpressionText& expression : expressions)
     spec.results.push_back(Value(cli::TypedExpression(what, expression, named)));
   Check(spec.Validate());
-  return spec.Print();
+  return spec;
+}
+
+std::string MapText(const std::string& what, const std::vector<cli::ExpressionText>& expressions,
+                    const std::vector<ColumnTuple>& columns) {
+  return MapOf(what, expressions, columns).Print();
 }
 
 // The same for the sides of comparisons: left[i] with right[i], over columns of two inputs.
@@ -262,6 +271,55 @@ std::pair<std::string, std::string> SideMapTexts(const std::string& what, const 
   }
   for (const MapSpec& spec : specs) Check(spec.Validate());
   return {specs[0].Print(), specs[1].Print()};
+}
+
+// ---- arguments that are expressions ----
+
+std::vector<std::string> ResultTypes(const std::string& what, const std::vector<cli::ExpressionText>& expressions,
+                                     const std::vector<ColumnTuple>& columns) {
+  std::vector<std::string> types;
+  for (const Expression& result : MapOf(what, expressions, columns).results)
+    types.push_back(PrintItem(ColumnTypeOf(result.type)));
+  return types;
+}
+
+// number, format, that of a dictionary's values or "", collation, nullable.
+using ReadTuple = std::tuple<uint32_t, std::string, std::string, std::string, bool>;
+
+// A column as an expression; nullopt: expressions do not have its type.
+std::optional<Expression> AsExpression(const ReadTuple& column) {
+  const auto& [number, format, dictionary, collation, nullable] = column;
+  const ColumnType type = Value(TypeOf(format, dictionary, collation, nullable));
+  const std::optional<ValueType> value = cli::MakeExpressionColumn("", "", "", format, type, nullable).type;
+  if (!value.has_value()) return std::nullopt;
+  Expression expression;
+  expression.type = *value;
+  expression.type.collation = type.collation;
+  expression.column = number;
+  return ColumnTypeOf(expression.type) == type ? std::optional(expression) : std::nullopt;
+}
+
+// text: the spec of an aggregation. arguments: for each column of a batch that it reads behind the keys the number of
+// an expression, or a column, whose number is that in `columns` if it is one of these. Returns the spec with `in`, and
+// the number of each column of `in`. nullopt: the map has to stay.
+std::optional<std::pair<std::string, std::vector<uint32_t>>> FusedText(
+    const std::string& text, const std::string& what, const std::vector<cli::ExpressionText>& expressions,
+    const std::vector<ColumnTuple>& columns, const std::vector<std::variant<size_t, ReadTuple>>& arguments) {
+  const MapSpec map = MapOf(what, expressions, columns);
+  std::vector<Expression> fused;
+  for (const auto& argument : arguments) {
+    if (const size_t* number = std::get_if<size_t>(&argument)) {
+      fused.push_back(map.results.at(*number));
+      continue;
+    }
+    std::optional<Expression> column = AsExpression(std::get<ReadTuple>(argument));
+    if (!column.has_value()) return std::nullopt;
+    fused.push_back(*std::move(column));
+  }
+  const KernelSpec spec = Value(ParseSpec(text));
+  std::optional<cli::FusedAggregation> result = cli::FuseArguments(std::get<AggregationSpec>(spec), std::move(fused));
+  if (!result.has_value()) return std::nullopt;
+  return std::pair(result->spec.Print(), std::move(result->columns));
 }
 
 void DefineExpressions(nb::module_* module) {
@@ -283,6 +341,12 @@ void DefineExpressions(nb::module_* module) {
               "[(name, expression, whether the user gave the name), ..] of a list; None: all columns.");
   module->def("map_text", MapText, nb::arg("what"), nb::arg("expressions"), nb::arg("columns"),
               "The spec of a map over columns (name, text, type_name, format, nullable).");
+  module->def("result_types", ResultTypes, nb::arg("what"), nb::arg("expressions"), nb::arg("columns"),
+              "The types of its results, as a spec writes them.");
+  module->def("fused_text", FusedText, nb::arg("text"), nb::arg("what"), nb::arg("expressions"), nb::arg("columns"),
+              nb::arg("arguments"),
+              "(spec, numbers of its columns) of an aggregation whose arguments are expressions, by number, or columns "
+              "(number, format, dictionary, collation, nullable); None where these cannot be part of it.");
   module->def("side_map_texts", SideMapTexts, nb::arg("what"), nb::arg("left"), nb::arg("left_columns"),
               nb::arg("right"), nb::arg("right_columns"),
               "The same for comparisons of two inputs: of each, the map of its side, in the type that both have.");

@@ -16,8 +16,9 @@
 // 128-bit numbers; precision and scale, and the units and zones of times, are restored here, since sums, averages,
 // minima and maxima keep them.
 //
-// Arguments, keys and conditions that are expressions are computed of each batch by a map, whose columns stand between
-// those of the table and those of the conditions.
+// Arguments and filters that are expressions become part of the spec, with all others (fused_arguments.h). Keys that
+// are expressions, and arguments beside columns of types that no expression has, are computed of each batch by a map,
+// whose columns stand between those of the table and those of the conditions.
 //
 // A CSV column without values has type null. It counts as the first type that its function accepts: its sum is null,
 // not an error.
@@ -34,6 +35,7 @@
 #include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/expression_text.h"
+#include "tools/frontend/fused_arguments.h"
 #include "tools/quern/files/input_columns.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"
@@ -135,6 +137,8 @@ class Preparation {
  private:
   absl::Status AddFilter(const WhereText& filter);
   absl::Status AddFilter(const ExpressionText& filter);
+  void AddPayload(const ReadColumn& column);
+  void Fuse();
   absl::Status FinishPlaces();
 
   InputColumns columns_;
@@ -144,6 +148,8 @@ class Preparation {
   std::vector<TypePointer> arguments_;  // the first of each aggregate, decoded; null: it has none
   std::vector<std::string> names_;      // of the aggregates' results
   std::vector<size_t> made_payload_;    // places of the binding's payload that count from the first made column
+  std::vector<std::optional<ValueType>> payload_types_;  // in expressions; nullopt: none has it
+  size_t num_key_results_ = 0, num_key_columns_ = 0;     // of expressions_: those of keys are the first
 };
 
 absl::Status Preparation::AddKey(const KeyText& key) {
@@ -152,7 +158,14 @@ absl::Status Preparation::AddKey(const KeyText& key) {
   prepared_.input.keys.push_back(column.type);
   prepared_.input.binding.keys.push_back(column.place);
   fields_.push_back(arrow::field(key.result_name(), DecodedType(column.arrow)));
+  num_key_results_ = expressions_.size();
+  num_key_columns_ = expressions_.num_columns();
   return absl::OkStatus();
+}
+
+void Preparation::AddPayload(const ReadColumn& column) {
+  prepared_.input.binding.payload.push_back(column.place);
+  payload_types_.push_back(ValueTypeOf(column));
 }
 
 absl::Status Preparation::AddAggregate(const AggregateText& text) {
@@ -165,7 +178,7 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
     QUERN_ASSIGN_OR_RETURN(const ReadColumn column,
                            expressions_.Read("--agg", argument, TypeWithoutValues(RowOf(text.function).accepts)));
     aggregate.arguments.push_back(column.type);
-    prepared_.input.binding.payload.push_back(column.place);
+    AddPayload(column);
     if (first == nullptr) first = DecodedType(column.arrow);
   }
   aggregate.filtered = !text.filter_text.empty();
@@ -187,7 +200,7 @@ absl::Status Preparation::AddFilter(const WhereText& filter) {
   std::vector<int>& payload = prepared_.input.binding.payload;
   if (filter.is_bare && columns_.Find(filter.column.name)->type()->id() == arrow::Type::BOOL) {
     QUERN_ASSIGN_OR_RETURN(const int place, columns_.Add(filter.column.name, arrow::boolean()));
-    payload.push_back(place);
+    AddPayload({place, ColumnType{.id = TypeId::kBool, .nullable = true}, arrow::boolean()});
     return absl::OkStatus();
   }
   QUERN_ASSIGN_OR_RETURN(RowCondition condition, PrepareCondition("--agg", filter, &columns_));
@@ -197,7 +210,7 @@ absl::Status Preparation::AddFilter(const WhereText& filter) {
            test->condition().binding.keys == condition.binding.keys;
   });
   made_payload_.push_back(payload.size());
-  payload.push_back(static_cast<int>(same - made.begin()));
+  AddPayload({static_cast<int>(same - made.begin()), ColumnType{.id = TypeId::kBool}, arrow::boolean()});
   if (same == made.end()) made.push_back(std::make_shared<RowTest>(std::move(condition)));
   return absl::OkStatus();
 }
@@ -205,10 +218,40 @@ absl::Status Preparation::AddFilter(const WhereText& filter) {
 absl::Status Preparation::AddFilter(const ExpressionText& filter) {
   KeyText key{.name = filter.shown, .computed = std::make_shared<const ExpressionText>(filter)};
   QUERN_ASSIGN_OR_RETURN(const ReadColumn column, expressions_.Read("--agg", key, arrow::boolean()));
-  prepared_.input.binding.payload.push_back(column.place);
+  AddPayload(column);
   if (column.type.id == TypeId::kBool) return absl::OkStatus();
   return CommandError("filter of an aggregate that is no condition: " + filter.shown + " is " +
                       column.arrow->ToString() + "; accepted: a bool");
+}
+
+// Where arguments are expressions, they leave the map for the spec; results that are keys, too, stay in the map.
+void Preparation::Fuse() {
+  std::vector<int>& payload = prepared_.input.binding.payload;
+  const auto result_of = [](int place) { return static_cast<size_t>(-1 - place); };
+  const auto is_argument_alone = [&](int place) { return place < 0 && result_of(place) >= num_key_results_; };
+  if (std::none_of(payload.begin(), payload.end(), is_argument_alone)) return;
+  const size_t first_result = static_cast<size_t>(columns_.size()), first_made = first_result + num_key_results_;
+  std::vector<Expression> arguments;
+  for (size_t i = 0; i < payload.size(); ++i) {
+    if (is_argument_alone(payload[i])) {
+      arguments.push_back(expressions_.OverTable(result_of(payload[i])));
+      continue;
+    }
+    if (!payload_types_[i].has_value()) return;
+    const bool is_made = std::find(made_payload_.begin(), made_payload_.end(), i) != made_payload_.end();
+    const size_t place = payload[i] < 0 ? first_result + result_of(payload[i])
+                                        : static_cast<size_t>(payload[i]) + (is_made ? first_made : 0);
+    Expression column;
+    column.type = *payload_types_[i];
+    column.column = static_cast<uint32_t>(place);
+    arguments.push_back(std::move(column));
+  }
+  std::optional<FusedAggregation> fused = FuseArguments(prepared_.spec, std::move(arguments));
+  if (!fused.has_value()) return;
+  prepared_.spec = std::move(fused->spec);
+  payload.assign(fused->columns.begin(), fused->columns.end());
+  made_payload_.clear();
+  expressions_.Truncate(num_key_results_, num_key_columns_);
 }
 
 // The kernel's table, behind it the computed columns, behind these the filters' bools.
@@ -222,6 +265,7 @@ absl::Status Preparation::FinishPlaces() {
 absl::StatusOr<PreparedAggregate> Preparation::Finish() {
   const AggregationSpec& spec = prepared_.spec;
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
+  Fuse();
   const std::vector<ColumnType> types = AggregateOutputTypes(spec);
   for (size_t i = 0; i < spec.aggregates.size(); ++i) {
     fields_.push_back(

@@ -21,6 +21,7 @@
 #include "codegen/operators.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
+#include "tools/frontend/fused_arguments.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"
 
@@ -134,6 +135,32 @@ absl::StatusOr<ReadColumn> ExpressionPreparation::ReadTyped(Expression expressio
   }
   QUERN_ASSIGN_OR_RETURN(const size_t result, AddTyped(std::move(expression), name));
   return ReadColumn{-1 - static_cast<int>(result), ColumnTypeOf(type(result)), field(result)->type()};
+}
+
+void ExpressionPreparation::Truncate(size_t results, size_t columns) {
+  expressions_.spec.results.resize(results);
+  expressions_.fields.resize(results);
+  expressions_.spec.columns.resize(columns);
+  expressions_.binding.keys.resize(columns);
+  expressions_.keys.resize(columns);
+  names_.resize(columns);
+}
+
+Expression ExpressionPreparation::OverTable(size_t result) const {
+  Expression expression = expressions_.spec.results[result];
+  VisitColumns(&expression, [this](Expression* column) {
+    column->column = static_cast<uint32_t>(expressions_.binding.keys[column->column]);
+  });
+  return expression;
+}
+
+std::optional<ValueType> ValueTypeOf(const ReadColumn& column) {
+  const ExpressionColumn named =
+      MakeExpressionColumn("", "", "", FormatOfType(*column.arrow), column.type, column.type.nullable);
+  if (!named.type.has_value()) return std::nullopt;
+  ValueType type = *named.type;
+  type.collation = column.type.collation;
+  return ColumnTypeOf(type) == column.type ? std::optional(type) : std::nullopt;
 }
 
 absl::StatusOr<std::array<ReadColumn, 2>> ReadSides(const std::string& option, const KeyText& left,

@@ -63,6 +63,11 @@ class ExpressionPreparation {
   // An expression over these, likewise.
   absl::StatusOr<ReadColumn> ReadTyped(Expression expression, const std::string& name);
   size_t size() const { return expressions_.spec.results.size(); }
+  size_t num_columns() const { return names_.size(); }
+  // Forgets the results, and the columns of expressions, that were added when there were so many.
+  void Truncate(size_t results, size_t columns);
+  // A result whose $0, $1, .. are the columns of the kernel's table.
+  Expression OverTable(size_t result) const;
   const ValueType& type(size_t result) const { return expressions_.spec.results[result].type; }
   const std::shared_ptr<arrow::Field>& field(size_t result) const { return expressions_.fields[result]; }
   // *Errors*: too many columns, or parts of expressions.
@@ -76,6 +81,9 @@ class ExpressionPreparation {
   std::vector<ExpressionColumn> names_;
   RowExpressions expressions_;
 };
+
+// The type that a column of the kernel's table has in expressions; nullopt: none.
+std::optional<ValueType> ValueTypeOf(const ReadColumn& column);
 
 // Two expressions, or columns, of two inputs that are compared, in the type that they have in common; places as those
 // of ExpressionPreparation::Read. *Errors*: those of TypedComparison.
