@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -193,6 +194,7 @@ class UpdateEmitter {
     }
     CopyColumns();
     if (choices_.input_rows == 0) return true;
+    AddStreamsOfExpressions();
     AddKeyStreams();
     prefetch_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, prefetch_first), "prefetch_first");
     prefetch_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, prefetch_rows), "prefetch_rows");
@@ -249,6 +251,19 @@ class UpdateEmitter {
     if (choices_.input_rows == 0) return;
     const ColumnStream stream = StreamOf(storage);
     if (stream.bytes != 0) streams->push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
+  }
+
+  // The columns that `compute` will read for the blocks behind this one.
+  void AddStreamsOfExpressions() {
+    if (descriptor_.computed == nullptr) return;
+    std::set<uint32_t> added;
+    for (uint32_t i = 0; i < descriptor_.computed->num_instructions; ++i) {
+      const QuernMapInstruction& load = descriptor_.computed->instructions[i];
+      if (load.function != kLoadLanes || locals_.count({false, load.column}) != 0) continue;
+      if (!added.insert(load.column).second) continue;
+      const std::string name = "read" + std::to_string(load.column);
+      AddStream(e_.Element(columns_, load.column, sizeof(QuernColumn), name), load.storage, &streams_);
+    }
   }
 
   void AddKeyStreams() {
