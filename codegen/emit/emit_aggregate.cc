@@ -34,6 +34,7 @@
 
 #include "codegen/emit/emit_lane_totals.h"
 #include "codegen/emit/emitter.h"
+#include "codegen/emit/input_streams.h"
 #include "codegen/emit/state_vectors.h"
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/blocks/accumulators.h"
@@ -69,38 +70,6 @@ const char* ReaderText(UpdateReads reads) {
   return "";
 }
 
-constexpr uint32_t kRowsPerPrefetch = 8, kLineBytes = 64;
-// Operands of llvm.prefetch. Into the L2 cache: the rows prefetched ahead do not fit into an L1 cache beside the
-// groups.
-constexpr uint32_t kToRead = 0, kToL2 = 2, kOfData = 1;
-
-// The array of a column that is read element after element.
-struct ColumnStream {
-  uint32_t bytes;  // of an element; 0: too little to be worth a prefetch of its own
-  uint64_t pointer_offset;
-};
-
-ColumnStream StreamOf(Storage storage) {
-  constexpr uint64_t kValues = offsetof(QuernColumn, values), kOffsets = offsetof(QuernColumn, offsets);
-  switch (storage) {
-    case k16: return {2, kValues};
-    case k32:
-    case kF32: return {4, kValues};
-    case k64:
-    case kF64: return {8, kValues};
-    case k128:
-    case kView: return {16, kValues};
-    case kVar32: return {4, kOffsets};
-    case kVar64: return {8, kOffsets};
-    case kBit:
-    case k8:
-    case kFixed:
-    case kRowId:
-    case kNoStorage: break;
-  }
-  return {0, kValues};
-}
-
 // How the states of groups are updated.
 struct UpdateChoices {
   uint32_t input_rows = 0;    // prefetch distance for input columns, in rows; 0: none
@@ -112,7 +81,12 @@ class UpdateEmitter {
  public:
   UpdateEmitter(const QuernAggregateDescriptor& descriptor, const UpdateChoices& choices, Emitter* emitter,
                 bool tests_nulls)
-      : descriptor_(descriptor), choices_(choices), e_(*emitter), tests_nulls_(tests_nulls) {}
+      : descriptor_(descriptor),
+        choices_(choices),
+        e_(*emitter),
+        tests_nulls_(tests_nulls),
+        streams_(choices.input_rows, emitter),
+        key_streams_(choices.input_rows, emitter) {}
 
   void EmitRows(const char* name) {
     if (!Begin(name)) return;
@@ -194,7 +168,7 @@ class UpdateEmitter {
     }
     CopyColumns();
     if (choices_.input_rows == 0) return true;
-    AddStreamsOfExpressions();
+    streams_.AddColumnsOf(descriptor_.computed, columns_, ColumnsRead());  // for the blocks behind this one
     AddKeyStreams();
     prefetch_first_ = e_.LoadI64(args_, offsetof(QuernUpdateArgs, prefetch_first), "prefetch_first");
     prefetch_rows_ = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, prefetch_rows), "prefetch_rows");
@@ -218,59 +192,29 @@ class UpdateEmitter {
     if (streams_.empty() && key_streams_.empty()) return;
     Value* picked = e_.ir().CreateZExt(LoadElement(prefetch_rows_, i, "prefetch_picked"), e_.ir().getInt64Ty());
     Value* row = e_.ir().CreateAdd(prefetch_first_, picked, "prefetch_row");
-    PrefetchFor(streams_, row);
+    streams_.Prefetch(row);
     if (key_streams_.empty()) return;
     BasicBlock *prefetch_keys = e_.NewBlock("prefetch_keys"), *prefetched = e_.NewBlock("prefetched");
     e_.ir().CreateCondBr(prefetches_keys_, prefetch_keys, prefetched);
     e_.ir().SetInsertPoint(prefetch_keys);
-    PrefetchFor(key_streams_, row);
+    key_streams_.Prefetch(row);
     e_.ir().CreateBr(prefetched);
     e_.ir().SetInsertPoint(prefetched);
   }
 
-  struct Stream {
-    Value* begin;
-    uint32_t bytes;  // of an element
-  };
-
-  void PrefetchFor(const std::vector<Stream>& streams, Value* row) {
-    for (const Stream& stream : streams) {
-      for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerPrefetch / kLineBytes); ++line) {
-        Value* offset = e_.ir().CreateAdd(e_.ir().CreateMul(row, e_.I64(stream.bytes)),
-                                          e_.I64(uint64_t{choices_.input_rows} * stream.bytes + line * kLineBytes),
-                                          "prefetch_offset");
-        Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "prefetch_at");
-        e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
-                                {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
-      }
-    }
-  }
-
-  // The values[] or offsets[] of a column whose elements are whole bytes.
-  void AddStream(Value* column, Storage storage, std::vector<Stream>* streams) {
-    if (choices_.input_rows == 0) return;
-    const ColumnStream stream = StreamOf(storage);
-    if (stream.bytes != 0) streams->push_back({e_.LoadPointer(column, stream.pointer_offset, "stream"), stream.bytes});
-  }
-
-  // The columns that `compute` will read for the blocks behind this one.
-  void AddStreamsOfExpressions() {
-    if (descriptor_.computed == nullptr) return;
-    std::set<uint32_t> added;
-    for (uint32_t i = 0; i < descriptor_.computed->num_instructions; ++i) {
-      const QuernMapInstruction& load = descriptor_.computed->instructions[i];
-      if (load.function != kLoadLanes || locals_.count({false, load.column}) != 0) continue;
-      if (!added.insert(load.column).second) continue;
-      const std::string name = "read" + std::to_string(load.column);
-      AddStream(e_.Element(columns_, load.column, sizeof(QuernColumn), name), load.storage, &streams_);
-    }
+  // Columns of the batch.
+  std::set<uint32_t> ColumnsRead() const {
+    std::set<uint32_t> columns;
+    for (const auto& [key, local] : locals_)
+      if (!key.first) columns.insert(key.second);
+    return columns;
   }
 
   void AddKeyStreams() {
     Value* keys = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, keys), "keys");
     for (uint32_t k = 0; k < descriptor_.group.num_keys; ++k) {
       const QuernField& key = descriptor_.group.keys[k];
-      AddStream(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage, &key_streams_);
+      key_streams_.Add(e_.Element(keys, k, sizeof(QuernColumn), "key" + llvm::Twine(k)), key.storage);
     }
     Value* prefetches_keys = e_.Element(args_, offsetof(QuernUpdateArgs, prefetches_keys), 1, "prefetches_keys_at");
     prefetches_keys_ =
@@ -298,7 +242,7 @@ class UpdateEmitter {
     const auto [is_computed, column] = key;
     const std::string name = (is_computed ? "computed" : "column") + std::to_string(column);
     Value* from = e_.Element(is_computed ? computed_ : columns_, column, sizeof(QuernColumn), name);
-    if (!is_computed) AddStream(from, index == kNoStorage ? storage : index, &streams_);
+    if (!is_computed) streams_.Add(from, index == kNoStorage ? storage : index);
     if (index != kNoStorage) {
       // uint32_t translated3[kMaxBatchRows]; quern_block_dictionary_rows_32(&columns[3], first, rows, n, translated3);
       Value* translated =
@@ -627,7 +571,7 @@ class UpdateEmitter {
   Value *computed_ = nullptr, *first_computed_ = nullptr;
   std::map<ColumnKey, Value*> locals_, translated_;
   Value* prefetches_keys_ = nullptr;
-  std::vector<Stream> streams_, key_streams_;
+  InputStreams streams_, key_streams_;
   std::vector<VectorStates> vectors_;
 };
 
@@ -639,7 +583,8 @@ void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descripto
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
-  EmitLaneTotals(descriptor, emitter);
+  // Without keys, nothing stands between two blocks, and the processor reads ahead by itself.
+  EmitLaneTotals(descriptor, descriptor.group.num_keys == 0 ? 0 : plan.prefetch_input_rows, emitter);
   if (descriptor.computed != nullptr) EmitHoles(plan, *descriptor.computed, emitter);
 }
 

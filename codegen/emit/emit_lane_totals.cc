@@ -8,6 +8,7 @@
 //         U64x8 total0_0 = {}, .. total3_0 = {}, reach = {};   uint64_t count0_0 = 0, .. count3_0 = 0;
 //         for (i = begin; i < end; i += 8) {
 //           at = min(i, end - 8);                                 // the last eight rows, of which some have been added
+//           prefetch(&column0.values[first + at + 2048]);         // and one line more, as a decimal has 16 bytes
 //           uint8_t rows = quern_block_total_rows(at, i) & ~quern_block_total_group(numbers + at, kNoLaneGroup);
 //           uint8_t takes0 = rows & quern_block_total_group(numbers + at, g);     // and takes1 to takes3
 //           count0_0 += quern_block_total_count(takes0);                          // and the other three
@@ -40,6 +41,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/emit/input_streams.h"
 #include "codegen/emit/lane_emitter.h"
 #include "runtime/base/bytes.h"
 #include "runtime/blocks/accumulators.h"
@@ -60,14 +62,15 @@ constexpr const char* kUpdateTexts[] = {
 
 class TotalsEmitter {
  public:
-  TotalsEmitter(const QuernAggregateDescriptor& descriptor, Emitter* emitter)
-      : d_(descriptor), e_(*emitter), lanes_(descriptor.computed, emitter) {}
+  TotalsEmitter(const QuernAggregateDescriptor& descriptor, uint32_t prefetch_rows, Emitter* emitter)
+      : d_(descriptor), e_(*emitter), lanes_(descriptor.computed, emitter), streams_(prefetch_rows, emitter) {}
 
   void EmitAll() {
     const auto p = e_.Begin("update_lane_rows", "(args)");
     if (p.empty()) return;
     EmitLocals(p[0]);
     Collect();
+    AddStreams();
     NewTotals();
     BasicBlock *entry = e_.ir().GetInsertBlock(), *loop = e_.NewBlock("segment"), *groups = e_.NewBlock("groups");
     BasicBlock *rows = e_.NewBlock("rows"), *rows_end = e_.NewBlock("rows_end"), *check = e_.NewBlock("check");
@@ -211,6 +214,17 @@ class TotalsEmitter {
     found->second.has_value |= has_value;
   }
 
+  void AddStreams() {
+    std::set<uint32_t> columns;
+    for (const auto& [column, read] : columns_read_) {
+      if (!read.has_value) continue;
+      columns.insert(column);
+      streams_.Add(e_.Element(columns_, column, sizeof(QuernColumn), "read" + llvm::Twine(column)),
+                   read.argument.storage);
+    }
+    streams_.AddColumnsOf(d_.computed, columns_, columns);
+  }
+
   // A U64x8.
   Value* NewWords(const llvm::Twine& name) {
     Value* words = e_.Local(WordsType(), name);
@@ -291,7 +305,9 @@ class TotalsEmitter {
       eight_.of_groups.push_back(e_.Call("total_group", {numbers, number}, "of_group", 8));
     }
     AddReady();
-    EmitValues(e_.ir().CreateAdd(first_, e_.ir().CreateZExt(at, e_.ir().getInt64Ty()), "first_row"));
+    Value* first = e_.ir().CreateAdd(first_, e_.ir().CreateZExt(at, e_.ir().getInt64Ty()), "first_row");
+    streams_.Prefetch(first);
+    EmitValues(first);
   }
 
   // Columns and expressions in eight adjacent rows. Each is added to its totals as soon as it is there, so that few
@@ -477,6 +493,7 @@ class TotalsEmitter {
   const QuernAggregateDescriptor& d_;
   Emitter& e_;
   LaneEmitter lanes_;
+  InputStreams streams_;
   Value *first_ = nullptr, *numbers_ = nullptr, *all_tuples_ = nullptr, *ends_ = nullptr, *num_segments_ = nullptr;
   Value *num_groups_ = nullptr, *columns_ = nullptr, *failed_ = nullptr;
   Value* tuples_ = nullptr;                                                   // of the segment
@@ -491,8 +508,8 @@ class TotalsEmitter {
 
 }  // namespace
 
-void EmitLaneTotals(const QuernAggregateDescriptor& descriptor, Emitter* emitter) {
-  TotalsEmitter(descriptor, emitter).EmitAll();
+void EmitLaneTotals(const QuernAggregateDescriptor& descriptor, uint32_t prefetch_rows, Emitter* emitter) {
+  TotalsEmitter(descriptor, prefetch_rows, emitter).EmitAll();
 }
 
 }  // namespace quern

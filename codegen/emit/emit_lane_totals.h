@@ -3,11 +3,14 @@
 #ifndef QUERN_CODEGEN_EMIT_EMIT_LANE_TOTALS_H_
 #define QUERN_CODEGEN_EMIT_EMIT_LANE_TOTALS_H_
 
+#include <cstdint>
+
 #include "codegen/emit/emitter.h"
 
 namespace quern {
 
-void EmitLaneTotals(const QuernAggregateDescriptor& descriptor, Emitter* emitter);
+// prefetch_rows: the distance for columns of the batch; 0: none.
+void EmitLaneTotals(const QuernAggregateDescriptor& descriptor, uint32_t prefetch_rows, Emitter* emitter);
 
 }  // namespace quern
 
