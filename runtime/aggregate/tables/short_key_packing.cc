@@ -3,6 +3,8 @@
 // of them is a column of numbers, which needs no offsets and is widened many at a time:
 //
 //     offsets  7 8 9 10 11      all differ by one        bytes  N N R A      words  02 4e | 02 4e | 02 52 | 02 41
+//
+// Views hold short strings themselves, so neighbouring ones are a column of 128-bit numbers, whatever their lengths.
 #include "runtime/aggregate/tables/short_key_packing.h"
 
 #include <algorithm>
@@ -88,6 +90,55 @@ uint32_t AddEvenStrings(const QuernColumn& column, const KeyRows& rows, const Wo
   });
 }
 
+// ---- neighbouring views ----
+
+// A view of up to 12 bytes, as a number: its length, then its text, of whose bytes behind the end nothing is assumed.
+//
+//     low   03 00 00 00 'N' 'Y' 'C' ..    high  ..      word  04 'N' 'Y' 'C'
+QUERN_INLINE uint64_t WordOfView(uint64_t low, uint64_t high) {
+  const uint64_t length = low & 0xffff'ffff, text = low >> 32 | high << 32;
+  const uint64_t kept = length < blocks::kShortBytes ? ~(~uint64_t{0} << (length * 8 & 63)) : ~uint64_t{0};
+  return (text & kept) << 8 | ((length + 1) & 0xff);
+}
+
+constexpr uint32_t kViewBytes = 16, kViewsAtATime = 64;
+
+template <class Prefetch>
+QUERN_INLINE uint32_t AddViews(const uint8_t* views, uint32_t n, const WordPart& part, uint64_t* words) {
+  const uint32_t shift = part.shift, bytes_ahead = part.prefetch_bytes / 4 * kViewBytes;
+  uint64_t longest = 0;
+  for (uint32_t begin = 0; begin < n; begin += kViewsAtATime) {
+    const uint32_t end = std::min(n, begin + kViewsAtATime);
+    for (uint32_t at = begin * kViewBytes; at < end * kViewBytes; at += kLineBytes)
+      Prefetch::For(views + at + bytes_ahead);
+    for (uint32_t i = begin; i < end; ++i) {
+      const uint64_t low = blocks::LoadAt<uint64_t>(views, 2 * i), high = blocks::LoadAt<uint64_t>(views, 2 * i + 1);
+      longest = std::max(longest, low & 0xffff'ffff);
+      words[i] |= WordOfView(low, high) << shift;
+    }
+  }
+  return static_cast<uint32_t>(longest);
+}
+
+#if defined(__x86_64__)
+template <class Prefetch>
+QUERN_WIDE uint32_t AddViewsWide(const uint8_t* views, uint32_t n, const WordPart& part, uint64_t* words) {
+  return AddViews<Prefetch>(views, n, part, words);
+}
+#endif
+
+uint32_t AddAllViews(const QuernColumn& column, const KeyRows& rows, const WordPart& part, uint64_t* words) {
+  const uint8_t* const views = static_cast<const uint8_t*>(column.values) + uint64_t{rows.first} * kViewBytes;
+  return WithPrefetch(part.prefetch_bytes, [&]<class Prefetch>() {
+#if defined(__x86_64__)
+    if (part.uses_vectors && HasAvx512()) return AddViewsWide<Prefetch>(views, rows.n, part, words);
+#endif
+    return AddViews<Prefetch>(views, rows.n, part, words);
+  });
+}
+
+// ---- other rows ----
+
 // The first 8 bytes as a number, padded with zeros.
 QUERN_INLINE uint64_t FirstBytes(blocks::Bytes s) {
   if (__builtin_expect(static_cast<int>(s.length != 0) & static_cast<int>(blocks::MayReadShort(s.data)), 1))
@@ -105,6 +156,9 @@ uint32_t AddKeys(const QuernColumn& column, const KeyRows& rows, const WordPart&
     using Offset = std::conditional_t<kStorage == kVar32, int32_t, int64_t>;
     if (rows.rows == nullptr) longest = AddEvenStrings<Offset>(c, rows, part, words);
     if (longest != 0) return longest;
+  }
+  if constexpr (kStorage == kView) {
+    if (rows.rows == nullptr) return AddAllViews(c, rows, part, words);
   }
   for (uint32_t i = 0; i < rows.n; ++i) {
     const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);

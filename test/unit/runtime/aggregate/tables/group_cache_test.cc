@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -135,18 +136,31 @@ TEST(ShortKeys, AreForgottenWithTheirGroups) {
 }
 
 // The group cache alone: its groups for rows of one or two string keys, which every other way must confirm.
-class ShortKeyRows : public testing::TestWithParam<bool> {
+class ShortKeyRows : public testing::TestWithParam<std::tuple<bool, bool>> {
  protected:
+  static bool HasViews() { return std::get<1>(GetParam()); }
   ShortKeyRows()
-      : descriptor_(test::ShapeOf("aggregate keys=utf8,large_utf8 aggs=count_star")),
+      : descriptor_(test::ShapeOf(HasViews() ? "aggregate keys=utf8_view,utf8_view aggs=count_star"
+                                             : "aggregate keys=utf8,large_utf8 aggs=count_star")),
         group_cache_(*descriptor_->group()) {
-    if (!GetParam()) group_cache_.UseNoVectors();
+    if (!std::get<0>(GetParam())) group_cache_.UseNoVectors();
+  }
+
+  // Nothing is assumed of a view's bytes behind its text.
+  void FillPadding(const QuernColumn& column, const std::vector<std::string>& texts) {
+    auto* view = const_cast<uint8_t*>(static_cast<const uint8_t*>(column.values));
+    for (const std::string& text : texts) {
+      for (size_t at = 4 + text.size(); at < 16 && text.size() <= 12; ++at) view[at] = static_cast<uint8_t>(random_());
+      view += 16;
+    }
   }
 
   // rows: rows of the columns; empty: all from `first` on.
   void ExpectGroups(const std::vector<std::string>& a, const std::vector<std::string>& b,
                     const std::vector<uint32_t>& picked, uint32_t first, bool looks = true) {
-    const ColumnPtr columns[] = {StringColumn(kVar32, a), StringColumn(kVar64, b)};
+    const ColumnPtr columns[] = {StringColumn(HasViews() ? kView : kVar32, a),
+                                 StringColumn(HasViews() ? kView : kVar64, b)};
+    if (HasViews()) FillPadding(columns[0]->column, a), FillPadding(columns[1]->column, b);
     const QuernColumn keys[] = {columns[0]->column, columns[1]->column};
     const auto n = static_cast<uint32_t>(picked.empty() ? a.size() - first : picked.size());
     std::vector<uint8_t*> tuples(n), found;
@@ -185,7 +199,7 @@ class ShortKeyRows : public testing::TestWithParam<bool> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(WithVectors, ShortKeyRows, testing::Values(false, true));
+INSTANTIATE_TEST_SUITE_P(WithVectorsAndViews, ShortKeyRows, testing::Combine(testing::Bool(), testing::Bool()));
 
 TEST_P(ShortKeyRows, OfOneLengthAndOfSeveral) {
   for (const uint32_t n : {513u, 7u, 64u, 65u, 1u, 512u, 1000u}) {
@@ -193,9 +207,15 @@ TEST_P(ShortKeyRows, OfOneLengthAndOfSeveral) {
     ExpectGroups(Texts(n, 2, 2), Texts(n, 1, 2), {}, n / 3);
     ExpectGroups(Texts(n, 2, 2, true), Texts(n, 2, 2), {}, 0);
   }
-  // One longer string among single letters.
+  // One longer string among single letters; then one that no word holds.
   std::vector<std::string> a = Texts(700, 1, 2);
   a[650] = "no";
+  ExpectGroups(a, Texts(700, 1, 2), {}, 1);
+  for (const size_t length : {8, 13}) {
+    a[650].assign(length, 'n');
+    ExpectGroups(a, Texts(700, 1, 2), {}, 1, /*looks=*/false);
+  }
+  a[650] = "x";
   ExpectGroups(a, Texts(700, 1, 2), {}, 1);
 }
 
