@@ -528,7 +528,10 @@ TEST(ImportErrors, Views) {
     return Error(Views({{0, {}, 0, 0}, view}, {std::string(20, 'x')}, validity), type);
   };
   EXPECT_EQ(error({20, {}, 0, 0}), "no error");
-  EXPECT_EQ(error({-5, {}, 0, 0}), "negative length of a view at row 1 of column keys[0]: -5; accepted: 0 or more");
+  for (const int32_t length : {-1, -2, -3, -4, -5, INT32_MIN}) {
+    EXPECT_EQ(error({length, {}, 0, 0}), "negative length of a view at row 1 of column keys[0]: " +
+                                             std::to_string(length) + "; accepted: 0 or more");
+  }
   EXPECT_EQ(error({13, {}, 1, 0}), "view into an unknown buffer at row 1 of column keys[0]: 1; accepted: below 1");
   EXPECT_EQ(error({13, {}, -1, 0}), "view into an unknown buffer at row 1 of column keys[0]: -1; accepted: below 1");
   EXPECT_EQ(error({13, {}, 0, 8}),
@@ -537,6 +540,10 @@ TEST(ImportErrors, Views) {
             "view outside its buffer at row 1 of column keys[0]: 2147483647 and 2147483647 bytes; accepted: within 20");
   EXPECT_EQ(error({13, {}, 0, -1}),
             "view outside its buffer at row 1 of column keys[0]: -1 and 13 bytes; accepted: within 20");
+  std::vector<View> many(600, {12, {}, 77, -9});
+  many[599] = {16, {}, 0, 5};
+  EXPECT_EQ(Error(Views(many, {std::string(20, 'x')}), type),
+            "view outside its buffer at row 599 of column keys[0]: 5 and 16 bytes; accepted: within 20");
   EXPECT_EQ(error({-5, {}, 77, -9}, "10"), "no error");  // null: garbage is not checked
   EXPECT_EQ(error({12, {}, 77, -9}), "no error");        // inline: these bytes belong to the string
   TestArray views = Views({{20, {}, 0, 0}}, {std::string(20, 'x')});
