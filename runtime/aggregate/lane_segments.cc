@@ -45,8 +45,18 @@ void LaneSegments::Spread(const KeyRows& rows, const uint8_t* numbers) {
     return;
   }
   std::memset(spread_, kNoLaneGroup, span);
-  const uint32_t first = rows.rows[0];
-  for (uint32_t i = 0; i < rows.n; ++i) spread_[rows.rows[i] - first] = numbers[i];
+  const uint32_t* const picked = rows.rows;
+  const uint32_t n = rows.n, first = picked[0];
+  uint8_t* const spread = spread_;
+  uint32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    if (__builtin_expect(picked[i + kLanes - 1] - picked[i] == kLanes - 1, 1)) {
+      std::memcpy(spread + (picked[i] - first), numbers + i, kLanes);
+    } else {
+      for (uint32_t k = i; k < i + kLanes; ++k) spread[picked[k] - first] = numbers[k];
+    }
+  }
+  for (; i < n; ++i) spread[picked[i] - first] = numbers[i];
   args_.numbers = spread_;
 }
 
