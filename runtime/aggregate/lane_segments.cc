@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "runtime/base/thresholds.h"
+#include "runtime/rows/row_order.h"
 
 namespace quern {
 namespace {
@@ -32,9 +33,7 @@ bool LaneSegments::IsDense(const KeyRows& rows) const {
   if (rows.rows == nullptr) return true;
   const uint64_t span = uint64_t{rows.rows[rows.n - 1]} - rows.rows[0] + 1;  // meaningless where they do not ascend
   if (span > std::min<uint64_t>(kMostRows, thresholds::kLaneSpanPercent * rows.n / 100)) return false;
-  uint32_t descents = 0;
-  for (uint32_t i = 1; i < rows.n; ++i) descents += rows.rows[i] <= rows.rows[i - 1];
-  return descents == 0;
+  return Ascend(rows.rows, rows.n);
 }
 
 void LaneSegments::Spread(const KeyRows& rows, const uint8_t* numbers) {

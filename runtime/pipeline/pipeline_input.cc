@@ -22,6 +22,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/rows/place_fields.h"
+#include "runtime/rows/row_order.h"
 
 namespace quern {
 namespace {
@@ -63,9 +64,7 @@ void BindRows(const StepColumns& by, const Rows& rows, BatchView* batch) {
 // Whether the numbers, below places->size(), are those of different rows; sorts them. rows: has room for one more.
 // places: a byte for each row, all 0, and left so.
 bool SortDistinct(uint64_t num_rows, std::vector<uint8_t>* places, uint32_t* rows) {
-  bool is_sorted = true;
-  for (uint64_t i = 1; i < num_rows; ++i) is_sorted &= rows[i - 1] < rows[i];
-  if (is_sorted) return true;
+  if (Ascend(rows, num_rows)) return true;
   uint8_t* const is_there = places->data();
   const auto num_places = static_cast<uint32_t>(places->size());
   for (uint64_t i = 0; i < num_rows; ++i) is_there[rows[i]] = 1;

@@ -18,6 +18,7 @@
 #include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/encode.h"
+#include "runtime/rows/row_order.h"
 #include "runtime/sort/local_rows_batch.h"
 
 namespace quern {
@@ -194,7 +195,7 @@ absl::Status LocalRows::WriteRowIds(const Block& block, SortChunk* chunk) {
 void LocalRows::TakeRowIds(const Block& block) {
   if (num_rows_ == block.n) first_row_id_ = block.RowId(0);
   else row_ids_grow_ &= block.RowId(0) > last_row_id_;
-  for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) row_ids_grow_ &= block.rows[i] > block.rows[i - 1];
+  if (row_ids_grow_ && block.rows != nullptr) row_ids_grow_ = Ascend(block.rows, block.n);
   last_row_id_ = block.RowId(block.n - 1);
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/rows/row_order.h"
 #include "runtime/sort/key_comparison.h"
 #include "runtime/sort/local_rows.h"
 #include "runtime/sort/local_rows_batch.h"
@@ -149,7 +150,7 @@ absl::Status LocalRows::AppendTop(const Block& block) {
     drops_ties_ = shared->drops_ties;
   }
   arrivals_grow_ &= num_arrived_ == 0 || block.RowId(0) > last_arrival_;
-  for (uint32_t i = 1; i < block.n && block.rows != nullptr; ++i) arrivals_grow_ &= block.rows[i] > block.rows[i - 1];
+  if (arrivals_grow_ && block.rows != nullptr) arrivals_grow_ = Ascend(block.rows, block.n);
   if (!arrivals_grow_ && context_.descriptor->spec().stable) drops_ties_ = false;
   uint32_t rows[kMaxBatchRows];
   Block picked = block;

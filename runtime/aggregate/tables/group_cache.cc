@@ -28,6 +28,7 @@
 #include "runtime/aggregate/tables/short_key_packing.h"
 #include "runtime/base/cpu.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/rows/row_order.h"
 
 namespace quern {
 namespace {
@@ -50,9 +51,7 @@ uint32_t FixedBytes(const QuernField& key) {
 
 // Whether the rows are in order with few gaps; the span is then first .. first + n - 1.
 bool FindSpan(const KeyRows& rows, KeyRows* span) {
-  uint32_t turns = 0;
-  for (uint32_t i = 1; i < rows.n; ++i) turns += rows.rows[i] <= rows.rows[i - 1];
-  if (turns != 0) return false;
+  if (!Ascend(rows.rows, rows.n)) return false;
   const uint32_t n = rows.rows[rows.n - 1] - rows.rows[0] + 1;
   *span = {rows.keys, rows.rows[0], nullptr, n};
   return n - rows.n <= rows.n / kRowsPerGap;
