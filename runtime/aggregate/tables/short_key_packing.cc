@@ -24,16 +24,17 @@ constexpr uint32_t kLineBytes = 64;
 #define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 #endif
 
-// Calls f(begin, end) for pieces of a stream with so many values a cache line, and prefetches a line further on before
-// each: between two blocks of a column's rows, the processor reads so much else that its own prefetcher misses the
-// stream.
+// Calls f(begin, end) for pieces of a stream, and prefetches as many lines further on before each: between two blocks
+// of a column's rows, the processor reads so much else that its own prefetcher misses the stream. Pieces are long
+// enough for vector loops.
 template <class Prefetch, class F>
-QUERN_INLINE void ForEachLine(const uint8_t* values, uint32_t value_bytes, uint32_t n, uint32_t rows_ahead, F&& f) {
-  const uint32_t per_line = kLineBytes / value_bytes;
+QUERN_INLINE void ForEachPiece(const uint8_t* values, uint32_t value_bytes, uint32_t n, uint32_t rows_ahead, F&& f) {
+  constexpr uint32_t kRowsAtATime = 128;
   uint32_t i = 0;
-  for (; i + per_line <= n; i += per_line) {
-    Prefetch::For(values + (i + rows_ahead) * value_bytes);
-    f(i, i + per_line);
+  for (; i + kRowsAtATime <= n; i += kRowsAtATime) {
+    for (uint32_t at = 0; at < kRowsAtATime * value_bytes; at += kLineBytes)
+      Prefetch::For(values + (i + rows_ahead) * value_bytes + at);
+    f(i, i + kRowsAtATime);
   }
   f(i, n);
 }
@@ -41,16 +42,16 @@ QUERN_INLINE void ForEachLine(const uint8_t* values, uint32_t value_bytes, uint3
 template <class Prefetch, class Offset>
 QUERN_INLINE bool HaveLength(const Offset* offsets, uint32_t n, uint32_t rows_ahead, Offset length) {
   Offset differing = 0;
-  ForEachLine<Prefetch>(reinterpret_cast<const uint8_t*>(offsets), sizeof(Offset), n, rows_ahead,
-                        [&](uint32_t begin, uint32_t end) {
-                          for (uint32_t i = begin; i < end; ++i) differing |= (offsets[i + 1] - offsets[i]) ^ length;
-                        });
+  ForEachPiece<Prefetch>(reinterpret_cast<const uint8_t*>(offsets), sizeof(Offset), n, rows_ahead,
+                         [&](uint32_t begin, uint32_t end) {
+                           for (uint32_t i = begin; i < end; ++i) differing |= (offsets[i + 1] - offsets[i]) ^ length;
+                         });
   return differing == 0;
 }
 
 template <class Letters, class Prefetch>
 QUERN_INLINE void AddLetters(const uint8_t* bytes, uint32_t n, uint32_t rows_ahead, uint32_t shift, uint64_t* words) {
-  ForEachLine<Prefetch>(bytes, sizeof(Letters), n, rows_ahead, [&](uint32_t begin, uint32_t end) {
+  ForEachPiece<Prefetch>(bytes, sizeof(Letters), n, rows_ahead, [&](uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; ++i) {
       words[i] |= (static_cast<uint64_t>(blocks::LoadAt<Letters>(bytes, i)) << 8 | (sizeof(Letters) + 1)) << shift;
     }
@@ -101,22 +102,19 @@ QUERN_INLINE uint64_t WordOfView(uint64_t low, uint64_t high) {
   return (text & kept) << 8 | ((length + 1) & 0xff);
 }
 
-constexpr uint32_t kViewBytes = 16, kViewsAtATime = 64;
+constexpr uint32_t kViewBytes = 16;
 
 template <class Prefetch>
 QUERN_INLINE uint32_t AddViews(const uint8_t* views, uint32_t n, const WordPart& part, uint64_t* words) {
-  const uint32_t shift = part.shift, bytes_ahead = part.prefetch_bytes / 4 * kViewBytes;
+  const uint32_t shift = part.shift;
   uint64_t longest = 0;
-  for (uint32_t begin = 0; begin < n; begin += kViewsAtATime) {
-    const uint32_t end = std::min(n, begin + kViewsAtATime);
-    for (uint32_t at = begin * kViewBytes; at < end * kViewBytes; at += kLineBytes)
-      Prefetch::For(views + at + bytes_ahead);
+  ForEachPiece<Prefetch>(views, kViewBytes, n, part.prefetch_bytes / 4, [&](uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; ++i) {
       const uint64_t low = blocks::LoadAt<uint64_t>(views, 2 * i), high = blocks::LoadAt<uint64_t>(views, 2 * i + 1);
       longest = std::max(longest, low & 0xffff'ffff);
       words[i] |= WordOfView(low, high) << shift;
     }
-  }
+  });
   return static_cast<uint32_t>(longest);
 }
 
