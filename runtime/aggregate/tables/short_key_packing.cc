@@ -98,7 +98,7 @@ uint32_t AddEvenStrings(const QuernColumn& column, const KeyRows& rows, const Wo
 //     low   03 00 00 00 'N' 'Y' 'C' ..    high  ..      word  04 'N' 'Y' 'C'
 QUERN_INLINE uint64_t WordOfView(uint64_t low, uint64_t high) {
   const uint64_t length = low & 0xffff'ffff, text = low >> 32 | high << 32;
-  const uint64_t kept = length < blocks::kShortBytes ? ~(~uint64_t{0} << (length * 8 & 63)) : ~uint64_t{0};
+  const uint64_t kept = length < sizeof(text) ? ~(~uint64_t{0} << (length * 8)) : ~uint64_t{0};
   return (text & kept) << 8 | ((length + 1) & 0xff);
 }
 
@@ -108,7 +108,7 @@ template <class Prefetch>
 QUERN_INLINE uint32_t AddViews(const uint8_t* views, uint32_t n, const WordPart& part, uint64_t* words) {
   const uint32_t shift = part.shift;
   uint64_t longest = 0;
-  ForEachPiece<Prefetch>(views, kViewBytes, n, part.prefetch_bytes / 4, [&](uint32_t begin, uint32_t end) {
+  ForEachPiece<Prefetch>(views, kViewBytes, n, part.prefetch_bytes / kViewBytes, [&](uint32_t begin, uint32_t end) {
     for (uint32_t i = begin; i < end; ++i) {
       const uint64_t low = blocks::LoadAt<uint64_t>(views, 2 * i), high = blocks::LoadAt<uint64_t>(views, 2 * i + 1);
       longest = std::max(longest, low & 0xffff'ffff);

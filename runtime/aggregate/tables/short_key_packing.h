@@ -13,7 +13,7 @@ namespace quern {
 struct WordPart {
   uint32_t shift;               // bits
   bool uses_vectors;            // false only in tests: use no instructions that only some processors have
-  uint32_t prefetch_bytes = 0;  // distance for offsets of four bytes, and for as many letters; 0: none
+  uint32_t prefetch_bytes = 0;  // distance for offsets of four bytes, and as many letters, and for views; 0: none
 };
 
 // Adds each row's value to its word: for a string, one byte with its length plus one (modulo 256), then its first
