@@ -24,7 +24,6 @@
 // The generic kernel updates one accumulator after the other (ir-templates/generic/generic_aggregate.cc), so that the
 // two share blocks but no control, unlike other holes (ir-templates/holes/). The differential tests check that they
 // agree.
-#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
@@ -583,8 +582,7 @@ void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descripto
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
-  // Without keys, nothing stands between two blocks, and the processor reads ahead by itself.
-  EmitLaneTotals(descriptor, descriptor.group.num_keys == 0 ? 0 : plan.prefetch_input_rows, emitter);
+  EmitLaneTotals(descriptor, LanePrefetchRows(plan), emitter);
   if (descriptor.computed != nullptr) EmitHoles(plan, *descriptor.computed, emitter);
 }
 

@@ -340,6 +340,10 @@ absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(con
   return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }
 
+uint32_t LanePrefetchRows(const KernelPlan& plan) {
+  return GroupsOf(plan.spec).keys.empty() ? 0 : plan.prefetch_input_rows;
+}
+
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   AggregateOptions options;
   SetPrefetch(plan, &options.prefetch, &options.distances);

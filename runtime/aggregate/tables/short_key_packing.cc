@@ -93,7 +93,8 @@ uint32_t AddEvenStrings(const QuernColumn& column, const KeyRows& rows, const Wo
 
 // ---- neighbouring views ----
 
-// A view of up to 12 bytes, as a number: its length, then its text, of whose bytes behind the end nothing is assumed.
+// The word of a string of up to seven bytes: its length plus one, then its text. Nothing is assumed of the view's bytes
+// behind the end.
 //
 //     low   03 00 00 00 'N' 'Y' 'C' ..    high  ..      word  04 'N' 'Y' 'C'
 QUERN_INLINE uint64_t WordOfView(uint64_t low, uint64_t high) {
