@@ -27,6 +27,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/lane_steps.h"
 
+#include "runtime/rows/sparse_rows.h"
 namespace quern {
 namespace {
 
@@ -179,7 +180,10 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descrip
 }
 
 AggregateDescriptor::AggregateDescriptor(const AggregationSpec& spec)
-    : spec_(spec), descriptor_(), group_(&descriptor_.group) {}
+    : spec_(spec), descriptor_(), group_(&descriptor_.group) {
+  for (const KeySpec& key : spec.keys) key_row_bytes_.push_back(ColumnRowBytes(key.type));
+  for (const ColumnType& type : AggregateInputTypes(spec)) input_row_bytes_.push_back(ColumnRowBytes(type));
+}
 
 absl::StatusOr<std::shared_ptr<AggregateDescriptor>> AggregateDescriptor::Make(const AggregationSpec& spec,
                                                                                uint32_t inline_key_bytes) {

@@ -57,6 +57,10 @@ class AggregateDescriptor {
   // other keys.
   uint32_t spaces_offset(size_t key) const { return spaces_offsets_[key]; }
 
+  // Bytes from row to row in the columns of a batch (ColumnRowBytes), of the keys and of the others.
+  const std::vector<uint32_t>& key_row_bytes() const { return key_row_bytes_; }
+  const std::vector<uint32_t>& input_row_bytes() const { return input_row_bytes_; }
+
   // The tuple as a table of offset, bytes, field and type, as `quern dump layout` prints it.
   std::string Print() const;
 
@@ -76,6 +80,7 @@ class AggregateDescriptor {
   std::vector<Columns> columns_;
   std::unique_ptr<const MapDescriptor> computed_;
   std::vector<uint32_t> spaces_offsets_;
+  std::vector<uint32_t> key_row_bytes_, input_row_bytes_;
   bool has_out_of_line_ = false;
   QuernAggregateDescriptor descriptor_;
   RowLayout group_;

@@ -23,6 +23,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/prefetch_lines.h"
+#include "runtime/rows/sparse_rows.h"
 #include "runtime/rows/string_bytes.h"
 
 namespace quern {
@@ -179,6 +180,15 @@ absl::Status LocalGroups::AppendRest(const BatchView& batch, RowKind kind, uint6
   return kind == RowKind::kStates ? AppendStates(batch) : AppendInput(batch, first_row_id);
 }
 
+// The columns of rows that lie far apart; the update prefetches those of rows that lie close.
+void LocalGroups::PrefetchSparse(const BatchView& batch, const uint32_t* selection, uint32_t n) const {
+  const SparseRows sparse(context_.options.distances.sparse_rows, selection, n);
+  if (!sparse.is_sparse()) return;
+  const AggregateDescriptor& descriptor = *context_.descriptor;
+  for (size_t k = 0; k < batch.keys.size(); ++k) sparse.Prefetch(batch.keys[k], descriptor.key_row_bytes()[k]);
+  for (size_t c = 0; c < batch.payload.size(); ++c) sparse.Prefetch(batch.payload[c], descriptor.input_row_bytes()[c]);
+}
+
 absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row_id) {
   std::vector<QuernColumn> keys;
   QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
@@ -190,6 +200,7 @@ absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row
     n = begun_.num_rows != 0 ? begun_.num_rows : RowsWithinReserve(batch, RowKind::kInput, keys.data(), n);
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     context_.entry_points.ForBatch(n, &counters_);
+    PrefetchSparse(batch, selection, n);
     const absl::Status added = AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n});
     if (!added.ok()) {
       QUERN_RETURN_IF_ERROR(MakeRoom(added));

@@ -291,23 +291,25 @@ QUERN_INLINE void PackColumn(const QuernColumn* column, uint64_t first, const ui
 
 // ---- comparing and storing: a column's value against a tuple's field ----
 
-// No branch depends on the length, except where a string ends at the end of a page.
+// No branch depends on the length, except where a string ends at the end of a page. Put together in two words: length
+// and prefix, stored one after the other and loaded as a word, would wait for both stores.
 QUERN_INLINE StringRef MakeStringRef(Bytes s) {
-  StringRef ref = {};
-  ref.length = s.length;
-  uint8_t* out = reinterpret_cast<uint8_t*>(&ref) + 4;
+  uint64_t words[2] = {0, 0};
+  const auto address = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(s.data));
   if (__builtin_expect(s.length != 0 && MayReadShort(s.data), 1)) {
     const uint8_t* mask = ShortMask(s.length < kShortBytes ? s.length : kShortBytes);
-    const uint64_t rest = Load<uint64_t>(s.data + 4) & Load<uint64_t>(mask + 4),
-                   address = reinterpret_cast<uintptr_t>(s.data);
-    Store(out, Load<uint32_t>(s.data) & Load<uint32_t>(mask));
-    Store(out + 4, s.length > kInlineStringBytes ? address : rest);
+    const uint64_t rest = Load<uint64_t>(s.data + 4) & Load<uint64_t>(mask + 4);
+    words[0] = uint64_t{Load<uint32_t>(s.data) & Load<uint32_t>(mask)} << 32;
+    words[1] = s.length > kInlineStringBytes ? address : rest;
   } else if (s.length > kInlineStringBytes) {
-    __builtin_memcpy(ref.prefix, s.data, 4);
-    ref.bytes = reinterpret_cast<const char*>(s.data);
+    words[0] = uint64_t{Load<uint32_t>(s.data)} << 32;
+    words[1] = address;
   } else {
-    for (uint32_t i = 0; i < s.length; ++i) out[i] = s.data[i];
+    for (uint32_t i = 0; i < s.length; ++i) words[(i + 4) / 8] |= uint64_t{s.data[i]} << (i + 4) % 8 * 8;
   }
+  words[0] |= s.length;
+  StringRef ref;
+  __builtin_memcpy(&ref, words, sizeof(ref));
   return ref;
 }
 

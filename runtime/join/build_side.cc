@@ -20,6 +20,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/hash_join.h"
+#include "runtime/rows/sparse_rows.h"
 
 namespace quern {
 namespace {
@@ -108,6 +109,11 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
   const QuernRowLayout* layout = descriptor_->rows();
   const RefusedCalls refused;
   const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
+  if (batch.selection != nullptr) {
+    const SparseRows sparse(options_.distances.sparse_rows, batch.selection + next, n);
+    sparse.Prefetch(layout->keys, layout->num_keys, batch.keys.data());
+    sparse.Prefetch(layout->fields, layout->num_fields, batch.payload.data());
+  }
   const Step step = {kernel, batch, first_row_id,
                      SelectRows(kernel, layout, batch.keys.data(), batch.selection, next, n, rows_.data())};
   if (layout->packed_bytes != 0) {

@@ -192,6 +192,8 @@ class JoinProber {
                                      OutputBatch* out);
   void EndPairs() { in_use_.reset(); }
   const uint8_t* tuples() const { return args_.output.tuples; }
+  // Whether its tuples are prefetched: 0 where the table is small, or the plan says off.
+  uint32_t prefetch_distance() const { return is_quiet() ? 0 : join_->table_.probe.distance; }
 
   // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds),
   // and on all rows that were spilled, of every kind. Call it when all probers have finished all inputs. Probers share
@@ -230,6 +232,7 @@ class JoinProber {
   std::optional<AdaptiveGate> prefetch_gate_;
   std::optional<AdaptiveGate> key_filter_gate_, key_filter_before_piece_;
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
+  uint64_t num_filtered_ = 0;  // rows that key filters have taken away
   BatchView input_;
   QuernJoinProbeArgs args_;
   enum class Unmatched : uint8_t { kNotBegun, kHasMore, kFailed };
@@ -238,7 +241,7 @@ class JoinProber {
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
   bool has_pieces_ = false;
-  uint64_t rows_before_piece_ = 0;
+  uint64_t rows_before_piece_ = 0, num_filtered_before_piece_ = 0;
   uint64_t next_input_ = 0, num_written_inputs_ = 0;  // of the piece; the first ones have been written
   const ProbeScratch scratch_;
   std::vector<uint8_t> members_;  // bits of an anti join's rows

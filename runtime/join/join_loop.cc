@@ -27,6 +27,7 @@
 #include "runtime/join/key_filter.h"
 #include "runtime/join/packed_key_table.h"
 #include "runtime/join/unchained_table.h"
+#include "runtime/rows/sparse_rows.h"
 
 namespace quern {
 namespace {
@@ -123,6 +124,8 @@ class Prober {
       n = ReserveOutput(*kernel_, rows, tuples, static_cast<uint32_t>(n), a_);
       if (n == kQuernOutOfMemory && out_row > 0) return kQuernFull;
       if (n < 0) return static_cast<int32_t>(n);
+      SparseRows(p_.sparse_rows, rows, static_cast<uint32_t>(n))
+          .Prefetch(a_->descriptor->probe, a_->descriptor->num_probe, a_->payload);
       if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
       if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
     }
@@ -150,6 +153,8 @@ class Prober {
     const uint32_t n = BatchSize(MaxBatchRows(), a_->num_rows - a_->next_row);
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
     const QuernRowLayout* layout = &a_->descriptor->rows;
+    if (a_->selection != nullptr)
+      SparseRows(p_.sparse_rows, a_->selection + a_->next_row, n).Prefetch(layout->keys, layout->num_keys, a_->keys);
     BatchRows batch = SelectRows(*kernel_, layout, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     if (rows_alone_) {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
@@ -164,6 +169,7 @@ class Prober {
       if (p_.key_filter != nullptr && p_.key_filter->TakeTurn()) {
         LoadFilterKeys(*layout, p_.table->filter_key, a_->keys, batch.rows, batch.first, batch.n, s_->words);
         batch = KeepKeys(batch);
+        SparseRows(p_.sparse_rows, batch.rows, batch.n).Prefetch(layout->keys, layout->num_keys, a_->keys);
       }
       kernel_->hash(layout, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
@@ -190,11 +196,12 @@ class Prober {
     }
   }
 
-  // Keeps the rows of a batch whose words the key filter has.
+  // Keeps the rows of a batch whose words the key filter has. Keys that are not packed are hashed without their words.
   BatchRows KeepKeys(const BatchRows& batch) {
-    const uint32_t kept =
-        KeepKeysOf(*p_.table, batch.rows, static_cast<uint32_t>(batch.first), batch.n, s_->words, s_->rows);
+    const uint32_t kept = KeepKeysOf(*p_.table, batch.rows, static_cast<uint32_t>(batch.first), batch.n, s_->words,
+                                     s_->rows, IsPackedKey() ? s_->words : nullptr);
     p_.key_filter->Count(batch.n, batch.n - kept);
+    *p_.num_filtered += batch.n - kept;
     return {s_->rows, 0, kept};
   }
 

@@ -53,11 +53,13 @@ struct JoinProbe {
   uint64_t* out_tuples = nullptr;      // with out_rows: receives the tuple of each, the null tuple included
   CounterBlock* counters = nullptr;
   AdaptiveGate* key_filter = nullptr;      // null: the table has none that this probe may use
+  uint64_t* num_filtered = nullptr;        // in/out, with it: rows that it has taken away
   uint32_t* num_new_candidates = nullptr;  // in/out: candidates in progress that have not been compared yet
   const StopFlag* stop_flag = nullptr;     // may be null
   const HostResidual* host = nullptr;      // where the descriptor asks it
   void* host_context = nullptr;
   PartInput part;
+  uint32_t sparse_rows = 0;  // PrefetchDistances
 };
 
 // Fills the output batch until the input ends (kQuernDone), or the output is full or the flag set (kQuernFull: empty it

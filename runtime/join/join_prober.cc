@@ -149,12 +149,13 @@ void JoinProber::AdaptPrefetch() {
     const bool is_cached = table_bytes <= join_->options_.caches.l3_bytes;
     prefetch_gate_.emplace(is_cached ? Gate::kProbePrefetch : Gate::kProbePrefetchDram, join_->options_.adapts);
   }
-  if (rows_seen_ - adapt_rows_ < prefetch_gate_->rule().window) return;
+  const uint64_t rows = rows_seen_ - num_filtered_;  // that were looked up
+  if (rows - adapt_rows_ < prefetch_gate_->rule().window) return;
   const bool was_quiet = is_quiet();
   const uint64_t hits = counters_.Now(Counter::kTagHits);
-  prefetch_gate_->Count(rows_seen_ - adapt_rows_, hits - adapt_hits_);
+  prefetch_gate_->Count(rows - adapt_rows_, hits - adapt_hits_);
   adapt_hits_ = hits;
-  adapt_rows_ = rows_seen_;
+  adapt_rows_ = rows;
   if (!is_quiet() || was_quiet) return;
   unprefetched_table_ = join_->table_;
   if (unprefetched_table_.probe.distance != 0) join_->prefetch_adapted_.store(true, std::memory_order_relaxed);
@@ -167,6 +168,7 @@ void JoinProber::BeginPiece(bool is_again) {
   next_input_ = 0;
   if (is_again) {
     rows_seen_ = rows_before_piece_;
+    num_filtered_ = num_filtered_before_piece_;
     key_filter_gate_ = key_filter_before_piece_;
     return;
   }
@@ -174,6 +176,7 @@ void JoinProber::BeginPiece(bool is_again) {
   AdaptPrefetch();
   key_filter_before_piece_ = key_filter_gate_;
   rows_before_piece_ = rows_seen_;
+  num_filtered_before_piece_ = num_filtered_;
 }
 
 void JoinProber::Begin(BatchView batch) {
@@ -218,12 +221,14 @@ JoinProbe JoinProber::MakeProbe() {
   if (drops_rows && probe.table->has_key_filter() && part_input_.found == nullptr) {
     if (!key_filter_gate_.has_value()) key_filter_gate_.emplace(Gate::kKeyFilter, join_->options_.adapts);
     probe.key_filter = &*key_filter_gate_;
+    probe.num_filtered = &num_filtered_;
   }
   probe.num_new_candidates = &num_new_candidates_;
   probe.stop_flag = join_->stop_flag();
   probe.host = &join_->host_residual_;
   probe.host_context = host_context_;
   probe.part = part_input_;
+  probe.sparse_rows = join_->options_.distances.sparse_rows;
   return probe;
 }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "runtime/base/cpu.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/rows/bitmap_lanes.h"
 
 namespace quern {
 namespace {
@@ -87,24 +89,66 @@ void LoadFilterKeys(const QuernRowLayout& layout, uint32_t key, const QuernColum
   });
 }
 
-uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, uint64_t* words,
-                    uint32_t* kept) {
+namespace {
+
+uint32_t KeepEach(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const uint64_t* words,
+                  uint32_t* kept, uint64_t* kept_words) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range;
   const uint64_t* const bitmap = table.bitmap;
   uint32_t num_kept = 0;
-  const auto keep_all = [&](const auto& number_of) {
+  const auto keep_all = [&](const auto& number_of, const auto& keep_word) {
     for (uint32_t i = 0; i < n; ++i) {
       const uint64_t word = words[i], number = (word ^ sign_bit) - base;
       const bool inside = number < range;
       const uint64_t place = inside ? number : 0, bit = bitmap[place / 64] >> (place % 64);
       kept[num_kept] = number_of(i);
-      words[num_kept] = word;
+      keep_word(num_kept, word);
       num_kept += static_cast<uint32_t>(bit & static_cast<uint64_t>(inside));
     }
   };
-  if (numbers == nullptr) keep_all([first](uint32_t i) { return first + i; });
-  else keep_all([numbers](uint32_t i) { return numbers[i]; });
+  const auto keep_rows = [&](const auto& number_of) {
+    if (kept_words == nullptr) keep_all(number_of, [](uint32_t, uint64_t) {});
+    else keep_all(number_of, [kept_words](uint32_t k, uint64_t word) { kept_words[k] = word; });
+  };
+  if (numbers == nullptr) keep_rows([first](uint32_t i) { return first + i; });
+  else keep_rows([numbers](uint32_t i) { return numbers[i]; });
   return num_kept;
+}
+
+#if defined(__x86_64__)
+// No more rows are kept than have been read, so that rows and words may take the place of those that came in.
+template <bool kNumbered, bool kKeepsWords>
+QUERN_AVX512 uint32_t KeepSixteen(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n,
+                                  const uint64_t* words, uint32_t* kept, uint64_t* kept_words) {
+  const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
+  uint32_t num_kept = 0;
+  for (uint32_t i = 0; i < n; i += kBitmapLanes) {
+    const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
+    const BitmapLanes::Words sixteen = BitmapLanes::Load(words + i, lanes);
+    const __mmask16 found = bitmap.Find(bitmap.NumbersOf(sixteen), lanes);
+    const __m512i rows = kNumbered ? _mm512_maskz_loadu_epi32(lanes, numbers + i) : SixteenFrom(first + i);
+    if constexpr (kKeepsWords) StoreKept(sixteen, found, kept_words + num_kept);
+    num_kept += StoreKept(rows, found, kept + num_kept);
+  }
+  return num_kept;
+}
+#endif
+
+}  // namespace
+
+uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const uint64_t* words,
+                    uint32_t* kept, uint64_t* kept_words) {
+#if defined(__x86_64__)
+  if (HasAvx512() && table.range <= kPrefetchedBits) {
+    const auto keep = [&]<bool kNumbered, bool kKeepsWords>() {
+      return KeepSixteen<kNumbered, kKeepsWords>(table, numbers, first, n, words, kept, kept_words);
+    };
+    if (numbers == nullptr)
+      return kept_words == nullptr ? keep.template operator()<false, false>() : keep.template operator()<false, true>();
+    return kept_words == nullptr ? keep.template operator()<true, false>() : keep.template operator()<true, true>();
+  }
+#endif
+  return KeepEach(table, numbers, first, n, words, kept, kept_words);
 }
 
 }  // namespace quern

@@ -171,7 +171,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
     else kernel.hash(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->hashes);
     if (keeps) {
       const uint32_t passed =
-          KeepKeysOf(table, kept.rows, static_cast<uint32_t>(kept.first), kept.n, s->words, s->rows);
+          KeepKeysOf(table, kept.rows, static_cast<uint32_t>(kept.first), kept.n, s->words, s->rows, nullptr);
       std::memcpy(answer.rows + count, s->rows, passed * sizeof(uint32_t));
       count += passed;
       next += n;

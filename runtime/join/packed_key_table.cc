@@ -15,9 +15,11 @@
 #include <bit>
 #include <cstring>
 
+#include "runtime/base/cpu.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/unchained_table.h"
+#include "runtime/rows/bitmap_lanes.h"
 #include "runtime/rows/prefetch_lines.h"
 
 namespace quern {
@@ -423,6 +425,41 @@ template <bool kCount, uint32_t kTupleLines, class Prefetch>
   return num_matches;
 }
 
+#if defined(__x86_64__)
+// The same for bitmaps that are not prefetched, sixteen rows at a time. Tuples are prefetched when their rows are known
+// to match: rows without a tuple prefetch nothing.
+template <bool kCount, uint32_t kTupleLines, class Prefetch>
+QUERN_AVX512 [[gnu::noinline]] uint64_t LookUpDenseSixteen(const JoinTable& table, QuernProbeScratch* s,
+                                                           LookUpTally* tally) {
+  const uint32_t first_match = kCount ? 0 : s->num_matches, n = s->batch_rows;
+  const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
+  const __m512i tuple_bytes = AllEight(table.tuple_bytes);
+  uint32_t matches = first_match;
+  for (uint32_t i = 0; i < n; i += kBitmapLanes) {
+    const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
+    const BitmapLanes::Words numbers = bitmap.NumbersOf(BitmapLanes::Load(s->words + i, lanes));
+    const __mmask16 found = bitmap.Find(numbers, lanes);
+    if constexpr (kCount) {
+      matches += static_cast<uint32_t>(std::popcount(static_cast<unsigned>(found)));
+      continue;
+    }
+    // Numbers of rows that match are below 2^31, and so are sizes of tuples.
+    StoreKept({_mm512_mul_epu32(numbers.low, tuple_bytes), _mm512_mul_epu32(numbers.high, tuple_bytes)}, found,
+              s->match_tuples + matches);
+    matches += StoreKept(SixteenFrom(i), found, s->match_index + matches);
+  }
+  if constexpr (!kCount) {
+    for (uint32_t m = first_match; m < matches && kTupleLines >= 1; ++m) {
+      Prefetch::For(table.tuples + s->match_tuples[m]);
+      if constexpr (kTupleLines >= 2) Prefetch::For(table.tuples + s->match_tuples[m] + table.tuple_bytes - 1);
+    }
+    s->num_matches = matches;
+  }
+  tally->hits += matches - first_match;
+  return matches;
+}
+#endif
+
 template <bool kCount, class Prefetch>
 [[gnu::noinline]] uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range, bytes = table.tuple_bytes;
@@ -524,12 +561,19 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
 template <bool kCount, bool kTuples>
 uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const bool straddles = kLineBytes % table.tuple_bytes != 0;
+  const auto look_up = [&]<uint32_t kTupleLines, class Prefetch>() {
+#if defined(__x86_64__)
+    if (HasAvx512() && table.range <= kPrefetchedBits)
+      return LookUpDenseSixteen<kCount, kTupleLines, Prefetch>(table, s, tally);
+#endif
+    return LookUpDense<kCount, kTupleLines, Prefetch>(table, s, tally);
+  };
   return WithPrefetch(table.probe, [&]<class Prefetch>() {
     if constexpr (kTuples && Prefetch::kPrefetches) {
-      if (table.probe.stages >= 2 && straddles) return LookUpDense<kCount, 2, Prefetch>(table, s, tally);
-      if (table.probe.stages >= 2) return LookUpDense<kCount, 1, Prefetch>(table, s, tally);
+      if (table.probe.stages >= 2 && straddles) return look_up.template operator()<2, Prefetch>();
+      if (table.probe.stages >= 2) return look_up.template operator()<1, Prefetch>();
     }
-    return LookUpDense<kCount, 0, Prefetch>(table, s, tally);
+    return look_up.template operator()<0, Prefetch>();
   });
 }
 

@@ -61,24 +61,6 @@ void BindRows(const StepColumns& by, const Rows& rows, BatchView* batch) {
   batch->owner = rows.owner;
 }
 
-// Whether the numbers, below places->size(), are those of different rows; sorts them. rows: has room for one more.
-// places: a byte for each row, all 0, and left so.
-bool SortDistinct(uint64_t num_rows, std::vector<uint8_t>* places, uint32_t* rows) {
-  if (Ascend(rows, num_rows)) return true;
-  uint8_t* const is_there = places->data();
-  const auto num_places = static_cast<uint32_t>(places->size());
-  for (uint64_t i = 0; i < num_rows; ++i) is_there[rows[i]] = 1;
-  uint64_t num_distinct = 0;
-  for (uint32_t row = 0; row < num_places; ++row) num_distinct += is_there[row];
-  const bool is_distinct = num_distinct == num_rows;
-  for (uint32_t row = 0, n = 0; is_distinct && row < num_places; ++row) {
-    rows[n] = row;
-    n += is_there[row];
-  }
-  std::memset(is_there, 0, num_places);
-  return is_distinct;
-}
-
 QuernColumn AsColumn(const QuernOutColumn& column) {
   QuernColumn as = {};
   as.validity = column.validity;
@@ -258,13 +240,13 @@ class PipelineInput::ProbeStep final : public Step {
         prober_(join, step.host_context),
         out_(types_, piece_rows, budget_),
         placed_({types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end()}, can_stay_ ? piece_rows : 0,
-                budget_) {
+                budget_),
+        sorter_(can_stay_ ? static_cast<uint32_t>(piece_rows) : 0) {
     bytes_.resize(types_.size());
     if (!can_stay_) return;
     rows_.resize(piece_rows);
     tuples_.resize(piece_rows);
-    selected_.resize(piece_rows + 1);
-    places_.resize(piece_rows);
+    selected_.resize(piece_rows);
     has_strings_ = std::any_of(types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end(),
                                [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); });
   }
@@ -342,7 +324,7 @@ class PipelineInput::ProbeStep final : public Step {
       QUERN_ASSIGN_OR_RETURN(more, prober_.NextPairs(piece_rows_, rows_.data(), tuples_.data(), &num_pairs));
       if (num_pairs == 0) continue;
       std::copy_n(rows_.begin(), num_pairs, selected_.begin());
-      if (!SortDistinct(num_pairs, &places_, selected_.data())) {
+      if (!sorter_.SortDistinct(selected_.data(), num_pairs)) {
         runs_until_try_ = thresholds::kPlacedRetryRuns - 1;
         QUERN_RETURN_IF_ERROR(CopyPairs(num_pairs));
       } else {
@@ -369,7 +351,7 @@ class PipelineInput::ProbeStep final : public Step {
       QUERN_RETURN_IF_ERROR(placed_.Reset());
       ZeroOnce();
       const PlacedTuples some = {prober_.tuples(), tuples_.data() + done, rows_.data() + done,
-                                 static_cast<uint32_t>(num_pairs - done)};
+                                 static_cast<uint32_t>(num_pairs - done), prober_.prefetch_distance()};
       const RefusedCalls refused;
       const int64_t fit = PlaceFields(layout_, some, placed_.columns());
       QUERN_RETURN_IF_ERROR(refused.status());
@@ -428,7 +410,7 @@ class PipelineInput::ProbeStep final : public Step {
   std::vector<uint32_t> rows_;      // of pairs
   std::vector<uint64_t> tuples_;    // of the same
   std::vector<uint32_t> selected_;  // the rows, sorted
-  std::vector<uint8_t> places_;
+  RowSorter sorter_;
   bool has_strings_ = false;  // in the build payload
   bool is_zeroed_ = false;
   uint64_t runs_until_try_ = 0, runs_before_piece_ = 0;  // in which all columns are copied

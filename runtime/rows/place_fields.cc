@@ -19,6 +19,7 @@
 #endif
 
 #include "runtime/base/cpu.h"
+#include "runtime/base/prefetch_line.h"
 #include "runtime/blocks/blocks.h"
 
 namespace quern {
@@ -132,32 +133,68 @@ void Place(const QuernField& field, const PlacedTuples& placed, bool is_adjacent
   }
 }
 
+// All lines of the tuples: the probe has touched the first ones alone, which have the keys.
+void PrefetchTuples(const QuernRowLayout& layout, const PlacedTuples& placed) {
+  constexpr uint32_t kLineBytes = 64;
+  WithPrefetch(placed.prefetch_distance, [&]<class Prefetch>() {
+    for (uint32_t i = 0; i < placed.n && Prefetch::kPrefetches; ++i) {
+      const uint8_t* const tuple = placed.base + placed.tuples[i];
+      for (uint32_t at = 0; at < layout.tuple_bytes; at += kLineBytes) Prefetch::For(tuple + at);
+      Prefetch::For(tuple + layout.tuple_bytes - 1);
+    }
+  });
+}
+
+// The bytes of strings that tuples point to, wherever they lie.
+void PrefetchStrings(const QuernField& field, const PlacedTuples& placed) {
+  const TupleSource<kView> source = SourceOf<kView>(field, placed);
+  WithPrefetch(placed.prefetch_distance, [&]<class Prefetch>() {
+    for (uint32_t i = 0; i < placed.n && Prefetch::kPrefetches; ++i) {
+      const blocks::Bytes string = source.ReadString(i);
+      Prefetch::For(string.data);
+      Prefetch::For(string.data + string.length);
+    }
+  });
+}
+
+// Places up to kRowsAtATime tuples; returns as PlaceFields.
+int64_t PlaceSome(const QuernRowLayout& layout, PlacedTuples some, QuernOutColumn* columns) {
+  PrefetchTuples(layout, some);
+  for (uint32_t f = 0; f < layout.num_output_fields; ++f) {
+    if (layout.fields[f].storage != kView) continue;
+    const int64_t fit = FitViews(layout.fields[f], some, some.n, &columns[f]);
+    if (fit <= 0) return fit;
+    some.n = static_cast<uint32_t>(fit);
+    PrefetchStrings(layout.fields[f], some);
+  }
+  const bool is_adjacent = AreAdjacent(some);
+  for (uint32_t f = 0; f < layout.num_output_fields;) {
+#if defined(__x86_64__)
+    if (is_adjacent && f + 4 <= layout.num_output_fields && AreFourWords(layout.fields + f) && HasAvx2()) {
+      PlaceFourWords(layout.fields[f].tuple_offset, some, columns + f);
+      f += 4;
+      continue;
+    }
+#endif
+    Place(layout.fields[f], some, is_adjacent, &columns[f]);
+    ++f;
+  }
+  return some.n;
+}
+
 }  // namespace
 
 int64_t PlaceFields(const QuernRowLayout& layout, const PlacedTuples& placed, QuernOutColumn* columns) {
-  int64_t fit = placed.n;
-  for (uint32_t f = 0; f < layout.num_output_fields; ++f) {
-    if (layout.fields[f].storage != kView) continue;
-    fit = FitViews(layout.fields[f], placed, static_cast<uint32_t>(fit), &columns[f]);
-    if (fit <= 0) return fit;
+  for (uint32_t done = 0; done < placed.n;) {
+    PlacedTuples some = placed;
+    some.tuples += done;
+    some.rows += done;
+    some.n = std::min(placed.n - done, kRowsAtATime);
+    const int64_t fit = PlaceSome(layout, some, columns);
+    if (fit < 0 || fit < some.n) return done != 0 ? done + std::max<int64_t>(fit, 0) : fit;
+    done += some.n;
   }
-  for (uint32_t done = 0; done < fit; done += kRowsAtATime) {
-    const uint32_t n = std::min(static_cast<uint32_t>(fit) - done, kRowsAtATime);
-    const PlacedTuples some = {placed.base, placed.tuples + done, placed.rows + done, n};
-    const bool is_adjacent = AreAdjacent(some);
-    for (uint32_t f = 0; f < layout.num_output_fields;) {
-#if defined(__x86_64__)
-      if (is_adjacent && f + 4 <= layout.num_output_fields && AreFourWords(layout.fields + f) && HasAvx2()) {
-        PlaceFourWords(layout.fields[f].tuple_offset, some, columns + f);
-        f += 4;
-        continue;
-      }
-#endif
-      Place(layout.fields[f], some, is_adjacent, &columns[f]);
-      ++f;
-    }
-  }
-  return fit;
+  return placed.n;
 }
 
 }  // namespace quern

@@ -15,6 +15,7 @@ struct PlacedTuples {
   const uint64_t* tuples;  // byte offsets from base
   const uint32_t* rows;
   uint32_t n;
+  uint32_t prefetch_distance;  // of the table's probe: 0 where its tuples are not prefetched
 };
 
 // Writes the output fields of the tuples to `columns`, whose other rows stay as they are. Storages of fields: all but

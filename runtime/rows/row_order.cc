@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/rows/row_order.h"
 
+#include <bit>
+#include <cstring>
+
+#include "runtime/base/bytes.h"
 #include "runtime/base/cpu.h"
 
 namespace quern {
@@ -19,6 +23,17 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) bool AscendWide(co
 }
 #endif
 
+constexpr uint32_t kPlaces = 64;  // at a time
+
+// Bit i is byte i, of eight bytes that are 0 or 1: the product has each byte's bit in its highest byte.
+uint64_t BitsOfBytes(const uint8_t* bytes) { return blocks::Load<uint64_t>(bytes) * 0x0102'0408'1020'4080 >> 56; }
+
+uint64_t BitsOf(const uint8_t* places) {
+  uint64_t bits = 0;
+  for (uint32_t i = 0; i < kPlaces / 8; ++i) bits |= BitsOfBytes(places + 8 * i) << 8 * i;
+  return bits;
+}
+
 }  // namespace
 
 bool Ascend(const uint32_t* rows, uint64_t n) {
@@ -26,6 +41,22 @@ bool Ascend(const uint32_t* rows, uint64_t n) {
   if (HasAvx512()) return AscendWide(rows, n);
 #endif
   return AscendAll(rows, n);
+}
+
+RowSorter::RowSorter(uint32_t num_places) : is_there_((num_places + kPlaces - 1) / kPlaces * kPlaces) {}
+
+bool RowSorter::SortDistinct(uint32_t* rows, uint64_t n) {
+  if (Ascend(rows, n)) return true;
+  uint8_t* const is_there = is_there_.data();
+  const auto num_places = static_cast<uint32_t>(is_there_.size());
+  for (uint64_t i = 0; i < n; ++i) is_there[rows[i]] = 1;
+  uint64_t num_distinct = 0;
+  for (uint32_t first = 0; first < num_places; first += kPlaces) {
+    for (uint64_t bits = BitsOf(is_there + first); bits != 0; bits &= bits - 1)
+      rows[num_distinct++] = first + static_cast<uint32_t>(std::countr_zero(bits));
+  }
+  std::memset(is_there, 0, num_places);
+  return num_distinct == n;
 }
 
 }  // namespace quern

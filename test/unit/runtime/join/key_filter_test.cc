@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -106,6 +108,44 @@ TEST(KeyFilter, StopsWhereAllRowsPass) {
   const Keys last = Wanderers();
   probe.insert(probe.end(), last.begin(), last.end());
   EXPECT_GT(FilterBytes({kOneKey, LayoutChoice::kOpen, stepped, probe}), 0u);
+}
+
+// Sixteen rows at a time, and one by one where the range is large.
+TEST(KeyFilter, KeepsTheRowsWhoseBitsAreSet) {
+  std::mt19937_64 random(1);
+  for (const uint64_t range : {uint64_t{1}, uint64_t{40}, uint64_t{5000}, kPrefetchedBits + 5}) {
+    std::vector<uint64_t> bitmap(range / 64 + 1);
+    for (uint64_t i = 0; i < std::min<uint64_t>(range, 5000); i += 1 + random() % 5)
+      bitmap[i / 64] |= uint64_t{1} << i % 64;
+    JoinTable table;
+    table.sign_bit = uint64_t{1} << 63;
+    table.base = static_cast<uint64_t>(int64_t{-7}) ^ table.sign_bit;
+    table.range = range;
+    table.bitmap = bitmap.data();
+    for (uint32_t n = 0; n < 70; ++n) {
+      std::vector<uint64_t> words(n);
+      std::vector<uint32_t> numbers(n), from_first, from_numbers;
+      std::vector<uint64_t> kept_words;
+      for (uint32_t i = 0; i < n; ++i) {
+        const uint64_t number = random() % (std::min<uint64_t>(range, 5000) + 20) - 10;
+        words[i] = i % 13 == 12 ? random() : ((number + table.base) ^ table.sign_bit);
+        numbers[i] = 3 * i + 1;
+        const uint64_t place = (words[i] ^ table.sign_bit) - table.base;
+        if (place >= range || (bitmap[place / 64] >> place % 64 & 1) == 0) continue;
+        from_first.push_back(100 + i);
+        from_numbers.push_back(numbers[i]);
+        kept_words.push_back(words[i]);
+      }
+      const auto resized = [](auto values, uint32_t size) { return values.resize(size), values; };
+      std::vector<uint32_t> kept(n);
+      EXPECT_EQ(KeepKeysOf(table, nullptr, 100, n, words.data(), kept.data(), nullptr), from_first.size());
+      EXPECT_EQ(resized(kept, from_first.size()), from_first) << range << " " << n;
+      ASSERT_EQ(KeepKeysOf(table, numbers.data(), 0, n, words.data(), numbers.data(), words.data()),
+                from_numbers.size());
+      EXPECT_EQ(resized(numbers, from_numbers.size()), from_numbers) << range << " " << n;
+      EXPECT_EQ(resized(words, kept_words.size()), kept_words) << range << " " << n;
+    }
+  }
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
+#include <random>
 #include <vector>
 
 namespace quern {
@@ -23,6 +25,27 @@ TEST(RowOrder, OneDescentAnywhereIsFound) {
       rows[i] = 0;
       EXPECT_FALSE(Ascend(rows.data(), n)) << n << ", less at " << i;
       rows[i] = kept;
+    }
+  }
+}
+
+TEST(RowOrder, RowsAreSortedUnlessOneIsThereTwice) {
+  std::mt19937 random(1);
+  for (const uint32_t num_places : {1u, 2u, 7u, 64u, 65u, 1000u, 4096u}) {
+    RowSorter sorter(num_places);
+    std::vector<uint32_t> all(num_places);
+    std::iota(all.begin(), all.end(), 0);
+    for (int round = 0; round < 50; ++round) {
+      std::shuffle(all.begin(), all.end(), random);
+      std::vector<uint32_t> rows(all.begin(), all.begin() + random() % (num_places + 1)), sorted = rows;
+      std::sort(sorted.begin(), sorted.end());
+      std::vector<uint32_t> twice = rows;
+      ASSERT_TRUE(sorter.SortDistinct(rows.data(), rows.size()));
+      ASSERT_EQ(rows, sorted) << num_places;
+      if (twice.size() < 2) continue;
+      const size_t from = random() % twice.size(), to = (from + 1 + random() % (twice.size() - 1)) % twice.size();
+      twice[to] = twice[from];
+      ASSERT_FALSE(sorter.SortDistinct(twice.data(), twice.size())) << num_places;
     }
   }
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prefetches the columns of rows that lie far apart, as those that a selective filter or join has left of a large
+// batch: each has a cache line of its own in each column, which no hardware prefetcher foresees.
+//
+//     rows 3, 70, 131, 180 ..     column of 8 bytes     lines 0, 8, 16, 22 ..    all asked for before the first is read
+//
+// A loop that reads such a column waits for as many lines at a time as its rows fit the processor's window: about ten.
+// Asked for beforehand, as many are on their way as the processor has buffers for, twice to three times as many.
+#ifndef QUERN_RUNTIME_ROWS_SPARSE_ROWS_H_
+#define QUERN_RUNTIME_ROWS_SPARSE_ROWS_H_
+
+#include <cstdint>
+
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/spec/column_type.h"
+
+namespace quern {
+
+// Bytes from a row's value to the next one's in a column; of strings with offsets, from one offset to the next; 0:
+// bits, and row ids, which lie in no column.
+uint32_t ColumnRowBytes(const QuernField& field);
+uint32_t ColumnRowBytes(const ColumnType& type);
+
+// *Units*: rows; 0: nothing is prefetched (PrefetchDistances::sparse_rows).
+class SparseRows {
+ public:
+  // The rows of a block of n; rows: null where all rows of the columns take part.
+  SparseRows(uint32_t distance, const uint32_t* rows, uint32_t n) : rows_(rows), n_(n) {
+    if (rows == nullptr || n == 0 || distance == 0) return;
+    // Rows that do not ascend are those of a join, and as sparse as its first and last one.
+    const uint32_t first = rows[0], last = rows[n - 1];
+    is_sparse_ = uint64_t{last > first ? last - first : first - last} + 1 >= uint64_t{distance} * n;
+  }
+
+  // Whether rows are at least `distance` apart, on average.
+  bool is_sparse() const { return is_sparse_; }
+  // Prefetches their lines of a column with so many bytes a row, if they are sparse.
+  void Prefetch(const QuernColumn& column, uint32_t row_bytes) const;
+  // The same for a column of each of these fields.
+  void Prefetch(const QuernField* fields, uint32_t num_fields, const QuernColumn* columns) const {
+    for (uint32_t f = 0; f < num_fields && is_sparse_; ++f) Prefetch(columns[f], ColumnRowBytes(fields[f]));
+  }
+
+ private:
+  const uint32_t* const rows_;
+  const uint32_t n_;
+  bool is_sparse_ = false;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_ROWS_SPARSE_ROWS_H_
