@@ -323,7 +323,8 @@ absl::StatusOr<uint64_t> JoinProber::Select(uint32_t* rows) {
     if (is_anti) members_.resize((input_.num_rows + 7) / 8);
     const MemberAnswer answer = {.rows = is_anti ? nullptr : rows, .bitmap = is_anti ? members_.data() : nullptr};
     QUERN_ASSIGN_OR_RETURN(num_rows, quern::FindMembers(join_->table_, *join_->descriptor_->get(), join_->entry_points_,
-                                                        join_->stop_flag(), input_, answer, &counters_));
+                                                        join_->stop_flag(), input_, answer, &counters_,
+                                                        join_->options_.distances.sparse_rows));
     counters_.Add(Counter::kTagHits, num_rows);
     if (is_anti) {
       num_rows = 0;

@@ -116,20 +116,24 @@ uint32_t KeepEach(const JoinTable& table, const uint32_t* numbers, uint32_t firs
 }
 
 #if defined(__x86_64__)
-// No more rows are kept than have been read, so that rows and words may take the place of those that came in.
-template <bool kNumbered, bool kKeepsWords>
+// Collects the places of the rows that stay, and then their numbers and words, which costs nothing for rows that go. No
+// more rows are kept than have been read, so that numbers and words may take the place of those that came in.
 QUERN_AVX512 uint32_t KeepSixteen(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n,
                                   const uint64_t* words, uint32_t* kept, uint64_t* kept_words) {
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
+  uint32_t places[kMaxBatchRows];
   uint32_t num_kept = 0;
   for (uint32_t i = 0; i < n; i += kBitmapLanes) {
     const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
-    const BitmapLanes::Words sixteen = BitmapLanes::Load(words + i, lanes);
-    const __mmask16 found = bitmap.Find(bitmap.NumbersOf(sixteen), lanes);
-    const __m512i rows = kNumbered ? _mm512_maskz_loadu_epi32(lanes, numbers + i) : SixteenFrom(first + i);
-    if constexpr (kKeepsWords) StoreKept(sixteen, found, kept_words + num_kept);
-    num_kept += StoreKept(rows, found, kept + num_kept);
+    const __mmask16 found = bitmap.Find(bitmap.NumbersOf(BitmapLanes::Load(words + i, lanes)), lanes);
+    num_kept += StoreKept(SixteenFrom(i), found, places + num_kept);
   }
+  if (kept_words != nullptr)
+    for (uint32_t k = 0; k < num_kept; ++k) kept_words[k] = words[places[k]];
+  if (numbers == nullptr)
+    for (uint32_t k = 0; k < num_kept; ++k) kept[k] = first + places[k];
+  else
+    for (uint32_t k = 0; k < num_kept; ++k) kept[k] = numbers[places[k]];
   return num_kept;
 }
 #endif
@@ -139,14 +143,8 @@ QUERN_AVX512 uint32_t KeepSixteen(const JoinTable& table, const uint32_t* number
 uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const uint64_t* words,
                     uint32_t* kept, uint64_t* kept_words) {
 #if defined(__x86_64__)
-  if (HasAvx512() && table.range <= kPrefetchedBits) {
-    const auto keep = [&]<bool kNumbered, bool kKeepsWords>() {
-      return KeepSixteen<kNumbered, kKeepsWords>(table, numbers, first, n, words, kept, kept_words);
-    };
-    if (numbers == nullptr)
-      return kept_words == nullptr ? keep.template operator()<false, false>() : keep.template operator()<false, true>();
-    return kept_words == nullptr ? keep.template operator()<true, false>() : keep.template operator()<true, true>();
-  }
+  if (HasAvx512() && table.range <= kPrefetchedBits)
+    return KeepSixteen(table, numbers, first, n, words, kept, kept_words);
 #endif
   return KeepEach(table, numbers, first, n, words, kept, kept_words);
 }

@@ -24,6 +24,7 @@
 #include "runtime/join/probe_scratch.h"
 #include "runtime/join/unchained_table.h"
 #include "runtime/rows/prefetch_lines.h"
+#include "runtime/rows/sparse_rows.h"
 
 namespace quern {
 namespace {
@@ -152,7 +153,8 @@ void WriteBits(uint64_t next, uint32_t n, const uint8_t* passes, uint8_t* bitmap
 
 absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDescriptor& descriptor,
                                      const JoinEntrySource& entry_points, const StopFlag* stop_flag,
-                                     const BatchView& batch, const MemberAnswer& answer, CounterBlock* counters) {
+                                     const BatchView& batch, const MemberAnswer& answer, CounterBlock* counters,
+                                     uint32_t sparse_rows) {
   const bool is_bitmap = table.layout == Layout::kBitmap || table.layout == Layout::kDense;
   const bool keeps = answer.rows != nullptr && table.packed_bytes != 0 && (is_bitmap || table.has_key_filter());
   const ProbeScratch scratch = TakeProbeScratch();
@@ -165,6 +167,9 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
     const auto n = static_cast<uint32_t>(std::min<uint64_t>(descriptor.batch_rows, batch.num_rows - next));
     const QuernJoinEntryPoints& kernel =
         counters != nullptr ? entry_points.ForBatch(n, counters) : entry_points.ForLook(n);
+    if (batch.selection != nullptr)
+      SparseRows(sparse_rows, batch.selection + next, n)
+          .Prefetch(descriptor.rows.keys, descriptor.rows.num_keys, batch.keys.data());
     const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
     if (descriptor.rows.packed_bytes != 0)
       kernel.pack(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->words);

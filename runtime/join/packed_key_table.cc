@@ -433,25 +433,22 @@ QUERN_AVX512 [[gnu::noinline]] uint64_t LookUpDenseSixteen(const JoinTable& tabl
                                                            LookUpTally* tally) {
   const uint32_t first_match = kCount ? 0 : s->num_matches, n = s->batch_rows;
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
-  const __m512i tuple_bytes = AllEight(table.tuple_bytes);
+  uint32_t* const index = s->match_index;
   uint32_t matches = first_match;
   for (uint32_t i = 0; i < n; i += kBitmapLanes) {
     const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
-    const BitmapLanes::Words numbers = bitmap.NumbersOf(BitmapLanes::Load(s->words + i, lanes));
-    const __mmask16 found = bitmap.Find(numbers, lanes);
-    if constexpr (kCount) {
-      matches += static_cast<uint32_t>(std::popcount(static_cast<unsigned>(found)));
-      continue;
-    }
-    // Numbers of rows that match are below 2^31, and so are sizes of tuples.
-    StoreKept({_mm512_mul_epu32(numbers.low, tuple_bytes), _mm512_mul_epu32(numbers.high, tuple_bytes)}, found,
-              s->match_tuples + matches);
-    matches += StoreKept(SixteenFrom(i), found, s->match_index + matches);
+    const __mmask16 found = bitmap.Find(bitmap.NumbersOf(BitmapLanes::Load(s->words + i, lanes)), lanes);
+    if constexpr (kCount) matches += static_cast<uint32_t>(std::popcount(static_cast<unsigned>(found)));
+    else matches += StoreKept(SixteenFrom(i), found, index + matches);
   }
   if constexpr (!kCount) {
+    const uint64_t base = table.base, sign_bit = table.sign_bit, tuple_bytes = table.tuple_bytes;
+    const uint64_t* const words = s->words;
+    uint64_t* const tuples = s->match_tuples;
+    for (uint32_t m = first_match; m < matches; ++m) tuples[m] = ((words[index[m]] ^ sign_bit) - base) * tuple_bytes;
     for (uint32_t m = first_match; m < matches && kTupleLines >= 1; ++m) {
-      Prefetch::For(table.tuples + s->match_tuples[m]);
-      if constexpr (kTupleLines >= 2) Prefetch::For(table.tuples + s->match_tuples[m] + table.tuple_bytes - 1);
+      Prefetch::For(table.tuples + tuples[m]);
+      if constexpr (kTupleLines >= 2) Prefetch::For(table.tuples + tuples[m] + tuple_bytes - 1);
     }
     s->num_matches = matches;
   }

@@ -68,16 +68,6 @@ QUERN_AVX512_INLINE uint32_t StoreKept(__m512i values, __mmask16 kept, uint32_t*
   _mm512_mask_storeu_epi32(to, BitmapLanes::FirstOf(n), _mm512_maskz_compress_epi32(kept, values));
   return n;
 }
-QUERN_AVX512_INLINE uint32_t StoreKept(__m512i words, __mmask8 kept, uint64_t* to) {
-  const uint32_t n = static_cast<uint32_t>(std::popcount(static_cast<unsigned>(kept)));
-  _mm512_mask_storeu_epi64(to, static_cast<__mmask8>(BitmapLanes::FirstOf(n)),
-                           _mm512_maskz_compress_epi64(kept, words));
-  return n;
-}
-QUERN_AVX512_INLINE void StoreKept(const BitmapLanes::Words& words, __mmask16 kept, uint64_t* to) {
-  const uint32_t n = StoreKept(words.low, static_cast<__mmask8>(kept), to);
-  StoreKept(words.high, static_cast<__mmask8>(kept >> 8), to + n);
-}
 
 // 0 .. 15, plus `first` in each.
 QUERN_AVX512_INLINE __m512i SixteenFrom(uint32_t first) {

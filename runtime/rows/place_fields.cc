@@ -110,6 +110,16 @@ __attribute__((target("avx2"))) void PlaceFourWords(uint32_t tuple_offset, const
 }
 #endif
 
+// Whether all strings are short, and none is null: a field then has the bytes of a view.
+bool AreInline(const QuernField& field, const PlacedTuples& placed) {
+  if (field.null_mask != 0) return false;
+  const uint8_t* const fields = placed.base + field.tuple_offset;
+  uint32_t any_long = 0;
+  for (uint32_t i = 0; i < placed.n; ++i)
+    any_long |= static_cast<uint32_t>(blocks::Load<uint32_t>(fields + placed.tuples[i]) > kInlineStringBytes);
+  return any_long == 0;
+}
+
 // How many of n views have room for their bytes; fewer where memory is refused for all.
 int64_t FitViews(const QuernField& field, const PlacedTuples& placed, uint32_t n, QuernOutColumn* column) {
   const TupleSource<kView> source = SourceOf<kView>(field, placed);
@@ -160,8 +170,13 @@ void PrefetchStrings(const QuernField& field, const PlacedTuples& placed) {
 // Places up to kRowsAtATime tuples; returns as PlaceFields.
 int64_t PlaceSome(const QuernRowLayout& layout, PlacedTuples some, QuernOutColumn* columns) {
   PrefetchTuples(layout, some);
+  uint64_t inline_views = 0;  // bit f: field f, of the first 64
   for (uint32_t f = 0; f < layout.num_output_fields; ++f) {
     if (layout.fields[f].storage != kView) continue;
+    if (f < 64 && AreInline(layout.fields[f], some)) {
+      inline_views |= uint64_t{1} << f;
+      continue;
+    }
     const int64_t fit = FitViews(layout.fields[f], some, some.n, &columns[f]);
     if (fit <= 0) return fit;
     some.n = static_cast<uint32_t>(fit);
@@ -176,7 +191,9 @@ int64_t PlaceSome(const QuernRowLayout& layout, PlacedTuples some, QuernOutColum
       continue;
     }
 #endif
-    Place(layout.fields[f], some, is_adjacent, &columns[f]);
+    const bool is_inline = f < 64 && (inline_views >> f & 1) != 0;
+    if (is_inline) PlaceField<k128>(layout.fields[f], some, is_adjacent, &columns[f]);
+    else Place(layout.fields[f], some, is_adjacent, &columns[f]);
     ++f;
   }
   return some.n;

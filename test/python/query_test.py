@@ -62,6 +62,36 @@ class Query(unittest.TestCase):
         self.assertEqual(rows(twice.select("item", "price", "p").collect()), [(1, D("7.00"), D("1.50"))])
         self.assertEqual(twice.text.count("scan t0"), 3)
 
+    def test_texts_with_offsets_and_views(self):
+        # Texts of joined tables pass as views, and come out in the type that the table has.
+        texts = ["", "short", "a text of twenty-two b.", None, "x" * 5000]
+        table = pa.table({"id": range(700), "text": [texts[i % 5] for i in range(700)], "other": ["o"] * 700})
+        more = pa.table({"key": range(0, 700, 3), "name": [texts[i % 4] for i in range(0, 700, 3)]})
+        facts = pa.table({"id2": [i * 37 % 900 for i in range(20_000)], "n": range(20_000)})
+        for kind in (pa.string(), pa.binary(), pa.large_string(), pa.string_view()):
+            typed = table.set_column(1, "text", table["text"].cast(kind))
+            frame = quern.scan(facts).join(typed, on="id2 = id").join(more, on="id2 = key", how="left")
+            for engine, threads in (("generic", 1), ("jit", 2)):
+                groups = frame.aggregate(["text", "name"], n="sum(n)", most="max(text)").collect(
+                    engine=engine, threads=threads, memory_limit=64 << 20)
+                self.assertEqual([field.type for field in pa.table(groups).schema], [kind, pa.string(), pa.int64(), kind])
+                expected = {}
+                for number, n in zip(facts["id2"].to_pylist(), facts["n"].to_pylist()):
+                    if number < 700:
+                        key = (texts[number % 5], texts[number % 4] if number % 3 == 0 else None)
+                        expected[key] = expected.get(key, 0) + n
+                as_text = [value.decode() if isinstance(value, bytes) else value for row in rows(groups) for value in row]
+                found = list(zip(as_text[::4], as_text[1::4], as_text[2::4]))
+                self.assertEqual(sorted(found, key=str), sorted(((*k, n) for k, n in expected.items()), key=str))
+                plain = frame.select("n", "text", "name").sort("n").collect(engine=engine, threads=threads)
+                self.assertEqual(pa.table(plain).schema.field("text").type, kind)
+                self.assertEqual(plain.num_rows, sum(number < 700 for number in facts["id2"].to_pylist()))
+            if kind == pa.string():  # both of tables that are joined
+                same = frame.filter("text = name").aggregate(aggs="count(*) as n")
+                self.assertEqual(rows(same.collect()), [(
+                    sum(v < 700 and v % 3 == 0 and texts[v % 5] is not None and texts[v % 5] == texts[v % 4]
+                        for v in facts["id2"].to_pylist()),)])
+
     def test_kinds_of_joins(self):
         probe, build = quern.scan(pa.table({"a": [1, 2, None]})), quern.scan(pa.table({"b": [1, 1, 4], "v": [5, 6, 7]}))
         self.assertEqual(sorted(rows(probe.join(build, "a = b").select("a", "v").collect())), [(1, 5), (1, 6)])

@@ -17,6 +17,7 @@
 #include "tools/query/flow.h"
 #include "tools/query/fused_maps.h"
 #include "tools/query/join_terms.h"
+#include "tools/query/text_views.h"
 #include "tools/query/wanted_names.h"
 
 namespace quern::query {
@@ -27,16 +28,23 @@ constexpr size_t kMaxUses = 256;
 
 class Planner {
  public:
-  Planner(const QueryText& text, const std::vector<QueryTable>& tables)
-      : text_(text), tables_(tables), wanted_(FindWantedNames(text)) {}
+  // passes_views: texts of joins' tables pass as views where they are no keys (text_views.h).
+  Planner(const QueryText& text, const std::vector<QueryTable>& tables, bool passes_views)
+      : text_(text), tables_(tables), passes_views_(passes_views), wanted_(FindWantedNames(text)) {}
 
   absl::StatusOr<QueryPlan> Make();
 
  private:
-  absl::StatusOr<Flow> PlanRelation(size_t number);
+  // What passes as views: columns behind a join that are none of its terms. Null: nothing does.
+  struct ViewNames {
+    WantedNames behind_join, of_terms;
+    bool Has(const std::string& name) const { return behind_join.Has(name) && !of_terms.Has(name); }
+  };
+
+  absl::StatusOr<Flow> PlanRelation(size_t number, const ViewNames* views = nullptr);
   absl::Status CountUse();
-  absl::StatusOr<Flow> Source(const QueryStep& step, size_t before, const WantedNames& wanted);
-  absl::StatusOr<Flow> ScanTable(size_t number, const WantedNames& wanted) const;
+  absl::StatusOr<Flow> Source(const QueryStep& step, size_t before, const WantedNames& wanted, const ViewNames* views);
+  absl::StatusOr<Flow> ScanTable(size_t number, const WantedNames& wanted, const ViewNames* views) const;
   absl::Status AddStep(const QueryStep& step, size_t relation, const WantedNames& wanted, Flow* flow);
   absl::Status AddSelect(const QueryStep& step, const WantedNames& wanted, Flow* flow);
   absl::Status AddJoin(const QueryStep& step, size_t relation, const WantedNames& wanted, Flow* flow);
@@ -53,6 +61,7 @@ class Planner {
 
   const QueryText& text_;
   const std::vector<QueryTable>& tables_;
+  const bool passes_views_;
   const std::vector<std::vector<WantedNames>> wanted_;
   QueryPlan plan_;
   size_t num_uses_ = 0;  // of relations
@@ -86,7 +95,7 @@ void Planner::Collect(SinkKind sink, const QueryStep& step, KernelSpec spec, Ste
 
 // ---- sources ----
 
-absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted) const {
+absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted, const ViewNames* views) const {
   Flow flow;
   flow.pipeline.source = number;
   const std::vector<QueryColumn>& all = tables_[number].columns;
@@ -99,6 +108,7 @@ absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted
     if (!column.type.has_value())
       return Wrong("unsupported type of column " + cli::QuoteName(column.name) + " of table " + tables_[number].name,
                    TypeText(column), "types of docs/spec.md");
+    if (views != nullptr && views->Has(column.name) && MayBeViews(column)) PassAsViews(&column);
     flow.names.push_back({column.name, static_cast<uint32_t>(flow.columns.size())});
     flow.columns.push_back(std::move(column));
   }
@@ -108,12 +118,13 @@ absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted
 }
 
 // The rows that a scan or a join names.
-absl::StatusOr<Flow> Planner::Source(const QueryStep& step, size_t before, const WantedNames& wanted) {
+absl::StatusOr<Flow> Planner::Source(const QueryStep& step, size_t before, const WantedNames& wanted,
+                                     const ViewNames* views) {
   const size_t relation = FindRelation(text_, step.relation, before);
-  if (relation != std::string::npos) return PlanRelation(relation);
+  if (relation != std::string::npos) return PlanRelation(relation, views);
   std::vector<std::string> accepted;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    if (tables_[t].name == step.relation) return ScanTable(t, wanted);
+    if (tables_[t].name == step.relation) return ScanTable(t, wanted, views);
     accepted.push_back(cli::QuoteName(tables_[t].name));
   }
   for (size_t r = 0; r < before; ++r) accepted.push_back(cli::QuoteName(text_.relations[r].name));
@@ -185,7 +196,9 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
   const JoinKindRow& kind = RowOf(step.join);
   WantedNames of_probe, of_build = kind.has_build_columns() ? wanted_behind : WantedNames();
   AddJoinNames(step, &of_probe, &of_build);
-  QUERN_ASSIGN_OR_RETURN(Flow build, Source(step, relation, of_build));
+  ViewNames views{wanted_behind, {}};
+  AddJoinNames(step, &of_probe, &views.of_terms);
+  QUERN_ASSIGN_OR_RETURN(Flow build, Source(step, relation, of_build, passes_views_ ? &views : nullptr));
   build.pipeline.relation = step.relation;
   QUERN_ASSIGN_OR_RETURN(JoinTerms terms, AddJoinTerms(step, flow, &build));
   WantedNames wanted = wanted_behind;
@@ -370,10 +383,10 @@ absl::Status Planner::CountUse() {
                "up to " + std::to_string(kMaxUses) + "; a relation that is used twice uses what it names twice");
 }
 
-absl::StatusOr<Flow> Planner::PlanRelation(size_t number) {
+absl::StatusOr<Flow> Planner::PlanRelation(size_t number, const ViewNames* views) {
   const QueryRelation& relation = text_.relations[number];
   QUERN_RETURN_IF_ERROR(CountUse());
-  absl::StatusOr<Flow> flow = Source(relation.steps.front(), number, wanted_[number].front());
+  absl::StatusOr<Flow> flow = Source(relation.steps.front(), number, wanted_[number].front(), views);
   if (!flow.ok()) return AtLine(relation.steps.front().line, flow.status());
   flow->pipeline.relation = relation.name;
   for (size_t s = 1; s < relation.steps.size(); ++s) {
@@ -435,7 +448,9 @@ std::vector<QueryColumn> ColumnsOf(const ArrowSchema& schema) {
 }
 
 absl::StatusOr<QueryPlan> QueryPlan::Make(const QueryText& text, const std::vector<QueryTable>& tables) {
-  return Planner(text, tables).Make();
+  // Texts that are compared must be of one type, and so a plan may need them as they are.
+  absl::StatusOr<QueryPlan> plan = Planner(text, tables, true).Make();
+  return plan.ok() ? std::move(plan) : Planner(text, tables, false).Make();
 }
 
 }  // namespace quern::query

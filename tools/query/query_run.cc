@@ -31,6 +31,7 @@
 #include "tools/query/query_memory.h"
 #include "tools/query/row_sources.h"
 #include "tools/query/row_takers.h"
+#include "tools/query/text_views.h"
 
 namespace quern::query {
 namespace {
@@ -143,7 +144,7 @@ SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool kee
 std::unique_ptr<RowSource> QueryRun::SourceOf(const PlannedPipeline& planned, bool keeps_strings) const {
   const std::vector<ColumnType> types = TypesOf(planned.columns);
   if (planned.reads_table)
-    return MakeTableSource(tables_[planned.source], planned.children, ContextOf(types, keeps_strings));
+    return MakeTableSource(tables_[planned.source], planned.children, planned.columns, ContextOf(types, keeps_strings));
   const SinkOf& from = sinks_[planned.source];
   if (from.sort != nullptr) return MakeSortSource(from.sort, planned.offset, ContextOf(types, keeps_strings));
   return MakeGroupSource(from.groups, ContextOf(types, keeps_strings));
@@ -175,9 +176,9 @@ absl::Status QueryRun::SendToResult(RowSource* source, const std::shared_ptr<con
   Takers<ResultTaker> takers(pipeline, options_, threads);
   std::vector<std::vector<ArrowArray>> rows(source->num_morsels());
   const absl::Status status = RunMorsels(threads, rows.size(), [&](uint32_t thread, uint64_t morsel) -> absl::Status {
-    const auto& own = takers.Of(thread, pipeline->sink().keys, options_.budget);
+    const auto& own = takers.Of(thread, pipeline->sink().keys, plan_.pipelines.back().results, options_.budget);
     QUERN_RETURN_IF_ERROR(source->Send(morsel, own.taker.get()));
-    rows[morsel] = own.end->TakeBatches();
+    QUERN_ASSIGN_OR_RETURN(rows[morsel], own.end->TakeBatches());
     return absl::OkStatus();
   });
   rows_.push_back(std::move(rows));
@@ -277,10 +278,12 @@ absl::Status QueryRun::ReadCollected(const PlannedPipeline& last) {
         if (options_.stop != nullptr) QUERN_RETURN_IF_ERROR(options_.stop->Check());
         QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
         if (out.num_rows() == 0) continue;
-        const uint64_t at = position();
+        Placed rows = {position(), {}};
+        out.ExportArrow(&rows.batch);
+        const absl::Status made = MakeOffsets(last.results, options_.budget, &rows.batch);
         const std::lock_guard lock(mutex);
-        placed.push_back({at, {}});
-        out.ExportArrow(&placed.back().batch);
+        placed.push_back(rows);
+        QUERN_RETURN_IF_ERROR(made);
       }
       return absl::OkStatus();
     };
@@ -313,6 +316,7 @@ absl::StatusOr<QueryRows> QueryRun::Result() {
   for (size_t i = 0; i < plan_.columns.size(); ++i) {
     result.columns.push_back(plan_.pipelines.back().results[plan_.columns[i]]);
     result.columns.back().name = plan_.names[i];
+    result.columns.back().type = StoredType(result.columns.back());
   }
   uint64_t left_out = plan_.offset, wanted = plan_.limit == 0 ? UINT64_MAX : plan_.limit;
   for (auto& of_source : rows_) {

@@ -7,6 +7,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/copy_rows.h"
+#include "tools/query/text_views.h"
 
 namespace quern::query {
 namespace {
@@ -15,8 +16,9 @@ constexpr uint64_t kFirstResultRows = 1024;
 
 }  // namespace
 
-ResultTaker::ResultTaker(std::vector<ColumnType> types, std::shared_ptr<MemoryBudget> budget)
-    : types_(std::move(types)), budget_(std::move(budget)), next_rows_(kFirstResultRows) {}
+ResultTaker::ResultTaker(std::vector<ColumnType> types, const std::vector<QueryColumn>& columns,
+                         std::shared_ptr<MemoryBudget> budget)
+    : types_(std::move(types)), columns_(columns), budget_(std::move(budget)), next_rows_(kFirstResultRows) {}
 
 ResultTaker::~ResultTaker() {
   for (ArrowArray& batch : batches_) batch.release(&batch);
@@ -33,23 +35,24 @@ absl::Status ResultTaker::Append(const BatchView& batch) {
     }
     QUERN_ASSIGN_OR_RETURN(const uint64_t copied, CopyRows(batch, types_, row, out_.get()));
     row += copied;
-    if (row < batch.num_rows) Flush();
+    if (row < batch.num_rows) QUERN_RETURN_IF_ERROR(Flush());
   }
   return absl::OkStatus();
 }
 
-std::vector<ArrowArray> ResultTaker::TakeBatches() {
-  Flush();
+absl::StatusOr<std::vector<ArrowArray>> ResultTaker::TakeBatches() {
+  QUERN_RETURN_IF_ERROR(Flush());
   next_rows_ = kFirstResultRows;
   return std::move(batches_);
 }
 
-void ResultTaker::Flush() {
-  if (out_ == nullptr || out_->num_rows() == 0) return;
+absl::Status ResultTaker::Flush() {
+  if (out_ == nullptr || out_->num_rows() == 0) return absl::OkStatus();
   ArrowArray batch;
   out_->ExportArrow(&batch);
   batches_.push_back(batch);
   out_ = nullptr;
+  return MakeOffsets(columns_, budget_, &batches_.back());
 }
 
 absl::Status SinkTaker::Append(const BatchView& batch) {

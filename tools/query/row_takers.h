@@ -26,18 +26,21 @@ namespace quern::query {
 // Copies rows; those of each morsel come in batches of their own.
 class ResultTaker final : public PipelineEnd {
  public:
-  ResultTaker(std::vector<ColumnType> types, std::shared_ptr<MemoryBudget> budget);
+  // types: as the rows come; columns: as they become batches.
+  ResultTaker(std::vector<ColumnType> types, const std::vector<QueryColumn>& columns,
+              std::shared_ptr<MemoryBudget> budget);
   ~ResultTaker() override;
 
   absl::Status Append(const BatchView& batch) override;
-  // Those since the last call. *Ownership*: the caller releases them.
-  std::vector<ArrowArray> TakeBatches();
+  // Those since the last call. *Ownership*: the caller releases them. *Errors*: as Append.
+  absl::StatusOr<std::vector<ArrowArray>> TakeBatches();
   uint64_t num_rows() const { return num_rows_; }
 
  private:
-  void Flush();
+  absl::Status Flush();
 
   const std::vector<ColumnType> types_;
+  const std::vector<QueryColumn> columns_;
   const std::shared_ptr<MemoryBudget> budget_;
   std::unique_ptr<OutputBatch> out_;
   uint64_t next_rows_;

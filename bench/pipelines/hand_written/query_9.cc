@@ -7,7 +7,7 @@
 //     orders                                -> table of all orders
 //     line items  filter | probe supply | probe order | profit, added to the group of nation and year
 //
-// Orders are the table here and not the rows that probe, unlike in queries/tpch/9.quern: an array of 6 M cells, where
+// Orders are the table, as in queries/tpch/9.quern: an array of 6 M cells, where
 // their keys allow one, costs less to fill than a hash table of the line items. Names of nations become numbers before
 // the joins, the same number for the same name.
 #include <algorithm>
