@@ -72,16 +72,16 @@ class Query(unittest.TestCase):
             typed = table.set_column(1, "text", table["text"].cast(kind))
             frame = quern.scan(facts).join(typed, on="id2 = id").join(more, on="id2 = key", how="left")
             for engine, threads in (("generic", 1), ("jit", 2)):
-                groups = frame.aggregate(["text", "name"], n="sum(n)", most="max(text)").collect(
-                    engine=engine, threads=threads, memory_limit=64 << 20)
-                self.assertEqual([field.type for field in pa.table(groups).schema], [kind, pa.string(), pa.int64(), kind])
+                grouped = frame.aggregate(["text", "name"], n="sum(n)", most="max(text)")
+                groups = grouped.collect(engine=engine, threads=threads, memory_limit=64 << 20)
+                types = [field.type for field in pa.table(groups).schema]
+                self.assertEqual(types, [kind, pa.string(), pa.int64(), kind])
                 expected = {}
                 for number, n in zip(facts["id2"].to_pylist(), facts["n"].to_pylist()):
                     if number < 700:
                         key = (texts[number % 5], texts[number % 4] if number % 3 == 0 else None)
                         expected[key] = expected.get(key, 0) + n
-                as_text = [value.decode() if isinstance(value, bytes) else value for row in rows(groups) for value in row]
-                found = list(zip(as_text[::4], as_text[1::4], as_text[2::4]))
+                found = [(t.decode() if isinstance(t, bytes) else t, name, n) for t, name, n, _ in rows(groups)]
                 self.assertEqual(sorted(found, key=str), sorted(((*k, n) for k, n in expected.items()), key=str))
                 plain = frame.select("n", "text", "name").sort("n").collect(engine=engine, threads=threads)
                 self.assertEqual(pa.table(plain).schema.field("text").type, kind)

@@ -28,23 +28,17 @@ constexpr size_t kMaxUses = 256;
 
 class Planner {
  public:
-  // passes_views: texts of joins' tables pass as views where they are no keys (text_views.h).
+  // passes_views: texts of a join's table that are none of its terms pass as views (text_views.h).
   Planner(const QueryText& text, const std::vector<QueryTable>& tables, bool passes_views)
       : text_(text), tables_(tables), passes_views_(passes_views), wanted_(FindWantedNames(text)) {}
 
   absl::StatusOr<QueryPlan> Make();
 
  private:
-  // What passes as views: columns behind a join that are none of its terms. Null: nothing does.
-  struct ViewNames {
-    WantedNames behind_join, of_terms;
-    bool Has(const std::string& name) const { return behind_join.Has(name) && !of_terms.Has(name); }
-  };
-
-  absl::StatusOr<Flow> PlanRelation(size_t number, const ViewNames* views = nullptr);
+  absl::StatusOr<Flow> PlanRelation(size_t number);
   absl::Status CountUse();
-  absl::StatusOr<Flow> Source(const QueryStep& step, size_t before, const WantedNames& wanted, const ViewNames* views);
-  absl::StatusOr<Flow> ScanTable(size_t number, const WantedNames& wanted, const ViewNames* views) const;
+  absl::StatusOr<Flow> Source(const QueryStep& step, size_t before, const WantedNames& wanted);
+  absl::StatusOr<Flow> ScanTable(size_t number, const WantedNames& wanted) const;
   absl::Status AddStep(const QueryStep& step, size_t relation, const WantedNames& wanted, Flow* flow);
   absl::Status AddSelect(const QueryStep& step, const WantedNames& wanted, Flow* flow);
   absl::Status AddJoin(const QueryStep& step, size_t relation, const WantedNames& wanted, Flow* flow);
@@ -95,7 +89,7 @@ void Planner::Collect(SinkKind sink, const QueryStep& step, KernelSpec spec, Ste
 
 // ---- sources ----
 
-absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted, const ViewNames* views) const {
+absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted) const {
   Flow flow;
   flow.pipeline.source = number;
   const std::vector<QueryColumn>& all = tables_[number].columns;
@@ -108,7 +102,6 @@ absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted
     if (!column.type.has_value())
       return Wrong("unsupported type of column " + cli::QuoteName(column.name) + " of table " + tables_[number].name,
                    TypeText(column), "types of docs/spec.md");
-    if (views != nullptr && views->Has(column.name) && MayBeViews(column)) PassAsViews(&column);
     flow.names.push_back({column.name, static_cast<uint32_t>(flow.columns.size())});
     flow.columns.push_back(std::move(column));
   }
@@ -118,13 +111,12 @@ absl::StatusOr<Flow> Planner::ScanTable(size_t number, const WantedNames& wanted
 }
 
 // The rows that a scan or a join names.
-absl::StatusOr<Flow> Planner::Source(const QueryStep& step, size_t before, const WantedNames& wanted,
-                                     const ViewNames* views) {
+absl::StatusOr<Flow> Planner::Source(const QueryStep& step, size_t before, const WantedNames& wanted) {
   const size_t relation = FindRelation(text_, step.relation, before);
-  if (relation != std::string::npos) return PlanRelation(relation, views);
+  if (relation != std::string::npos) return PlanRelation(relation);
   std::vector<std::string> accepted;
   for (size_t t = 0; t < tables_.size(); ++t) {
-    if (tables_[t].name == step.relation) return ScanTable(t, wanted, views);
+    if (tables_[t].name == step.relation) return ScanTable(t, wanted);
     accepted.push_back(cli::QuoteName(tables_[t].name));
   }
   for (size_t r = 0; r < before; ++r) accepted.push_back(cli::QuoteName(text_.relations[r].name));
@@ -170,6 +162,20 @@ void AddPayload(const Flow& flow, const WantedNames& wanted, const std::vector<s
   }
 }
 
+// Makes views of the payload of a join's table, of texts with offsets that are none of its terms.
+void PassViews(const QueryStep& step, const Flow& build, const std::vector<Flow::Named>& names,
+               std::vector<ColumnType>* types, std::vector<uint32_t>* made_views) {
+  WantedNames of_probe, of_terms;
+  AddJoinNames(step, &of_probe, &of_terms);
+  for (size_t i = 0; i < names.size(); ++i) {
+    QueryColumn column = build.columns[names[i].column];
+    if (of_terms.Has(names[i].name) || !MayBeViews(column)) continue;
+    PassAsViews(&column);
+    (*types)[i] = *column.type;
+    made_views->push_back(static_cast<uint32_t>(i));
+  }
+}
+
 absl::Status CheckNames(const std::vector<Flow::Named>& probe, bool has_mark, const std::vector<Flow::Named>& build) {
   for (const Flow::Named& named : probe)
     if (has_mark && named.name == "mark")
@@ -196,9 +202,7 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
   const JoinKindRow& kind = RowOf(step.join);
   WantedNames of_probe, of_build = kind.has_build_columns() ? wanted_behind : WantedNames();
   AddJoinNames(step, &of_probe, &of_build);
-  ViewNames views{wanted_behind, {}};
-  AddJoinNames(step, &of_probe, &views.of_terms);
-  QUERN_ASSIGN_OR_RETURN(Flow build, Source(step, relation, of_build, passes_views_ ? &views : nullptr));
+  QUERN_ASSIGN_OR_RETURN(Flow build, Source(step, relation, of_build));
   build.pipeline.relation = step.relation;
   QUERN_ASSIGN_OR_RETURN(JoinTerms terms, AddJoinTerms(step, flow, &build));
   WantedNames wanted = wanted_behind;
@@ -216,6 +220,8 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
     AddPayload(build, wanted,
                kind.nulls_probe_columns() || !kind.has_probe_columns() ? std::vector<std::string>() : terms.same_names,
                &build_names, &build_columns, &spec.build);
+  std::vector<uint32_t> made_views;
+  if (passes_views_) PassViews(step, build, build_names, &spec.build, &made_views);
   const bool has_mark = kind.probe_row == RowsOut::kAlways;
   QUERN_RETURN_IF_ERROR(CheckNames(probe_names, has_mark, build_names));
   std::vector<QueryColumn> results;
@@ -230,6 +236,7 @@ absl::Status Planner::AddJoin(const QueryStep& step, size_t relation, const Want
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
 
   const std::vector<std::string> build_others = kind.has_build_columns() ? build.others : std::vector<std::string>();
+  build.pipeline.made_views = std::move(made_views);
   const size_t table = Close(std::move(build), SinkKind::kBuild, step, spec, std::move(build_columns), {});
   flow->columns = Typed(JoinOutputTypes(spec), std::move(results));
   flow->pipeline.steps.push_back({step.text, std::move(spec), std::move(probe_columns), table});
@@ -383,10 +390,10 @@ absl::Status Planner::CountUse() {
                "up to " + std::to_string(kMaxUses) + "; a relation that is used twice uses what it names twice");
 }
 
-absl::StatusOr<Flow> Planner::PlanRelation(size_t number, const ViewNames* views) {
+absl::StatusOr<Flow> Planner::PlanRelation(size_t number) {
   const QueryRelation& relation = text_.relations[number];
   QUERN_RETURN_IF_ERROR(CountUse());
-  absl::StatusOr<Flow> flow = Source(relation.steps.front(), number, wanted_[number].front(), views);
+  absl::StatusOr<Flow> flow = Source(relation.steps.front(), number, wanted_[number].front());
   if (!flow.ok()) return AtLine(relation.steps.front().line, flow.status());
   flow->pipeline.relation = relation.name;
   for (size_t s = 1; s < relation.steps.size(); ++s) {

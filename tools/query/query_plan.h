@@ -71,6 +71,7 @@ struct PlannedPipeline {
   std::string text;                  // the query's step
   std::optional<KernelSpec> spec;    // nullopt: kResult
   StepColumns sink_columns;          // of the last columns
+  std::vector<uint32_t> made_views;  // kBuild: which of the payload are texts that become views (text_views.h)
   std::vector<QueryColumn> results;  // of what comes out of the sink; empty: kBuild
 };
 

@@ -53,6 +53,7 @@ PipelineSink SinkColumns(const PlannedPipeline& planned) {
   for (const KeySpec& key : KeysOf(*planned.spec)) sink.keys.push_back(key.type);
   if (const auto* join = std::get_if<JoinSpec>(&*planned.spec)) {
     sink.payload = join->build;
+    for (const uint32_t p : planned.made_views) sink.payload[p] = type(planned.sink_columns.payload[p]);
     for (const ResidualSpec& residual : join->residual) sink.payload.push_back(residual.type);
   } else if (const auto* aggregation = std::get_if<AggregationSpec>(&*planned.spec)) {
     sink.payload = AggregateInputTypes(*aggregation);
@@ -144,7 +145,7 @@ SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool kee
 std::unique_ptr<RowSource> QueryRun::SourceOf(const PlannedPipeline& planned, bool keeps_strings) const {
   const std::vector<ColumnType> types = TypesOf(planned.columns);
   if (planned.reads_table)
-    return MakeTableSource(tables_[planned.source], planned.children, planned.columns, ContextOf(types, keeps_strings));
+    return MakeTableSource(tables_[planned.source], planned.children, ContextOf(types, keeps_strings));
   const SinkOf& from = sinks_[planned.source];
   if (from.sort != nullptr) return MakeSortSource(from.sort, planned.offset, ContextOf(types, keeps_strings));
   return MakeGroupSource(from.groups, ContextOf(types, keeps_strings));
@@ -190,7 +191,8 @@ absl::Status QueryRun::SendToSink(RowSource* source, size_t number, const std::s
                                   uint32_t threads, PipelineStats* stats) {
   Takers<SinkTaker> takers(pipeline, options_, threads);
   const auto append = [&](const SinkInput& input, uint32_t thread, uint64_t morsel) {
-    return source->Send(morsel, takers.Of(thread, input).taker.get());
+    const auto& own = takers.Of(thread, input, plan_.pipelines[number].made_views, options_.budget);
+    return source->Send(morsel, own.taker.get());
   };
   const absl::Status status = AppendMorsels(sinks_[number].any, source->num_morsels(), threads, append);
   takers.AddTo(stats);

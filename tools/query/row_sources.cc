@@ -9,7 +9,6 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/arrow_import.h"
-#include "tools/query/text_views.h"
 
 namespace quern::query {
 namespace {
@@ -49,14 +48,9 @@ struct BorrowedRows {
 
 class TableSource final : public RowSource {
  public:
-  TableSource(const TableRows& rows, const std::vector<uint32_t>& children, const std::vector<QueryColumn>& columns,
-              SourceContext context)
+  TableSource(const TableRows& rows, const std::vector<uint32_t>& children, SourceContext context)
       : children_(children), context_(std::move(context)) {
-    for (size_t c = 0; c < children.size(); ++c) {
-      binding_.keys.push_back(static_cast<int>(c));
-      stored_types_.push_back(StoredType(columns[c]));
-      if (PassesAsViews(columns[c])) views_.push_back(c);
-    }
+    for (size_t c = 0; c < children.size(); ++c) binding_.keys.push_back(static_cast<int>(c));
     uint64_t first_id = 0;
     for (const ArrowArray* batch : rows.batches) {
       const auto num_rows = static_cast<uint64_t>(batch->length);
@@ -70,10 +64,7 @@ class TableSource final : public RowSource {
   absl::Status Send(uint64_t number, RowTaker* taker) override {
     const Morsel& morsel = morsels_[number];
     BorrowedRows rows(*morsel.batch, children_, morsel.first, morsel.num_rows);
-    QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(&rows.array, binding_, stored_types_, {}));
-    std::vector<TextViews> views(views_.size());
-    for (size_t v = 0; v < views.size(); ++v)
-      QUERN_RETURN_IF_ERROR(views[v].Replace(morsel.num_rows, context_.budget, &view.keys[views_[v]]));
+    QUERN_ASSIGN_OR_RETURN(BatchView view, ImportArrow(&rows.array, binding_, context_.types, {}));
     view.first_row_id = morsel.first_id;
     return taker->Take(view);
   }
@@ -86,8 +77,6 @@ class TableSource final : public RowSource {
   const std::vector<uint32_t> children_;
   const SourceContext context_;
   ColumnBinding binding_;
-  std::vector<ColumnType> stored_types_;
-  std::vector<size_t> views_;  // columns that pass as views
   std::vector<Morsel> morsels_;
 };
 
@@ -241,8 +230,8 @@ uint64_t Readers(uint64_t num_rows, uint32_t threads) {
 }
 
 std::unique_ptr<RowSource> MakeTableSource(const TableRows& rows, const std::vector<uint32_t>& children,
-                                           const std::vector<QueryColumn>& columns, SourceContext context) {
-  return std::make_unique<TableSource>(rows, children, columns, std::move(context));
+                                           SourceContext context) {
+  return std::make_unique<TableSource>(rows, children, std::move(context));
 }
 
 std::unique_ptr<RowSource> MakeGroupSource(std::shared_ptr<HashAggregate> groups, SourceContext context) {

@@ -51,11 +51,10 @@ struct SourceContext {
 // How many of `threads` threads share so many rows: one for each whole 65,536, and one for the rest.
 uint64_t Readers(uint64_t num_rows, uint32_t threads);
 
-// The children of a table's batches, which are these columns; context.types may have texts as views (text_views.h). Its
-// morsels have up to 65,536 rows, with the numbers of the rows as ids.
+// The children of a table's batches; its morsels have up to 65,536 rows, with the numbers of the rows as ids.
 // *Ownership*: `rows` must outlive it.
 std::unique_ptr<RowSource> MakeTableSource(const TableRows& rows, const std::vector<uint32_t>& children,
-                                           const std::vector<QueryColumn>& columns, SourceContext context);
+                                           SourceContext context);
 std::unique_ptr<RowSource> MakeGroupSource(std::shared_ptr<HashAggregate> groups, SourceContext context);
 // offset: first rows that are left out.
 std::unique_ptr<RowSource> MakeSortSource(std::shared_ptr<RowSort> sort, uint64_t offset, SourceContext context);

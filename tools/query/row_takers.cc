@@ -58,7 +58,13 @@ absl::Status ResultTaker::Flush() {
 absl::Status SinkTaker::Append(const BatchView& batch) {
   if (next_++ < num_done_) return absl::OkStatus();
   num_rows_ += batch.num_rows;
-  const absl::Status status = input_.Append(batch);
+  if (!made_views_.empty()) {
+    with_views_ = batch;
+    for (size_t v = 0; v < views_.size(); ++v)
+      QUERN_RETURN_IF_ERROR(
+          views_[v].Make(batch.selection, batch.num_rows, budget_, &with_views_.payload[made_views_[v]]));
+  }
+  const absl::Status status = input_.Append(made_views_.empty() ? batch : with_views_);
   if (status.ok()) ++num_done_;
   else sink_refused_ = true;
   return status;

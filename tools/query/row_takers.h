@@ -20,6 +20,7 @@
 #include "runtime/spec/column_type.h"
 #include "tools/query/query_run.h"
 #include "tools/query/row_sources.h"
+#include "tools/query/text_views.h"
 
 namespace quern::query {
 
@@ -48,11 +49,13 @@ class ResultTaker final : public PipelineEnd {
   uint64_t num_rows_ = 0;
 };
 
-// Appends rows to a sink. Where a step is refused memory, the sink writes rows, and the piece comes again: the batches
-// that the sink has of it are left out.
+// Appends rows to a sink, with texts as views where it wants them so. Where a step is refused memory, the sink writes
+// rows, and the piece comes again: the batches that the sink has of it are left out.
 class SinkTaker final : public PipelineEnd {
  public:
-  explicit SinkTaker(const SinkInput& input) : input_(input) {}
+  // made_views: which of the payload.
+  SinkTaker(const SinkInput& input, const std::vector<uint32_t>& made_views, std::shared_ptr<MemoryBudget> budget)
+      : input_(input), made_views_(made_views), views_(made_views.size()), budget_(std::move(budget)) {}
   absl::Status Append(const BatchView& batch) override;
   absl::Status FreeMemory(const absl::Status& refused) override {
     return sink_refused_ ? refused : input_.FreeMemory(refused);
@@ -63,6 +66,10 @@ class SinkTaker final : public PipelineEnd {
 
  private:
   const SinkInput input_;
+  const std::vector<uint32_t> made_views_;
+  std::vector<TextViews> views_;  // as many
+  const std::shared_ptr<MemoryBudget> budget_;
+  BatchView with_views_;
   uint64_t num_rows_ = 0;
   uint64_t next_ = 0, num_done_ = 0;  // batches of the piece
   bool sink_refused_ = false;         // the sink itself, which has written what it can

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/query/text_views.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -108,17 +109,22 @@ ColumnType StoredType(const QueryColumn& column) {
   return type;
 }
 
-absl::Status TextViews::Replace(uint64_t num_rows, const std::shared_ptr<MemoryBudget>& budget, QuernColumn* column) {
-  QUERN_RETURN_IF_ERROR(views_.Allocate(budget, num_rows * sizeof(StringRef)));
+absl::Status TextViews::Make(const uint32_t* selection, uint64_t num_rows, const std::shared_ptr<MemoryBudget>& budget,
+                             QuernColumn* column) {
+  uint64_t num_places = num_rows;
+  if (selection != nullptr && num_rows != 0)
+    num_places = uint64_t{*std::max_element(selection, selection + num_rows)} + 1;
+  if (views_.capacity_bytes() < num_places * sizeof(StringRef))
+    QUERN_RETURN_IF_ERROR(views_.Allocate(budget, num_places * sizeof(StringRef)));
   bytes_ = static_cast<const uint8_t*>(column->values);
-  uint8_t* view = views_.data();
-  for (uint64_t i = 0; i < num_rows; ++i, view += sizeof(StringRef)) {
-    const uint64_t begin = blocks::LoadAt<uint32_t>(column->offsets, i);
-    const auto length = static_cast<uint32_t>(blocks::LoadAt<uint32_t>(column->offsets, i + 1) - begin);
+  for (uint64_t i = 0; i < num_rows; ++i) {
+    const uint64_t row = selection != nullptr ? selection[i] : i,
+                   begin = blocks::LoadAt<uint32_t>(column->offsets, row);
+    const auto length = static_cast<uint32_t>(blocks::LoadAt<uint32_t>(column->offsets, row + 1) - begin);
     StringRef ref = blocks::MakeStringRef({bytes_ + begin, length});
     // Buffer 0 in the low half, the place in it in the high half.
     if (length > kInlineStringBytes) ref.bytes = reinterpret_cast<const char*>(begin << 32);
-    blocks::Store(view, ref);
+    blocks::Store(views_.data() + row * sizeof(StringRef), ref);
   }
   column->values = views_.data();
   column->offsets = nullptr;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts of joins' tables as views. Where rows stay in place, a join writes its build columns beside them, which texts
-// with offsets do not allow: they follow one another. So texts of a table's payload that come with offsets pass through
-// a query as views, and become texts with offsets again where they are columns of the result:
+// with offsets do not allow: they follow one another. So texts with offsets become views when they are put into a
+// join's table, and have offsets again where they are columns of the result:
 //
-//     table      "ASIA" "EUROPE"   offsets 0 4 10   bytes ASIAEUROPE
-//     query      views 4 ASIA, 6 EUROPE, beside rows; as keys of groups; ..
+//     scan       "ASIA" "EUROPE"   offsets 0 4 10   bytes ASIAEUROPE
+//     join       views 4 ASIA, 6 EUROPE, beside rows; as keys of groups; ..
 //     result     offsets and bytes
 #ifndef QUERN_TOOLS_QUERY_TEXT_VIEWS_H_
 #define QUERN_TOOLS_QUERY_TEXT_VIEWS_H_
@@ -35,9 +35,10 @@ ColumnType StoredType(const QueryColumn& column);
 // Views of one column of a batch. *Ownership*: the bytes stay the batch's.
 class TextViews {
  public:
-  // Replaces a column with offsets by one of views, valid as long as this object. *Cost*: 1 to 2 ns a row.
-  // *Errors*: ResourceExhausted.
-  absl::Status Replace(uint64_t num_rows, const std::shared_ptr<MemoryBudget>& budget, QuernColumn* column);
+  // Replaces a column with offsets by one of views, valid until the next call. selection: which rows, the others have
+  // no views; null: the first num_rows. *Cost*: 1 to 2 ns a row. *Errors*: ResourceExhausted.
+  absl::Status Make(const uint32_t* selection, uint64_t num_rows, const std::shared_ptr<MemoryBudget>& budget,
+                    QuernColumn* column);
 
  private:
   OutputBuffer views_;

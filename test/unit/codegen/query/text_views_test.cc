@@ -72,7 +72,7 @@ TEST(TextViews, ThereAndBack) {
   column.values = bytes.data();
   column.offsets = offsets.data();
   TextViews views;
-  ASSERT_TRUE(views.Replace(texts.size(), nullptr, &column).ok());
+  ASSERT_TRUE(views.Make(nullptr, texts.size(), nullptr, &column).ok());
 
   ColumnType type = ParseKey("utf8_view")->type;
   type.nullable = true;
