@@ -16,15 +16,21 @@
 // producer cannot be detected.
 #include "runtime/rows/arrow_import.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
+#include "runtime/base/cpu.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -405,7 +411,7 @@ absl::Status CheckView(const Slice& slice, const ViewBuffers& buffers, const uin
 
 // Whether all have a length of 0 to 12, those of nulls, too. Without branches, as in OffsetsFit: from 13 on, and below
 // 0, a length or three more than it has a bit above the lowest four.
-bool AreInline(const uint8_t* views, uint64_t num_rows) {
+bool AreAllInline(const uint8_t* views, uint64_t num_rows) {
   static_assert(kInlineStringBytes == 12);
   uint32_t bits = 0;
   for (uint64_t row = 0; row < num_rows; ++row) {
@@ -413,6 +419,93 @@ bool AreInline(const uint8_t* views, uint64_t num_rows) {
     bits |= length | (length + 3);
   }
   return bits < 16;
+}
+
+#if defined(__x86_64__)
+#define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+// Four views of a register: their lengths, prefixes, buffers and offsets are the lanes 0 to 3, 4 to 7, ..
+constexpr uint32_t kLengths = 0x1111, kNumbers = 0x4444, kOffsets = 0x8888;
+
+// num_rows: a multiple of four.
+QUERN_WIDE bool AreAllInlineWide(const uint8_t* views, uint64_t num_rows) {
+  const __m512i most_inline = _mm512_set1_epi32(kInlineStringBytes);
+  uint32_t is_long = 0;
+  for (uint64_t row = 0; row < num_rows; row += 4)
+    is_long |= _mm512_cmpgt_epu32_mask(_mm512_loadu_si512(views + row * kViewBytes), most_inline);
+  return (is_long & kLengths) == 0;
+}
+#endif
+
+bool AreInline(const uint8_t* views, uint64_t num_rows) {
+#if defined(__x86_64__)
+  if (HasAvx512() && num_rows % 4 == 0) return AreAllInlineWide(views, num_rows);
+#endif
+  return AreAllInline(views, num_rows);
+}
+
+// Where the longer strings of a block usually lie.
+struct OneBuffer {
+  uint32_t number;
+  uint32_t size;  // at most UINT32_MAX, which no offset and length together exceed
+};
+
+// The buffer of the first longer string, whose number is valid.
+std::optional<OneBuffer> FirstBuffer(const ViewBuffers& buffers, const uint8_t* views, uint64_t num_rows) {
+  for (uint64_t row = 0; row < num_rows; ++row) {
+    const uint8_t* const view = views + row * kViewBytes;
+    if (LoadAt<uint32_t>(view, 0) <= kInlineStringBytes) continue;
+    const auto number = LoadAt<uint32_t>(view, 2);
+    if (number >= static_cast<uint64_t>(buffers.num)) return std::nullopt;
+    const auto size = static_cast<uint64_t>(LoadAt<int64_t>(buffers.sizes, number));
+    return OneBuffer{number, static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX))};
+  }
+  return std::nullopt;
+}
+
+// Whether all views that are not inline lie within that buffer. Without branches.
+bool LieWithin(const OneBuffer& buffer, const uint8_t* views, uint64_t num_rows) {
+  uint32_t fails = 0;
+  for (uint64_t row = 0; row < num_rows; ++row) {
+    const uint8_t* const view = views + row * kViewBytes;
+    const auto length = LoadAt<uint32_t>(view, 0), number = LoadAt<uint32_t>(view, 2),
+               offset = LoadAt<uint32_t>(view, 3);
+    const auto is_long = static_cast<uint32_t>(length > kInlineStringBytes);
+    const auto is_other = static_cast<uint32_t>(number != buffer.number);
+    const auto is_negative = (length | offset) >> 31;
+    const auto is_outside = static_cast<uint32_t>(offset + length > buffer.size);
+    fails |= is_long & (is_other | is_negative | is_outside);
+  }
+  return fails == 0;
+}
+
+#if defined(__x86_64__)
+// The same for a multiple of four views.
+QUERN_WIDE bool LieWithinWide(const OneBuffer& buffer, const uint8_t* views, uint64_t num_rows) {
+  const __m512i number = _mm512_set1_epi32(static_cast<int32_t>(buffer.number));
+  const __m512i size = _mm512_set1_epi32(static_cast<int32_t>(buffer.size));
+  const __m512i most_inline = _mm512_set1_epi32(kInlineStringBytes), most = _mm512_set1_epi32(INT32_MAX);
+  uint32_t fails = 0;
+  for (uint64_t row = 0; row < num_rows; row += 4) {
+    const __m512i four = _mm512_loadu_si512(views + row * kViewBytes);
+    const __m512i lengths = _mm512_shuffle_epi32(four, _MM_PERM_AAAA);
+    const uint32_t is_long = _mm512_cmpgt_epu32_mask(lengths, most_inline);
+    const __m512i ends = _mm512_add_epi32(four, lengths);  // in the lanes of offsets
+    fails |= _mm512_mask_cmpneq_epi32_mask(static_cast<__mmask16>(is_long & kNumbers), four, number);
+    fails |= _mm512_mask_cmpgt_epu32_mask(static_cast<__mmask16>(is_long & (kLengths | kOffsets)), four, most);
+    fails |= _mm512_mask_cmpgt_epu32_mask(static_cast<__mmask16>(is_long & kOffsets), ends, size);
+  }
+  return fails == 0;
+}
+#endif
+
+// Whether all views of a block are valid whatever its nulls; false where that is not clear.
+bool AreWithinOneBuffer(const ViewBuffers& buffers, const uint8_t* views, uint64_t num_rows) {
+  const std::optional<OneBuffer> buffer = FirstBuffer(buffers, views, num_rows);
+  if (!buffer.has_value()) return false;
+#if defined(__x86_64__)
+  if (HasAvx512() && num_rows % 4 == 0) return LieWithinWide(*buffer, views, num_rows);
+#endif
+  return LieWithin(*buffer, views, num_rows);
 }
 
 absl::Status ImportViews(const Slice& slice, QuernColumn* column) {
@@ -428,6 +521,7 @@ absl::Status ImportViews(const Slice& slice, QuernColumn* column) {
   for (uint64_t begin = 0, end = 0; begin < slice.num_rows; begin = end) {
     end = std::min(slice.num_rows, begin + kRowsAtATime);
     if (AreInline(views + begin * kViewBytes, end - begin)) continue;
+    if (AreWithinOneBuffer(buffers, views + begin * kViewBytes, end - begin)) continue;
     for (uint64_t row = begin; row < end; ++row)
       if (IsValid(*column, row)) QUERN_RETURN_IF_ERROR(CheckView(slice, buffers, views + row * kViewBytes, row));
   }

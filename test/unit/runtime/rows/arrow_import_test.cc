@@ -564,6 +564,32 @@ TEST(ImportErrors, Views) {
   EXPECT_EQ(Error(views, type), "wrong number of buffers of column keys[0]: 2; accepted: 3 or more");
 }
 
+// Blocks of views are checked at once where all lie in one buffer.
+TEST(ImportErrors, OneViewOfManyIsFoundAnywhere) {
+  const ColumnType type = Type(TypeId::kBinaryView);
+  const std::vector<std::string> buffers = {std::string(20, 'x'), std::string(40, 'y')};
+  const View bad[] = {{-1, {}, 0, 0},         {INT32_MIN, {}, 1, 0},  {13, {}, 2, 0},  {13, {}, -1, 0},
+                      {13, {}, 0, 8},         {13, {}, 1, 28},        {13, {}, 0, -1}, {INT32_MAX, {}, 1, INT32_MAX},
+                      {13, {}, 1, INT32_MAX}, {INT32_MAX, {}, 1, -1}, {41, {}, 1, 0},  {21, {}, 0, 0}};
+  for (const size_t num_rows : {1u, 3u, 4u, 255u, 257u, 600u}) {
+    std::vector<View> views(num_rows);
+    for (size_t i = 0; i < num_rows; ++i)
+      views[i] = i % 5 == 4 ? View{12, {}, 77, -9} : View{static_cast<int32_t>(13 + i % 8), {}, 1, 20};
+    EXPECT_EQ(Error(Views(views, buffers), type), "no error") << num_rows;
+    for (size_t at = 0; at < num_rows; at += 1 + num_rows / 40) {
+      for (const View& view : bad) {
+        std::vector<View> wrong = views;
+        wrong[at] = view;
+        EXPECT_NE(Error(Views(wrong, buffers), type).find(" at row " + std::to_string(at) + " of"), std::string::npos)
+            << num_rows << " " << at << " " << view.length << " " << view.buffer << " " << view.offset;
+      }
+      std::vector<View> other = views;
+      other[at] = {20, {}, 0, 0};  // valid, in the other buffer
+      EXPECT_EQ(Error(Views(other, buffers), type), "no error") << num_rows << " " << at;
+    }
+  }
+}
+
 TEST(ImportErrors, Dictionaries) {
   const ColumnType type = Dictionary(TypeId::kI8, TypeId::kUtf8);
   const TestArray indices = Fixed<int8_t>({0});
