@@ -100,7 +100,8 @@ absl::Status CheckFits(const JobKernel& job, const BuildRows& build, uint64_t po
 
 absl::Status CheckLayout(const JobKernel& job, const JoinStats& stats) {
   const std::string layout = stats.layout;
-  const bool is_it = IsDense(job.cell.loop)  ? layout == "dense" || layout == "csr" || layout == "bitmap"
+  const bool is_it = IsDense(job.cell.loop)
+                         ? layout == "dense" || layout == "ranked" || layout == "csr" || layout == "bitmap"
                      : IsOpen(job.cell.loop) ? layout == "open" || layout == "counting"
                                              : layout == "unchained";
   if (is_it) return absl::OkStatus();

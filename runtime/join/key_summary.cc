@@ -83,6 +83,7 @@ absl::Status ForEachWord(const JoinTable& table, const StopFlag* stop_flag, F&& 
   switch (table.layout) {
     case Layout::kBitmap:
     case Layout::kDense:
+    case Layout::kRanked:
       return ForEachPosition((table.range + 63) / 64, stop_flag, [&](uint64_t i) {
         for (uint64_t bits = table.bitmap[i]; bits != 0; bits &= bits - 1)
           f((table.base + i * 64 + static_cast<uint64_t>(std::countr_zero(bits))) ^ table.sign_bit);

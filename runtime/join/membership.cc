@@ -96,7 +96,8 @@ void Test(const JoinTable& table, uint32_t n, QuernProbeScratch* s, uint8_t* pas
   if (table.has_key_filter() && table.packed_bytes != 0) return TestBits(table, s->words, n, passes);
   switch (table.layout) {
     case Layout::kBitmap:
-    case Layout::kDense: return TestBits(table, s->words, n, passes);
+    case Layout::kDense:
+    case Layout::kRanked: return TestBits(table, s->words, n, passes);
     case Layout::kCsr: return TestRuns(table, s->words, n, passes);
     case Layout::kOpen:
     case Layout::kCounting: return TestSlots(table, n, s, passes);
@@ -155,7 +156,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
                                      const JoinEntrySource& entry_points, const StopFlag* stop_flag,
                                      const BatchView& batch, const MemberAnswer& answer, CounterBlock* counters,
                                      uint32_t sparse_rows) {
-  const bool is_bitmap = table.layout == Layout::kBitmap || table.layout == Layout::kDense;
+  const bool is_bitmap = IsBitmap(table.layout);
   const bool keeps = answer.rows != nullptr && table.packed_bytes != 0 && (is_bitmap || table.has_key_filter());
   const ProbeScratch scratch = TakeProbeScratch();
   QuernProbeScratch* const s = scratch.get();

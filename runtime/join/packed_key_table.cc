@@ -131,12 +131,49 @@ Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const Tup
   return table.range > kPrefetchedBits ? WithPrefetch(table.build, fill) : fill.operator()<NoPrefetch>();
 }
 
-void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
+namespace {
+
+// Bytes from the first tuple to the place of a word.
+struct DensePlace {
+  static void Of(const JoinTable& table, uint64_t bytes, uint32_t n, uint64_t* words) {
+    for (uint32_t i = 0; i < n; ++i) words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
+  }
+};
+
+QUERN_INLINE void RankAll(const JoinTable& table, uint64_t bytes, uint32_t n, uint64_t* words) {
+  const uint64_t base = table.base, sign_bit = table.sign_bit;
+  const uint64_t* const bitmap = table.bitmap;
+  const uint32_t* const ranks = table.ranks;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t number = (words[i] ^ sign_bit) - base, below = (uint64_t{1} << number % 64) - 1;
+    const auto in_word = static_cast<uint32_t>(std::popcount(bitmap[number / 64] & below));
+    words[i] = uint64_t{ranks[number / 64] + in_word} * bytes;
+  }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("popcnt"))) void RankAllByInstruction(const JoinTable& table, uint64_t bytes, uint32_t n,
+                                                            uint64_t* words) {
+  RankAll(table, bytes, n, words);
+}
+#endif
+
+struct RankedPlace {
+  static void Of(const JoinTable& table, uint64_t bytes, uint32_t n, uint64_t* words) {
+#if defined(__x86_64__)
+    if (HasAvx2()) return RankAllByInstruction(table, bytes, n, words);
+#endif
+    RankAll(table, bytes, n, words);
+  }
+};
+
+template <class Place>
+void PlaceAll(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
   const auto place = [&]<uint32_t kBytes, class Prefetch>() {
     const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
     uint8_t* const places = table.tuples;
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
-      for (uint32_t i = 0; i < n; ++i) words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
+      Place::Of(table, bytes, n, words);
       const auto prefetch = [&](uint32_t i) {
         Prefetch::For(places + words[i]);
         Prefetch::For(places + words[i] + bytes - 1);
@@ -149,6 +186,25 @@ void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSp
   WithPrefetch(table.build, [&]<class Prefetch>() {
     WithTupleBytes(format.tuple_bytes, [&]<uint32_t kBytes>() { place.template operator()<kBytes, Prefetch>(); });
   });
+}
+
+}  // namespace
+
+void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
+  PlaceAll<DensePlace>(table, format, span);
+}
+
+uint64_t SumRanks(const uint64_t* bitmap, uint64_t num_words, uint32_t* ranks) {
+  uint64_t n = 0;
+  for (uint64_t i = 0; i < num_words; ++i) {
+    ranks[i] = static_cast<uint32_t>(n);
+    n += static_cast<uint64_t>(std::popcount(bitmap[i]));
+  }
+  return n;
+}
+
+void PlaceRanked(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
+  PlaceAll<RankedPlace>(table, format, span);
 }
 
 namespace {
@@ -574,6 +630,24 @@ uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* 
   });
 }
 
+// Finds the rows by the bitmap, and then the places of those that match.
+void LookUpRanked(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+  const uint32_t first_match = s->num_matches;
+  LookUpDense<false, false>(table, s, tally);
+  const uint32_t n = s->num_matches - first_match;
+  uint64_t* const tuples = s->match_tuples + first_match;
+  const uint32_t* const index = s->match_index + first_match;
+  for (uint32_t m = 0; m < n; ++m) tuples[m] = s->words[index[m]];
+  RankedPlace::Of(table, table.tuple_bytes, n, tuples);
+  if (table.probe.stages < 2) return;
+  WithPrefetch(table.probe, [&]<class Prefetch>() {
+    for (uint32_t m = 0; m < n && Prefetch::kPrefetches; ++m) {
+      Prefetch::For(table.tuples + tuples[m]);
+      Prefetch::For(table.tuples + tuples[m] + table.tuple_bytes - 1);
+    }
+  });
+}
+
 template <bool kCount>
 uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   return WithPrefetch(table.probe, [&]<class Prefetch>() { return LookUpRuns<kCount, Prefetch>(table, s, tally); });
@@ -595,6 +669,7 @@ void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally*
   switch (table.layout) {
     case Layout::kBitmap: LookUpDense<false, false>(table, s, tally); return;
     case Layout::kDense: LookUpDense<false, true>(table, s, tally); return;
+    case Layout::kRanked: LookUpRanked(table, s, tally); return;
     case Layout::kCsr: LookUpRuns<false>(table, s, tally); return;
     case Layout::kOpen: LookUpOpen<false>(table, s, tally); return;
     case Layout::kCounting:
@@ -608,7 +683,8 @@ void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally*
 uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   switch (table.layout) {
     case Layout::kBitmap:
-    case Layout::kDense: return LookUpDense<true, false>(table, s, tally);
+    case Layout::kDense:
+    case Layout::kRanked: return LookUpDense<true, false>(table, s, tally);
     case Layout::kCsr: return LookUpRuns<true>(table, s, tally);
     case Layout::kOpen:
     case Layout::kCounting: return LookUpOpen<true>(table, s, tally);
@@ -707,6 +783,7 @@ uint64_t NumPositions(const JoinTable& table) {
     case Layout::kUnchained:
     case Layout::kCsr: return table.num_tuples;
     case Layout::kDense: return table.range;
+    case Layout::kRanked: return table.num_slots_taken;
     case Layout::kOpen: return table.num_slots;
     case Layout::kBitmap:
     case Layout::kCounting: return 0;
@@ -717,6 +794,7 @@ uint64_t NumPositions(const JoinTable& table) {
 bool HasTuple(const JoinTable& table, uint64_t position) {
   switch (table.layout) {
     case Layout::kUnchained:
+    case Layout::kRanked:
     case Layout::kCsr: return true;
     case Layout::kDense: return ((table.bitmap[position / 64] >> (position % 64)) & 1) != 0;
     case Layout::kOpen: {

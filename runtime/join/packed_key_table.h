@@ -35,6 +35,11 @@ Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const Tup
                     uint64_t* bitmap);
 // Copies tuples to the places of their keys. *Cost*: one random line each, prefetched.
 void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span);
+// Of a filled bitmap: how many of its bits are set before each of its words; returns how many there are.
+uint64_t SumRanks(const uint64_t* bitmap, uint64_t num_words, uint32_t* ranks);
+// Copies tuples to the places given by the ranks of their keys. *Cost*: one random line each, prefetched, and one of
+// the bitmap and of the ranks, which lie in a cache.
+void PlaceRanked(const JoinTable& table, const TupleFormat& format, const TupleSpan& span);
 // Whether one thread counts and places all tuples of a table, or several do so at the same time, each its own ones.
 enum class RunsOf : uint8_t { kThread, kThreads };
 

@@ -191,20 +191,22 @@ absl::Status PartProber::BeginCarrying() {
   return absl::OkStatus();
 }
 
-// Reserves memory for as many blocks as it suffices for, at least one. *Errors*: ResourceExhausted.
+// Reserves memory for as many blocks as it suffices for, at least one; a part without build rows takes none beforehand.
+// *Errors*: ResourceExhausted.
 absl::Status PartProber::ChooseChunk() {
-  absl::Status status;
-  for (size_t num_blocks = part_.build.blocks().size(); num_blocks > 0; num_blocks /= 2) {
-    const uint64_t bytes = BytesOf(part_.build, num_blocks), reserved = memory_.reserved_bytes();
+  for (size_t num_blocks = part_.build.blocks().size();; num_blocks /= 2) {
+    const uint64_t bytes = num_blocks == 0 ? 0 : BytesOf(part_.build, num_blocks), reserved = memory_.reserved_bytes();
+    absl::Status status;
     if (bytes > reserved) {
       if (num_blocks > 1 && !HasRoomForResults(bytes - reserved)) continue;
       status = memory_.GrowBy(bytes - reserved);
-      if (!status.ok()) continue;
     }
-    TakeChunk(num_blocks);
-    return absl::OkStatus();
+    if (status.ok()) {
+      TakeChunk(num_blocks);
+      return absl::OkStatus();
+    }
+    if (num_blocks <= 1) return status;
   }
-  return status;
 }
 
 // Makes a table of the chunk, or of a part of it where that takes more than was foreseen.

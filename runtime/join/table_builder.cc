@@ -7,6 +7,7 @@
 //     the same with 8 bytes of payload       dense            10 M x 16 bytes, bitmap
 //     the same keys, each twice              csr              20 M x 16 bytes, 10 M x 4 bytes of ends
 //                                                             (dense stopped at the first duplicate)
+//     1 M of 40 M keys, with payload         ranked           1 M x 16 bytes, bitmap, counts: 7.5 MB
 //     10 M random i64, count                 open             25 M slots x 8 bytes
 //     each of them 4 times, count            counting         25 M slots x 16 bytes: one line a probe, whatever
 //                                                             the number of duplicates
@@ -63,6 +64,7 @@ const char* LayoutText(Layout layout) {
     case Layout::kUnchained: return "unchained";
     case Layout::kBitmap: return "bitmap";
     case Layout::kDense: return "dense";
+    case Layout::kRanked: return "ranked";
     case Layout::kCsr: return "csr";
     case Layout::kOpen: return "open";
     case Layout::kCounting: return "counting";
@@ -75,6 +77,7 @@ PrefetchLoop BuildLoopOf(Layout layout) {
     case Layout::kUnchained: return PrefetchLoop::kBuildUnchained;
     case Layout::kBitmap:
     case Layout::kDense:
+    case Layout::kRanked:
     case Layout::kCsr: return PrefetchLoop::kBuildDense;
     case Layout::kOpen:
     case Layout::kCounting: return PrefetchLoop::kBuildOpen;
@@ -87,6 +90,7 @@ PrefetchLoop ProbeLoopOf(Layout layout) {
     case Layout::kUnchained: return PrefetchLoop::kProbeUnchained;
     case Layout::kBitmap:
     case Layout::kDense:
+    case Layout::kRanked:
     case Layout::kCsr: return PrefetchLoop::kProbeDense;
     case Layout::kOpen:
     case Layout::kCounting: return PrefetchLoop::kProbeOpen;
@@ -124,6 +128,18 @@ TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKind
 bool TableBuilder::NeedsTuples() const { return descriptor_.rows.num_fields + descriptor_.matched_offset != 0; }
 bool TableBuilder::OneMatchIsEnough() const { return descriptor_.stops_at_first; }
 
+// The largest range of keys for which n rows get a filter. A few rows of a wide range have none: to clear its bitmap
+// would take longer than to look them up.
+static uint64_t LargestFilterRange(uint64_t n, uint64_t l2_bytes) {
+  const uint64_t small = std::min(8 * n * thresholds::kKeyFilterRangePerRow, thresholds::kSmallKeyFilterRange);
+  return std::min(std::max(n * thresholds::kKeyFilterRangePerRow, small), l2_bytes * 8);
+}
+
+// Where the bitmap of a key filter is small enough, it may find the tuples, too.
+bool TableBuilder::HasRanks(uint64_t range) const {
+  return range != 0 && range <= std::min(LargestFilterRange(num_tuples_, options_.caches.l2_bytes), kPrefetchedBits);
+}
+
 std::vector<Layout> TableBuilder::LayoutsToTry() const {
   std::vector<Layout> layouts;
   const bool asks = options_.layout != LayoutChoice::kAuto;
@@ -136,7 +152,11 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
     };
     const uint64_t dense_bytes = 2 * (n * descriptor_.rows.tuple_bytes + 4 * sizeof(uint64_t) * n);
     if (!NeedsTuples() && within(n * kBitsPerRow)) layouts.push_back(Layout::kBitmap);
-    if (NeedsTuples() && within(dense_bytes / descriptor_.rows.tuple_bytes)) layouts.push_back(Layout::kDense);
+    const bool ranked = NeedsTuples() && !asks && HasRanks(range);
+    const bool leaves_gaps = n * 2 < range && range * descriptor_.rows.tuple_bytes > options_.caches.l2_bytes;
+    if (NeedsTuples() && within(dense_bytes / descriptor_.rows.tuple_bytes) && !(ranked && leaves_gaps))
+      layouts.push_back(Layout::kDense);
+    if (ranked) layouts.push_back(Layout::kRanked);
     uint64_t sentinel = 0;
     const bool open =
         FindSentinel(range_, WordMask(descriptor_.rows.packed_bits), descriptor_.rows.packed_sign_bit, &sentinel) &&
@@ -174,7 +194,9 @@ absl::StatusOr<std::optional<SharedWork::Phase>> TableBuilder::NextPhase() {
     if (stopped != Inserted::kAll) {
       phases_.clear();
       // With known duplicates, no layout for unique keys can succeed.
-      const auto hopeless = [&](Layout layout) { return layout == Layout::kOpen && stopped == Inserted::kDuplicate; };
+      const auto hopeless = [&](Layout layout) {
+        return (layout == Layout::kOpen || layout == Layout::kRanked) && stopped == Inserted::kDuplicate;
+      };
       std::erase_if(to_try_, hopeless);
       has_begun_ = false;
     }
@@ -236,6 +258,7 @@ absl::Status TableBuilder::BeginLayout(Layout layout) {
     case Layout::kUnchained: return BeginUnchained();
     case Layout::kBitmap:
     case Layout::kDense: return BeginBitmap(layout);
+    case Layout::kRanked: return BeginRanked();
     case Layout::kCsr: return BeginRuns();
     case Layout::kOpen:
     case Layout::kCounting: return BeginOpen(layout);
@@ -383,6 +406,27 @@ absl::Status TableBuilder::BeginBitmap(Layout layout) {
   return absl::OkStatus();
 }
 
+// The same with a count of the bits before each word, when all of them are there.
+absl::Status TableBuilder::BeginRanked() {
+  const uint64_t range = RangeOf(range_), num_words = (range + 63) / 64;
+  QUERN_RETURN_IF_ERROR(AllocateBitmaps(range));
+  QUERN_ASSIGN_OR_RETURN(memory.directory, HugeBuffer::Allocate(budget_, num_words * sizeof(uint32_t),
+                                                                options_.huge_pages, Contents::kAnything));
+  QUERN_RETURN_IF_ERROR(AllocateTuples(num_tuples_, descriptor_.rows.tuple_bytes, Contents::kAnything));
+  uint32_t* const ranks = reinterpret_cast<uint32_t*>(memory.directory.data());
+  table.ranks = ranks;
+  SetPrefetch();
+  AddBitmapPhases(OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop);
+  phases_.push_back({1, [this, num_words, ranks](uint64_t) {
+                       num_inserted_ = SumRanks(table.bitmap, num_words, ranks);
+                       return absl::OkStatus();
+                     }});
+  phases_.push_back(PerStore([this](uint64_t, const TupleList& spans) {
+    for (const TupleSpan& span : spans) PlaceRanked(table, format_, span);
+  }));
+  return absl::OkStatus();
+}
+
 absl::Status TableBuilder::AllocateBitmaps(uint64_t range) {
   const uint64_t bytes = (range + 63) / 64 * sizeof(uint64_t);
   QUERN_ASSIGN_OR_RETURN(memory.bitmap, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages));
@@ -432,21 +476,13 @@ void TableBuilder::MergeBitmaps(Duplicates duplicates) {
 
 // ---- key filter ----------------------------------------------------------------------------------------------------
 
-// The largest range of keys for which n rows get a filter. A few rows of a wide range have none: to clear its bitmap
-// would take longer than to look them up.
-static uint64_t LargestFilterRange(uint64_t n, uint64_t l2_bytes) {
-  const uint64_t small = std::min(8 * n * thresholds::kKeyFilterRangePerRow, thresholds::kSmallKeyFilterRange);
-  return std::min(std::max(n * thresholds::kKeyFilterRangePerRow, small), l2_bytes * 8);
-}
-
 // Adds the filter's next phase, and returns false where there is none. The range of unpacked keys takes a phase of its
 // own: nobody needed it while rows arrived.
 bool TableBuilder::NextFilterPhase() {
-  const bool is_bitmap = table.layout == Layout::kBitmap || table.layout == Layout::kDense;
   const bool drops_rows = kind_.probe_row == RowsOut::kNever || kind_.probe_row == RowsOut::kMatched;
   const bool is_wanted = (drops_rows || kind_.id == JoinKind::kAnti) && options_.key_filter != KeyFilterChoice::kOff;
   table.filter_key = FilterKeyOf(descriptor_.rows);
-  if (is_bitmap || !is_wanted || num_tuples_ == 0 || table.filter_key == kNoFilterKey) return false;
+  if (IsBitmap(table.layout) || !is_wanted || num_tuples_ == 0 || table.filter_key == kNoFilterKey) return false;
   const bool is_packed = descriptor_.rows.packed_bytes != 0;
   if (filter_steps_ == 0) {
     filter_steps_ = 1;

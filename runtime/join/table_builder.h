@@ -55,11 +55,13 @@ class TableBuilder {
   using Phase = SharedWork::Phase;
   std::vector<Layout> LayoutsToTry() const;
   bool NeedsTuples() const;
+  bool HasRanks(uint64_t range) const;
   bool OneMatchIsEnough() const;
   absl::Status BeginLayout(Layout layout);
   absl::Status BeginUnchained();
   absl::Status BeginOpen(Layout layout);
   absl::Status BeginBitmap(Layout layout);
+  absl::Status BeginRanked();
   absl::Status BeginRuns();
   bool NextFilterPhase();
   void BeginKeyFilter(const PackedKeyRange& range);

@@ -52,5 +52,5 @@ KINDS = {kind.name: kind for kind in (
 )}
 
 # What quern_job_stats may say of the layout of a join, and the class that `layout=` asks for.
-LAYOUT_CLASSES = {"unchained": "unchained", "bitmap": "dense", "dense": "dense", "csr": "dense", "open": "open",
-                  "counting": "open"}
+LAYOUT_CLASSES = {"unchained": "unchained", "bitmap": "dense", "dense": "dense", "ranked": "dense", "csr": "dense",
+                  "open": "open", "counting": "open"}

@@ -261,7 +261,11 @@ TEST(Members, AreTheRowsWithAMatch) {
   }
   const std::vector<int64_t> few = {1, 5, 5}, some = {5, 2, 1, INT64_MIN, INT64_MAX};
   ExpectMembers("i64", {{ColumnOf(few)}, {}, 3}, {{ColumnOf(some)}, {}, 5});
-  EXPECT_EQ(layouts, (std::set<std::string>{"bitmap", "dense", "csr", "open", "counting", "unchained"}));
+  std::vector<int64_t> gaps(kRows);
+  for (size_t i = 0; i < kRows; ++i) gaps[i] = static_cast<int64_t>(i * 100);
+  const Keys others = RandomKeys(&random, 100 * kRows, false);
+  ExpectMembers("i64", {{ColumnOf(gaps)}, {}, kRows}, {{ColumnOf(others)}, {}, kRows});
+  EXPECT_EQ(layouts, (std::set<std::string>{"bitmap", "dense", "ranked", "csr", "open", "counting", "unchained"}));
 }
 
 TEST(Members, WithNulls) {

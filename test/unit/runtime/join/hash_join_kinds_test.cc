@@ -23,6 +23,7 @@ const std::vector<Data>& AllData() {
   static const std::vector<Data> all = {
       MakeData("dense", 200, 1, 1),           MakeData("dense twice", 50, 3, 1),
       MakeData("sparse", 150, 1, 7990001),    MakeData("sparse twice", 61, 3, 7990001),
+      MakeData("gaps", 150, 1, 900),          MakeData("gaps twice", 61, 3, 2000),
       {"no build rows", {}, {1, 2, 3, 4, 5}}, {"one build row", {5}, {1, 5, 5, 9, 5, -5}},
       {"no probe rows", {4, 4, 5}, {}}};
   return all;
@@ -77,10 +78,10 @@ TEST_P(JoinKinds, GiveTheRowsOfNestedLoopsOverEveryLayout) {
     }
   }
   std::set<std::string> expected = {"bitmap", "open", "unchained"};  // semi, anti: one bit, of one match, is enough
-  if (kind.pairs) expected = {"bitmap", "dense", "csr", "open", "counting", "unchained"};
+  if (kind.pairs) expected = {"bitmap", "dense", "ranked", "csr", "open", "counting", "unchained"};
   if (!kind.pairs && kind.id != JoinKind::kAntiNullAware)
-    expected.insert({"dense", "csr"});  // with a residual predicate
-  if (kind.flags_matched_rows()) expected = {"dense", "csr", "open", "unchained"};
+    expected.insert({"dense", "ranked", "csr"});  // with a residual predicate
+  if (kind.flags_matched_rows()) expected = {"dense", "ranked", "csr", "open", "unchained"};
   EXPECT_EQ(layouts, expected);
 }
 

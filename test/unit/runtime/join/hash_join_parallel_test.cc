@@ -34,11 +34,12 @@ constexpr uint32_t kThreads = 4;
 constexpr uint64_t kMany = 140000, kFew = 3000;  // rows of an appender; from 131072 on they are partitioned
 constexpr uint64_t kBatchRows = 10000;
 
-enum class KeyKind { kDense, kSparse, kTwo };
+enum class KeyKind { kDense, kGaps, kSparse, kTwo };
 
 int64_t KeyOf(KeyKind kind, uint64_t number) {
-  return kind == KeyKind::kDense ? static_cast<int64_t>(number) - 1000
-                                 : static_cast<int64_t>((number + 1) * 0x9e3779b97f4a7c15u);
+  return kind == KeyKind::kDense  ? static_cast<int64_t>(number) - 1000
+         : kind == KeyKind::kGaps ? static_cast<int64_t>(number) * 9 - 1000
+                                  : static_cast<int64_t>((number + 1) * 0x9e3779b97f4a7c15u);
 }
 
 struct Case {
@@ -71,6 +72,8 @@ const std::vector<Case>& AllCases() {
       {"open_of_dense_keys", "join.inner keys=i64 build=i64 probe=i64", KeyKind::kDense, many, 1, "open",
        LayoutChoice::kOpen},
       {"dense", "join.full keys=i64 build=i64 probe=i64", KeyKind::kDense, many, 1, "dense"},
+      {"ranked", "join.full keys=i64 build=i64 probe=i64", KeyKind::kGaps, many, 1, "ranked"},
+      {"ranked_mixed", "join.right_anti keys=i64 build=i64", KeyKind::kGaps, mixed, 1, "ranked"},
       {"csr", "join.right_semi keys=i64 build=i64", KeyKind::kDense, many, 4, "csr"},
       {"inner", "join.inner keys=i64 build=i64 probe=i64", KeyKind::kSparse, many, 2, "unchained"}};
   return cases;

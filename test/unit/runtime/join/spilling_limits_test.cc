@@ -216,6 +216,49 @@ void ExpectLongTexts(uint64_t limit, int64_t num_probe, uint32_t num_threads) {
   EXPECT_EQ(budget->used_bytes(), 0);
 }
 
+// Build rows of one key leave most partitions without any: their probe rows are joined with no build rows, whatever
+// memory there is.
+TEST(SpillingJoinLimits, PartitionsWithoutBuildRows) {
+  constexpr const char* kAnti = "join.anti keys=utf8 probe=i64,utf8";
+  TextSide build, probe;
+  std::multiset<int64_t> expected;
+  for (int64_t i = 0; i < 4000; ++i) build.Add(Texts::Key(7), i, 0);
+  for (int64_t i = 0; i < 4000; ++i) {
+    probe.Add(Texts::Key(i), i, 20);
+    if (i != 7) expected.insert(i);
+  }
+  const SideRows build_rows = {build.numbers.size(), [&build](size_t begin, size_t n) {
+                                 BatchView batch = build.Batch(begin, n);
+                                 batch.payload.clear();
+                                 return batch;
+                               }};
+  int num_whole = 0, num_refused = 0;
+  for (uint64_t bytes = 150 * kKiB; bytes < 700 * kKiB; bytes += 10 * kKiB) {
+    SCOPED_TRACE(bytes);
+    const auto budget = std::make_shared<MemoryBudget>(bytes);
+    {
+      const SpillSettings settings = {16, 4096, 1, 100 * kKiB};
+      const ThreadedSettings threads = {
+          .num_threads = 1, .batch_rows = 500, .result_rows = 100, .result_budget = budget};
+      std::multiset<int64_t> rows;
+      ThreadedJoin join(kAnti, budget, TestContext(budget, SystemFileCalls(), settings), build_rows, probe.Rows(),
+                        threads, [&](const OutputBatch& out) {
+                          for (uint64_t i = 0; i < out.num_rows(); ++i) rows.insert(NumberOf(out, 0, i, 20));
+                        });
+      const absl::Status status = join.Run();
+      if (status.ok()) {
+        EXPECT_TRUE(rows == expected) << rows.size() << " rows, not " << expected.size();
+      } else {
+        EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+      }
+      (status.ok() && join.has_spilled() ? num_whole : num_refused) += 1;
+    }
+    EXPECT_EQ(budget->used_bytes(), 0);
+  }
+  EXPECT_GT(num_whole, 5);
+  EXPECT_GT(num_refused, 0);
+}
+
 TEST(SpillingJoinLimits, ProbeRowsOfLongTextsAreWritten) {
   ExpectLongTexts(16 << 20, 64, 1);
   ExpectLongTexts(64 << 20, 150, 1);

@@ -163,6 +163,22 @@ TEST(TableBuilder, WhereOneMatchIsEnoughDuplicatesGo) {
   EXPECT_EQ(LayoutOf("join.semi keys=i64 residual=i64:lt", {}), "unchained");
 }
 
+TEST(TableBuilder, KeysWithGapsAreRanked) {
+  const char *payload = "join.inner keys=i64 build=i64", *wide = "join.right keys=i64 build=i64,i64,i64,i64,i64,i64";
+  EXPECT_EQ(LayoutOf(payload, Stepped(5000, 40)), "ranked");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64 probe=i64", Stepped(700, 300)), "ranked");
+  EXPECT_EQ(LayoutOf(wide, Stepped(5000, 40)), "ranked");  // too wide for slots
+  EXPECT_EQ(LayoutOf(payload, Stepped(5000, 300)), "open");
+  EXPECT_EQ(LayoutOf("join.inner keys=i64", Stepped(5000, 40)), "bitmap");  // nothing but the key is wanted
+  EXPECT_EQ(LayoutOf(payload, Stepped(100000, 3)), "ranked");               // 4.8 MB of places for 1.6 MB of tuples
+  EXPECT_EQ(LayoutOf(payload, Stepped(20000, 3)), "dense");                 // the L2 cache holds the places
+  EXPECT_EQ(LayoutOf(payload, Times(2, Stepped(5000, 40))), "unchained");
+  Keys late = Stepped(5000, 40);
+  late.push_back(late[10]);
+  EXPECT_EQ(LayoutOf(payload, late), "unchained");
+  EXPECT_EQ(LayoutOf(payload, Stepped(5000, 40), LayoutChoice::kOpen), "open");
+}
+
 TEST(TableBuilder, FewRowsAndTheEndsOfTheType) {
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {}), "unchained");
   EXPECT_EQ(LayoutOf("join.inner keys=i64 build=i64", {-1}), "dense");
