@@ -89,7 +89,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpillingBuilder::NextPhase() {
         absl::StatusOr<std::optional<Phase>> phase = NextOfTable();
         if (phase.ok() || !absl::IsResourceExhausted(phase.status())) return phase;
         table_.reset();
-        if (!spilled_->is_used()) return next_ = Next::kDivide, WriteAll();
+        if (parts_.empty()) return next_ = Next::kDivide, WriteAll();  // there may be no rows to write
         QUERN_RETURN_IF_ERROR(Refuse());
         return Load();
       }

@@ -148,6 +148,8 @@ def _joined(join, case, variant, keep):
     except quern_abi.QuernError as raised:
         error = raised.with_traceback(None)
     stats, layout = join.stats(), join.layout()
+    if at_once and error is not None and not layout:
+        layout = "unchained"  # refused before there was a table
     _check_layout(case, variant, layout)
     refused = error is not None and is_refusal(error, variant.spill, _is_concurrent(variant))
     return Answer(sum(reader.num_rows for reader in readers), None if error else _table(readers), stats.num_rows,
