@@ -617,10 +617,11 @@ QUERN_API quern_status quern_job_partition_arrow(const quern_job* job, quern_por
 typedef struct quern_job_stats {
   size_t struct_size; /* sizeof(quern_job_stats), set by the caller: later versions may add members at the end */
   /* How the rows are laid out, or were sorted, which is chosen by the data. Join: "unchained", "bitmap", "dense",
-   * "ranked", "csr", "open", "counting"; where rows were spilled, of the table of those that fit. Aggregation: "single", "dense",
-   * "open", "sorted", "directory"; "spilled" where groups were. Sort: "none" (fewer than two rows, for example),
-   * "sorted" (they arrived in order), "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison";
-   * "merged" where rows were spilled. Later versions may add more. Static text; "" before all work is done. */
+   * "ranked", "csr", "open", "counting"; where rows were spilled, of the table of those that fit. Aggregation:
+   * "single", "dense", "open", "sorted", "directory"; "spilled" where groups were. Sort: "none" (fewer than two rows,
+   * for example), "sorted" (they arrived in order), "reversed", "nearly_sorted", "insertion", "vector", "radix",
+   * "comparison"; "merged" where rows were spilled. Later versions may add more. Static text; "" before all work is
+   * done. */
   const char* layout;
   uint64_t input_rows;      /* of a join: the build side's */
   uint64_t num_rows;        /* of a join's table, without null keys that never match; groups; a sort's result */

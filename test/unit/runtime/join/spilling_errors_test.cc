@@ -120,8 +120,8 @@ void ExpectBroken(const FullJoin& run, JoinProber* prober, size_t begin, const a
 // There are no rows to write that would make room for a table.
 TEST(SpillingJoinErrors, ATableOfNoRowsThatFindsNoMemoryIsAnError) {
   int num_refused = 0, num_built = 0;
-  for (uint64_t bytes = 0; bytes < 4 * kKiB; bytes += 100) {
-    const auto budget = std::make_shared<MemoryBudget>(kAsideBytes + bytes);
+  for (uint64_t bytes = 1; bytes < 4 * kKiB; bytes += 100) {
+    const auto budget = std::make_shared<MemoryBudget>(bytes);
     HashJoin join(std::make_shared<JoinDescriptor>(*ParseSpecOf<JoinSpec>("join.full keys=i64 build=i64 probe=i64")),
                   GenericJoinKernel(), nullptr, budget, JoinOptions());
     join.SetSpill(TestContext(budget, SystemFileCalls(), {4, 4096, 1, kAsideBytes}));
