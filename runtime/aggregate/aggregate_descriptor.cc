@@ -26,8 +26,8 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/lane_steps.h"
-
 #include "runtime/rows/sparse_rows.h"
+
 namespace quern {
 namespace {
 

@@ -28,4 +28,9 @@ inline bool HasAvx512() {
 
 }  // namespace quern
 
+// A function that is compiled for processors of the higher level, too, and called where HasAvx512().
+#if defined(__x86_64__)
+#define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,bmi,bmi2,popcnt")))
+#endif
+
 #endif  // QUERN_RUNTIME_BASE_CPU_H_

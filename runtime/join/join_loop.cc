@@ -169,7 +169,9 @@ class Prober {
       if (p_.key_filter != nullptr && p_.key_filter->TakeTurn()) {
         LoadFilterKeys(*layout, p_.table->filter_key, a_->keys, batch.rows, batch.first, batch.n, s_->words);
         batch = KeepKeys(batch);
-        SparseRows(p_.sparse_rows, batch.rows, batch.n).Prefetch(layout->keys, layout->num_keys, a_->keys);
+        const SparseRows sparse(p_.sparse_rows, batch.rows, batch.n);
+        for (uint32_t k = 0; k < layout->num_keys; ++k)
+          if (k != p_.table->filter_key) sparse.Prefetch(a_->keys[k], ColumnRowBytes(layout->keys[k]));
       }
       kernel_->hash(layout, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }

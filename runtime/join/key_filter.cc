@@ -91,43 +91,47 @@ void LoadFilterKeys(const QuernRowLayout& layout, uint32_t key, const QuernColum
 
 namespace {
 
-uint32_t KeepEach(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const uint64_t* words,
-                  uint32_t* kept, uint64_t* kept_words) {
+// The places of the words whose bits are set; returns how many.
+uint32_t FindPlaces(const JoinTable& table, const uint64_t* words, uint32_t n, uint32_t* places) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range;
   const uint64_t* const bitmap = table.bitmap;
-  uint32_t num_kept = 0;
-  const auto keep_all = [&](const auto& number_of, const auto& keep_word) {
-    for (uint32_t i = 0; i < n; ++i) {
-      const uint64_t word = words[i], number = (word ^ sign_bit) - base;
-      const bool inside = number < range;
-      const uint64_t place = inside ? number : 0, bit = bitmap[place / 64] >> (place % 64);
-      kept[num_kept] = number_of(i);
-      keep_word(num_kept, word);
-      num_kept += static_cast<uint32_t>(bit & static_cast<uint64_t>(inside));
-    }
-  };
-  const auto keep_rows = [&](const auto& number_of) {
-    if (kept_words == nullptr) keep_all(number_of, [](uint32_t, uint64_t) {});
-    else keep_all(number_of, [kept_words](uint32_t k, uint64_t word) { kept_words[k] = word; });
-  };
-  if (numbers == nullptr) keep_rows([first](uint32_t i) { return first + i; });
-  else keep_rows([numbers](uint32_t i) { return numbers[i]; });
-  return num_kept;
+  uint32_t num_found = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const uint64_t number = (words[i] ^ sign_bit) - base;
+    const bool inside = number < range;
+    const uint64_t place = inside ? number : 0, bit = bitmap[place / 64] >> (place % 64);
+    places[num_found] = i;
+    num_found += static_cast<uint32_t>(bit & static_cast<uint64_t>(inside));
+  }
+  return num_found;
 }
 
 #if defined(__x86_64__)
-// Collects the places of the rows that stay, and then their numbers and words, which costs nothing for rows that go. No
-// more rows are kept than have been read, so that numbers and words may take the place of those that came in.
-QUERN_AVX512 uint32_t KeepSixteen(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n,
-                                  const uint64_t* words, uint32_t* kept, uint64_t* kept_words) {
+QUERN_AVX512 uint32_t FindPlacesWide(const JoinTable& table, const uint64_t* words, uint32_t n, uint32_t* places) {
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
-  uint32_t places[kMaxBatchRows];
-  uint32_t num_kept = 0;
+  uint32_t num_found = 0;
   for (uint32_t i = 0; i < n; i += kBitmapLanes) {
     const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
     const __mmask16 found = bitmap.Find(bitmap.NumbersOf(BitmapLanes::Load(words + i, lanes)), lanes);
-    num_kept += StoreKept(SixteenFrom(i), found, places + num_kept);
+    num_found += StoreKept(SixteenFrom(i), found, places + num_found);
   }
+  return num_found;
+}
+#endif
+
+}  // namespace
+
+// Numbers and words are moved when all places are known, so that rows that go cost nothing more. No row moves up, so
+// that numbers and words may take the place of those that came in.
+uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const uint64_t* words,
+                    uint32_t* kept, uint64_t* kept_words) {
+  uint32_t places[kMaxBatchRows];
+#if defined(__x86_64__)
+  const bool is_wide = HasAvx512() && table.range <= kPrefetchedBits;
+  const uint32_t num_kept = is_wide ? FindPlacesWide(table, words, n, places) : FindPlaces(table, words, n, places);
+#else
+  const uint32_t num_kept = FindPlaces(table, words, n, places);
+#endif
   if (kept_words != nullptr)
     for (uint32_t k = 0; k < num_kept; ++k) kept_words[k] = words[places[k]];
   if (numbers == nullptr)
@@ -135,18 +139,6 @@ QUERN_AVX512 uint32_t KeepSixteen(const JoinTable& table, const uint32_t* number
   else
     for (uint32_t k = 0; k < num_kept; ++k) kept[k] = numbers[places[k]];
   return num_kept;
-}
-#endif
-
-}  // namespace
-
-uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const uint64_t* words,
-                    uint32_t* kept, uint64_t* kept_words) {
-#if defined(__x86_64__)
-  if (HasAvx512() && table.range <= kPrefetchedBits)
-    return KeepSixteen(table, numbers, first, n, words, kept, kept_words);
-#endif
-  return KeepEach(table, numbers, first, n, words, kept, kept_words);
 }
 
 }  // namespace quern

@@ -133,47 +133,44 @@ Inserted FillBitmap(const JoinTable& table, const TupleFormat& format, const Tup
 
 namespace {
 
-// Bytes from the first tuple to the place of a word.
-struct DensePlace {
-  static void Of(const JoinTable& table, uint64_t bytes, uint32_t n, uint64_t* words) {
-    for (uint32_t i = 0; i < n; ++i) words[i] = ((words[i] ^ table.sign_bit) - table.base) * bytes;
-  }
-};
+// Turns words into bytes from the first tuple to their places.
+using ToPlaces = void (*)(const JoinTable& table, uint64_t tuple_bytes, uint32_t n, uint64_t* words);
 
-QUERN_INLINE void RankAll(const JoinTable& table, uint64_t bytes, uint32_t n, uint64_t* words) {
+void ToDensePlaces(const JoinTable& table, uint64_t tuple_bytes, uint32_t n, uint64_t* words) {
+  for (uint32_t i = 0; i < n; ++i) words[i] = ((words[i] ^ table.sign_bit) - table.base) * tuple_bytes;
+}
+
+QUERN_INLINE void RankAll(const JoinTable& table, uint64_t tuple_bytes, uint32_t n, uint64_t* words) {
   const uint64_t base = table.base, sign_bit = table.sign_bit;
   const uint64_t* const bitmap = table.bitmap;
   const uint32_t* const ranks = table.ranks;
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t number = (words[i] ^ sign_bit) - base, below = (uint64_t{1} << number % 64) - 1;
     const auto in_word = static_cast<uint32_t>(std::popcount(bitmap[number / 64] & below));
-    words[i] = uint64_t{ranks[number / 64] + in_word} * bytes;
+    words[i] = uint64_t{ranks[number / 64] + in_word} * tuple_bytes;
   }
 }
 
 #if defined(__x86_64__)
-__attribute__((target("popcnt"))) void RankAllByInstruction(const JoinTable& table, uint64_t bytes, uint32_t n,
+__attribute__((target("popcnt"))) void RankAllByInstruction(const JoinTable& table, uint64_t tuple_bytes, uint32_t n,
                                                             uint64_t* words) {
-  RankAll(table, bytes, n, words);
+  RankAll(table, tuple_bytes, n, words);
 }
 #endif
 
-struct RankedPlace {
-  static void Of(const JoinTable& table, uint64_t bytes, uint32_t n, uint64_t* words) {
+void ToRankedPlaces(const JoinTable& table, uint64_t tuple_bytes, uint32_t n, uint64_t* words) {
 #if defined(__x86_64__)
-    if (HasAvx2()) return RankAllByInstruction(table, bytes, n, words);
+  if (HasAvx2()) return RankAllByInstruction(table, tuple_bytes, n, words);
 #endif
-    RankAll(table, bytes, n, words);
-  }
-};
+  RankAll(table, tuple_bytes, n, words);
+}
 
-template <class Place>
-void PlaceAll(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
+void PlaceAll(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, ToPlaces to_places) {
   const auto place = [&]<uint32_t kBytes, class Prefetch>() {
     const uint64_t bytes = kBytes != 0 ? kBytes : format.tuple_bytes;
     uint8_t* const places = table.tuples;
     ForEachBlock(table.build, format, span, [&](uint64_t* words, const uint8_t* tuple, uint32_t n) {
-      Place::Of(table, bytes, n, words);
+      to_places(table, bytes, n, words);
       const auto prefetch = [&](uint32_t i) {
         Prefetch::For(places + words[i]);
         Prefetch::For(places + words[i] + bytes - 1);
@@ -191,7 +188,7 @@ void PlaceAll(const JoinTable& table, const TupleFormat& format, const TupleSpan
 }  // namespace
 
 void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
-  PlaceAll<DensePlace>(table, format, span);
+  PlaceAll(table, format, span, ToDensePlaces);
 }
 
 uint64_t SumRanks(const uint64_t* bitmap, uint64_t num_words, uint32_t* ranks) {
@@ -204,7 +201,7 @@ uint64_t SumRanks(const uint64_t* bitmap, uint64_t num_words, uint32_t* ranks) {
 }
 
 void PlaceRanked(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
-  PlaceAll<RankedPlace>(table, format, span);
+  PlaceAll(table, format, span, ToRankedPlaces);
 }
 
 namespace {
@@ -482,36 +479,41 @@ template <bool kCount, uint32_t kTupleLines, class Prefetch>
 }
 
 #if defined(__x86_64__)
-// The same for bitmaps that are not prefetched, sixteen rows at a time. Tuples are prefetched when their rows are known
-// to match: rows without a tuple prefetch nothing.
-template <bool kCount, uint32_t kTupleLines, class Prefetch>
-QUERN_AVX512 [[gnu::noinline]] uint64_t LookUpDenseSixteen(const JoinTable& table, QuernProbeScratch* s,
-                                                           LookUpTally* tally) {
+bool FindsSixteen(const JoinTable& table) { return HasAvx512() && table.range <= kPrefetchedBits; }
+
+// The same for bitmaps that are not prefetched, sixteen rows at a time; PlaceMatches finds the tuples.
+template <bool kCount>
+QUERN_AVX512 [[gnu::noinline]] uint64_t FindSixteen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint32_t first_match = kCount ? 0 : s->num_matches, n = s->batch_rows;
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
-  uint32_t* const index = s->match_index;
   uint32_t matches = first_match;
   for (uint32_t i = 0; i < n; i += kBitmapLanes) {
     const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
     const __mmask16 found = bitmap.Find(bitmap.NumbersOf(BitmapLanes::Load(s->words + i, lanes)), lanes);
     if constexpr (kCount) matches += static_cast<uint32_t>(std::popcount(static_cast<unsigned>(found)));
-    else matches += StoreKept(SixteenFrom(i), found, index + matches);
+    else matches += StoreKept(SixteenFrom(i), found, s->match_index + matches);
   }
-  if constexpr (!kCount) {
-    const uint64_t base = table.base, sign_bit = table.sign_bit, tuple_bytes = table.tuple_bytes;
-    const uint64_t* const words = s->words;
-    uint64_t* const tuples = s->match_tuples;
-    for (uint32_t m = first_match; m < matches; ++m) tuples[m] = ((words[index[m]] ^ sign_bit) - base) * tuple_bytes;
-    for (uint32_t m = first_match; m < matches && kTupleLines >= 1; ++m) {
-      Prefetch::For(table.tuples + tuples[m]);
-      if constexpr (kTupleLines >= 2) Prefetch::For(table.tuples + tuples[m] + tuple_bytes - 1);
-    }
-    s->num_matches = matches;
-  }
+  if constexpr (!kCount) s->num_matches = matches;
   tally->hits += matches - first_match;
   return matches;
 }
 #endif
+
+// The tuples of the matches from first_match on, which are prefetched: rows without a tuple prefetch nothing.
+void PlaceMatches(const JoinTable& table, uint32_t first_match, ToPlaces to_places, QuernProbeScratch* s) {
+  const uint32_t n = s->num_matches - first_match;
+  uint64_t* const tuples = s->match_tuples + first_match;
+  const uint32_t* const index = s->match_index + first_match;
+  for (uint32_t m = 0; m < n; ++m) tuples[m] = s->words[index[m]];
+  to_places(table, table.tuple_bytes, n, tuples);
+  if (table.tuples == nullptr || table.probe.stages < 2) return;
+  WithPrefetch(table.probe, [&]<class Prefetch>() {
+    for (uint32_t m = 0; m < n && Prefetch::kPrefetches; ++m) {
+      Prefetch::For(table.tuples + tuples[m]);
+      Prefetch::For(table.tuples + tuples[m] + table.tuple_bytes - 1);
+    }
+  });
+}
 
 template <bool kCount, class Prefetch>
 [[gnu::noinline]] uint64_t LookUpRuns(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
@@ -613,39 +615,34 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
 
 template <bool kCount, bool kTuples>
 uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
-  const bool straddles = kLineBytes % table.tuple_bytes != 0;
-  const auto look_up = [&]<uint32_t kTupleLines, class Prefetch>() {
 #if defined(__x86_64__)
-    if (HasAvx512() && table.range <= kPrefetchedBits)
-      return LookUpDenseSixteen<kCount, kTupleLines, Prefetch>(table, s, tally);
+  if (FindsSixteen(table)) {
+    const uint32_t first_match = s->num_matches;
+    const uint64_t num_matches = FindSixteen<kCount>(table, s, tally);
+    if constexpr (!kCount) PlaceMatches(table, first_match, ToDensePlaces, s);
+    return num_matches;
+  }
 #endif
-    return LookUpDense<kCount, kTupleLines, Prefetch>(table, s, tally);
-  };
+  const bool straddles = kLineBytes % table.tuple_bytes != 0;
   return WithPrefetch(table.probe, [&]<class Prefetch>() {
     if constexpr (kTuples && Prefetch::kPrefetches) {
-      if (table.probe.stages >= 2 && straddles) return look_up.template operator()<2, Prefetch>();
-      if (table.probe.stages >= 2) return look_up.template operator()<1, Prefetch>();
+      if (table.probe.stages >= 2 && straddles) return LookUpDense<kCount, 2, Prefetch>(table, s, tally);
+      if (table.probe.stages >= 2) return LookUpDense<kCount, 1, Prefetch>(table, s, tally);
     }
-    return look_up.template operator()<0, Prefetch>();
+    return LookUpDense<kCount, 0, Prefetch>(table, s, tally);
   });
 }
 
 // Finds the rows by the bitmap, and then the places of those that match.
 void LookUpRanked(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
   const uint32_t first_match = s->num_matches;
-  LookUpDense<false, false>(table, s, tally);
-  const uint32_t n = s->num_matches - first_match;
-  uint64_t* const tuples = s->match_tuples + first_match;
-  const uint32_t* const index = s->match_index + first_match;
-  for (uint32_t m = 0; m < n; ++m) tuples[m] = s->words[index[m]];
-  RankedPlace::Of(table, table.tuple_bytes, n, tuples);
-  if (table.probe.stages < 2) return;
-  WithPrefetch(table.probe, [&]<class Prefetch>() {
-    for (uint32_t m = 0; m < n && Prefetch::kPrefetches; ++m) {
-      Prefetch::For(table.tuples + tuples[m]);
-      Prefetch::For(table.tuples + tuples[m] + table.tuple_bytes - 1);
-    }
-  });
+#if defined(__x86_64__)
+  if (FindsSixteen(table)) FindSixteen<false>(table, s, tally);
+  else LookUpDense<false, 0, NoPrefetch>(table, s, tally);
+#else
+  LookUpDense<false, 0, NoPrefetch>(table, s, tally);
+#endif
+  PlaceMatches(table, first_match, ToRankedPlaces, s);
 }
 
 template <bool kCount>
@@ -774,37 +771,6 @@ void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descri
   }
   if (descriptor.stops_at_matched) return Compare<uint64_t, true>(table, descriptor, capacity, s);
   Compare<uint64_t, false>(table, descriptor, capacity, s);
-}
-
-// ---- unmatched build rows ----------------------------------------------------------------------------------------
-
-uint64_t NumPositions(const JoinTable& table) {
-  switch (table.layout) {
-    case Layout::kUnchained:
-    case Layout::kCsr: return table.num_tuples;
-    case Layout::kDense: return table.range;
-    case Layout::kRanked: return table.num_slots_taken;
-    case Layout::kOpen: return table.num_slots;
-    case Layout::kBitmap:
-    case Layout::kCounting: return 0;
-  }
-  return 0;
-}
-
-bool HasTuple(const JoinTable& table, uint64_t position) {
-  switch (table.layout) {
-    case Layout::kUnchained:
-    case Layout::kRanked:
-    case Layout::kCsr: return true;
-    case Layout::kDense: return ((table.bitmap[position / 64] >> (position % 64)) & 1) != 0;
-    case Layout::kOpen: {
-      const uint8_t* slot = table.tuples + position * table.slot_bytes;
-      return table.packed_bytes == 4 ? Load<uint32_t>(slot) != 0 : Load<uint64_t>(slot) != 0;
-    }
-    case Layout::kBitmap:
-    case Layout::kCounting: return false;
-  }
-  return false;
 }
 
 }  // namespace quern

@@ -25,6 +25,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
+#include "runtime/blocks/blocks.h"
 #include "runtime/join/key_filter.h"
 #include "runtime/join/unchained_table.h"
 
@@ -98,6 +99,35 @@ PrefetchLoop ProbeLoopOf(Layout layout) {
   return PrefetchLoop::kProbeUnchained;
 }
 
+uint64_t NumPositions(const JoinTable& table) {
+  switch (table.layout) {
+    case Layout::kUnchained:
+    case Layout::kCsr: return table.num_tuples;
+    case Layout::kDense: return table.range;
+    case Layout::kRanked: return table.num_slots_taken;
+    case Layout::kOpen: return table.num_slots;
+    case Layout::kBitmap:
+    case Layout::kCounting: return 0;
+  }
+  return 0;
+}
+
+bool HasTuple(const JoinTable& table, uint64_t position) {
+  switch (table.layout) {
+    case Layout::kUnchained:
+    case Layout::kRanked:
+    case Layout::kCsr: return true;
+    case Layout::kDense: return ((table.bitmap[position / 64] >> (position % 64)) & 1) != 0;
+    case Layout::kOpen: {
+      const uint8_t* slot = table.tuples + position * table.slot_bytes;
+      return table.packed_bytes == 4 ? blocks::Load<uint32_t>(slot) != 0 : blocks::Load<uint64_t>(slot) != 0;
+    }
+    case Layout::kBitmap:
+    case Layout::kCounting: return false;
+  }
+  return false;
+}
+
 TableBuilder::TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
                            std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores,
                            const PackedKeyRange& range)
@@ -153,7 +183,8 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
     const uint64_t dense_bytes = 2 * (n * descriptor_.rows.tuple_bytes + 4 * sizeof(uint64_t) * n);
     if (!NeedsTuples() && within(n * kBitsPerRow)) layouts.push_back(Layout::kBitmap);
     const bool ranked = NeedsTuples() && !asks && HasRanks(range);
-    const bool leaves_gaps = n * 2 < range && range * descriptor_.rows.tuple_bytes > options_.caches.l2_bytes;
+    const bool leaves_gaps =
+        n * thresholds::kRankedRangePerRow < range && range * descriptor_.rows.tuple_bytes > options_.caches.l2_bytes;
     if (NeedsTuples() && within(dense_bytes / descriptor_.rows.tuple_bytes) && !(ranked && leaves_gaps))
       layouts.push_back(Layout::kDense);
     if (ranked) layouts.push_back(Layout::kRanked);

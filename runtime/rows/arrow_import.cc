@@ -422,7 +422,6 @@ bool AreAllInline(const uint8_t* views, uint64_t num_rows) {
 }
 
 #if defined(__x86_64__)
-#define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 // Four views of a register: their lengths, prefixes, buffers and offsets are the lanes 0 to 3, 4 to 7, ..
 constexpr uint32_t kLengths = 0x1111, kNumbers = 0x4444, kOffsets = 0x8888;
 

@@ -39,12 +39,13 @@ class BitmapLanes {
             _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lanes >> 8), words + 8)};
   }
 
-  // The words' numbers, which are below the range in the lanes of the mask.
+  // The numbers of their bits, some beyond the range.
   QUERN_AVX512_INLINE Words NumbersOf(const Words& words) const {
     return {_mm512_sub_epi64(_mm512_xor_si512(words.low, sign_bit_), base_),
             _mm512_sub_epi64(_mm512_xor_si512(words.high, sign_bit_), base_)};
   }
 
+  // Which of these lanes have their bit.
   QUERN_AVX512_INLINE __mmask16 Find(const Words& numbers, __mmask16 lanes) const {
     const __mmask16 inside =
         _mm512_kunpackb(_mm512_cmplt_epu64_mask(numbers.high, range_), _mm512_cmplt_epu64_mask(numbers.low, range_)) &

@@ -14,10 +14,6 @@
 namespace quern {
 namespace {
 
-#if defined(__x86_64__)
-#define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,bmi")))
-#endif
-
 // Without branches, which compilers turn into vector code.
 inline __attribute__((always_inline)) bool AscendAll(const uint32_t* rows, uint64_t n) {
   uint32_t descends = 0;

@@ -19,11 +19,6 @@ namespace {
 
 constexpr uint32_t kLineBytes = 64;
 
-// Loops are compiled twice: for all processors of the architecture, and for those with wider registers.
-#if defined(__x86_64__)
-#define QUERN_WIDE __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#endif
-
 // Calls f(begin, end) for pieces of a stream, and prefetches as many lines further on before each: between two blocks
 // of a column's rows, the processor reads so much else that its own prefetcher misses the stream. Pieces are long
 // enough for vector loops.
