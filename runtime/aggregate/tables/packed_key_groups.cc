@@ -137,9 +137,9 @@ absl::Status PackedKeyGroups::Begin(const uint64_t* words, uint32_t n) {
   const GroupLayout layout = context_.options.layout;
   const uint64_t max_cells = all_known ? std::max(MaxCells(), kMostKnownCells) : MaxCells();
   if (layout != GroupLayout::kOpen && ranges.num_cells() <= max_cells) {
-    QUERN_RETURN_IF_ERROR(dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget));
-    table_ = Table::kDense;
-    return absl::OkStatus();
+    const absl::Status begun = dense_.Begin(group, ranges, context_.options.huge_pages, context_.budget);
+    if (begun.ok()) table_ = Table::kDense;
+    if (!absl::IsResourceExhausted(begun)) return begun;  // other tables take as much as there are groups
   }
   if (layout == GroupLayout::kAuto && n >= kFewestInOrder && sorted_.IsInOrder(words, n)) {
     table_ = Table::kSorted;
@@ -249,13 +249,18 @@ absl::Status PackedKeyGroups::WidenDense(const uint64_t* words, uint32_t n) {
   ranges.Add(words, n);
   const uint64_t max_cells = std::max(MaxCells(), Expected(dense_.num_groups()) * kCellsPerGroup);
   if (ranges.num_cells() > MaxCells() && GoesOnInOrder(words, n)) return BecomeSorted();
+  // Where memory is refused for cells, others may take less.
   for (const uint64_t share : {uint64_t{1}, kLeastSlackShare}) {
     const PackedKeyRanges wider = WithSlack(dense_.ranges(), ranges, share);
-    if (wider.num_cells() <= max_cells) return BecomeDense(wider);
+    if (wider.num_cells() > max_cells) continue;
+    const absl::Status widened = BecomeDense(wider);
+    if (!absl::IsResourceExhausted(widened)) return widened;
   }
   const bool is_forced = context_.options.layout == GroupLayout::kDense;
-  if (ranges.num_cells() <= max_cells && (is_forced || ranges.num_cells() >= WithLeastSlack(dense_.num_cells())))
-    return BecomeDense(ranges);
+  if (ranges.num_cells() <= max_cells && (is_forced || ranges.num_cells() >= WithLeastSlack(dense_.num_cells()))) {
+    const absl::Status widened = BecomeDense(ranges);
+    if (!absl::IsResourceExhausted(widened)) return widened;
+  }
   return GoesOnInOrder(words, n) ? BecomeSorted() : BecomeOpen(n);
 }
 
@@ -275,7 +280,10 @@ absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
     if (pays(ranges)) {
       ForEachGroup(context_, &open_, open_.num_positions(),
                    [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
-      if (pays(ranges)) return BecomeDense(ranges);
+      if (pays(ranges)) {
+        const absl::Status dense = BecomeDense(ranges);
+        if (!absl::IsResourceExhausted(dense)) return dense;
+      }
     }
   }
   ++num_growths_;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "runtime/blocks/blocks.h"
@@ -27,8 +28,13 @@ struct Counted {
   PackedKeyGroups table;
   std::unordered_map<int64_t, uint64_t> rows;
 
-  explicit Counted(const AggregateOptions& options = {}, uint64_t expected_groups = 0)
-      : context(test::ContextOf(kSpec, options)), table(context, expected_groups) {}
+  explicit Counted(const AggregateOptions& options = {}, uint64_t expected_groups = 0,
+                   std::shared_ptr<MemoryBudget> budget = test::NoLimit())
+      : context(test::ContextOf(kSpec, options)), table(Limited(&context, std::move(budget)), expected_groups) {}
+  static const GroupContext& Limited(GroupContext* context, std::shared_ptr<MemoryBudget> budget) {
+    context->budget = std::move(budget);
+    return *context;
+  }
 
   void Add(const std::vector<int64_t>& keys) {
     std::vector<uint8_t*> tuples(keys.size());
@@ -294,6 +300,20 @@ TEST(PackedKeyGroups, ALayoutThatIsAskedForIsKept) {
   dense.Add({-1, int64_t{1} << 50});  // no array can be that large
   EXPECT_STREQ(dense.table.layout(), "open");
   dense.ExpectAll();
+}
+
+// 1 M cells of 17 bytes, or room for 2 groups.
+TEST(PackedKeyGroups, AnArrayThatFindsNoMemoryGivesWay) {
+  const auto budget = std::make_shared<MemoryBudget>(1'000'000);
+  Counted at_once(With(GroupLayout::kDense), 0, budget), widened(With(GroupLayout::kDense), 0, budget);
+  at_once.Add({0, 1'000'000});
+  EXPECT_STREQ(at_once.table.layout(), "open");
+  at_once.ExpectAll();
+  widened.AddRange(0, 1000);
+  EXPECT_STREQ(widened.table.layout(), "dense");
+  widened.Add({1'000'000});
+  EXPECT_STREQ(widened.table.layout(), "open");
+  widened.ExpectAll();
 }
 
 TEST(PackedKeyGroups, LoadsOfAnyPercentKeepAllGroups) {
