@@ -249,17 +249,21 @@ absl::Status PackedKeyGroups::WidenDense(const uint64_t* words, uint32_t n) {
   ranges.Add(words, n);
   const uint64_t max_cells = std::max(MaxCells(), Expected(dense_.num_groups()) * kCellsPerGroup);
   if (ranges.num_cells() > MaxCells() && GoesOnInOrder(words, n)) return BecomeSorted();
-  // Where memory is refused for cells, others may take less.
+  // An array that is asked for may have any number of cells a row, and gives way where they find no memory. Others are
+  // refused memory as all tables are, and the caller makes room.
+  const bool is_forced = context_.options.layout == GroupLayout::kDense;
+  const auto gives_way = [is_forced](const absl::Status& status) {
+    return is_forced && absl::IsResourceExhausted(status);
+  };
   for (const uint64_t share : {uint64_t{1}, kLeastSlackShare}) {
     const PackedKeyRanges wider = WithSlack(dense_.ranges(), ranges, share);
     if (wider.num_cells() > max_cells) continue;
     const absl::Status widened = BecomeDense(wider);
-    if (!absl::IsResourceExhausted(widened)) return widened;
+    if (!gives_way(widened)) return widened;
   }
-  const bool is_forced = context_.options.layout == GroupLayout::kDense;
   if (ranges.num_cells() <= max_cells && (is_forced || ranges.num_cells() >= WithLeastSlack(dense_.num_cells()))) {
     const absl::Status widened = BecomeDense(ranges);
-    if (!absl::IsResourceExhausted(widened)) return widened;
+    if (!gives_way(widened)) return widened;
   }
   return GoesOnInOrder(words, n) ? BecomeSorted() : BecomeOpen(n);
 }
@@ -280,10 +284,7 @@ absl::Status PackedKeyGroups::GrowOpen(const uint64_t* words, uint32_t n) {
     if (pays(ranges)) {
       ForEachGroup(context_, &open_, open_.num_positions(),
                    [&](uint8_t* const*, const uint64_t* held, uint32_t num_held) { ranges.Add(held, num_held); });
-      if (pays(ranges)) {
-        const absl::Status dense = BecomeDense(ranges);
-        if (!absl::IsResourceExhausted(dense)) return dense;
-      }
+      if (pays(ranges)) return BecomeDense(ranges);
     }
   }
   ++num_growths_;
