@@ -206,12 +206,16 @@ absl::StatusOr<PipelineStep> StepOf(const quern_pipeline_step& given, size_t i) 
   return step;
 }
 
+bool IsReduction(const quern_pipeline_options& options, size_t i) {
+  return options.reductions != nullptr && options.reductions[i];
+}
+
 std::vector<FlaggedJoin> FlaggedJoins(const quern_pipeline_options& options) {
   std::vector<FlaggedJoin> joins;
   for (size_t i = 0; i < options.num_steps; ++i) {
     const std::shared_ptr<Job>& job = options.steps[i].job->job;
     const HashJoin* const join = job->hash_join();
-    if (join == nullptr) continue;
+    if (join == nullptr || IsReduction(options, i)) continue;
     if (join->has_spilled() || RowOf(join->descriptor().spec().kind).flags_matched_rows()) joins.push_back({job, i});
   }
   return joins;
@@ -226,6 +230,11 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_
   std::vector<PipelineStep> steps;
   for (size_t i = 0; i < options.num_steps; ++i) {
     QUERN_ASSIGN_OR_RETURN(PipelineStep step, StepOf(options.steps[i], i));
+    step.is_reduction = IsReduction(options, i);
+    if (step.is_reduction && !std::holds_alternative<std::shared_ptr<const HashJoin>>(step.op)) {
+      return InvalidArgument("step " + std::to_string(i) + ": a reduction by a job of " +
+                             options.steps[i].job->job->name + "; accepted: a join");
+    }
     steps.push_back(std::move(step));
   }
   PipelineSink sink;

@@ -465,6 +465,9 @@ typedef struct quern_pipeline_options {
    * when a refused batch comes again. Returns whether it wants more: if not, rows are dropped from then on. */
   bool (*on_rows)(void* context, const quern_batch* rows);
   void* context; /* passed to on_rows */
+  /* num_steps values, or NULL: whether a step only takes away rows that quern_job_may_match of its join leaves out. It
+   * has keys alone, keeps the columns, and does not test all rows where few are taken away (semi-join reduction). */
+  const bool* reductions;
 } quern_pipeline_options;
 
 /* Makes an input of the job behind a pipeline; of a NULL job, one that ends in on_rows, whose memory counts in the last

@@ -646,6 +646,13 @@ class Pipeline {
     return *this;
   }
 
+  // Takes away rows that no build row of a join can match, and keeps the columns (`reductions` in quern.h): where a
+  // later step probes the join, or the rows are for a table whose results do.
+  Pipeline& Reduced(const Job& join, std::vector<uint32_t> keys) {
+    steps_.push_back({join.handle(), std::move(keys), {}, nullptr, true});
+    return *this;
+  }
+
   // piece_rows: rows that pass together; 0: 4096.
   Result<Input> Into(const Job& job, quern_port port, const std::vector<uint32_t>& keys,
                      const std::vector<uint32_t>& payload = {}, uint64_t piece_rows = 0,
@@ -672,13 +679,17 @@ class Pipeline {
                        const std::vector<uint32_t>& payload, uint64_t piece_rows,
                        quern_pipeline_options options) const {
     std::vector<quern_pipeline_step> steps;
-    for (const Step& step : steps_) {
+    const auto reductions = std::make_unique<bool[]>(steps_.size());
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const Step& step = steps_[i];
       steps.push_back(
           {step.job, step.keys.data(), step.keys.size(), step.payload.data(), step.payload.size(), step.context});
+      reductions[i] = step.is_reduction;
     }
     options.columns = columns_.c_str();
     options.steps = steps.data();
     options.num_steps = steps.size();
+    options.reductions = reductions.get();
     options.keys = keys.data();
     options.num_keys = keys.size();
     options.payload = payload.data();
@@ -694,6 +705,7 @@ class Pipeline {
     quern_job* job;
     std::vector<uint32_t> keys, payload;
     void* context;
+    bool is_reduction = false;
   };
   std::string columns_;
   std::vector<Step> steps_;

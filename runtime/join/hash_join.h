@@ -101,6 +101,8 @@ class HashJoin final : public Sink {
   // Of a join that has spilled, every row without a null key that matches nothing may have a match.
   absl::StatusOr<KeySummary> Summarise(uint32_t key) const;
   absl::StatusOr<uint64_t> FindMembers(const BatchView& batch, const MemberAnswer& answer) const;
+  // Whether adaptive gates may close, in a pipeline's test of its keys, too.
+  bool adapts() const { return options_.adapts; }
 
  private:
   friend class JoinProber;

@@ -126,6 +126,7 @@ absl::Status PassStep(const PipelineStep& step, size_t i, std::vector<PipelineCo
   }
   const JoinSpec& join = std::get<std::shared_ptr<const HashJoin>>(step.op)->descriptor().spec();
   QUERN_RETURN_IF_ERROR(CheckColumns(step.columns.keys, ColumnsOf(TypesOf(join.keys)), *columns, "keys" + of));
+  if (step.is_reduction) return CheckColumns(step.columns.payload, {}, *columns, "payload" + of);
   QUERN_RETURN_IF_ERROR(CheckColumns(step.columns.payload, ColumnsOf(ProbePayload(join)), *columns, "payload" + of));
   *columns = ColumnsBehind(join, step.columns.payload, *columns);
   return absl::OkStatus();

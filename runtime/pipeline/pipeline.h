@@ -16,6 +16,9 @@
 //     probe    replaces all columns by the result columns of the join: probe payload, mark, build payload; a semi or
 //              anti join copies nothing: it takes columns and rows away. Where no row of a piece has two matches, any
 //              other join puts its build payload beside the columns that are there; else it copies all of them
+//     reduce   keeps columns and takes away rows whose key the table of a join cannot have: rows that a later step, or
+//              the probe of a table that they are for, would take away (semi-join reduction: Bernstein and Chiu, JACM
+//              1981). Some of these may pass; none are tested for a while where few of them are taken away
 //
 // Rows that come out when all probing is done belong to no piece: build rows that come out on their own (right, full,
 // right_semi, right_anti), and all rows whose keys a join has written. Whoever runs the pipeline sends them through the
@@ -51,6 +54,7 @@ struct StepColumns {
 struct PipelineStep {
   std::variant<std::shared_ptr<const RowFilter>, std::shared_ptr<const RowMapper>, std::shared_ptr<const HashJoin>> op;
   StepColumns columns;
+  bool is_reduction = false;     // of a join, which is not probed then; no payload
   void* host_context = nullptr;  // probes: passed to the host's residual
 };
 
@@ -125,6 +129,7 @@ class PipelineInput {
   class FilterStep;
   class MapStep;
   class ProbeStep;
+  class ReductionStep;
   class SelectionStep;
   class SinkStep;
 

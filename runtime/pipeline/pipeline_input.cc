@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/base/adaptive_gate.h"
 #include "runtime/base/output_buffer.h"
 #include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
@@ -451,6 +452,35 @@ class PipelineInput::SelectionStep final : public Step {
   std::vector<uint32_t> selected_;
 };
 
+// A test of keys takes rows away, as a filter does, and probes nothing.
+class PipelineInput::ReductionStep final : public Step {
+ public:
+  ReductionStep(const StepColumns& columns, std::shared_ptr<const HashJoin> join)
+      : Step(columns), join_(std::move(join)), gate_(Gate::kReduction, join_->adapts()), gate_before_piece_(gate_) {}
+
+  void BeginPiece(bool is_again) override {
+    if (is_again) gate_ = gate_before_piece_;
+    else gate_before_piece_ = gate_;
+  }
+
+  absl::Status Run(Rows* rows) override {
+    if (!gate_.TakeTurn()) return next->Run(rows);
+    BindRows(columns_, *rows, &batch_);
+    if (selected_.size() < rows->num_rows) selected_.resize(rows->num_rows);
+    QUERN_ASSIGN_OR_RETURN(const uint64_t passed, join_->FindMembers(batch_, {.rows = selected_.data()}));
+    gate_.Count(rows->num_rows, rows->num_rows - passed);
+    if (passed == 0) return absl::OkStatus();
+    if (passed < rows->num_rows) rows->selection = selected_.data();
+    rows->num_rows = passed;
+    return next->Run(rows);
+  }
+
+ private:
+  const std::shared_ptr<const HashJoin> join_;
+  AdaptiveGate gate_, gate_before_piece_;
+  std::vector<uint32_t> selected_;
+};
+
 class PipelineInput::SinkStep final : public Step {
  public:
   SinkStep(const StepColumns& columns, PipelineEnd* end) : Step(columns), end_(end) {}
@@ -474,7 +504,7 @@ bool ReadsRowIdsBehind(const Pipeline& pipeline, size_t step) {
   };
   for (size_t i = step + 1; i < pipeline.steps().size(); ++i) {
     const auto* const join = std::get_if<std::shared_ptr<const HashJoin>>(&pipeline.steps()[i].op);
-    if (join == nullptr) continue;
+    if (join == nullptr || pipeline.steps()[i].is_reduction) continue;
     const JoinSpec& spec = (*join)->descriptor().spec();
     if (spec.host_residual || has_row_ids(spec.probe)) return true;
   }
@@ -493,9 +523,9 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std
       steps_.push_back(std::make_unique<FilterStep>(step.columns, *filter));
     else if (const auto* mapper = std::get_if<std::shared_ptr<const RowMapper>>(&step.op))
       steps_.push_back(std::make_unique<MapStep>(step.columns, *mapper, budget));
-    else if (const auto& join = std::get<std::shared_ptr<const HashJoin>>(step.op);
-             IsSelection(join->descriptor().spec()))
-      steps_.push_back(std::make_unique<SelectionStep>(step, join));
+    else if (const auto& join = std::get<std::shared_ptr<const HashJoin>>(step.op); step.is_reduction)
+      steps_.push_back(std::make_unique<ReductionStep>(step.columns, join));
+    else if (IsSelection(join->descriptor().spec())) steps_.push_back(std::make_unique<SelectionStep>(step, join));
     else
       steps_.push_back(std::make_unique<ProbeStep>(step, join, budget, piece_rows, pipeline_->sink().keeps_strings,
                                                    ReadsRowIdsBehind(*pipeline_, i)));
@@ -503,7 +533,7 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std
   steps_.push_back(std::make_unique<SinkStep>(pipeline_->sink().columns, end));
   for (const PipelineStep& step : pipeline_->steps()) {
     const auto* join = std::get_if<std::shared_ptr<const HashJoin>>(&step.op);
-    if (join != nullptr && !IsSelection((*join)->descriptor().spec())) break;
+    if (join != nullptr && !step.is_reduction && !IsSelection((*join)->descriptor().spec())) break;
     spreads_ |= std::holds_alternative<std::shared_ptr<const RowMapper>>(step.op);
   }
   for (size_t i = 0; i + 1 < steps_.size(); ++i) steps_[i]->next = steps_[i + 1].get();

@@ -17,6 +17,7 @@ use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use quern::Kernel;
 
 use crate::expression::{ScopeColumn, Translator};
+use crate::join_kind::JoinKind;
 use crate::types::{self, ColumnType};
 
 /// Builds of joins, then the rows that probe them.
@@ -45,8 +46,11 @@ pub(crate) struct Chain {
 pub(crate) enum Step {
     /// A filter, or a map, which adds columns.
     Kernel { kernel: SharedKernel, keys: Vec<u32>, map: Option<MapTexts> },
-    /// A probe of `Fragment::builds[build]`, which replaces the columns.
-    Probe { build: usize, keys: Vec<u32>, payload: Vec<u32>, types_behind: Vec<ColumnType> },
+    /// A probe of `Fragment::builds[build]`, which replaces the columns. The first `num_probe` of the payload come out,
+    /// the others are the residual's.
+    Probe { build: usize, keys: Vec<u32>, payload: Vec<u32>, num_probe: usize, types_behind: Vec<ColumnType> },
+    /// Rows that `Fragment::builds[build]` cannot match are taken away, as a later probe would ([`crate::reduce`]).
+    Reduction { build: usize, keys: Vec<u32> },
 }
 
 /// The lists `in` and `out` of a map.
@@ -65,8 +69,7 @@ pub(crate) struct Build {
     pub(crate) payload: Vec<u32>,
     pub(crate) columns: SinkColumns,
     pub(crate) probe_columns: SinkColumns,
-    /// Rows come out of the table when all probing is done, whether it has spilled or not.
-    pub(crate) has_unmatched: bool,
+    pub(crate) kind: JoinKind,
     /// What the join tells scans of its probe side.
     pub(crate) dynamic_filter: Option<DynamicFilter>,
 }
@@ -129,12 +132,13 @@ pub(crate) struct SharedKernel {
 impl Fragment {
     /// How many operators of which kind it has, in words.
     pub(crate) fn operators(&self) -> String {
-        let mut counts = [("filter", 0), ("map", 0), ("join", 0)];
+        let mut counts = [("filter", 0), ("map", 0), ("join", 0), ("reduction", 0)];
         for step in self.builds.iter().map(|build| &build.chain).chain([&self.chain]).flat_map(|chain| &chain.steps) {
             let kind = match step {
                 Step::Kernel { kernel, .. } if kernel.spec.starts_with("filter") => 0,
                 Step::Kernel { .. } => 1,
                 Step::Probe { .. } => 2,
+                Step::Reduction { .. } => 3,
             };
             counts[kind].1 += 1;
         }
@@ -283,9 +287,24 @@ impl Chain {
     /// Whether the tables that its rows probe are there.
     pub(crate) fn can_run<T>(&self, builds: &[Option<T>]) -> bool {
         self.steps.iter().all(|step| match step {
-            Step::Probe { build, .. } => builds.get(*build).is_some_and(Option::is_some),
+            Step::Probe { build, .. } | Step::Reduction { build, .. } => {
+                builds.get(*build).is_some_and(Option::is_some)
+            }
             Step::Kernel { .. } => true,
         })
+    }
+
+    /// How many columns there are in front of a step.
+    pub(crate) fn num_columns_before(&self, step: usize) -> u32 {
+        let mut num_columns = self.source_types.len();
+        for step in &self.steps[..step] {
+            match step {
+                Step::Kernel { map: Some(map), .. } => num_columns += map.results.len(),
+                Step::Kernel { .. } | Step::Reduction { .. } => {}
+                Step::Probe { types_behind, .. } => num_columns = types_behind.len(),
+            }
+        }
+        u32::try_from(num_columns).unwrap_or(u32::MAX)
     }
 
     /// The types of columns, by their numbers in the pipeline.
@@ -301,6 +320,7 @@ impl Chain {
                 Step::Probe { build, .. } => {
                     write!(f, " -> probe {build}: {}", shortened(&fragment.builds[*build].kernel.spec))?;
                 }
+                Step::Reduction { build, .. } => write!(f, " -> reduce by {build}")?,
             }
         }
         Ok(())

@@ -85,6 +85,12 @@ impl JoinKind {
         matches!(self, Self::Left | Self::Full | Self::LeftSemi | Self::LeftAnti)
     }
 
+    /// A row of the probe side that has no match neither comes out nor changes what does. The rows of the table come
+    /// out one by one, with what matches them.
+    pub(crate) fn drops_unmatched_probe(self) -> bool {
+        matches!(self, Self::Inner | Self::Left | Self::LeftSemi | Self::LeftAnti | Self::RightSemi)
+    }
+
     pub(crate) fn nulls_probe(self) -> bool {
         matches!(self, Self::Left | Self::Full)
     }

@@ -50,6 +50,7 @@ mod fused;
 mod join_kind;
 mod metrics;
 mod planner;
+mod reduce;
 mod residual;
 mod results;
 mod rule;

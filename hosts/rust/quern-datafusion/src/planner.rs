@@ -26,6 +26,7 @@ use crate::fragment::{
 };
 use crate::fused::FusedMap;
 use crate::join_kind::JoinKind;
+use crate::reduce::reduce;
 use crate::residual::{Residual, residual};
 use crate::types::{self, ColumnType};
 
@@ -76,7 +77,9 @@ pub(crate) fn plan_with_breakers(
         return None;
     };
     let bounded = planner.children.iter().all(|child| !child.boundedness().is_unbounded());
-    bounded.then(|| Planned { fragment: Fragment { builds: planner.builds, chain, sink }, children: planner.children })
+    let mut fragment = Fragment { builds: planner.builds, chain, sink };
+    reduce(&mut fragment);
+    bounded.then_some(Planned { fragment, children: planner.children })
 }
 
 impl Planner<'_> {
@@ -214,7 +217,7 @@ impl Planner<'_> {
             chain: build,
             keys: build_keys,
             payload: build_payload,
-            has_unmatched: kind.has_unmatched(),
+            kind,
             dynamic_filter,
         });
 
@@ -230,6 +233,7 @@ impl Planner<'_> {
             build: number,
             keys: probe_keys,
             payload: all_probe_payload,
+            num_probe: probe_payload.len(),
             types_behind: types_behind.clone(),
         });
         probe.types = types_behind;

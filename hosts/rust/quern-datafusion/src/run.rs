@@ -88,7 +88,7 @@ fn step_jobs(chain: &Chain, builds: &[Option<Job>]) -> Outcome<Vec<Job>> {
         .iter()
         .map(|step| match step {
             Step::Kernel { kernel, .. } => Ok(Job::new(&kernel.kernel)?),
-            Step::Probe { build, .. } => Ok(table(builds, *build)?.clone()),
+            Step::Probe { build, .. } | Step::Reduction { build, .. } => Ok(table(builds, *build)?.clone()),
         })
         .collect()
 }
@@ -111,7 +111,7 @@ fn types_before(chain: &Chain, step: usize) -> &[ColumnType] {
         .rev()
         .find_map(|step| match step {
             Step::Probe { types_behind, .. } => Some(types_behind.as_slice()),
-            Step::Kernel { .. } => None,
+            Step::Kernel { .. } | Step::Reduction { .. } => None,
         })
         .unwrap_or(&chain.source_types)
 }
@@ -124,6 +124,7 @@ fn pipeline(chain: &Chain, jobs: &[Job], steps: std::ops::Range<usize>) -> Pipel
         match step {
             Step::Kernel { keys, .. } => pipeline.through(job, keys, &[]),
             Step::Probe { keys, payload, .. } => pipeline.through(job, keys, payload),
+            Step::Reduction { keys, .. } => pipeline.reduced(job, keys),
         };
     }
     pipeline
@@ -315,7 +316,7 @@ impl Run {
 
     /// Whether a join may have rows that come out of its table by themselves.
     fn has_rest(&self, build: usize, job: &Job) -> bool {
-        self.fragment.builds[build].has_unmatched || (self.memory.spills() && job.stats().spilled_rows != 0)
+        self.fragment.builds[build].kind.has_unmatched() || (self.memory.spills() && job.stats().spilled_rows != 0)
     }
 
     fn threads(&self) -> usize {

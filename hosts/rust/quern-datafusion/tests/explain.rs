@@ -107,6 +107,33 @@ async fn parts_of_fragments() -> Result<()> {
     Ok(())
 }
 
+/// What the key of a later join takes away does not enter the tables of earlier ones.
+#[tokio::test]
+async fn reductions() -> Result<()> {
+    let (stock, quern) = sessions(Setting::default(), ROWS).await;
+    let from_c = "from b join a on b.k = a.k join c on";
+    for (query, is_reduced) in [
+        // A column of a table, of the chain, and of a table of a table.
+        (format!("select count(*), sum(a.x) {from_c} b.y = c.y where c.y < 20"), true),
+        (format!("select a.x, c.d {from_c} a.x = c.y where c.y < 20"), true),
+        ("select count(*) from b join a on b.k = a.k where b.y in (select y from c where y < 20)".to_owned(), true),
+        // All rows of c, a computed key, and rows that come out without a match.
+        (format!("select count(*), sum(a.x) {from_c} b.y = c.y"), false),
+        (format!("select count(*) {from_c} b.y + a.x = c.y where c.y < 20"), false),
+        (
+            "select count(*), sum(a.x), sum(b.y) from b join a on b.k = a.k left join c on b.y = c.y and c.y < 20"
+                .to_owned(),
+            false,
+        ),
+    ] {
+        let plan = plan_of(&quern, &query).await?;
+        let text = displayable(plan.as_ref()).indent(false).to_string();
+        assert_eq!(text.contains("-> reduce by "), is_reduced, "{query}: {text}");
+        assert_eq!(common::answer(&quern, &query).await?, common::answer(&stock, &query).await?, "{query}");
+    }
+    Ok(())
+}
+
 /// A sort with a limit stays where it prunes a scan, or is above one alone.
 #[tokio::test]
 async fn sorts_that_prune() -> Result<()> {

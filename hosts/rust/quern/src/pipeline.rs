@@ -59,6 +59,7 @@ struct Step {
     job: Job,
     keys: Vec<u32>,
     payload: Vec<u32>,
+    is_reduction: bool,
 }
 
 impl Pipeline {
@@ -71,7 +72,15 @@ impl Pipeline {
     /// Adds a step: a filter, a map, or a join whose work is done. `keys` and `payload` are the numbers of the columns
     /// that its batches have, in the order of its spec.
     pub fn through(&mut self, job: &Job, keys: &[u32], payload: &[u32]) -> &mut Self {
-        self.steps.push(Step { job: job.clone(), keys: keys.to_vec(), payload: payload.to_vec() });
+        self.steps.push(Step { job: job.clone(), keys: keys.to_vec(), payload: payload.to_vec(), is_reduction: false });
+        self
+    }
+
+    /// Takes away rows that no build row of a join can match, and keeps the columns (a semi-join reduction): where a
+    /// later step probes the join, or where the rows are for a table whose results do. Some such rows may pass, as few
+    /// rows are tested where few are taken away.
+    pub fn reduced(&mut self, join: &Job, keys: &[u32]) -> &mut Self {
+        self.steps.push(Step { job: join.clone(), keys: keys.to_vec(), payload: vec![], is_reduction: true });
         self
     }
 
@@ -137,6 +146,7 @@ impl Pipeline {
                 context: ptr::null_mut(),
             })
             .collect();
+        let reductions: Vec<_> = self.steps.iter().map(|step| step.is_reduction).collect();
         let options = sys::quern_pipeline_options {
             struct_size: size_of::<sys::quern_pipeline_options>(),
             columns: columns.as_ptr(),
@@ -150,6 +160,7 @@ impl Pipeline {
             piece_rows: 0,
             on_rows,
             context,
+            reductions: reductions.as_ptr(),
         };
         let (raw_job, port) = job.map_or((ptr::null_mut(), Port::Rows), |(job, port)| (job.handle.raw, port));
         let mut raw = ptr::null_mut();

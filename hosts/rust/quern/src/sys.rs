@@ -156,6 +156,7 @@ pub struct quern_pipeline_options {
     pub piece_rows: u64,
     pub on_rows: Option<unsafe extern "C" fn(*mut c_void, *const quern_batch) -> bool>,
     pub context: *mut c_void,
+    pub reductions: *const bool,
 }
 
 #[repr(C)]
@@ -375,7 +376,7 @@ mod tests {
         layout!(quern_input_options: struct_size, run, copy_bytes, format);
         layout!(quern_pipeline_step: job, keys, num_keys, payload, num_payload, context);
         layout!(quern_pipeline_options: struct_size, columns, steps, num_steps, keys, num_keys, payload, num_payload,
-            copy_bytes, piece_rows, on_rows, context);
+            copy_bytes, piece_rows, on_rows, context, reductions);
         layout!(quern_output_options: struct_size, batch_rows, partition, num_partitions, context);
         layout!(quern_key_summary: struct_size, num_rows, num_null_rows, num_keys, num_keys_is_exact, has_null,
             has_range, min, max, min_high, max_high);
