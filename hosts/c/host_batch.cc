@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <string>
 #include <utility>
 
@@ -36,6 +37,16 @@ namespace {
 
 QuernColumn SameColumn(const quern_column& column) {
   return {column.validity, column.values, column.offsets, column.buffers, nullptr, column.bit_offset};
+}
+
+quern_column HostColumn(const QuernColumn& column) {
+  quern_column same = {};
+  same.validity = column.validity;
+  same.values = column.values;
+  same.offsets = column.offsets;
+  same.buffers = column.buffers;
+  same.bit_offset = column.bit_offset;
+  return same;
 }
 
 uint32_t IndexAt(const QuernColumn& column, TypeId index, uint32_t row) {
@@ -321,6 +332,26 @@ std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::ve
 }
 
 }  // namespace
+
+absl::StatusOr<HostBatchView> WithCopiedStrings(const BatchView& batch, const std::vector<ColumnType>& keys,
+                                                const std::vector<ColumnType>& payload, std::string_view side,
+                                                const std::shared_ptr<MemoryBudget>& budget) {
+  std::deque<quern_column> dictionaries;  // which do not move
+  const auto host_columns = [&](const std::vector<QuernColumn>& columns) {
+    std::vector<quern_column> same;
+    for (const QuernColumn& column : columns) {
+      same.push_back(HostColumn(column));
+      if (column.dictionary != nullptr)
+        same.back().dictionary = &dictionaries.emplace_back(HostColumn(*column.dictionary));
+    }
+    return same;
+  };
+  const std::vector<quern_column> host_keys = host_columns(batch.keys), host_payload = host_columns(batch.payload);
+  const quern_batch host = {host_keys.data(), host_payload.data(), batch.selection, batch.num_rows, 0, 0};
+  QUERN_ASSIGN_OR_RETURN(HostBatchView copied, ViewOfHostBatch(host, keys, payload, side, {budget, true}));
+  copied.batch.first_row_id = batch.first_row_id;
+  return copied;
+}
 
 absl::Status CheckNumRows(uint64_t num_rows) {
   if (num_rows < kNullRow) return absl::OkStatus();

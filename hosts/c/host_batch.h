@@ -35,6 +35,11 @@ absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const st
                                               const std::vector<ColumnType>& payload, std::string_view side,
                                               const StringMemory& strings);
 
+// The same rows with copies of their strings, of a batch that has them elsewhere. *Cost*, *errors*: as above.
+absl::StatusOr<HostBatchView> WithCopiedStrings(const BatchView& batch, const std::vector<ColumnType>& keys,
+                                                const std::vector<ColumnType>& payload, std::string_view side,
+                                                const std::shared_ptr<MemoryBudget>& budget);
+
 // *Errors*: InvalidArgument for more rows than there are row numbers.
 absl::Status CheckNumRows(uint64_t num_rows);
 

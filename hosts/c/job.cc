@@ -119,16 +119,23 @@ absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& a
   return absl::OkStatus();
 }
 
+// Makes a view, which may take memory that the input can free.
+template <class MakeView>
+absl::StatusOr<HostBatchView> FreeingMemory(quern_input* input, MakeView&& make_view) {
+  absl::StatusOr<HostBatchView> made = make_view();
+  while (absl::IsResourceExhausted(made.status())) {
+    QUERN_RETURN_IF_ERROR(input->input->FreeMemory(made.status()));
+    made = make_view();
+  }
+  return made;
+}
+
 absl::Status AppendSlice(quern_input* input, const quern_batch& batch, uint64_t* taken_rows) {
   const BatchTypes& types = input->port->types;
   const StringMemory strings = {input->job->budget, input->copies_strings};
-  const auto view_of = [&] { return ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings); };
-  absl::StatusOr<HostBatchView> made = view_of();
-  while (absl::IsResourceExhausted(made.status())) {
-    QUERN_RETURN_IF_ERROR(input->input->FreeMemory(made.status()));
-    made = view_of();
-  }
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view, std::move(made));
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
+                           return ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings);
+                         }));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   if (input->kept != Kept::kBatch) view.batch.owner = view.strings;
   return input->input->Append(view.batch, taken_rows);
@@ -327,11 +334,23 @@ absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch) {
   });
 }
 
+absl::Status AppendImportedSlice(quern_input* input, const BatchView& batch, uint64_t* taken_rows) {
+  if (!input->copies_strings) return input->input->Append(batch, taken_rows);
+  const BatchTypes& types = input->port->types;
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
+                           return WithCopiedStrings(batch, types.keys, types.payload, input->port->name,
+                                                    input->job->budget);
+                         }));
+  const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
+  view.batch.owner = view.strings;
+  return input->input->Append(view.batch, taken_rows);
+}
+
 absl::Status AppendImported(quern_input* input, const BatchView& batch) {
   return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t num_rows, uint64_t* taken_rows) {
-    if (num_rows == batch.num_rows) return input->input->Append(batch, taken_rows);
+    if (num_rows == batch.num_rows) return AppendImportedSlice(input, batch, taken_rows);
     const BatchTypes& types = input->port->types;
-    return input->input->Append(SliceOf(batch, types.keys, types.payload, first_row, num_rows), taken_rows);
+    return AppendImportedSlice(input, SliceOf(batch, types.keys, types.payload, first_row, num_rows), taken_rows);
   });
 }
 

@@ -395,7 +395,8 @@ typedef struct quern_input_options {
   size_t struct_size; /* sizeof(quern_input_options): later versions may add members at the end */
   uint32_t run;       /* of a merge: the number of the run */
   /* Joins and sorts keep pointers to the bytes of strings longer than 12, which must stay in place until the job and
-   * its outputs are destroyed (Arrow arrays are kept until then). If this is true they are copied instead. */
+   * its outputs are destroyed (Arrow arrays are kept until then). If this is true they are copied instead, and an array
+   * is released by the call that appends it. */
   bool copy_bytes;
   /* Of states, and of the runs of a merge: what quern_format_number answered in the process that wrote them. Another
    * number than this library's is QUERN_INVALID_ARGUMENT. 0: unknown, or from this process. */

@@ -257,6 +257,7 @@ class JoinProber {
   std::vector<uint64_t> row_ids_;
   bool has_parts_ = false;             // follow the scan
   bool is_reading_ = false;            // SpilledJoin::BeginReading; not once the parts have begun
+  bool has_left_ = false;              // SpilledJoin::Leave
   std::unique_ptr<PartProber> parts_;  // once they have begun
 };
 

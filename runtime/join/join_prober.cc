@@ -125,6 +125,7 @@ absl::Status JoinProber::SetUnmatched() {
   const bool is_scanned = RowOf(join_->descriptor_->spec().kind).flags_matched_rows();
   has_parts_ = join_->has_spilled();
   parts_.reset();
+  has_left_ = false;
   in_use_.reset();
   unmatched_ = Unmatched::kHasMore;
   if (!is_scanned) return absl::OkStatus();
@@ -254,15 +255,26 @@ absl::StatusOr<bool> JoinProber::NextOfParts(OutputBatch* out) {
   }
 }
 
+// A thread that finds no memory for its first results, as others have parts in it, leaves all to them.
 absl::StatusOr<bool> JoinProber::NextOfTableAndParts(OutputBatch* out) {
-  const Running running(join_->spilled_->num_running());
+  SpilledJoin& spilled = *join_->spilled_;
+  const Running running(spilled.num_running());
   if (parts_ != nullptr) return parts_->Next(out);
-  if (!is_reading_) {
-    join_->spilled_->BeginReading();
+  if (!is_reading_ && !has_left_) {
+    spilled.BeginReading();
     is_reading_ = true;
-    in_use_ = join_->UseTable();
+    const absl::Status reset = out->Reset();
+    has_left_ = absl::IsResourceExhausted(reset) && spilled.Leave();
+    is_reading_ = !has_left_;
+    if (is_reading_) QUERN_RETURN_IF_ERROR(reset);
+    if (is_reading_) in_use_ = join_->UseTable();
     scans_unmatched_ &= in_use_ != nullptr;  // else others have scanned all of it
   }
+  if (has_left_) {
+    out->set_num_rows(0);
+    return false;
+  }
+  QUERN_RETURN_IF_ERROR(spilled.ResetResults(out));
   QUERN_ASSIGN_OR_RETURN(const bool more, NextOfTable(out));
   if (more) return true;
   in_use_.reset();

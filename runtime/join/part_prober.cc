@@ -12,8 +12,6 @@
 #include "runtime/join/part_prober.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -21,11 +19,6 @@
 #include "runtime/join/hash_join.h"
 
 namespace quern {
-namespace {
-
-constexpr uint32_t kMostWaits = thresholds::kIdleWaits;  // of a millisecond each
-
-}  // namespace
 
 PartProber::PartProber(std::shared_ptr<const HashJoin> join, void* host_context)
     : join_(std::move(join)),
@@ -46,8 +39,8 @@ absl::StatusOr<bool> PartProber::Next(OutputBatch* out) {
       case Stage::kPart: {
         QUERN_ASSIGN_OR_RETURN(const bool has_part, BeginPart());
         if (has_part) break;
-        QUERN_RETURN_IF_ERROR(out->Reset());
-        out->set_num_rows(0);
+        if (const absl::Status reset = out->Reset(); !absl::IsResourceExhausted(reset)) QUERN_RETURN_IF_ERROR(reset);
+        out->set_num_rows(0);  // which takes no memory
         return false;
       }
       case Stage::kProbe: QUERN_RETURN_IF_ERROR(NextBatch()); break;
@@ -55,6 +48,7 @@ absl::StatusOr<bool> PartProber::Next(OutputBatch* out) {
       case Stage::kMatches:
       case Stage::kUnmatched:
       case Stage::kNullRowsOut: {
+        QUERN_RETURN_IF_ERROR(spilled().ResetResults(out));
         QUERN_ASSIGN_OR_RETURN(const bool more, prober_->Next(out));
         if (!more) QUERN_RETURN_IF_ERROR(EndInput());
         if (out->num_rows() != 0) return true;
@@ -104,7 +98,7 @@ absl::StatusOr<bool> PartProber::BeginPart() {
 absl::StatusOr<PartProber::Fit> PartProber::FitPart() {
   for (;;) {
     const uint64_t bytes = BytesOf(part_.build, part_.build.blocks().size());
-    if (HasRoomForResults(bytes) && memory_.GrowBy(bytes).ok()) {
+    if (TakeMemory(bytes)) {
       TakeChunk(part_.build.blocks().size());
       return Fit::kInMemory;
     }
@@ -117,7 +111,7 @@ absl::StatusOr<PartProber::Fit> PartProber::FitPart() {
       EndPart();
       return Fit::kDivided;
     }
-    QUERN_ASSIGN_OR_RETURN(const bool has_waited, WaitForOthers());
+    QUERN_ASSIGN_OR_RETURN(const bool has_waited, spilled().WaitForOthers());
     if (has_waited) continue;
     if (spilled().GiveBack(&part_)) {
       is_reading_ = false;
@@ -128,21 +122,6 @@ absl::StatusOr<PartProber::Fit> PartProber::FitPart() {
     QUERN_RETURN_IF_ERROR(ChooseChunk());
     return Fit::kInMemory;
   }
-}
-
-// Waits a moment for memory; false where none of the others has been at work for some time.
-absl::StatusOr<bool> PartProber::WaitForOthers() {
-  if (!spilled().HasOthers()) return false;
-  std::atomic<int32_t>* const num_running = spilled().num_running();
-  --*num_running;
-  absl::StatusOr<bool> has_waited = false;
-  for (uint32_t waits = 0; waits < kMostWaits && has_waited.ok() && !*has_waited; ++waits) {
-    if (join_->stop_flag() != nullptr && join_->stop_flag()->is_set()) has_waited = join_->stop_flag()->Check();
-    else if (*num_running > 0) has_waited = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  ++*num_running;
-  return has_waited;
 }
 
 void PartProber::EndPart() {
@@ -177,6 +156,12 @@ bool PartProber::HasRoomForResults(uint64_t bytes) const {
   return spill.HasRoom(bytes + (limit == 0 ? room : std::min(room, limit / thresholds::kResultsShareOfLimit)));
 }
 
+// One thread at a time, so that two do not take what is left for the results of all.
+bool PartProber::TakeMemory(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(spilled().fit_mutex());
+  return HasRoomForResults(bytes) && memory_.GrowBy(bytes).ok();
+}
+
 void PartProber::TakeChunk(size_t num_blocks) {
   SpilledRows rest = part_.build.SplitOff(num_blocks);
   chunk_ = std::make_shared<SpilledRows>(std::move(part_.build));
@@ -197,15 +182,13 @@ absl::Status PartProber::ChooseChunk() {
   for (size_t num_blocks = part_.build.blocks().size();; num_blocks /= 2) {
     const uint64_t bytes = num_blocks == 0 ? 0 : BytesOf(part_.build, num_blocks), reserved = memory_.reserved_bytes();
     absl::Status status;
-    if (bytes > reserved) {
-      if (num_blocks > 1 && !HasRoomForResults(bytes - reserved)) continue;
+    if (bytes > reserved && !TakeMemory(bytes - reserved)) {
+      if (num_blocks > 1) continue;
       status = memory_.GrowBy(bytes - reserved);
     }
-    if (status.ok()) {
-      TakeChunk(num_blocks);
-      return absl::OkStatus();
-    }
-    if (num_blocks <= 1) return status;
+    if (!status.ok()) return status;
+    TakeChunk(num_blocks);
+    return absl::OkStatus();
   }
 }
 

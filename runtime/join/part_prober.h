@@ -42,10 +42,10 @@ class PartProber {
 
   absl::StatusOr<bool> BeginPart();
   absl::StatusOr<Fit> FitPart();
-  absl::StatusOr<bool> WaitForOthers();
   void EndPart();
   uint64_t BytesOf(const SpilledRows& rows, size_t num_blocks) const;
   bool HasRoomForResults(uint64_t bytes) const;
+  bool TakeMemory(uint64_t bytes);
   void TakeChunk(size_t num_blocks);
   absl::Status BeginCarrying();
   absl::Status ChooseChunk();

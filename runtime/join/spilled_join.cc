@@ -9,11 +9,14 @@
 #include "runtime/join/spilled_join.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/join/probe_scratch.h"
+#include "runtime/rows/output_batch.h"
 
 namespace quern {
 
@@ -141,6 +144,36 @@ bool SpilledJoin::GiveBack(JoinPart* part) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (num_reading_ <= 1) return false;
   parts_.push_front(std::move(*part));
+  --num_reading_;
+  return true;
+}
+
+absl::StatusOr<bool> SpilledJoin::WaitForOthers() {
+  constexpr uint32_t kMostWaits = thresholds::kIdleWaits;  // of a millisecond each
+  if (!HasOthers()) return false;
+  --num_running_;
+  absl::StatusOr<bool> has_waited = false;
+  for (uint32_t waits = 0; waits < kMostWaits && has_waited.ok() && !*has_waited; ++waits) {
+    if (context_.stop_flag != nullptr && context_.stop_flag->is_set()) has_waited = context_.stop_flag->Check();
+    else if (num_running_ > 0) has_waited = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ++num_running_;
+  return has_waited;
+}
+
+absl::Status SpilledJoin::ResetResults(OutputBatch* out) {
+  for (;;) {
+    absl::Status status = out->Reset();
+    if (!absl::IsResourceExhausted(status)) return status;
+    QUERN_ASSIGN_OR_RETURN(const bool has_waited, WaitForOthers());
+    if (!has_waited) return status;
+  }
+}
+
+bool SpilledJoin::Leave() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (num_reading_ <= 1) return false;
   --num_reading_;
   return true;
 }

@@ -24,6 +24,8 @@
 
 namespace quern {
 
+class OutputBatch;
+
 // Rows that are joined on their own: a partition, or the rows with null keys.
 struct JoinPart {
   uint32_t level = 0;      // at which its rows were divided last
@@ -72,6 +74,10 @@ class SpilledJoin {
   bool HasOthers() const { return num_reading() > 1; }
   // Threads that are within a call that reads, and do not wait for others.
   std::atomic<int32_t>* num_running() { return &num_running_; }
+  // Waits a moment for memory of another thread that reads; false where none of them has been at work for some time.
+  absl::StatusOr<bool> WaitForOthers();
+  // Allocates results whose memory the host has taken, and others perhaps since: until one of their parts ends.
+  absl::Status ResetResults(OutputBatch* out);
   // The next part. None where all have been taken: that ends reading, so that no other thread leaves a part to this
   // one any more.
   std::optional<JoinPart> Take();
@@ -80,6 +86,10 @@ class SpilledJoin {
   // For a thread that has no memory for a part: leaves it to the others that read, and ends reading. False, and the
   // part unchanged, where there are none.
   bool GiveBack(JoinPart* part);
+  // The same for a thread that has not begun, and has no memory for its results.
+  bool Leave();
+  // Held while a thread looks whether there is memory for a part, and takes it.
+  std::mutex& fit_mutex() { return fit_mutex_; }
 
  private:
   absl::StatusOr<std::vector<SpilledRows>> DivideBuild(JoinPart* part, uint32_t level) const;
@@ -100,6 +110,7 @@ class SpilledJoin {
   std::shared_ptr<PartitionedWriter> writer_;
   std::atomic<bool> has_begun_parts_{false};
   std::atomic<bool> is_broken_{false};
+  std::mutex fit_mutex_;
   std::mutex divide_mutex_;   // the memory set aside is for one division at a time
   mutable std::mutex mutex_;  // guards what follows
   absl::Status first_error_;  // where is_broken_ is set

@@ -98,6 +98,32 @@ TEST_P(ArrowSinks, KeepArraysAsLongAsTheyReadThem) {
       << "they outlive all handles";
 }
 
+// `copy_bytes`: what the job keeps of an array is copied, and the array goes at once; through a pipeline, too.
+TEST_P(ArrowSinks, CopyStringsOfArrays) {
+  for (const bool has_pipeline : {false, true}) {
+    auto batch = Batch({5, 6});
+    quern::Job job = Bound();
+    quern_input_options options = {};
+    options.copy_bytes = true;
+    const auto of_pipeline = [&] {
+      const auto filter = New<quern::Job>("filter i64 >= 0");
+      const std::vector<uint32_t> names =
+          GetParam().keeps_arrays ? std::vector<uint32_t>{0, 0} : std::vector<uint32_t>{0};
+      return quern::Pipeline("utf8,i64").Through(filter, {1}).Into(job, op.input, {1}, names, 0, StringBytes::kCopied);
+    };
+    quern::Input input = Take(has_pipeline ? of_pipeline() : job.NewInput(op.input, options));
+    Done(input.AppendArrow(&batch->array));
+    EXPECT_EQ(batch->times_released, 1);
+    Done(input.Finish());
+    Done(job.Finalise());
+    ArrowArray rows;
+    Take(Take(job.NewOutput(op.output)).NextArrow(&rows));
+    const Lines lines = Ordered(TakeLines(&rows, GetParam().kinds));
+    EXPECT_EQ(lines, op.name == std::string("Aggregation") ? (Lines{"5|" + NameOf(5), "6|" + NameOf(6)})
+                                                           : (Lines{NameOf(5) + "|0", NameOf(6) + "|1"}));
+  }
+}
+
 TEST(ArrowSorts, CopyTheFewStringsUnderALimit) {
   auto batch = Batch({3, 1, 2});
   quern::Sort sort = New<quern::Sort>("sort keys=i64 payload=utf8,rowid limit=2");

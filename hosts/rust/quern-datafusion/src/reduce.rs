@@ -55,7 +55,7 @@ fn reduce_by(fragment: &mut Fragment, table: usize, probe: Place) {
     let mut crosses_join = false;
     let (mut place, mut columns) = (probe, keys.clone());
     while let Some((earlier, same_columns)) = before(fragment, place, &columns) {
-        crosses_join |= !is_kernel(fragment, place.build, place.step - 1);
+        crosses_join |= is_probe(fragment, place.build, place.step - 1);
         (place, columns) = (earlier, same_columns);
     }
     let may_wait = |build: usize| build != table && !needs(fragment, table, build);
@@ -101,8 +101,8 @@ fn before(fragment: &Fragment, place: Place, columns: &[u32]) -> Option<(Place, 
     }
 }
 
-fn is_kernel(fragment: &Fragment, build: Option<usize>, step: usize) -> bool {
-    matches!(chain_of(fragment, build).steps[step], Step::Kernel { .. })
+fn is_probe(fragment: &Fragment, build: Option<usize>, step: usize) -> bool {
+    matches!(chain_of(fragment, build).steps[step], Step::Probe { .. })
 }
 
 fn is_filter(fragment: &Fragment, place: Place) -> bool {

@@ -15,10 +15,11 @@ use datafusion::common::DataFusionError;
 use datafusion::common::runtime::JoinSet;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Time};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
 use futures::future::{try_join, try_join_all};
 use futures::{FutureExt, StreamExt};
-use quern::{Input, Job, Pipeline, PipelineOutput, Port, Work};
+use quern::{Input, Job, Output, OutputOptions, Pipeline, PipelineOutput, Port, Work};
 
 use crate::account::FragmentMemory;
 use crate::dynamic;
@@ -96,6 +97,12 @@ fn step_jobs(chain: &Chain, builds: &[Option<Job>]) -> Outcome<Vec<Job>> {
 fn table(builds: &[Option<Job>], number: usize) -> Outcome<&Job> {
     let missing = || DataFusionError::Internal(format!("table {number} that is not built"));
     Ok(builds.get(number).and_then(Option::as_ref).ok_or_else(missing)?)
+}
+
+/// What a join has left, in batches that are small beside its memory.
+fn unmatched(table: &Job) -> Outcome<Output> {
+    const BATCH_ROWS: u64 = 1024;
+    Ok(table.output_with(Port::Unmatched, &OutputOptions { batch_rows: BATCH_ROWS, ..OutputOptions::default() })?)
 }
 
 fn bind(job: &Job, port: Port, columns: &SinkColumns) -> Outcome<()> {
@@ -205,11 +212,16 @@ impl Run {
         let mut builds: Vec<Option<Job>> = vec![None; self.fragment.builds.len()];
         loop {
             // All those whose own probes have their tables.
-            let next: Vec<_> = (0..builds.len())
+            let mut next: Vec<_> = (0..builds.len())
                 .filter(|&number| builds[number].is_none() && self.fragment.builds[number].chain.can_run(&builds))
                 .collect();
             if next.is_empty() {
                 break;
+            }
+            // What the small tables leave of a pool, the large ones share: one after the other.
+            if self.memory.is_limited() {
+                next.sort_by_key(|&number| self.rows_of_source(&self.fragment.builds[number].chain));
+                next.truncate(1);
             }
             let made = try_join_all(next.iter().map(|&number| self.build(number, &builds))).await?;
             for (number, job) in next.into_iter().zip(made) {
@@ -220,7 +232,7 @@ impl Run {
         let steps = step_jobs(chain, &builds)?;
         let sink = match &self.fragment.sink {
             Sink::Groups(sink, _) | Sink::Sorted(sink, _) => {
-                let job = Job::with(&sink.kernel.kernel, &self.memory.job_options())?;
+                let job = Job::with(&sink.kernel.kernel, &self.memory.job_options(1))?;
                 bind(&job, Port::Rows, &sink.columns)?;
                 let target = Target { job: &job, port: Port::Rows, keys: &sink.keys, payload: &sink.payload };
                 self.fill(chain, &builds, &target, &self.metrics.input_rows).await?;
@@ -229,13 +241,24 @@ impl Run {
             Sink::Rows { .. } => None,
         };
         let partitions = self.children[chain.source].output_partitioning().partition_count();
+        // The tables have done their work where all rows are in the job that takes them.
+        let (builds, steps) = if sink.is_some() { (vec![], vec![]) } else { (builds, steps) };
         Ok(Ready { run: self, builds, sink, steps, open_partitions: AtomicUsize::new(partitions) })
+    }
+
+    /// How many rows a chain begins with, as far as statistics tell.
+    fn rows_of_source(&self, chain: &Chain) -> usize {
+        let source = self.children[chain.source].as_ref();
+        let statistics = StatisticsContext::new().compute(source, &StatisticsArgs::new()).ok();
+        statistics.and_then(|known| known.num_rows.get_value().copied()).unwrap_or(usize::MAX)
     }
 
     /// Makes the table of a join.
     async fn build(&self, number: usize, builds: &[Option<Job>]) -> Outcome<Job> {
         let build = &self.fragment.builds[number];
-        let job = Job::with(&build.kernel.kernel, &self.memory.job_options())?;
+        let num_left = builds.iter().filter(|build| build.is_none()).count();
+        let with_sink = usize::from(!matches!(self.fragment.sink, Sink::Rows { .. }));
+        let job = Job::with(&build.kernel.kernel, &self.memory.job_options(num_left + with_sink))?;
         bind(&job, Port::Build, &build.columns)?;
         bind(&job, Port::Probe, &build.probe_columns)?;
         let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
@@ -295,10 +318,11 @@ impl Run {
             if !self.has_rest(*build, table) {
                 continue;
             }
-            let rest = pipeline(chain, jobs, number + 1..jobs.len());
+            let mut rest = pipeline(chain, jobs, number + 1..jobs.len());
+            rest.copy_bytes(true); // the rows are the join's memory, which it needs for the next ones
             let mut tasks = JoinSet::new();
             for _ in 0..self.threads() {
-                let mut output = table.output(Port::Unmatched)?;
+                let mut output = unmatched(table)?;
                 let mut input = rest.into_job(target.job, target.port, target.keys, target.payload)?;
                 let compute = self.metrics.compute.clone();
                 tasks.spawn(async move {
@@ -395,7 +419,7 @@ impl Ready {
             if !self.run.has_rest(*build, table) {
                 continue;
             }
-            let left = table.output(Port::Unmatched)?;
+            let left = unmatched(table)?;
             if number + 1 == steps.len() {
                 for batch in left {
                     rows.push(batch?);

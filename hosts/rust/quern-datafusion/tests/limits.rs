@@ -70,6 +70,8 @@ async fn memory_pools() -> Result<()> {
         "select x, k, s, day, count(*), sum(m) from a group by x, k, s, day",
         "select a.x, a.s, b.s from a join (select distinct k, y, s from b) b on a.k = b.k and a.x = b.y and a.s = b.s",
         "select s, day, x, k, m, b8, i16, u32 from a order by s, day, x, k, m, b8, i16, u32",
+        "select a.s, sum(a.x), min(b.y) from a join (select distinct k, y, s from b) b \
+            on a.k = b.k and a.x = b.y and a.s = b.s where a.x in (select y from c) group by a.s",
     ];
     for pool_bytes in [128 << 20, 64 << 20, 40 << 20] {
         let (stock, _) = sessions(Setting::default(), ROWS).await;
