@@ -103,7 +103,7 @@ pub(crate) struct FragmentMemory {
 }
 
 /// With less than this a job that writes rows cannot go on.
-const LEAST_BYTES: u64 = 16 << 20;
+pub(crate) const LEAST_BYTES: u64 = 16 << 20;
 
 impl FragmentMemory {
     pub(crate) fn of(context: &TaskContext) -> Self {
@@ -131,12 +131,12 @@ impl FragmentMemory {
         self.spill.is_some()
     }
 
-    /// The options of the next job that keeps rows, where `num_left` are still to come, with this one. Its limit is its
-    /// part of what the pool would give now, less what later consumers of a fair pool will take, so that the job begins
-    /// to write before the pool refuses.
-    pub(crate) fn job_options(&self, num_left: usize) -> JobOptions {
+    /// The options of the next job that keeps rows, where later ones may need this much memory. Its limit is what the
+    /// pool would give now beside that, less what later consumers of a fair pool will take, so that the job begins to
+    /// write before the pool refuses.
+    pub(crate) fn job_options(&self, later_bytes: u64) -> JobOptions {
         let Some((account, limit)) = &self.pool else { return JobOptions::default() };
-        let room = account.room(*limit) / num_left.max(1) as u64;
+        let room = account.room(*limit).saturating_sub(later_bytes);
         JobOptions {
             memory_limit: if self.spills() { (room / 4 * 3).max(LEAST_BYTES) } else { 0 },
             account: Some(Arc::clone(account) as Arc<dyn MemoryAccount>),

@@ -21,7 +21,7 @@ use futures::future::{try_join, try_join_all};
 use futures::{FutureExt, StreamExt};
 use quern::{Input, Job, Output, OutputOptions, Pipeline, PipelineOutput, Port, Work};
 
-use crate::account::FragmentMemory;
+use crate::account::{FragmentMemory, LEAST_BYTES};
 use crate::dynamic;
 use crate::foreign::{FeedExec, Taker, handed_over, without_functions};
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
@@ -220,7 +220,7 @@ impl Run {
             }
             // What the small tables leave of a pool, the large ones share: one after the other.
             if self.memory.is_limited() {
-                next.sort_by_key(|&number| self.rows_of_source(&self.fragment.builds[number].chain));
+                next.sort_by_key(|&number| self.table_bytes(number));
                 next.truncate(1);
             }
             let made = try_join_all(next.iter().map(|&number| self.build(number, &builds))).await?;
@@ -232,7 +232,7 @@ impl Run {
         let steps = step_jobs(chain, &builds)?;
         let sink = match &self.fragment.sink {
             Sink::Groups(sink, _) | Sink::Sorted(sink, _) => {
-                let job = Job::with(&sink.kernel.kernel, &self.memory.job_options(1))?;
+                let job = Job::with(&sink.kernel.kernel, &self.memory.job_options(0))?;
                 bind(&job, Port::Rows, &sink.columns)?;
                 let target = Target { job: &job, port: Port::Rows, keys: &sink.keys, payload: &sink.payload };
                 self.fill(chain, &builds, &target, &self.metrics.input_rows).await?;
@@ -246,19 +246,32 @@ impl Run {
         Ok(Ready { run: self, builds, sink, steps, open_partitions: AtomicUsize::new(partitions) })
     }
 
-    /// How many rows a chain begins with, as far as statistics tell.
-    fn rows_of_source(&self, chain: &Chain) -> usize {
-        let source = self.children[chain.source].as_ref();
+    /// About what a table takes while it is built, if no step takes rows away, as far as statistics tell.
+    fn table_bytes(&self, number: usize) -> u64 {
+        const OF_STRINGS: usize = 40;
+        let build = &self.fragment.builds[number];
+        let source = self.children[build.chain.source].as_ref();
         let statistics = StatisticsContext::new().compute(source, &StatisticsArgs::new()).ok();
-        statistics.and_then(|known| known.num_rows.get_value().copied()).unwrap_or(usize::MAX)
+        let rows = statistics.and_then(|known| known.num_rows.get_value().copied()).unwrap_or(usize::MAX);
+        let widths = build.columns.schema.fields().iter().map(|field| field.data_type().primitive_width());
+        let row_bytes: usize = widths.map(|width| width.unwrap_or(OF_STRINGS)).sum();
+        rows.saturating_mul(2 * row_bytes) as u64
+    }
+
+    /// What the tables that are not there yet, but for one, and the job behind them need at least.
+    fn later_bytes(&self, number: usize, builds: &[Option<Job>]) -> u64 {
+        if !self.memory.is_limited() {
+            return 0;
+        }
+        let later = (0..builds.len()).filter(|&other| other != number && builds[other].is_none());
+        let of_tables: u64 = later.map(|other| self.table_bytes(other).min(LEAST_BYTES)).sum();
+        of_tables + if matches!(self.fragment.sink, Sink::Rows { .. }) { 0 } else { LEAST_BYTES }
     }
 
     /// Makes the table of a join.
     async fn build(&self, number: usize, builds: &[Option<Job>]) -> Outcome<Job> {
         let build = &self.fragment.builds[number];
-        let num_left = builds.iter().filter(|build| build.is_none()).count();
-        let with_sink = usize::from(!matches!(self.fragment.sink, Sink::Rows { .. }));
-        let job = Job::with(&build.kernel.kernel, &self.memory.job_options(num_left + with_sink))?;
+        let job = Job::with(&build.kernel.kernel, &self.memory.job_options(self.later_bytes(number, builds)))?;
         bind(&job, Port::Build, &build.columns)?;
         bind(&job, Port::Probe, &build.probe_columns)?;
         let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
