@@ -23,7 +23,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <string>
 #include <utility>
 
@@ -333,21 +332,24 @@ std::vector<quern_column> ColumnsFrom(const quern_column* columns, const std::ve
 
 }  // namespace
 
+const quern_column* ShownColumns::Show(std::span<const QuernColumn> columns) {
+  columns_.resize(columns.size());
+  dictionaries_.resize(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    columns_[i] = HostColumn(columns[i]);
+    if (columns[i].dictionary == nullptr) continue;
+    dictionaries_[i] = HostColumn(*columns[i].dictionary);
+    columns_[i].dictionary = &dictionaries_[i];
+  }
+  return columns_.data();
+}
+
 absl::StatusOr<HostBatchView> WithCopiedStrings(const BatchView& batch, const std::vector<ColumnType>& keys,
                                                 const std::vector<ColumnType>& payload, std::string_view side,
                                                 const std::shared_ptr<MemoryBudget>& budget) {
-  std::deque<quern_column> dictionaries;  // which do not move
-  const auto host_columns = [&](const std::vector<QuernColumn>& columns) {
-    std::vector<quern_column> same;
-    for (const QuernColumn& column : columns) {
-      same.push_back(HostColumn(column));
-      if (column.dictionary != nullptr)
-        same.back().dictionary = &dictionaries.emplace_back(HostColumn(*column.dictionary));
-    }
-    return same;
-  };
-  const std::vector<quern_column> host_keys = host_columns(batch.keys), host_payload = host_columns(batch.payload);
-  const quern_batch host = {host_keys.data(), host_payload.data(), batch.selection, batch.num_rows, 0, 0};
+  ShownColumns shown_keys, shown_payload;
+  const quern_batch host = {
+      shown_keys.Show(batch.keys), shown_payload.Show(batch.payload), batch.selection, batch.num_rows, 0, 0};
   QUERN_ASSIGN_OR_RETURN(HostBatchView copied, ViewOfHostBatch(host, keys, payload, side, {budget, true}));
   copied.batch.first_row_id = batch.first_row_id;
   return copied;

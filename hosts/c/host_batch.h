@@ -4,6 +4,7 @@
 #define QUERN_HOSTS_C_HOST_BATCH_H_
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,17 @@ struct StringMemory {
 absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const std::vector<ColumnType>& keys,
                                               const std::vector<ColumnType>& payload, std::string_view side,
                                               const StringMemory& strings);
+
+// Columns of kernels in the form of the host's, for its functions and to be read as a batch of its own. Nothing is
+// copied. *Threads*: one.
+class ShownColumns {
+ public:
+  // Valid until the next call.
+  const quern_column* Show(std::span<const QuernColumn> columns);
+
+ private:
+  std::vector<quern_column> columns_, dictionaries_;
+};
 
 // The same rows with copies of their strings, of a batch that has them elsewhere. *Cost*, *errors*: as above.
 absl::StatusOr<HostBatchView> WithCopiedStrings(const BatchView& batch, const std::vector<ColumnType>& keys,

@@ -15,16 +15,6 @@
 
 namespace quern::c_abi {
 
-quern_column HostColumn(const QuernColumn& column) {
-  quern_column host = {};
-  host.validity = column.validity;
-  host.values = column.values;
-  host.offsets = column.offsets;
-  host.buffers = column.buffers;
-  host.bit_offset = column.bit_offset;
-  return host;
-}
-
 absl::Status HostRows::CheckOpen(const char* call) const {
   if (finished_) {
     return absl::FailedPreconditionError(std::string(call) +
@@ -35,24 +25,11 @@ absl::Status HostRows::CheckOpen(const char* call) const {
                                        " after a failure: the host has a part of the batch; accepted: a new input");
 }
 
-const quern_column* HostRows::ColumnsOf(const std::vector<QuernColumn>& from, std::vector<quern_column>* columns,
-                                        std::vector<quern_column>* dictionaries) {
-  columns->resize(from.size());
-  dictionaries->resize(from.size());
-  for (size_t i = 0; i < from.size(); ++i) {
-    (*columns)[i] = HostColumn(from[i]);
-    if (from[i].dictionary == nullptr) continue;
-    (*dictionaries)[i] = HostColumn(*from[i].dictionary);
-    (*columns)[i].dictionary = &(*dictionaries)[i];
-  }
-  return columns->data();
-}
-
 absl::Status HostRows::Append(const BatchView& batch, uint64_t* taken_rows) {
   *taken_rows = 0;
   quern_batch rows = {};
-  rows.keys = ColumnsOf(batch.keys, &keys_, &key_dictionaries_);
-  rows.payload = ColumnsOf(batch.payload, &payload_, &payload_dictionaries_);
+  rows.keys = keys_.Show(batch.keys);
+  rows.payload = payload_.Show(batch.payload);
   rows.selection = batch.selection;
   rows.num_rows = batch.num_rows;
   rows.first_row_id = batch.first_row_id == kCountedRowIds ? 0 : batch.first_row_id;

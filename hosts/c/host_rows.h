@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows and columns for functions of the host, and the end of a pipeline whose rows go to one. Internal.
+// The end of a pipeline whose rows go to a function of the host. Internal.
 #ifndef QUERN_HOSTS_C_HOST_ROWS_H_
 #define QUERN_HOSTS_C_HOST_ROWS_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
+#include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
 #include "hosts/c/quern.h"
 #include "runtime/rows/batch_view.h"
 
 namespace quern::c_abi {
-
-// The column as functions of the host see it, but for its dictionary.
-quern_column HostColumn(const QuernColumn& column);
 
 // Hands each batch to the host, as the quern_batch that a job's input takes; nothing is copied. *Threads*: one.
 class HostRows final : public JobInput {
@@ -32,13 +29,10 @@ class HostRows final : public JobInput {
   bool has_stopped() const { return has_stopped_; }
 
  private:
-  const quern_column* ColumnsOf(const std::vector<QuernColumn>& from, std::vector<quern_column>* columns,
-                                std::vector<quern_column>* dictionaries);
-
   const decltype(quern_pipeline_options::on_rows) on_rows_;
   void* const context_;
   bool finished_ = false, lost_rows_ = false, has_stopped_ = false;
-  std::vector<quern_column> keys_, payload_, key_dictionaries_, payload_dictionaries_;  // of the batch
+  ShownColumns keys_, payload_;  // of the batch
 };
 
 }  // namespace quern::c_abi

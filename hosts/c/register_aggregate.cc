@@ -14,12 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "hosts/c/boundary.h"
-#include "hosts/c/host_rows.h"
+#include "hosts/c/host_batch.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/status.h"
 #include "runtime/spec/host_aggregates.h"
@@ -43,26 +41,12 @@ const quern_aggregate_function& FunctionOf(const void* user) {
   return *static_cast<const quern_aggregate_function*>(user);
 }
 
-// The columns of one call as the host knows them.
-struct HostColumns {
-  explicit HostColumns(std::span<const QuernColumn> given) {
-    columns.reserve(given.size());
-    dictionaries.reserve(given.size());  // they must not move
-    for (const QuernColumn& column : given) {
-      columns.push_back(HostColumn(column));
-      if (column.dictionary != nullptr)
-        columns.back().dictionary = &dictionaries.emplace_back(HostColumn(*column.dictionary));
-    }
-  }
-  std::vector<quern_column> columns, dictionaries;
-};
-
 int Update(void* user, void* host, const QuernColumn* columns, uint32_t num_columns, const uint32_t* rows,
            void* const* states, uint64_t n) {
   const quern_aggregate_function& function = FunctionOf(user);
   return WithoutExceptions([&] {
-    const HostColumns shown({columns, num_columns});
-    return function.update(function.user, host, shown.columns.data(), num_columns, rows, states, n);
+    ShownColumns shown;
+    return function.update(function.user, host, shown.Show({columns, num_columns}), num_columns, rows, states, n);
   });
 }
 

@@ -263,10 +263,8 @@ absl::StatusOr<bool> JoinProber::NextOfTableAndParts(OutputBatch* out) {
   if (!is_reading_ && !has_left_) {
     spilled.BeginReading();
     is_reading_ = true;
-    const absl::Status reset = out->Reset();
-    has_left_ = absl::IsResourceExhausted(reset) && spilled.Leave();
+    has_left_ = absl::IsResourceExhausted(out->Reset()) && spilled.Leave();
     is_reading_ = !has_left_;
-    if (is_reading_) QUERN_RETURN_IF_ERROR(reset);
     if (is_reading_) in_use_ = join_->UseTable();
     scans_unmatched_ &= in_use_ != nullptr;  // else others have scanned all of it
   }

@@ -366,8 +366,16 @@ impl Part {
                         // Where one partition has all that are wanted, no other one has to give the joins' rest.
                         if wanted != 0 {
                             output.finish().map_err(Failure::from)?;
-                            for rows in self.timed(|| ready.rest()).map_err(DataFusionError::from)? {
-                                self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
+                            let mut rest = ready.rest();
+                            while wanted != 0 {
+                                let results = self.timed(|| rest.next()).map_err(DataFusionError::from)?;
+                                let Some(results) = results else { break };
+                                for rows in results {
+                                    self.timed(|| whole.push_batch(ready.handed_over(self.joined(&rows)?)?))?;
+                                }
+                                while wanted != 0 && let Some(batch) = whole.next_completed_batch() {
+                                    yield self.counted(first_rows(&batch, &mut wanted));
+                                }
                             }
                             whole.finish_buffered_batch()?;
                         }

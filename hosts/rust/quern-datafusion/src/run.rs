@@ -420,31 +420,49 @@ impl Ready {
     }
 
     /// Ends a partition whose rows go to the parent. The last one gets what the joins have left.
-    pub(crate) fn rest(&self) -> Outcome<Vec<RecordBatch>> {
-        if self.open_partitions.fetch_sub(1, Ordering::AcqRel) != 1 {
-            return Ok(vec![]);
-        }
-        let mut rows = vec![];
-        let steps = &self.run.fragment.chain.steps;
-        for (number, step) in steps.iter().enumerate() {
-            let Step::Probe { build, .. } = step else { continue };
-            let table = table(&self.builds, *build)?;
-            if !self.run.has_rest(*build, table) {
+    pub(crate) fn rest(&self) -> Rest<'_> {
+        let is_last = self.open_partitions.fetch_sub(1, Ordering::AcqRel) == 1;
+        Rest { ready: self, step: if is_last { 0 } else { self.steps.len() }, left: None }
+    }
+}
+
+/// What the joins of a run have left when all probing is done: one after the other, as a later one is probed with what
+/// an earlier one has left.
+pub(crate) struct Rest<'a> {
+    ready: &'a Ready,
+    /// The step whose join is read, or the next one.
+    step: usize,
+    /// What it has left, and the steps behind it.
+    left: Option<(Output, Option<PipelineOutput>)>,
+}
+
+impl Rest<'_> {
+    /// The results of some rows, perhaps none; `None` when there are no more.
+    pub(crate) fn next(&mut self) -> Outcome<Option<Vec<RecordBatch>>> {
+        let Ready { run, builds, .. } = self.ready;
+        let steps = &run.fragment.chain.steps;
+        while let Some(step) = steps.get(self.step) {
+            if let Some((left, behind)) = &mut self.left {
+                if let Some(rows) = left.next().transpose()? {
+                    return Ok(Some(match behind {
+                        Some(behind) => behind.push(rows)?,
+                        None => vec![rows],
+                    }));
+                }
+                if let Some((_, Some(behind))) = self.left.take() {
+                    behind.finish()?;
+                }
+            } else if let Step::Probe { build, .. } = step
+                && let table = table(builds, *build)?
+                && run.has_rest(*build, table)
+            {
+                let is_last = self.step + 1 == steps.len();
+                let behind = if is_last { None } else { Some(self.ready.output_from(self.step + 1)?) };
+                self.left = Some((unmatched(table)?, behind));
                 continue;
             }
-            let left = unmatched(table)?;
-            if number + 1 == steps.len() {
-                for batch in left {
-                    rows.push(batch?);
-                }
-            } else {
-                let mut output = self.output_from(number + 1)?;
-                for batch in left {
-                    rows.extend(output.push(batch?)?);
-                }
-                output.finish()?;
-            }
+            self.step += 1;
         }
-        Ok(rows)
+        Ok(None)
     }
 }
