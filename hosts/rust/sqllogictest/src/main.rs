@@ -63,10 +63,23 @@ struct Given {
     failure: Option<String>,
 }
 
-/// Runs a file from its first to its last record. None where the crate leaves the file out.
-async fn run(path: &Path, file: &Path, setting: Setting, with_quern: bool) -> Result<Option<Vec<Given>>, String> {
+/// Why a file cannot be run.
+struct Skipped(String);
+
+/// Runs a file from its first to its last record.
+async fn run(
+    path: &Path,
+    file: &Path,
+    setting: Setting,
+    with_quern: bool,
+) -> Result<Result<Vec<Given>, Skipped>, String> {
     setup_scratch_dir(file).map_err(|error| error.to_string())?;
-    let Some(context) = session(file, setting, with_quern).await else { return Ok(None) };
+    // The crate leaves files out, and panics where it registers data that is not there.
+    let context = match AssertUnwindSafe(session(file, setting, with_quern)).catch_unwind().await {
+        Ok(Some(context)) => context,
+        Ok(None) => return Ok(Err(Skipped("its features are not built".to_owned()))),
+        Err(panic) => return Ok(Err(Skipped(format!("no session: {}", panic_text(panic.as_ref()))))),
+    };
     let log = Log::default();
     let mut runner = Runner::new(|| async { Ok(Engine::new(context.clone(), file, Arc::clone(&log))) });
     runner.add_label("Datafusion");
@@ -85,7 +98,7 @@ async fn run(path: &Path, file: &Path, setting: Setting, with_quern: bool) -> Re
         let answers = std::mem::take(&mut *log.lock().unwrap_or_else(PoisonError::into_inner));
         all.push(Given { answers, failure });
     }
-    Ok(Some(all))
+    Ok(Ok(all))
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -113,11 +126,14 @@ fn place(record: &Record<DFColumnType>) -> Option<(String, &str)> {
 
 async fn compare_file(path: &Path, setting: Setting, report: &mut Report) -> Result<(), String> {
     let file = files::relative(path);
-    let Some(without) = run(path, file, setting, false).await? else {
-        report.skip(file, "its features are not built");
-        return Ok(());
+    let without = match run(path, file, setting, false).await? {
+        Ok(given) => given,
+        Err(Skipped(why)) => {
+            report.skip(file, &why);
+            return Ok(());
+        }
     };
-    let Some(with) = run(path, file, setting, true).await? else { return Err("no session with Quern".to_owned()) };
+    let with = run(path, file, setting, true).await?.map_err(|Skipped(why)| format!("with Quern: {why}"))?;
     report.files += 1;
     for ((record, without), with) in records(path)?.iter().zip(&without).zip(&with) {
         let Some((place, sql)) = place(record) else { continue };
