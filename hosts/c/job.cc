@@ -138,6 +138,7 @@ absl::Status AppendSlice(quern_input* input, const quern_batch& batch, uint64_t*
                          }));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   if (input->kept != Kept::kBatch) view.batch.owner = view.strings;
+  view.batch.owns_strings = input->copies_strings;
   return input->input->Append(view.batch, taken_rows);
 }
 
@@ -343,6 +344,7 @@ absl::Status AppendImportedSlice(quern_input* input, const BatchView& batch, uin
                          }));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   view.batch.owner = view.strings;
+  view.batch.owns_strings = true;
   return input->input->Append(view.batch, taken_rows);
 }
 

@@ -105,7 +105,10 @@ absl::Status AppendArrow(quern_input* input, ArrowArray* batch, const quern_arro
   QUERN_RETURN_IF_ERROR(input->input->CheckOpen("append"));
   QUERN_ASSIGN_OR_RETURN(BatchView view, ImportRows(*input->port, batch, rows));
   const std::shared_ptr<const void> needed_for_this_call = view.owner;
-  if (input->kept == Kept::kNothing) view.owner = nullptr;
+  if (input->kept == Kept::kNothing) {
+    view.owner = nullptr;
+    view.owns_strings = false;
+  }
   return AppendImported(input, view);
 }
 

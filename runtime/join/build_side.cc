@@ -87,6 +87,7 @@ absl::Status BuildSide::Append(const BatchView& batch, RowKind /*kind*/, uint64_
   const std::unique_lock<std::mutex> at_work =
       spilled_ == nullptr ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(at_work_);
   if (batch.owner) owners_.push_back(batch.owner);
+  owns_strings_ &= batch.owns_strings;
   const absl::Status status = WithoutBadAlloc([&] { return AppendSteps(batch, first_row_id); });
   if (!status.ok() && taken_rows_ == 0 && batch.owner) owners_.pop_back();
   return status;

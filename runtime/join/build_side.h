@@ -46,6 +46,8 @@ class BuildSide final : public LocalState, public MemoryHolder {
   // Rows whose null key matches nothing, kept where the join kind outputs them.
   const TupleList& null_rows() const { return null_store_.flat(); }
   const PackedKeyRange& range() const { return range_; }
+  // Whether batches came with owners of all strings.
+  bool owns_strings() const { return owns_strings_; }
   uint64_t num_rows() const { return num_rows_; }
   uint64_t num_stored() const { return num_stored_; }  // of these, those that were not written
   uint64_t num_null_keys() const { return num_null_keys_; }
@@ -79,6 +81,7 @@ class BuildSide final : public LocalState, public MemoryHolder {
   uint64_t num_flat_ = 0;
   uint64_t num_stored_ = 0;  // rows that are here
   std::vector<std::shared_ptr<const void>> owners_;
+  bool owns_strings_ = true;
   std::vector<uint32_t> rows_;  // scratch; each holds the largest batch so far, up to step_rows_
   std::vector<uint32_t> dropped_;
   std::vector<uint64_t> words_;

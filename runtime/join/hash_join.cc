@@ -115,6 +115,7 @@ void HashJoin::EndFinalise() {
     auto* const side = static_cast<BuildSide*>(local.get());
     stats_.build_rows += side->num_rows();
     num_null_rows_ += side->num_null_keys();
+    owns_strings_ &= side->owns_strings();
     null_rows_.insert(null_rows_.end(), side->null_rows().begin(), side->null_rows().end());
     side->DropTuples();
   }

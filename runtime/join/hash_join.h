@@ -86,6 +86,8 @@ class HashJoin final : public Sink {
   // After finalise: whether rows were spilled that are not in the table. Then only JoinProber::Next gives all rows, in
   // any order, the scan of unmatched build rows included, whatever the kind of join.
   bool has_spilled() const { return spilled_ != nullptr; }
+  // After finalise: whether this object keeps the strings of all build rows, which the caller need not keep.
+  bool owns_strings() const { return owns_strings_; }
 
   // Sets the function that a spec with `host_residual` asks. Call it before the first probe.
   void SetHostResidual(const HostResidual& host) { host_residual_ = host; }
@@ -140,7 +142,8 @@ class HashJoin final : public Sink {
   JoinTable table_;
   struct MemoryWithStrings;
   std::shared_ptr<MemoryWithStrings> made_memory_;  // until the table is complete
-  mutable std::mutex memory_mutex_;                 // guards memory_ where rows were spilled
+  bool owns_strings_ = true;
+  mutable std::mutex memory_mutex_;  // guards memory_ where rows were spilled
   mutable std::shared_ptr<const TableMemory> memory_;
   TupleList null_rows_;
   bool build_is_empty_ = true;
@@ -194,8 +197,11 @@ class JoinProber {
                                      OutputBatch* out);
   void EndPairs() { in_use_.reset(); }
   const uint8_t* tuples() const { return args_.output.tuples; }
-  // Whether its tuples are prefetched: 0 where the table is small, or the plan says off.
-  uint32_t prefetch_distance() const { return is_quiet() ? 0 : join_->table_.probe.distance; }
+  // Keeps tuples and, where owns_strings() says so, their strings, unless the join has spilled.
+  std::shared_ptr<const void> table_owner() const { return join_; }
+  // How far ahead tuples of pairs are prefetched: 0 where the table is small, or the plan says off. No gate closes it:
+  // each pair has a tuple.
+  uint32_t prefetch_distance() const { return join_->table_.probe.distance; }
 
   // Starts on the build rows that are output on their own (right, full, right_semi, right_anti; none for other kinds),
   // and on all rows that were spilled, of every kind. Call it when all probers have finished all inputs. Probers share

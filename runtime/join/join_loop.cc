@@ -161,14 +161,15 @@ class Prober {
       std::memset(s_->found, 0, batch.n);
       if (p_.part.found != nullptr) LoadFound(batch);
     }
+    const bool is_filtered = p_.key_filter != nullptr && p_.key_filter->TakeTurn();
     if (IsPackedKey()) {
-      kernel_->pack(layout, a_->keys, batch.first, batch.rows, batch.n, s_->words);
-      if (p_.key_filter != nullptr && p_.key_filter->TakeTurn()) batch = KeepKeys(batch);
+      const bool is_packed = !(HasKeyInColumn(*layout) && (is_filtered || IsBitmap(p_.table->layout)));
+      if (is_packed) kernel_->pack(layout, a_->keys, batch.first, batch.rows, batch.n, s_->words);
+      if (is_filtered) batch = KeepKeys(batch, is_packed ? KeyWords::Packed(s_->words) : ColumnWords(0, batch));
       if (p_.table->layout == Layout::kUnchained) HashPackedKeys(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
     } else {
-      if (p_.key_filter != nullptr && p_.key_filter->TakeTurn()) {
-        LoadFilterKeys(*layout, p_.table->filter_key, a_->keys, batch.rows, batch.first, batch.n, s_->words);
-        batch = KeepKeys(batch);
+      if (is_filtered) {
+        batch = KeepKeys(batch, ColumnWords(p_.table->filter_key, batch));
         const SparseRows sparse(p_.sparse_rows, batch.rows, batch.n);
         for (uint32_t k = 0; k < layout->num_keys; ++k)
           if (k != p_.table->filter_key) sparse.Prefetch(a_->keys[k], ColumnRowBytes(layout->keys[k]));
@@ -198,9 +199,19 @@ class Prober {
     }
   }
 
+  KeyWords ColumnWords(uint32_t key, const BatchRows& batch) const {
+    return KeyWords::Of(a_->descriptor->rows.keys[key], a_->keys[key], batch.rows, batch.first);
+  }
+
+  // The words of the hash batch. A bitmap is tested with those of the column, as BeginBatch leaves them there.
+  KeyWords LookedUpWords() const {
+    if (!HasKeyInColumn(a_->descriptor->rows) || !IsBitmap(p_.table->layout)) return KeyWords::Packed(s_->words);
+    return ColumnWords(0, {s_->batch_numbers, s_->batch_first, s_->batch_rows});
+  }
+
   // Keeps the rows of a batch whose words the key filter has. Keys that are not packed are hashed without their words.
-  BatchRows KeepKeys(const BatchRows& batch) {
-    const uint32_t kept = KeepKeysOf(*p_.table, batch.rows, static_cast<uint32_t>(batch.first), batch.n, s_->words,
+  BatchRows KeepKeys(const BatchRows& batch, const KeyWords& words) {
+    const uint32_t kept = KeepKeysOf(*p_.table, batch.rows, static_cast<uint32_t>(batch.first), batch.n, words,
                                      s_->rows, IsPackedKey() ? s_->words : nullptr);
     p_.key_filter->Count(batch.n, batch.n - kept);
     *p_.num_filtered += batch.n - kept;
@@ -211,11 +222,11 @@ class Prober {
     if (IsPackedKey() && p_.table->layout != Layout::kUnchained) {
       s_->batch_next = s_->batch_rows;
       if (counts_pairs_) {
-        a_->output.num_rows += CountPackedKeys(*p_.table, s_, &tally_);
+        a_->output.num_rows += CountPackedKeys(*p_.table, LookedUpWords(), s_, &tally_);
         return kQuernDone;
       }
       const uint32_t before = s_->num_matches;
-      LookUpPackedKeys(*p_.table, s_, &tally_);
+      LookUpPackedKeys(*p_.table, LookedUpWords(), s_, &tally_);
       *p_.num_new_candidates = s_->num_candidates;
       return Found(before);
     }

@@ -5,7 +5,6 @@
 
 #include "runtime/base/cpu.h"
 #include "runtime/blocks/blocks.h"
-#include "runtime/rows/bitmap_lanes.h"
 
 namespace quern {
 namespace {
@@ -76,28 +75,16 @@ void FillKeyFilter(const JoinTable& table, const QuernRowLayout& layout, const T
   }
 }
 
-void LoadFilterKeys(const QuernRowLayout& layout, uint32_t key, const QuernColumn* keys, const uint32_t* rows,
-                    uint64_t first, uint32_t n, uint64_t* words) {
-  WithWord(layout.keys[key], [&](auto word) {
-    using Word = decltype(word);
-    const auto* const values = static_cast<const uint8_t*>(keys[key].values);
-    if (rows == nullptr) {
-      for (uint32_t i = 0; i < n; ++i) words[i] = Load<Word>(values + (first + i) * sizeof(Word));
-    } else {
-      for (uint32_t i = 0; i < n; ++i) words[i] = Load<Word>(values + uint64_t{rows[i]} * sizeof(Word));
-    }
-  });
-}
-
 namespace {
 
 // The places of the words whose bits are set; returns how many.
-uint32_t FindPlaces(const JoinTable& table, const uint64_t* words, uint32_t n, uint32_t* places) {
+template <class Reader>
+uint32_t FindPlaces(const JoinTable& table, const Reader& words, uint32_t n, uint32_t* places) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range;
   const uint64_t* const bitmap = table.bitmap;
   uint32_t num_found = 0;
   for (uint32_t i = 0; i < n; ++i) {
-    const uint64_t number = (words[i] ^ sign_bit) - base;
+    const uint64_t number = (words.At(i) ^ sign_bit) - base;
     const bool inside = number < range;
     const uint64_t place = inside ? number : 0, bit = bitmap[place / 64] >> (place % 64);
     places[num_found] = i;
@@ -107,33 +94,37 @@ uint32_t FindPlaces(const JoinTable& table, const uint64_t* words, uint32_t n, u
 }
 
 #if defined(__x86_64__)
-QUERN_AVX512 uint32_t FindPlacesWide(const JoinTable& table, const uint64_t* words, uint32_t n, uint32_t* places) {
+template <class Reader>
+QUERN_AVX512 uint32_t FindPlacesWide(const JoinTable& table, const Reader& words, uint32_t n, uint32_t* places) {
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
   uint32_t num_found = 0;
-  for (uint32_t i = 0; i < n; i += kBitmapLanes) {
-    const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
-    const __mmask16 found = bitmap.Find(bitmap.NumbersOf(BitmapLanes::Load(words + i, lanes)), lanes);
-    num_found += StoreKept(SixteenFrom(i), found, places + num_found);
-  }
+  for (uint32_t i = 0; i < n; i += kBitmapLanes)
+    num_found += StoreKept(SixteenFrom(i), bitmap.Find(words.NumbersOf(bitmap, i, n)), places + num_found);
   return num_found;
 }
 #endif
 
+template <class Reader>
+uint32_t FindPlacesOf(const JoinTable& table, const Reader& words, uint32_t n, uint32_t* places) {
+#if defined(__x86_64__)
+  if (HasAvx512() && table.range <= kPrefetchedBits) return FindPlacesWide(table, words, n, places);
+#endif
+  return FindPlaces(table, words, n, places);
+}
+
 }  // namespace
 
 // Numbers and words are moved when all places are known, so that rows that go cost nothing more. No row moves up, so
-// that numbers and words may take the place of those that came in.
-uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const uint64_t* words,
+// that numbers and words may take the place of those that came in; words are moved first, which numbers may lead to.
+uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const KeyWords& words,
                     uint32_t* kept, uint64_t* kept_words) {
   uint32_t places[kMaxBatchRows];
-#if defined(__x86_64__)
-  const bool is_wide = HasAvx512() && table.range <= kPrefetchedBits;
-  const uint32_t num_kept = is_wide ? FindPlacesWide(table, words, n, places) : FindPlaces(table, words, n, places);
-#else
-  const uint32_t num_kept = FindPlaces(table, words, n, places);
-#endif
-  if (kept_words != nullptr)
-    for (uint32_t k = 0; k < num_kept; ++k) kept_words[k] = words[places[k]];
+  const uint32_t num_kept = WithReader(words, [&](const auto& reader) {
+    const uint32_t num_found = FindPlacesOf(table, reader, n, places);
+    if (kept_words != nullptr)
+      for (uint32_t k = 0; k < num_found; ++k) kept_words[k] = reader.At(places[k]);
+    return num_found;
+  });
   if (numbers == nullptr)
     for (uint32_t k = 0; k < num_kept; ++k) kept[k] = first + places[k];
   else

@@ -85,7 +85,7 @@ void TestSlots(const JoinTable& table, uint32_t n, QuernProbeScratch* s, uint8_t
   s->batch_rows = n;
   s->num_matches = s->num_candidates = 0;
   LookUpTally tally;
-  LookUpPackedKeys(table, s, &tally);
+  LookUpPackedKeys(table, KeyWords::Packed(s->words), s, &tally);
   std::memset(passes, 0, n);
   for (uint32_t m = 0; m < s->num_matches; ++m) passes[s->match_index[m]] = 1;
   for (uint32_t c = 0; c < s->num_candidates; ++c) passes[s->candidates[c].index] = 1;
@@ -158,6 +158,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
                                      uint32_t sparse_rows) {
   const bool is_bitmap = IsBitmap(table.layout);
   const bool keeps = answer.rows != nullptr && table.packed_bytes != 0 && (is_bitmap || table.has_key_filter());
+  const bool keeps_words = keeps && HasKeyInColumn(descriptor.rows);
   const ProbeScratch scratch = TakeProbeScratch();
   QuernProbeScratch* const s = scratch.get();
   const RefusedCalls refused;
@@ -172,12 +173,14 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
       SparseRows(sparse_rows, batch.selection + next, n)
           .Prefetch(descriptor.rows.keys, descriptor.rows.num_keys, batch.keys.data());
     const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
-    if (descriptor.rows.packed_bytes != 0)
+    KeyWords words = KeyWords::Packed(s->words);
+    if (keeps_words) words = KeyWords::Of(descriptor.rows.keys[0], batch.keys[0], kept.rows, kept.first);
+    else if (descriptor.rows.packed_bytes != 0)
       kernel.pack(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->words);
     else kernel.hash(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->hashes);
     if (keeps) {
       const uint32_t passed =
-          KeepKeysOf(table, kept.rows, static_cast<uint32_t>(kept.first), kept.n, s->words, s->rows, nullptr);
+          KeepKeysOf(table, kept.rows, static_cast<uint32_t>(kept.first), kept.n, words, s->rows, nullptr);
       std::memcpy(answer.rows + count, s->rows, passed * sizeof(uint32_t));
       count += passed;
       next += n;

@@ -482,14 +482,14 @@ template <bool kCount, uint32_t kTupleLines, class Prefetch>
 bool FindsSixteen(const JoinTable& table) { return HasAvx512() && table.range <= kPrefetchedBits; }
 
 // The same for bitmaps that are not prefetched, sixteen rows at a time; PlaceMatches finds the tuples.
-template <bool kCount>
-QUERN_AVX512 [[gnu::noinline]] uint64_t FindSixteen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+template <bool kCount, class Reader>
+QUERN_AVX512 [[gnu::noinline]] uint64_t FindSixteen(const JoinTable& table, const Reader& words, QuernProbeScratch* s,
+                                                    LookUpTally* tally) {
   const uint32_t first_match = kCount ? 0 : s->num_matches, n = s->batch_rows;
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
   uint32_t matches = first_match;
   for (uint32_t i = 0; i < n; i += kBitmapLanes) {
-    const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
-    const __mmask16 found = bitmap.Find(bitmap.NumbersOf(BitmapLanes::Load(s->words + i, lanes)), lanes);
+    const __mmask16 found = bitmap.Find(words.NumbersOf(bitmap, i, n));
     if constexpr (kCount) matches += static_cast<uint32_t>(std::popcount(static_cast<unsigned>(found)));
     else matches += StoreKept(SixteenFrom(i), found, s->match_index + matches);
   }
@@ -497,14 +497,30 @@ QUERN_AVX512 [[gnu::noinline]] uint64_t FindSixteen(const JoinTable& table, Quer
   tally->hits += matches - first_match;
   return matches;
 }
+
+template <bool kCount>
+uint64_t FindSixteenOf(const JoinTable& table, const KeyWords& words, QuernProbeScratch* s, LookUpTally* tally) {
+  return WithReader(words, [&](const auto& reader) { return FindSixteen<kCount>(table, reader, s, tally); });
+}
 #endif
 
+// The words of the hash batch, where they are not there yet.
+void FillWords(const KeyWords& words, QuernProbeScratch* s) {
+  if (words.values == s->words) return;
+  WithReader(words, [&](const auto& reader) {
+    for (uint32_t i = 0; i < s->batch_rows; ++i) s->words[i] = reader.At(i);
+  });
+}
+
 // The tuples of the matches from first_match on, which are prefetched: rows without a tuple prefetch nothing.
-void PlaceMatches(const JoinTable& table, uint32_t first_match, ToPlaces to_places, QuernProbeScratch* s) {
+void PlaceMatches(const JoinTable& table, const KeyWords& words, uint32_t first_match, ToPlaces to_places,
+                  QuernProbeScratch* s) {
   const uint32_t n = s->num_matches - first_match;
   uint64_t* const tuples = s->match_tuples + first_match;
   const uint32_t* const index = s->match_index + first_match;
-  for (uint32_t m = 0; m < n; ++m) tuples[m] = s->words[index[m]];
+  WithReader(words, [&](const auto& reader) {
+    for (uint32_t m = 0; m < n; ++m) tuples[m] = reader.At(index[m]);
+  });
   to_places(table, table.tuple_bytes, n, tuples);
   if (table.tuples == nullptr || table.probe.stages < 2) return;
   WithPrefetch(table.probe, [&]<class Prefetch>() {
@@ -614,15 +630,16 @@ uint64_t LookUpOpen(const JoinTable& table, QuernProbeScratch* s, LookUpTally* t
 }
 
 template <bool kCount, bool kTuples>
-uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+uint64_t LookUpDense(const JoinTable& table, const KeyWords& words, QuernProbeScratch* s, LookUpTally* tally) {
 #if defined(__x86_64__)
   if (FindsSixteen(table)) {
     const uint32_t first_match = s->num_matches;
-    const uint64_t num_matches = FindSixteen<kCount>(table, s, tally);
-    if constexpr (!kCount) PlaceMatches(table, first_match, ToDensePlaces, s);
+    const uint64_t num_matches = FindSixteenOf<kCount>(table, words, s, tally);
+    if constexpr (!kCount) PlaceMatches(table, words, first_match, ToDensePlaces, s);
     return num_matches;
   }
 #endif
+  FillWords(words, s);
   const bool straddles = kLineBytes % table.tuple_bytes != 0;
   return WithPrefetch(table.probe, [&]<class Prefetch>() {
     if constexpr (kTuples && Prefetch::kPrefetches) {
@@ -634,15 +651,18 @@ uint64_t LookUpDense(const JoinTable& table, QuernProbeScratch* s, LookUpTally* 
 }
 
 // Finds the rows by the bitmap, and then the places of those that match.
-void LookUpRanked(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+void LookUpRanked(const JoinTable& table, const KeyWords& words, QuernProbeScratch* s, LookUpTally* tally) {
   const uint32_t first_match = s->num_matches;
 #if defined(__x86_64__)
-  if (FindsSixteen(table)) FindSixteen<false>(table, s, tally);
-  else LookUpDense<false, 0, NoPrefetch>(table, s, tally);
-#else
-  LookUpDense<false, 0, NoPrefetch>(table, s, tally);
+  if (FindsSixteen(table)) {
+    FindSixteenOf<false>(table, words, s, tally);
+    PlaceMatches(table, words, first_match, ToRankedPlaces, s);
+    return;
+  }
 #endif
-  PlaceMatches(table, first_match, ToRankedPlaces, s);
+  FillWords(words, s);
+  LookUpDense<false, 0, NoPrefetch>(table, s, tally);
+  PlaceMatches(table, words, first_match, ToRankedPlaces, s);
 }
 
 template <bool kCount>
@@ -661,12 +681,12 @@ void MatchesToRuns(const JoinTable& table, uint32_t first_match, QuernProbeScrat
 
 }  // namespace
 
-void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+void LookUpPackedKeys(const JoinTable& table, const KeyWords& words, QuernProbeScratch* s, LookUpTally* tally) {
   const uint32_t first_match = s->num_matches;
   switch (table.layout) {
-    case Layout::kBitmap: LookUpDense<false, false>(table, s, tally); return;
-    case Layout::kDense: LookUpDense<false, true>(table, s, tally); return;
-    case Layout::kRanked: LookUpRanked(table, s, tally); return;
+    case Layout::kBitmap: LookUpDense<false, false>(table, words, s, tally); return;
+    case Layout::kDense: LookUpDense<false, true>(table, words, s, tally); return;
+    case Layout::kRanked: LookUpRanked(table, words, s, tally); return;
     case Layout::kCsr: LookUpRuns<false>(table, s, tally); return;
     case Layout::kOpen: LookUpOpen<false>(table, s, tally); return;
     case Layout::kCounting:
@@ -677,11 +697,11 @@ void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally*
   }
 }
 
-uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* s, LookUpTally* tally) {
+uint64_t CountPackedKeys(const JoinTable& table, const KeyWords& words, QuernProbeScratch* s, LookUpTally* tally) {
   switch (table.layout) {
     case Layout::kBitmap:
     case Layout::kDense:
-    case Layout::kRanked: return LookUpDense<true, false>(table, s, tally);
+    case Layout::kRanked: return LookUpDense<true, false>(table, words, s, tally);
     case Layout::kCsr: return LookUpRuns<true>(table, s, tally);
     case Layout::kOpen:
     case Layout::kCounting: return LookUpOpen<true>(table, s, tally);

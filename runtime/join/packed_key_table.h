@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "runtime/join/join_table.h"
+#include "runtime/rows/key_words.h"
 #include "runtime/rows/tuple_store.h"
 
 namespace quern {
@@ -63,12 +64,13 @@ struct LookUpTally {
   uint64_t steps = 0;
 };
 
-// Looks up all rows of the hash batch (scratch->words, and hashes where the layout uses them). Layouts with unique keys
-// append to match_index and match_tuples, which must have room for the whole batch; layouts with runs produce
-// candidates, all of whose tuples match.
-void LookUpPackedKeys(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
+// Looks up all rows of the hash batch. words: scratch->words or, for layouts with a bitmap, those of the key's column;
+// hashes are the scratch's, where the layout uses them. Layouts with unique keys append to match_index and
+// match_tuples, which must have room for the whole batch; layouts with runs produce candidates, all of whose tuples
+// match.
+void LookUpPackedKeys(const JoinTable& table, const KeyWords& words, QuernProbeScratch* scratch, LookUpTally* tally);
 // Returns the number of pairs that LookUpPackedKeys would produce.
-uint64_t CountPackedKeys(const JoinTable& table, QuernProbeScratch* scratch, LookUpTally* tally);
+uint64_t CountPackedKeys(const JoinTable& table, const KeyWords& words, QuernProbeScratch* scratch, LookUpTally* tally);
 
 // The same for the unchained layout, in two stages, as in a kernel whose keys are not packed (ir-templates/join.cc):
 // the tag check of rows [begin, end), and one comparison of each candidate.

@@ -21,6 +21,7 @@
 #include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
+#include "runtime/rows/address_views.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/rows/place_fields.h"
 #include "runtime/rows/row_order.h"
@@ -38,6 +39,7 @@ struct Rows {
   uint64_t first_row_id = kCountedRowIds;
   uint64_t first_row = 0;             // what errors call row 0: its id or, behind a probe, its number in the results
   std::shared_ptr<const void> owner;  // of the columns, where a sink keeps them
+  bool owns_strings = false;          // BatchView::owns_strings
   uint64_t num_present = 0;           // rows 0 .. num_present-1 of the columns may be read, selected or not
 
   // More than the highest row number.
@@ -60,6 +62,7 @@ void BindRows(const StepColumns& by, const Rows& rows, BatchView* batch) {
   batch->num_rows = rows.num_rows;
   batch->first_row_id = rows.first_row_id;
   batch->owner = rows.owner;
+  batch->owns_strings = rows.owns_strings;
 }
 
 QuernColumn AsColumn(const QuernOutColumn& column) {
@@ -224,6 +227,11 @@ struct BothOwners {
   std::shared_ptr<const void> before, added;
 };
 
+std::shared_ptr<const void> WithOwner(std::shared_ptr<const void> before, std::shared_ptr<const void> added) {
+  if (before == nullptr) return added;
+  return std::make_shared<BothOwners>(BothOwners{std::move(before), std::move(added)});
+}
+
 class PipelineInput::ProbeStep final : public Step {
  public:
   // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants. reads_row_ids:
@@ -250,6 +258,8 @@ class PipelineInput::ProbeStep final : public Step {
     selected_.resize(piece_rows);
     has_strings_ = std::any_of(types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end(),
                                [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); });
+    copies_strings_ = keeps_strings_ &&
+                      ((budget_ != nullptr && budget_->has_limit()) || join->has_spilled() || !join->owns_strings());
   }
 
   void BeginPiece(bool is_again) override {
@@ -279,6 +289,7 @@ class PipelineInput::ProbeStep final : public Step {
   absl::Status PassCopies() {
     for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = out_.column(c).bytes;
     found_.owner = nullptr;
+    found_.owns_strings = keeps_strings_;
     if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(out_, bytes_.data()));
     found_.columns.resize(types_.size());  // without those that maps have added
     for (size_t c = 0; c < types_.size(); ++c) found_.columns[c] = ColumnOf(out_, c, &bytes_[c]);
@@ -304,8 +315,7 @@ class PipelineInput::ProbeStep final : public Step {
       bytes[c] = to;
       to += of_column;
     }
-    if (found_.owner == nullptr) found_.owner = kept;
-    else found_.owner = std::make_shared<BothOwners>(BothOwners{found_.owner, kept});
+    found_.owner = WithOwner(std::move(found_.owner), kept);
     return absl::OkStatus();
   }
 
@@ -351,8 +361,13 @@ class PipelineInput::ProbeStep final : public Step {
     for (uint64_t done = 0; done < num_pairs;) {
       QUERN_RETURN_IF_ERROR(placed_.Reset());
       ZeroOnce();
-      const PlacedTuples some = {prober_.tuples(), tuples_.data() + done, rows_.data() + done,
-                                 static_cast<uint32_t>(num_pairs - done), prober_.prefetch_distance()};
+      const PlacedTuples some = {prober_.tuples(),
+                                 tuples_.data() + done,
+                                 rows_.data() + done,
+                                 static_cast<uint32_t>(num_pairs - done),
+                                 prober_.prefetch_distance(),
+                                 copies_strings_,
+                                 /*prefetches_strings=*/copies_strings_ || !keeps_strings_};
       const RefusedCalls refused;
       const int64_t fit = PlaceFields(layout_, some, placed_.columns());
       QUERN_RETURN_IF_ERROR(refused.status());
@@ -371,17 +386,32 @@ class PipelineInput::ProbeStep final : public Step {
   absl::Status PassPlaced(const Rows& rows, uint64_t num_rows) {
     for (size_t c = num_probe_; c < types_.size(); ++c) bytes_[c] = placed_.column(c - num_probe_).bytes;
     found_.owner = rows.owner;
-    if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, bytes_.data() + num_probe_));
+    found_.owns_strings = rows.owns_strings;
+    if (keeps_strings_ && copies_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, bytes_.data() + num_probe_));
+    else if (keeps_strings_ && has_strings_) KeepTable();
     found_.columns.assign(batch_.payload.begin(), batch_.payload.begin() + static_cast<ptrdiff_t>(num_probe_));
-    for (size_t c = num_probe_; c < types_.size(); ++c)
+    for (size_t c = num_probe_; c < types_.size(); ++c) {
       found_.columns.push_back(ColumnOf(placed_, c - num_probe_, &bytes_[c]));
+      if (found_.columns.back().buffers != nullptr && !copies_strings_)
+        found_.columns.back().buffers = AddressBuffers();
+    }
     const bool is_all = num_rows == rows.num_rows;
     found_.selection = is_all ? rows.selection : selected_.data();
     found_.num_rows = num_rows;
     found_.first_row = rows.first_row;
-    // Strings of rows that are not selected are those of other pieces, whose bytes are gone.
-    found_.num_present = has_strings_ && !(is_all && rows.selection == nullptr) ? 0 : rows.num_present;
+    // Copies of rows that are not selected are those of other pieces, whose bytes are gone.
+    const bool are_gone = has_strings_ && copies_strings_ && !(is_all && rows.selection == nullptr);
+    found_.num_present = are_gone ? 0 : rows.num_present;
     return next->Run(&found_);
+  }
+
+  // Batches of one owner, as all pieces of a batch are, share the owner made of it.
+  void KeepTable() {
+    if (kept_table_ == nullptr || kept_for_ != found_.owner) {
+      kept_for_ = found_.owner;
+      kept_table_ = WithOwner(found_.owner, prober_.table_owner());
+    }
+    found_.owner = kept_table_;
   }
 
   // Rows that were never written may be read by a map that computes all rows.
@@ -413,6 +443,10 @@ class PipelineInput::ProbeStep final : public Step {
   std::vector<uint32_t> selected_;  // the rows, sorted
   RowSorter sorter_;
   bool has_strings_ = false;  // in the build payload
+  // Strings are copied where the sink keeps them and the table does not, or goes as soon as all rows have probed it, as
+  // where memory has a limit.
+  bool copies_strings_ = false;
+  std::shared_ptr<const void> kept_for_, kept_table_;  // an owner of rows, and the one of these and the table
   bool is_zeroed_ = false;
   uint64_t runs_until_try_ = 0, runs_before_piece_ = 0;  // in which all columns are copied
 };
@@ -590,6 +624,7 @@ absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows)
     if (piece.first_row_id != kCountedRowIds) rows.first_row = piece.first_row_id;
     else rows.first_row = piece.selection == nullptr ? at : span.first_row;
     rows.owner = batch.owner;
+    rows.owns_strings = batch.owns_strings;
     for (const std::unique_ptr<Step>& step : steps_) step->BeginPiece(is_again_);
     end_->BeginPiece();
     is_again_ = true;

@@ -771,6 +771,7 @@ absl::StatusOr<BatchView> ImportArrow(ArrowArray* array, const ColumnBinding& bi
     (i < keys.size() ? view.keys : view.payload).push_back(column);
   }
   view.owner = std::move(batch);
+  view.owns_strings = true;
   return view;
 }
 

@@ -30,6 +30,7 @@ struct BatchView {
   uint64_t first_row_id = kCountedRowIds;  // the row id of the batch's row 0
   std::shared_ptr<const void>
       owner;  // kept until the last reader of the columns is gone; may be null if the caller keeps the memory
+  bool owns_strings = false;  // the owner keeps the bytes of all strings, and the caller need not
 };
 
 // The column without its first rows.

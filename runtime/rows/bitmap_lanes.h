@@ -22,45 +22,60 @@ constexpr uint32_t kBitmapLanes = 16;
 
 class BitmapLanes {
  public:
-  // Two vectors of eight words, or of their numbers.
+  // Two vectors of eight words.
   struct Words {
     __m512i low, high;
+  };
+  // Of bits, and which of them are below the range.
+  struct Numbers {
+    __m512i numbers;
+    __mmask16 inside;
   };
 
   // Word w has the bit (w ^ sign_bit) - base, where that is below the range, which is below 2^31.
   QUERN_AVX512_INLINE BitmapLanes(const uint64_t* bitmap, uint64_t base, uint64_t sign_bit, uint64_t range)
-      : bitmap_(bitmap), base_(AllEight(base)), sign_bit_(AllEight(sign_bit)), range_(AllEight(range)) {}
+      : bitmap_(bitmap), base_(base), sign_bit_(sign_bit), range_(range) {}
 
   // The first n of the lanes.
   static __mmask16 FirstOf(uint32_t n) { return static_cast<__mmask16>(n >= kBitmapLanes ? 0xffffu : (1u << n) - 1); }
 
-  static QUERN_AVX512_INLINE Words Load(const uint64_t* words, __mmask16 lanes) {
+  static QUERN_AVX512_INLINE Words Load(const void* words, __mmask16 lanes) {
     return {_mm512_maskz_loadu_epi64(static_cast<__mmask8>(lanes), words),
-            _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lanes >> 8), words + 8)};
+            _mm512_maskz_loadu_epi64(static_cast<__mmask8>(lanes >> 8), static_cast<const uint8_t*>(words) + 64)};
   }
 
-  // The numbers of their bits, some beyond the range.
-  QUERN_AVX512_INLINE Words NumbersOf(const Words& words) const {
-    return {_mm512_sub_epi64(_mm512_xor_si512(words.low, sign_bit_), base_),
-            _mm512_sub_epi64(_mm512_xor_si512(words.high, sign_bit_), base_)};
+  QUERN_AVX512_INLINE Numbers OfWords(const Words& words, __mmask16 lanes) const {
+    const __m512i sign_bit = AllEight(sign_bit_), base = AllEight(base_), range = AllEight(range_);
+    const __m512i low = _mm512_sub_epi64(_mm512_xor_si512(words.low, sign_bit), base),
+                  high = _mm512_sub_epi64(_mm512_xor_si512(words.high, sign_bit), base);
+    const __mmask16 inside = _mm512_kunpackb(_mm512_cmplt_epu64_mask(high, range), _mm512_cmplt_epu64_mask(low, range));
+    const __m512i numbers =
+        _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(low)), _mm512_cvtepi64_epi32(high), 1);
+    return {numbers, static_cast<__mmask16>(inside & lanes)};
   }
 
-  // Which of these lanes have their bit.
-  QUERN_AVX512_INLINE __mmask16 Find(const Words& numbers, __mmask16 lanes) const {
-    const __mmask16 inside =
-        _mm512_kunpackb(_mm512_cmplt_epu64_mask(numbers.high, range_), _mm512_cmplt_epu64_mask(numbers.low, range_)) &
-        lanes;
-    const __m512i number = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(numbers.low)),
-                                              _mm512_cvtepi64_epi32(numbers.high), 1);
-    const __m512i halves = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), inside, _mm512_srli_epi32(number, 5),
-                                                       bitmap_, sizeof(uint32_t));
-    const __m512i bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), _mm512_and_si512(number, _mm512_set1_epi32(31)));
+  // Of words of 32 bits: base and sign bit have no more. A word below the base becomes a number above the range, or one
+  // behind the last key, whose bit is 0.
+  QUERN_AVX512_INLINE Numbers OfHalfWords(__m512i words, __mmask16 lanes) const {
+    const __m512i numbers = _mm512_sub_epi32(_mm512_xor_si512(words, AllSixteen(sign_bit_)), AllSixteen(base_));
+    return {numbers, _mm512_mask_cmplt_epu32_mask(lanes, numbers, AllSixteen(range_))};
+  }
+
+  // Which of them have their bit.
+  QUERN_AVX512_INLINE __mmask16 Find(const Numbers& of) const {
+    const __m512i halves = _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), of.inside,
+                                                       _mm512_srli_epi32(of.numbers, 5), bitmap_, sizeof(uint32_t));
+    const __m512i bit = _mm512_sllv_epi32(_mm512_set1_epi32(1), _mm512_and_si512(of.numbers, _mm512_set1_epi32(31)));
     return _mm512_test_epi32_mask(halves, bit);
   }
 
  private:
+  static QUERN_AVX512_INLINE __m512i AllSixteen(uint64_t value) {
+    return _mm512_set1_epi32(static_cast<int32_t>(static_cast<uint32_t>(value)));
+  }
+
   const uint64_t* const bitmap_;
-  const __m512i base_, sign_bit_, range_;
+  const uint64_t base_, sign_bit_, range_;
 };
 
 // The lanes of a mask, together, at the front of `to`; returns their number.

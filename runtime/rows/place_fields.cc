@@ -13,6 +13,7 @@
 #include "runtime/rows/place_fields.h"
 
 #include <algorithm>
+#include <array>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -21,6 +22,7 @@
 #include "runtime/base/cpu.h"
 #include "runtime/base/prefetch_line.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/rows/address_views.h"
 
 namespace quern {
 namespace {
@@ -120,6 +122,22 @@ bool AreInline(const QuernField& field, const PlacedTuples& placed) {
   return any_long == 0;
 }
 
+// Views that point to the strings. A field has all of a view but where the string lies, its first four bytes included,
+// so that no string is read.
+void PlaceAddresses(const QuernField& field, const PlacedTuples& placed, QuernOutColumn* column) {
+  const TupleSource<kView> source = SourceOf<kView>(field, placed);
+  const QuernOutColumn out = *column;  // a copy, which writing values cannot alias
+  for (uint32_t i = 0; i < placed.n; ++i) {
+    const bool valid = source.Valid(i);
+    if (field.null_mask != 0) SetBitTo(out.validity, placed.rows[i], valid);
+    auto view = source.ReadValue<std::array<uint64_t, 2>>(i);
+    const auto length = static_cast<uint32_t>(view[0]);
+    if (length > kInlineStringBytes) view[1] = ViewOfAddress(view[1]);
+    if (!valid) view = {};
+    static_cast<std::array<uint64_t, 2>*>(out.values)[placed.rows[i]] = view;
+  }
+}
+
 // How many of n views have room for their bytes; fewer where memory is refused for all.
 int64_t FitViews(const QuernField& field, const PlacedTuples& placed, uint32_t n, QuernOutColumn* column) {
   const TupleSource<kView> source = SourceOf<kView>(field, placed);
@@ -177,10 +195,12 @@ int64_t PlaceSome(const QuernRowLayout& layout, PlacedTuples some, QuernOutColum
       inline_views |= uint64_t{1} << f;
       continue;
     }
-    const int64_t fit = FitViews(layout.fields[f], some, some.n, &columns[f]);
-    if (fit <= 0) return fit;
-    some.n = static_cast<uint32_t>(fit);
-    PrefetchStrings(layout.fields[f], some);
+    if (some.copies_strings) {
+      const int64_t fit = FitViews(layout.fields[f], some, some.n, &columns[f]);
+      if (fit <= 0) return fit;
+      some.n = static_cast<uint32_t>(fit);
+    }
+    if (some.prefetches_strings) PrefetchStrings(layout.fields[f], some);
   }
   const bool is_adjacent = AreAdjacent(some);
   for (uint32_t f = 0; f < layout.num_output_fields;) {
@@ -193,6 +213,8 @@ int64_t PlaceSome(const QuernRowLayout& layout, PlacedTuples some, QuernOutColum
 #endif
     const bool is_inline = f < 64 && (inline_views >> f & 1) != 0;
     if (is_inline) PlaceField<k128>(layout.fields[f], some, is_adjacent, &columns[f]);
+    else if (layout.fields[f].storage == kView && !some.copies_strings)
+      PlaceAddresses(layout.fields[f], some, &columns[f]);
     else Place(layout.fields[f], some, is_adjacent, &columns[f]);
     ++f;
   }

@@ -16,12 +16,14 @@ struct PlacedTuples {
   const uint32_t* rows;
   uint32_t n;
   uint32_t prefetch_distance;  // of the table's probe: 0 where its tuples are not prefetched
+  bool copies_strings;         // else views point to the strings of the tuples: address_views.h
+  bool prefetches_strings;     // somebody reads them soon
 };
 
 // Writes the output fields of the tuples to `columns`, whose other rows stay as they are. Storages of fields: all but
 // strings with offsets, which would have to follow one another. Returns how many of the tuples were written, the first
-// ones: fewer than n where strings reach the limit of their offsets, or where memory was refused for more. Negative: a
-// QuernCode. *Cost*: one pass for each field. *Threads*: any, with columns of their own.
+// ones: fewer than n where copies of strings reach the limit of their offsets, or where memory was refused for more.
+// Negative: a QuernCode. *Cost*: one pass for each field. *Threads*: any, with columns of their own.
 int64_t PlaceFields(const QuernRowLayout& layout, const PlacedTuples& placed, QuernOutColumn* columns);
 
 }  // namespace quern

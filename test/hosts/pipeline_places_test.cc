@@ -68,7 +68,7 @@ struct Case {
 
 // Rows through two joins and a map between them.
 Lines Sent(const Case& given, const Names& names, const Sales& sales, bool is_stable, uint64_t piece_rows,
-           Engine engine) {
+           Engine engine, StringBytes bytes = StringBytes::kStay) {
   const ViewVector texts(names.texts), source_texts(sales.texts);
   const std::vector<uint8_t> flags = Bitmap(names.flag), valid = Bitmap(names.valid);
   const Table table = {{ColumnOf(names.key)},
@@ -78,7 +78,7 @@ Lines Sent(const Case& given, const Names& names, const Sales& sales, bool is_st
                        names.key.size()};
   const quern::Join join =
       Built(std::string("join.") + given.kind + " keys=i64 build=" + kBuild + " probe=i64,i64,utf8_view", {table},
-            engine, StringBytes::kStay, std::string("layout=") + given.layout);
+            engine, bytes, std::string("layout=") + given.layout);
   const Numbers other_keys = {0, 2, 4}, other_values = {7, 8, 9};
   const quern::Join other = Built(
       "join.left keys=i64 build=i64 probe=i64,utf8_view,i64:nullable,utf8_view:nullable,"
@@ -119,8 +119,10 @@ TEST(PipelinePlaces, AreTheRowsThatAreCopied) {
     EXPECT_GT(expected.size(), 600u);
     for (const uint64_t piece_rows : {3, 64, 0}) {
       for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
-        ASSERT_EQ(Sent(given, names, sales, /*is_stable=*/false, piece_rows, engine), expected)
-            << given.kind << ", " << given.layout << ", pieces of " << piece_rows;
+        for (const StringBytes bytes : {StringBytes::kStay, StringBytes::kCopied}) {
+          ASSERT_EQ(Sent(given, names, sales, /*is_stable=*/false, piece_rows, engine, bytes), expected)
+              << given.kind << ", " << given.layout << ", pieces of " << piece_rows;
+        }
       }
     }
   }

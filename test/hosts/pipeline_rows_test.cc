@@ -182,6 +182,46 @@ TEST(PipelineRows, KeptStringsTakeTheirBytes) {
   }
 }
 
+// The texts of a table pass through another table into a sort. Both tables are gone before the sorted rows are read,
+// and so is the memory of texts that the first one did not copy.
+TEST(PipelineRows, TextsOutliveTheirTables) {
+  for (const StringBytes bytes : {StringBytes::kStay, StringBytes::kCopied}) {
+    for (const uint64_t limit : {0, 8 << 20}) {
+      auto sort = New<quern::Sort>("sort keys=i64:out payload=utf8_view:nullable", Engine::kJit, LimitedTo(limit));
+      Lines expected;
+      {
+        auto second = New<quern::Join>("join.inner keys=i64 build=utf8_view:nullable probe=i64");
+        {
+          const Numbers keys = {1, 2, 3};
+          std::vector<std::string> names = {"a name of more than twelve bytes", "short", "null"};
+          const ViewVector views(names);
+          const std::vector<uint8_t> valid = Bitmap({true, true, false});
+          const Table table = {{ColumnOf(keys)}, {WithValidity(views.column(), valid)}, 3};
+          const quern::Join first =
+              Built("join.inner keys=i64 build=utf8_view:nullable probe=i64", {table}, Engine::kJit, bytes);
+          quern::Input input =
+              Take(Pipeline("i64,i64").Through(first, {0}, {1}).Into(second, QUERN_PORT_BUILD, {0}, {1}, 0, bytes));
+          const Numbers found = {2, 1, 3, 1}, numbers = {10, 11, 12, 13};
+          Done(input.Append(Table{{ColumnOf(found), ColumnOf(numbers)}, {}, 4}.batch()));
+          Done(input.Finish());
+        }
+        Done(second.Finalise());
+        quern::Input input = Take(Pipeline("i64,i64").Through(second, {0}, {1}).Into(sort, QUERN_PORT_ROWS, {0}, {1}));
+        for (int64_t i = 0; i < 40; ++i) {
+          const Numbers found = {i % 4 + 10, 99}, numbers = {i, -1};
+          Done(input.Append(Table{{ColumnOf(found), ColumnOf(numbers)}, {}, 2}.batch()));
+          const char* const names[] = {"short", "a name of more than twelve bytes", "null",
+                                       "a name of more than twelve bytes"};
+          expected.push_back(std::to_string(i) + "|" + names[i % 4]);
+        }
+        Done(input.Finish());
+      }
+      Done(sort.Finalise());
+      EXPECT_EQ(InOrder(sort.Sorted(), "lv"), expected);
+    }
+  }
+}
+
 TEST(PipelineRows, MergesAreRefused) {
   auto merge = Take(quern::Merge::Create(KernelOf("sort keys=i64:out"), 1));
   EXPECT_EQ(

@@ -162,8 +162,8 @@ struct TableOf {
       s->batch_rows = static_cast<uint32_t>(std::min<size_t>(batch_rows, probes.size() - first));
       std::copy_n(probes.begin() + static_cast<ptrdiff_t>(first), s->batch_rows, s->words);
       s->num_matches = s->num_candidates = 0;
-      if (counted != nullptr) *counted += CountPackedKeys(table, s, &tally);
-      LookUpPackedKeys(table, s, &tally);
+      if (counted != nullptr) *counted += CountPackedKeys(table, KeyWords::Packed(s->words), s, &tally);
+      LookUpPackedKeys(table, KeyWords::Packed(s->words), s, &tally);
       for (uint32_t m = 0; m < s->num_matches; ++m) {
         const uint32_t row = table.layout == Layout::kBitmap ? kNoRow : RowOf(s->match_tuples[m]);
         matches.emplace_back(first + s->match_index[m], row);
@@ -339,7 +339,8 @@ TEST(PackedKeyTable, RunsWithoutTuplesCount) {
     s->batch_rows = static_cast<uint32_t>(probes.size());
     std::copy(probes.begin(), probes.end(), s->words);
     LookUpTally tally;
-    EXPECT_EQ(CountPackedKeys(table->table, s, &tally), Expected(words, probes, false).size());
+    EXPECT_EQ(CountPackedKeys(table->table, KeyWords::Packed(s->words), s, &tally),
+              Expected(words, probes, false).size());
   });
 }
 

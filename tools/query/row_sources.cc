@@ -102,6 +102,7 @@ class ResultView {
       view.keys.push_back(column);
     }
     view.num_rows = out.num_rows();
+    view.owns_strings = owner != nullptr;
     view.owner = std::move(owner);
     return view;
   }

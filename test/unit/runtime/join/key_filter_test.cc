@@ -138,14 +138,74 @@ TEST(KeyFilter, KeepsTheRowsWhoseBitsAreSet) {
       }
       const auto resized = [](auto values, uint32_t size) { return values.resize(size), values; };
       std::vector<uint32_t> kept(n);
-      EXPECT_EQ(KeepKeysOf(table, nullptr, 100, n, words.data(), kept.data(), nullptr), from_first.size());
+      EXPECT_EQ(KeepKeysOf(table, nullptr, 100, n, KeyWords::Packed(words.data()), kept.data(), nullptr),
+                from_first.size());
       EXPECT_EQ(resized(kept, from_first.size()), from_first) << range << " " << n;
-      ASSERT_EQ(KeepKeysOf(table, numbers.data(), 0, n, words.data(), numbers.data(), words.data()),
+      ASSERT_EQ(KeepKeysOf(table, numbers.data(), 0, n, KeyWords::Packed(words.data()), numbers.data(), words.data()),
                 from_numbers.size());
       EXPECT_EQ(resized(numbers, from_numbers.size()), from_numbers) << range << " " << n;
       EXPECT_EQ(resized(words, kept_words.size()), kept_words) << range << " " << n;
     }
   }
+}
+
+// A column's values are words; also at the ends of what 32 bits hold, where numbers below the base wrap around.
+template <class Value>
+void ExpectsSameRowsOfColumns(uint64_t sign_bit, int64_t lowest, uint64_t range) {
+  std::mt19937_64 random(2);
+  std::vector<uint64_t> bitmap(range / 64 + 1);
+  for (uint64_t i = 0; i < range; i += 1 + random() % 3) bitmap[i / 64] |= uint64_t{1} << i % 64;
+  JoinTable table;
+  table.sign_bit = sign_bit;
+  table.base = uint64_t{static_cast<Value>(lowest)} ^ sign_bit;
+  table.range = range;
+  table.bitmap = bitmap.data();
+  std::vector<Value> values(500);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] =
+        static_cast<Value>(i % 7 == 0 ? random() : static_cast<uint64_t>(lowest) + random() % (range + 40) - 20);
+  QuernField key = {};
+  key.storage = sizeof(Value) == 4 ? k32 : k64;
+  key.index_storage = kNoStorage;
+  ASSERT_TRUE(HasWords(key));
+  QuernColumn column = {};
+  column.values = values.data();
+  for (uint32_t n = 0; n < 70; ++n) {
+    std::vector<uint32_t> rows(n), expected, expected_of_rows, kept(n);
+    std::vector<uint64_t> words, kept_words(n);
+    const auto is_in = [&](Value value) {
+      const uint64_t number = (uint64_t{value} ^ sign_bit) - table.base;
+      return number < range && (bitmap[number / 64] >> number % 64 & 1) != 0;
+    };
+    for (uint32_t i = 0; i < n; ++i) {
+      rows[i] = static_cast<uint32_t>(random() % values.size());
+      if (is_in(values[30 + i])) expected.push_back(30 + i);
+      if (!is_in(values[rows[i]])) continue;
+      expected_of_rows.push_back(rows[i]);
+      words.push_back(values[rows[i]]);
+    }
+    kept.resize(KeepKeysOf(table, nullptr, 30, n, KeyWords::Of(key, column, nullptr, 30), kept.data(), nullptr));
+    EXPECT_EQ(kept, expected) << n;
+    const KeyWords of_rows = KeyWords::Of(key, column, rows.data(), 0);
+    rows.resize(KeepKeysOf(table, rows.data(), 0, n, of_rows, rows.data(), kept_words.data()));
+    kept_words.resize(rows.size());
+    EXPECT_EQ(rows, expected_of_rows) << n;
+    EXPECT_EQ(kept_words, words) << n;
+  }
+}
+
+TEST(KeyFilter, ReadsWordsInTheirColumn) {
+  constexpr uint64_t kSign32 = uint64_t{1} << 31, kSign64 = uint64_t{1} << 63;
+  ExpectsSameRowsOfColumns<uint32_t>(kSign32, -100, 300);
+  ExpectsSameRowsOfColumns<uint32_t>(kSign32, INT32_MIN, 100);
+  ExpectsSameRowsOfColumns<uint32_t>(kSign32, INT32_MAX - 99, 100);
+  ExpectsSameRowsOfColumns<uint32_t>(0, 0, 64);
+  ExpectsSameRowsOfColumns<uint32_t>(0, UINT32_MAX - 63, 64);
+  ExpectsSameRowsOfColumns<uint32_t>(kSign32, 5, kPrefetchedBits + 5);
+  ExpectsSameRowsOfColumns<uint64_t>(kSign64, -100, 300);
+  ExpectsSameRowsOfColumns<uint64_t>(kSign64, INT64_MIN, 100);
+  ExpectsSameRowsOfColumns<uint64_t>(0, -100, 100);
+  ExpectsSameRowsOfColumns<uint64_t>(kSign64, 5, kPrefetchedBits + 5);
 }
 
 }  // namespace
