@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large pages that buffers have released, kept for later buffers of the process.
+// Large pages and blocks that buffers have released, kept for later buffers of the process.
 #ifndef QUERN_RUNTIME_BASE_KEPT_PAGES_H_
 #define QUERN_RUNTIME_BASE_KEPT_PAGES_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 
@@ -34,21 +35,45 @@ class KeptPages {
   uint64_t MoveTo(uint8_t* to, uint64_t bytes);
   // Keeps the pages, or unmaps them if that would exceed the limit or nothing can be allocated.
   void Give(uint8_t* pages, uint64_t bytes);
-  // Unmaps all kept pages; returns how many bytes they had.
+
+  // Blocks of AllocateAligned that buffers below a page take, from kSmallestBlockBytes on: up to kMostBlocks and
+  // kMostBlockBytes, and no more bytes than pages may have. One that is given takes the place of the oldest ones.
+  static constexpr uint64_t kSmallestBlockBytes = uint64_t{64} << 10, kMostBlockBytes = uint64_t{32} << 20;
+  static constexpr uint32_t kMostBlocks = 64;
+  // A block of just so many bytes with arbitrary contents, or nullptr.
+  uint8_t* TakeBlock(uint64_t bytes);
+  // Keeps it or frees it.
+  void GiveBlock(uint8_t* block, uint64_t bytes);
+
+  // Unmaps all kept pages and frees all blocks; returns how many bytes they had.
   uint64_t Clear();
-  uint64_t bytes() const;
+  uint64_t bytes() const;  // of pages
 
  private:
+  struct Block {
+    uint8_t* data;
+    uint64_t bytes;
+  };
   // False, and nothing is changed, where the pages cannot be kept.
   bool Keep(uint8_t* pages, uint64_t bytes);
   void TakeFront(std::map<uint64_t, uint64_t>::iterator range, uint64_t bytes);
   void UnmapAll();
+  void RemoveBlock(uint32_t number);
+  void FreeOldestBlock();
 
   mutable ForkSafeMutex mutex_;
   uint64_t most_bytes_;
   std::map<uint64_t, uint64_t> ranges_;  // sizes by address; no two ranges are adjacent
   uint64_t bytes_ = 0;
+  std::array<Block, kMostBlocks> blocks_;  // the oldest first
+  uint32_t num_blocks_ = 0;
+  uint64_t block_bytes_ = 0;
 };
+
+// Blocks of any size that the process keeps, those that are large enough. Null where the system has no memory.
+// *Ownership*: FreeBlock, with the same size; a null pointer is left alone.
+uint8_t* AllocateBlock(uint64_t bytes);
+void FreeBlock(uint8_t* block, uint64_t bytes);
 
 }  // namespace quern
 

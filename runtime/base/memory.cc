@@ -67,9 +67,13 @@ uint8_t* MapWithKeptPages(uint64_t bytes) {
 // large, and one fault creates 2 MiB of them.
 constexpr uint64_t kSmallestMappingBytes = thresholds::kLargePageBytes;
 
+// Up to this size kept pages are zeroed by their user, in a third of the time in which the system makes new ones. More
+// would leave the caches before they are used, and be zeroed by one thread where several may touch new pages.
+constexpr uint64_t kMostZeroedBytes = uint64_t{16} << 20;
+
 uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
   const uint64_t rounded = RoundUp(bytes, kBlockAlignment);
-  uint8_t* const data = AllocateAligned(rounded);
+  uint8_t* const data = AllocateBlock(rounded);
   if (data != nullptr && contents == Contents::kZeros) std::memset(data, 0, rounded);
   return data;
 }
@@ -154,7 +158,8 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   }
   const bool huge = huge_pages && bytes >= kHugePageBytes;
   const bool mapped = bytes >= kSmallestMappingBytes;
-  const bool keeps_pages = huge && contents == Contents::kAnything;
+  const bool is_zeroed = contents == Contents::kZeros;
+  const bool keeps_pages = huge && (!is_zeroed || bytes <= kMostZeroedBytes);
   const uint64_t page_bytes = keeps_pages ? kHugePageBytes : kPageBytes;
   const uint64_t mapping_bytes = mapped && bytes < kAddressSpaceBytes ? RoundUp(bytes, page_bytes) : 0;
   uint8_t* data = nullptr;
@@ -164,7 +169,8 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   } else if (mapping_bytes != 0) {
     if (keeps_pages) data = KeptPages::OfProcess().Take(mapping_bytes);
     is_new = data == nullptr;
-    if (is_new && keeps_pages) data = MapWithKeptPages(mapping_bytes);
+    if (!is_new && is_zeroed) std::memset(data, 0, bytes);
+    if (is_new && keeps_pages && !is_zeroed) data = MapWithKeptPages(mapping_bytes);
     else if (is_new) data = MapAligned(mapping_bytes, huge ? kHugePageBytes : kSmallestPageBytes);
   }
   if (data == nullptr) {
@@ -197,7 +203,7 @@ HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
 }
 
 void HugeBuffer::Free() {
-  if (mapping_bytes_ == 0) FreeAligned(data_);
+  if (mapping_bytes_ == 0) FreeBlock(data_, RoundUp(bytes_, kBlockAlignment));
   else if (keeps_pages_) KeptPages::OfProcess().Give(data_, mapping_bytes_);
   else munmap(data_, mapping_bytes_);
   if (budget_) budget_->Release(bytes_);

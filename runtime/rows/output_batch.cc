@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "runtime/base/aligned_block.h"
+#include "runtime/base/kept_pages.h"
 #include "runtime/base/output_buffer.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
@@ -61,7 +62,7 @@ bool IsLarge(uint64_t bytes) { return bytes >= thresholds::kLargeOutputBytes; }
 // is a fault. Null: out of memory.
 void* AllocateBuffer(uint64_t bytes) {
   constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
-  if (!IsLarge(bytes)) return AllocateAligned(bytes);
+  if (!IsLarge(bytes)) return AllocateBlock(bytes);
   void* data = nullptr;
   if (posix_memalign(&data, kHugePageBytes, bytes) != 0) return nullptr;
   madvise(data, bytes, MADV_HUGEPAGE);  // only a hint
@@ -100,7 +101,7 @@ absl::Status OutputBuffer::Grow(uint64_t capacity_bytes, uint64_t used_bytes) {
 
 void OutputBuffer::Free() {
   if (IsLarge(charged_bytes_)) std::free(data_);
-  else FreeAligned(data_);
+  else FreeBlock(data_, charged_bytes_);
   if (budget_) budget_->Release(charged_bytes_);
   budget_.reset();
   data_ = nullptr;

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/aligned_block.h"
+#include "runtime/base/bytes.h"
 #include "runtime/base/kept_pages.h"
 
 namespace quern {
@@ -20,6 +22,14 @@ constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
 std::string Message(const absl::Status& status) {
   return std::string(status.message().data(), status.message().size());
+}
+
+bool KeepsBlocks() {
+#if defined(QUERN_SANITIZED)
+  return false;
+#else
+  return true;
+#endif
 }
 
 TEST(MemoryBudget, RefusesWhatPassesTheLimitAndSaysSo) {
@@ -109,7 +119,15 @@ TEST(HugeBuffer, PagesOfAnythingAreTakenAgain) {
   buffer.Free();
   EXPECT_EQ(budget->used_bytes(), 0u);
   EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
-  EXPECT_NE(HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true).value().data(), data);  // all of which must be zeros
+  HugeBuffer zeros = HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true).value();
+  EXPECT_EQ(zeros.data(), data);
+  for (uint64_t i = 0; i < 2 * kHugePageBytes; i += 509) ASSERT_EQ(data[i], 0) << i;
+  data[7] = 1;
+  zeros.Free();
+  EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
+  // Large ones are new.
+  EXPECT_EQ(HugeBuffer::Allocate(budget, 9 * kHugePageBytes, true).value().data()[0], 0);
+  EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
   buffer = HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true, Contents::kAnything).value();
   EXPECT_EQ(buffer.data(), data);
   EXPECT_EQ(kept.bytes(), kHugePageBytes);
@@ -119,6 +137,50 @@ TEST(HugeBuffer, PagesOfAnythingAreTakenAgain) {
   buffer.Free();
   EXPECT_EQ(kept.bytes(), 3 * kHugePageBytes);
   kept.Clear();
+}
+
+TEST(HugeBuffer, BlocksAreTakenAgain) {
+  KeptPages& kept = KeptPages::OfProcess();
+  kept.Clear();
+  constexpr uint64_t kBytes = 3 * KeptPages::kSmallestBlockBytes;
+  for (const Contents contents : {Contents::kAnything, Contents::kZeros}) {
+    HugeBuffer buffer = HugeBuffer::Allocate(nullptr, kBytes - 1, true, contents).value();
+    for (uint64_t i = 0; contents == Contents::kZeros && i < kBytes - 1; ++i) ASSERT_EQ(buffer.data()[i], 0) << i;
+    std::memset(buffer.data(), 0x5a, kBytes - 1);
+    buffer.Free();
+  }
+  EXPECT_EQ(kept.Clear(), KeepsBlocks() ? kBytes : 0);
+  EXPECT_EQ(kept.Clear(), 0u);
+}
+
+// Of blocks, the last ones are kept: so many, of so many bytes in all.
+TEST(KeptPages, BlocksReplaceTheOldest) {
+  if (!KeepsBlocks()) GTEST_SKIP() << "a sanitizer sees no use of a block that is kept";
+  KeptPages kept(100 * kHugePageBytes);
+  constexpr uint64_t kBytes = KeptPages::kSmallestBlockBytes, kMost = KeptPages::kMostBlocks;
+  const auto give = [&](uint64_t bytes) { kept.GiveBlock(AllocateAligned(bytes), bytes); };
+  EXPECT_EQ(kept.TakeBlock(kBytes), nullptr);
+  for (uint64_t i = 0; i < kMost + 2; ++i) give(kBytes + 64 * i);
+  EXPECT_EQ(kept.TakeBlock(kBytes), nullptr);
+  EXPECT_EQ(kept.TakeBlock(kBytes + 64), nullptr);
+  uint8_t* const third = kept.TakeBlock(kBytes + 2 * 64);
+  ASSERT_NE(third, nullptr);
+  EXPECT_EQ(kept.TakeBlock(kBytes + 2 * 64), nullptr);
+  kept.GiveBlock(third, kBytes + 2 * 64);
+  EXPECT_EQ(kept.TakeBlock(kBytes + 2 * 64), third);
+  FreeAligned(third);
+  give(KeptPages::kMostBlockBytes);  // all others go
+  EXPECT_EQ(kept.Clear(), KeptPages::kMostBlockBytes);
+  give(KeptPages::kMostBlockBytes + 64);
+  EXPECT_EQ(kept.Clear(), 0u);
+  give(2 * kBytes);
+  give(kBytes);
+  kept.SetMost(kBytes);
+  EXPECT_EQ(kept.TakeBlock(2 * kBytes), nullptr);
+  EXPECT_EQ(kept.Clear(), kBytes);
+  kept.SetMost(0);
+  give(kBytes);
+  EXPECT_EQ(kept.Clear(), 0u);
 }
 
 uint8_t* MapPages(uint64_t pages) {
