@@ -163,16 +163,19 @@ class Prober {
     }
     const bool is_filtered = p_.key_filter != nullptr && p_.key_filter->TakeTurn();
     if (IsPackedKey()) {
-      const bool is_packed = !(HasKeyInColumn(*layout) && (is_filtered || IsBitmap(p_.table->layout)));
+      const bool is_in_column = HasKeyInColumn(*layout) && batch.rows == nullptr;
+      const bool is_packed = !(is_in_column && (is_filtered || IsBitmap(p_.table->layout)));
       if (is_packed) kernel_->pack(layout, a_->keys, batch.first, batch.rows, batch.n, s_->words);
-      if (is_filtered) batch = KeepKeys(batch, is_packed ? KeyWords::Packed(s_->words) : ColumnWords(0, batch));
+      if (is_filtered) batch = KeepKeys(batch, is_packed ? KeyWords::Packed(s_->words) : ColumnWords(0, batch.first));
       if (p_.table->layout == Layout::kUnchained) HashPackedKeys(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
     } else {
       if (is_filtered) {
-        batch = KeepKeys(batch, ColumnWords(p_.table->filter_key, batch));
+        const uint32_t key = p_.table->filter_key;
+        if (batch.rows != nullptr) LoadFilterKeys(*layout, key, a_->keys, batch.rows, batch.n, s_->words);
+        batch = KeepKeys(batch, batch.rows != nullptr ? KeyWords::Packed(s_->words) : ColumnWords(key, batch.first));
         const SparseRows sparse(p_.sparse_rows, batch.rows, batch.n);
         for (uint32_t k = 0; k < layout->num_keys; ++k)
-          if (k != p_.table->filter_key) sparse.Prefetch(a_->keys[k], ColumnRowBytes(layout->keys[k]));
+          if (k != key) sparse.Prefetch(a_->keys[k], ColumnRowBytes(layout->keys[k]));
       }
       kernel_->hash(layout, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
@@ -199,14 +202,15 @@ class Prober {
     }
   }
 
-  KeyWords ColumnWords(uint32_t key, const BatchRows& batch) const {
-    return KeyWords::Of(a_->descriptor->rows.keys[key], a_->keys[key], batch.rows, batch.first);
+  // Of the rows from `first` on.
+  KeyWords ColumnWords(uint32_t key, uint64_t first) const {
+    return KeyWords::Of(a_->descriptor->rows.keys[key], a_->keys[key], first);
   }
 
-  // The words of the hash batch. A bitmap is tested with those of the column, as BeginBatch leaves them there.
+  // The words of the hash batch: where BeginBatch has not packed them, those of the column.
   KeyWords LookedUpWords() const {
-    if (!HasKeyInColumn(a_->descriptor->rows) || !IsBitmap(p_.table->layout)) return KeyWords::Packed(s_->words);
-    return ColumnWords(0, {s_->batch_numbers, s_->batch_first, s_->batch_rows});
+    const bool is_in_column = HasKeyInColumn(a_->descriptor->rows) && s_->batch_numbers == nullptr;
+    return is_in_column && IsBitmap(p_.table->layout) ? ColumnWords(0, s_->batch_first) : KeyWords::Packed(s_->words);
   }
 
   // Keeps the rows of a batch whose words the key filter has. Keys that are not packed are hashed without their words.

@@ -75,6 +75,15 @@ void FillKeyFilter(const JoinTable& table, const QuernRowLayout& layout, const T
   }
 }
 
+void LoadFilterKeys(const QuernRowLayout& layout, uint32_t key, const QuernColumn* keys, const uint32_t* rows,
+                    uint32_t n, uint64_t* words) {
+  WithWord(layout.keys[key], [&](auto word) {
+    using Word = decltype(word);
+    const auto* const values = static_cast<const uint8_t*>(keys[key].values);
+    for (uint32_t i = 0; i < n; ++i) words[i] = Load<Word>(values + uint64_t{rows[i]} * sizeof(Word));
+  });
+}
+
 namespace {
 
 // The places of the words whose bits are set; returns how many.
@@ -115,7 +124,7 @@ uint32_t FindPlacesOf(const JoinTable& table, const Reader& words, uint32_t n, u
 }  // namespace
 
 // Numbers and words are moved when all places are known, so that rows that go cost nothing more. No row moves up, so
-// that numbers and words may take the place of those that came in; words are moved first, which numbers may lead to.
+// that numbers and words may take the place of those that came in.
 uint32_t KeepKeysOf(const JoinTable& table, const uint32_t* numbers, uint32_t first, uint32_t n, const KeyWords& words,
                     uint32_t* kept, uint64_t* kept_words) {
   uint32_t places[kMaxBatchRows];

@@ -33,6 +33,9 @@ PackedKeyRange RangeOfKey(const QuernRowLayout& layout, uint32_t key, const Tupl
 // Sets the bits of an unpacked key of these tuples.
 void FillKeyFilter(const JoinTable& table, const QuernRowLayout& layout, const TupleList& spans, uint64_t* bitmap);
 
+// Loads an unpacked key of n rows of a batch.
+void LoadFilterKeys(const QuernRowLayout& layout, uint32_t key, const QuernColumn* keys, const uint32_t* rows,
+                    uint32_t n, uint64_t* words);
 // Keeps those of up to kMaxBatchRows rows whose words the bitmap has, in their order, and returns their number.
 // numbers: the rows' numbers, or null: first + i; kept: receives those of the rows that stay, has room for n, and may
 // be the array `numbers`. kept_words: receives the words of these rows, and may be `words`; null: nobody wants them.

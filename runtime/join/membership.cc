@@ -158,7 +158,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
                                      uint32_t sparse_rows) {
   const bool is_bitmap = IsBitmap(table.layout);
   const bool keeps = answer.rows != nullptr && table.packed_bytes != 0 && (is_bitmap || table.has_key_filter());
-  const bool keeps_words = keeps && HasKeyInColumn(descriptor.rows);
+  const bool reads_column = keeps && HasKeyInColumn(descriptor.rows);
   const ProbeScratch scratch = TakeProbeScratch();
   QuernProbeScratch* const s = scratch.get();
   const RefusedCalls refused;
@@ -174,7 +174,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
           .Prefetch(descriptor.rows.keys, descriptor.rows.num_keys, batch.keys.data());
     const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
     KeyWords words = KeyWords::Packed(s->words);
-    if (keeps_words) words = KeyWords::Of(descriptor.rows.keys[0], batch.keys[0], kept.rows, kept.first);
+    if (reads_column && kept.rows == nullptr) words = KeyWords::Of(descriptor.rows.keys[0], batch.keys[0], kept.first);
     else if (descriptor.rows.packed_bytes != 0)
       kernel.pack(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->words);
     else kernel.hash(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->hashes);
