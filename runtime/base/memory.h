@@ -59,9 +59,9 @@ std::shared_ptr<MemoryBudget> BudgetWithin(std::shared_ptr<MemoryBudget> other, 
 // What new memory contains. kAnything: possibly what was written to it before.
 enum class Contents : uint8_t { kZeros, kAnything };
 
-// Memory on huge pages if requested and above 2 MiB; smaller sizes come from the allocator. kZeros above
-// 16 MiB takes pages straight from the system, which the user is the first to touch, so that "empty is 0" costs
-// nothing. Others reuse pages of earlier buffers if there are any (kept_pages.h), kAnything also where they are not
+// Memory on huge pages if requested and above 2 MiB; smaller sizes come from the allocator. kZeros above 16 MiB takes
+// pages straight from the system, which the user is the first to touch, so that "empty is 0" costs nothing. All others
+// reuse pages and blocks of earlier buffers if there are any (kept_pages.h), kAnything also where pages are not
 // adjacent: writing to them first costs half.
 class HugeBuffer {
  public:

@@ -131,6 +131,9 @@ class TemplateJoin {
         scratch_(sizeof(QuernProbeScratch), guard) {
     g_zero_hashes = tuning.zero_hashes;
     g_prefetches = tuning.prefetch.distance != 1;
+    key_.storage = k64;
+    key_.index_storage = kNoStorage;
+    descriptor_.rows.keys = &key_;
     descriptor_.rows.num_keys = descriptor_.rows.num_fields = descriptor_.num_probe = 1;
     descriptor_.rows.num_output_fields = 1;
     descriptor_.num_residual = residual ? 1 : 0;
@@ -287,6 +290,7 @@ class TemplateJoin {
   const JoinEntrySource entry_points_{kernel_};
   const Tuning tuning_;
   const Guard guard_;
+  QuernField key_ = {};
   QuernJoinDescriptor descriptor_ = {};
   GuardedBuffer directory_, scratch_;
   GuardedBuffer flat_{0, Guard::kBehind}, null_tuples_{0, Guard::kBehind}, hashes_{0, Guard::kBehind},
