@@ -149,9 +149,9 @@ uint8_t* KeptPages::TakeBlock(uint64_t bytes) {
 
 void KeptPages::GiveBlock(uint8_t* block, uint64_t bytes) {
   const std::lock_guard<ForkSafeMutex> lock(mutex_);
-  const uint64_t most = kKeepsBlocks ? std::min(most_bytes_, kMostBlockBytes) : 0;
+  const uint64_t most = kKeepsBlocks ? std::min(most_bytes_, thresholds::kKeptBlocksBytes) : 0;
   if (bytes > most) return FreeAligned(block);
-  while (num_blocks_ == kMostBlocks || block_bytes_ + bytes > most) FreeOldestBlock();
+  while (num_blocks_ == thresholds::kKeptBlocks || block_bytes_ + bytes > most) FreeOldestBlock();
   blocks_[num_blocks_++] = {block, bytes};
   block_bytes_ += bytes;
 }
@@ -189,14 +189,14 @@ uint64_t KeptPages::bytes() const {
 }
 
 uint8_t* AllocateBlock(uint64_t bytes) {
-  const bool may_be_kept = bytes >= KeptPages::kSmallestBlockBytes && bytes <= KeptPages::kMostBlockBytes;
+  const bool may_be_kept = bytes >= thresholds::kKeptBlockBytes && bytes <= thresholds::kKeptBlocksBytes;
   uint8_t* const kept = may_be_kept ? KeptPages::OfProcess().TakeBlock(bytes) : nullptr;
   return kept != nullptr ? kept : AllocateAligned(bytes);
 }
 
 void FreeBlock(uint8_t* block, uint64_t bytes) {
   if (block == nullptr) return;
-  if (bytes >= KeptPages::kSmallestBlockBytes) KeptPages::OfProcess().GiveBlock(block, bytes);
+  if (bytes >= thresholds::kKeptBlockBytes) KeptPages::OfProcess().GiveBlock(block, bytes);
   else FreeAligned(block);
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "runtime/base/fork_safety.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 
@@ -36,10 +37,8 @@ class KeptPages {
   // Keeps the pages, or unmaps them if that would exceed the limit or nothing can be allocated.
   void Give(uint8_t* pages, uint64_t bytes);
 
-  // Blocks of AllocateAligned that buffers below a page take, from kSmallestBlockBytes on: up to kMostBlocks and
-  // kMostBlockBytes, and no more bytes than pages may have. One that is given takes the place of the oldest ones.
-  static constexpr uint64_t kSmallestBlockBytes = uint64_t{64} << 10, kMostBlockBytes = uint64_t{32} << 20;
-  static constexpr uint32_t kMostBlocks = 64;
+  // Blocks of AllocateAligned, which buffers below a page take: as many and as large as thresholds.def says, and no
+  // more bytes than pages may have. One that is given takes the place of the oldest ones.
   // A block of just so many bytes with arbitrary contents, or nullptr.
   uint8_t* TakeBlock(uint64_t bytes);
   // Keeps it or frees it.
@@ -65,7 +64,7 @@ class KeptPages {
   uint64_t most_bytes_;
   std::map<uint64_t, uint64_t> ranges_;  // sizes by address; no two ranges are adjacent
   uint64_t bytes_ = 0;
-  std::array<Block, kMostBlocks> blocks_;  // the oldest first
+  std::array<Block, thresholds::kKeptBlocks> blocks_;  // the oldest first
   uint32_t num_blocks_ = 0;
   uint64_t block_bytes_ = 0;
 };

@@ -67,10 +67,6 @@ uint8_t* MapWithKeptPages(uint64_t bytes) {
 // large, and one fault creates 2 MiB of them.
 constexpr uint64_t kSmallestMappingBytes = thresholds::kLargePageBytes;
 
-// Up to this size kept pages are zeroed by their user, in a third of the time in which the system makes new ones. More
-// would leave the caches before they are used, and be zeroed by one thread where several may touch new pages.
-constexpr uint64_t kMostZeroedBytes = uint64_t{16} << 20;
-
 uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
   const uint64_t rounded = RoundUp(bytes, kBlockAlignment);
   uint8_t* const data = AllocateBlock(rounded);
@@ -159,7 +155,7 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   const bool huge = huge_pages && bytes >= kHugePageBytes;
   const bool mapped = bytes >= kSmallestMappingBytes;
   const bool is_zeroed = contents == Contents::kZeros;
-  const bool keeps_pages = huge && (!is_zeroed || bytes <= kMostZeroedBytes);
+  const bool keeps_pages = huge && (!is_zeroed || bytes <= thresholds::kZeroedPagesBytes);
   const uint64_t page_bytes = keeps_pages ? kHugePageBytes : kPageBytes;
   const uint64_t mapping_bytes = mapped && bytes < kAddressSpaceBytes ? RoundUp(bytes, page_bytes) : 0;
   uint8_t* data = nullptr;

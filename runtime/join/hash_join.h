@@ -86,8 +86,9 @@ class HashJoin final : public Sink {
   // After finalise: whether rows were spilled that are not in the table. Then only JoinProber::Next gives all rows, in
   // any order, the scan of unmatched build rows included, whatever the kind of join.
   bool has_spilled() const { return spilled_ != nullptr; }
-  // After finalise: whether this object keeps the strings of all build rows, which the caller need not keep.
-  bool owns_strings() const { return owns_strings_; }
+  // After finalise: whether others may keep this object for its strings when its caller has let it go. It has the
+  // strings of all build rows then, none of which are the caller's or were spilled, and nobody waits for its memory.
+  bool may_be_kept() const { return owns_strings_ && !has_spilled() && (budget_ == nullptr || !budget_->has_limit()); }
 
   // Sets the function that a spec with `host_residual` asks. Call it before the first probe.
   void SetHostResidual(const HostResidual& host) { host_residual_ = host; }
@@ -197,7 +198,7 @@ class JoinProber {
                                      OutputBatch* out);
   void EndPairs() { in_use_.reset(); }
   const uint8_t* tuples() const { return args_.output.tuples; }
-  // Keeps tuples and, where owns_strings() says so, their strings, unless the join has spilled.
+  // Keeps tuples and their strings, where HashJoin::may_be_kept.
   std::shared_ptr<const void> table_owner() const { return join_; }
   // How far ahead tuples of pairs are prefetched: 0 where the table is small, or the plan says off. No gate closes it:
   // each pair has a tuple.

@@ -163,8 +163,7 @@ class Prober {
     }
     const bool is_filtered = p_.key_filter != nullptr && p_.key_filter->TakeTurn();
     if (IsPackedKey()) {
-      const bool is_in_column = HasKeyInColumn(*layout) && batch.rows == nullptr;
-      const bool is_packed = !(is_in_column && (is_filtered || IsBitmap(p_.table->layout)));
+      const bool is_packed = !(HasWordsInColumn(batch.rows) && (is_filtered || IsBitmap(p_.table->layout)));
       if (is_packed) kernel_->pack(layout, a_->keys, batch.first, batch.rows, batch.n, s_->words);
       if (is_filtered) batch = KeepKeys(batch, is_packed ? KeyWords::Packed(s_->words) : ColumnWords(0, batch.first));
       if (p_.table->layout == Layout::kUnchained) HashPackedKeys(s_->words, batch.n, p_.table->zero_hashes, s_->hashes);
@@ -202,6 +201,9 @@ class Prober {
     }
   }
 
+  // Whether the packed keys of these rows lie side by side in a column.
+  bool HasWordsInColumn(const uint32_t* rows) const { return rows == nullptr && HasKeyInColumn(a_->descriptor->rows); }
+
   // Of the rows from `first` on.
   KeyWords ColumnWords(uint32_t key, uint64_t first) const {
     return KeyWords::Of(a_->descriptor->rows.keys[key], a_->keys[key], first);
@@ -209,8 +211,8 @@ class Prober {
 
   // The words of the hash batch: where BeginBatch has not packed them, those of the column.
   KeyWords LookedUpWords() const {
-    const bool is_in_column = HasKeyInColumn(a_->descriptor->rows) && s_->batch_numbers == nullptr;
-    return is_in_column && IsBitmap(p_.table->layout) ? ColumnWords(0, s_->batch_first) : KeyWords::Packed(s_->words);
+    const bool reads_column = HasWordsInColumn(s_->batch_numbers) && IsBitmap(p_.table->layout);
+    return reads_column ? ColumnWords(0, s_->batch_first) : KeyWords::Packed(s_->words);
   }
 
   // Keeps the rows of a batch whose words the key filter has. Keys that are not packed are hashed without their words.

@@ -29,11 +29,8 @@ void ForEachKey(const QuernRowLayout& layout, const QuernField& key, const Tuple
 
 uint32_t FilterKeyOf(const QuernRowLayout& layout) {
   if (layout.packed_bytes != 0) return 0;
-  for (uint32_t k = 0; k < layout.num_keys; ++k) {
-    const QuernField& key = layout.keys[k];
-    const bool is_integer = key.storage == k32 || key.storage == k64;
-    if (is_integer && key.index_storage == kNoStorage && !key.null_equal) return k;
-  }
+  for (uint32_t k = 0; k < layout.num_keys; ++k)
+    if (HasWords(layout.keys[k])) return k;
   return kNoFilterKey;
 }
 
@@ -88,7 +85,7 @@ namespace {
 
 // The places of the words whose bits are set; returns how many.
 template <class Reader>
-uint32_t FindPlaces(const JoinTable& table, const Reader& words, uint32_t n, uint32_t* places) {
+uint32_t FindPlaces(const JoinTable& table, Reader words, uint32_t n, uint32_t* places) {
   const uint64_t base = table.base, sign_bit = table.sign_bit, range = table.range;
   const uint64_t* const bitmap = table.bitmap;
   uint32_t num_found = 0;
@@ -104,7 +101,7 @@ uint32_t FindPlaces(const JoinTable& table, const Reader& words, uint32_t n, uin
 
 #if defined(__x86_64__)
 template <class Reader>
-QUERN_AVX512 uint32_t FindPlacesWide(const JoinTable& table, const Reader& words, uint32_t n, uint32_t* places) {
+QUERN_AVX512 uint32_t FindPlacesWide(const JoinTable& table, Reader words, uint32_t n, uint32_t* places) {
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
   uint32_t num_found = 0;
   for (uint32_t i = 0; i < n; i += kBitmapLanes)
@@ -114,7 +111,7 @@ QUERN_AVX512 uint32_t FindPlacesWide(const JoinTable& table, const Reader& words
 #endif
 
 template <class Reader>
-uint32_t FindPlacesOf(const JoinTable& table, const Reader& words, uint32_t n, uint32_t* places) {
+uint32_t FindPlacesOf(const JoinTable& table, Reader words, uint32_t n, uint32_t* places) {
 #if defined(__x86_64__)
   if (HasAvx512() && table.range <= kPrefetchedBits) return FindPlacesWide(table, words, n, places);
 #endif

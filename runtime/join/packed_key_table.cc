@@ -483,7 +483,7 @@ bool FindsSixteen(const JoinTable& table) { return HasAvx512() && table.range <=
 
 // The same for bitmaps that are not prefetched, sixteen rows at a time; PlaceMatches finds the tuples.
 template <bool kCount, class Reader>
-QUERN_AVX512 [[gnu::noinline]] uint64_t FindSixteen(const JoinTable& table, const Reader& words, QuernProbeScratch* s,
+QUERN_AVX512 [[gnu::noinline]] uint64_t FindSixteen(const JoinTable& table, Reader words, QuernProbeScratch* s,
                                                     LookUpTally* tally) {
   const uint32_t first_match = kCount ? 0 : s->num_matches, n = s->batch_rows;
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);

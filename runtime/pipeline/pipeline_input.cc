@@ -258,8 +258,7 @@ class PipelineInput::ProbeStep final : public Step {
     selected_.resize(piece_rows);
     has_strings_ = std::any_of(types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end(),
                                [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); });
-    copies_strings_ = keeps_strings_ &&
-                      ((budget_ != nullptr && budget_->has_limit()) || join->has_spilled() || !join->owns_strings());
+    copies_strings_ = keeps_strings_ && ((budget_ != nullptr && budget_->has_limit()) || !join->may_be_kept());
   }
 
   void BeginPiece(bool is_again) override {
@@ -387,7 +386,7 @@ class PipelineInput::ProbeStep final : public Step {
     for (size_t c = num_probe_; c < types_.size(); ++c) bytes_[c] = placed_.column(c - num_probe_).bytes;
     found_.owner = rows.owner;
     found_.owns_strings = rows.owns_strings;
-    if (keeps_strings_ && copies_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, bytes_.data() + num_probe_));
+    if (copies_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, bytes_.data() + num_probe_));
     else if (keeps_strings_ && has_strings_) KeepTable();
     found_.columns.assign(batch_.payload.begin(), batch_.payload.begin() + static_cast<ptrdiff_t>(num_probe_));
     for (size_t c = num_probe_; c < types_.size(); ++c) {
@@ -443,8 +442,8 @@ class PipelineInput::ProbeStep final : public Step {
   std::vector<uint32_t> selected_;  // the rows, sorted
   RowSorter sorter_;
   bool has_strings_ = false;  // in the build payload
-  // Strings are copied where the sink keeps them and the table does not, or goes as soon as all rows have probed it, as
-  // where memory has a limit.
+  // Whether the sink keeps strings, and the table may not be kept for them: where memory has a limit it goes as soon as
+  // all rows have probed it.
   bool copies_strings_ = false;
   std::shared_ptr<const void> kept_for_, kept_table_;  // an owner of rows, and the one of these and the table
   bool is_zeroed_ = false;

@@ -222,6 +222,26 @@ TEST(PipelineRows, TextsOutliveTheirTables) {
   }
 }
 
+// A host may be done with a table's account when it has destroyed its handles, also where a sort has the table's texts.
+TEST(PipelineRows, ATableThatAHostCountsGoesWithItsHandles) {
+  auto sort = New<quern::Sort>("sort keys=i64:out payload=utf8_view");
+  HostMemory memory;
+  {
+    const Numbers keys = {1};
+    const ViewVector views({"a name of more than twelve bytes"});
+    auto join = New<quern::Join>("join.inner keys=i64 build=utf8_view probe=i64", Engine::kJit, memory.options());
+    Feed(join.Build(StringBytes::kCopied), {{{ColumnOf(keys)}, {views.column()}, 1}});
+    Done(join.Finalise());
+    EXPECT_GT(memory.used, 0);
+    quern::Input input = Take(Pipeline("i64,i64").Through(join, {0}, {1}).Into(sort, QUERN_PORT_ROWS, {0}, {1}));
+    Done(input.Append(Table{{ColumnOf(keys), ColumnOf(keys)}, {}, 1}.batch()));
+    Done(input.Finish());
+  }
+  EXPECT_EQ(memory.used, 0);
+  Done(sort.Finalise());
+  EXPECT_EQ(RowsOf(sort.Sorted(), "lv"), Lines{"1|a name of more than twelve bytes"});
+}
+
 TEST(PipelineRows, MergesAreRefused) {
   auto merge = Take(quern::Merge::Create(KernelOf("sort keys=i64:out"), 1));
   EXPECT_EQ(

@@ -384,6 +384,15 @@ void FillKeptMemory() {
     quern_output_create(join.handle, QUERN_PORT_PROBE, nullptr, &output.handle, nullptr);
 }
 
+void ReleaseKeptMemory() {
+  KernelHandle kernel;
+  JobHandle join;
+  uint64_t released = 0;
+  quern_compile("join.inner keys=i64", QUERN_ENGINE_GENERIC, nullptr, &kernel.handle, nullptr);
+  quern_job_create(kernel.handle, nullptr, &join.handle, nullptr);
+  quern_job_release_memory(join.handle, UINT64_MAX, &released, nullptr);
+}
+
 void PrepareJob(const Job& job) {
   build_input.Make(job.keys, job.payload);
   probe_input.Make(job.keys, job.probe);

@@ -45,6 +45,8 @@ struct Outcome {
 void MakeTables(uint64_t num_batches, uint64_t batch_rows);
 // Takes all memory that the library keeps from one job for the next, so that what is held grows no further.
 void FillKeptMemory();
+// Gives back the blocks and pages that the process keeps for buffers of later jobs.
+void ReleaseKeptMemory();
 // What a job needs that is allocated; to be called before each.
 void PrepareJob(const Job& job);
 // Appends of vectors that are refused memory are repeated once, and so is the building of a join's table.

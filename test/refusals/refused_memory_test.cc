@@ -82,6 +82,7 @@ void RefusedMemory::RefuseEach(Refusing refusing) {
   for (int i = 0; i < 3; ++i) count = Run(0, refusing, &expected);
   ASSERT_EQ(expected.status, QUERN_OK) << expected.text;
   const std::vector<uint64_t> chosen = Chosen(count);
+  ReleaseKeptMemory();
   const int64_t blocks = HeldBlocks();
   uint64_t num_errors = 0, num_repeated = 0;
   for (const uint64_t n : chosen) {
@@ -101,6 +102,7 @@ void RefusedMemory::RefuseEach(Refusing refusing) {
     Run(0, refusing, &outcome);
     EXPECT_EQ(outcome.status, QUERN_OK) << "after " << now << ": " << outcome.text;
     EXPECT_EQ(outcome.sum, expected.sum) << "after " << now;
+    ReleaseKeptMemory();
     EXPECT_LE(HeldBlocks(), blocks) << "after request " << n << " of " << count;
     if (HasFailure()) return;
   }

@@ -14,6 +14,7 @@
 #include "runtime/base/aligned_block.h"
 #include "runtime/base/bytes.h"
 #include "runtime/base/kept_pages.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -142,7 +143,7 @@ TEST(HugeBuffer, PagesOfAnythingAreTakenAgain) {
 TEST(HugeBuffer, BlocksAreTakenAgain) {
   KeptPages& kept = KeptPages::OfProcess();
   kept.Clear();
-  constexpr uint64_t kBytes = 3 * KeptPages::kSmallestBlockBytes;
+  constexpr uint64_t kBytes = 3 * thresholds::kKeptBlockBytes;
   for (const Contents contents : {Contents::kAnything, Contents::kZeros}) {
     HugeBuffer buffer = HugeBuffer::Allocate(nullptr, kBytes - 1, true, contents).value();
     for (uint64_t i = 0; contents == Contents::kZeros && i < kBytes - 1; ++i) ASSERT_EQ(buffer.data()[i], 0) << i;
@@ -157,7 +158,7 @@ TEST(HugeBuffer, BlocksAreTakenAgain) {
 TEST(KeptPages, BlocksReplaceTheOldest) {
   if (!KeepsBlocks()) GTEST_SKIP() << "a sanitizer sees no use of a block that is kept";
   KeptPages kept(100 * kHugePageBytes);
-  constexpr uint64_t kBytes = KeptPages::kSmallestBlockBytes, kMost = KeptPages::kMostBlocks;
+  constexpr uint64_t kBytes = thresholds::kKeptBlockBytes, kMost = thresholds::kKeptBlocks;
   const auto give = [&](uint64_t bytes) { kept.GiveBlock(AllocateAligned(bytes), bytes); };
   EXPECT_EQ(kept.TakeBlock(kBytes), nullptr);
   for (uint64_t i = 0; i < kMost + 2; ++i) give(kBytes + 64 * i);
@@ -169,9 +170,9 @@ TEST(KeptPages, BlocksReplaceTheOldest) {
   kept.GiveBlock(third, kBytes + 2 * 64);
   EXPECT_EQ(kept.TakeBlock(kBytes + 2 * 64), third);
   FreeAligned(third);
-  give(KeptPages::kMostBlockBytes);  // all others go
-  EXPECT_EQ(kept.Clear(), KeptPages::kMostBlockBytes);
-  give(KeptPages::kMostBlockBytes + 64);
+  give(thresholds::kKeptBlocksBytes);  // all others go
+  EXPECT_EQ(kept.Clear(), thresholds::kKeptBlocksBytes);
+  give(thresholds::kKeptBlocksBytes + 64);
   EXPECT_EQ(kept.Clear(), 0u);
   give(2 * kBytes);
   give(kBytes);
