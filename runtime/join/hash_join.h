@@ -86,8 +86,8 @@ class HashJoin final : public Sink {
   // After finalise: whether rows were spilled that are not in the table. Then only JoinProber::Next gives all rows, in
   // any order, the scan of unmatched build rows included, whatever the kind of join.
   bool has_spilled() const { return spilled_ != nullptr; }
-  // After finalise: whether others may keep this object for its strings when its caller has let it go. It has the
-  // strings of all build rows then, none of which are the caller's or were spilled, and nobody waits for its memory.
+  // After finalise: whether others may keep this object for its strings when its caller has let it go: no string is the
+  // caller's, no row was spilled, and neither a limit nor a host's account counts its memory.
   bool may_be_kept() const { return owns_strings_ && !has_spilled() && (budget_ == nullptr || !budget_->has_limit()); }
 
   // Sets the function that a spec with `host_residual` asks. Call it before the first probe.
