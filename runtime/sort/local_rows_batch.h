@@ -14,7 +14,7 @@ namespace quern {
 // The memory to which chunks point.
 struct LocalRows::Memory {
   Memory(const std::shared_ptr<MemoryBudget>& budget, bool huge_pages)
-      : chunks(budget, huge_pages, Contents::kAnything), strings(budget, false) {}
+      : chunks(budget, huge_pages, Contents::kAnything), strings(budget, false, Contents::kAnything) {}
   HugeBuffer first;  // the first chunk while it grows
   Arena chunks;
   HugeBuffer first_row_ids;

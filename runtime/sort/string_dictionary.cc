@@ -201,7 +201,7 @@ class StringOrder {
  public:
   StringOrder(const std::vector<const StringDictionary*>& codes, CollationRule rule,
               const std::shared_ptr<MemoryBudget>& budget)
-      : codes_(codes), rule_(rule), budget_(budget), keys_(budget, false) {}
+      : codes_(codes), rule_(rule), budget_(budget), keys_(budget, false, Contents::kAnything) {}
 
   // Sorts by the first eight bytes as numbers and then, where these are equal, by comparing.
   absl::Status Sort() {

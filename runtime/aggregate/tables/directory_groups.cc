@@ -189,7 +189,7 @@ DirectoryGroups::DirectoryGroups(const GroupContext& context, uint64_t expected_
     : context_(context),
       expected_groups_(expected_groups),
       weighs_keys_(WeighsKeys(*context_.descriptor->group())),
-      arena_(context.budget, context.options.huge_pages),
+      arena_(context.budget, context.options.huge_pages, Contents::kAnything),
       key_bytes_(context),
       short_keys_(*context_.descriptor->group(), context.options.adapts),
       finds_first_(Gate::kFindFirst, context.options.adapts),
@@ -327,6 +327,7 @@ absl::Status DirectoryGroups::MakeGroups(const Keys& keys, const PrefetchSetting
   WithPrefetch<PrefetchHint::kWrite>(tuples_distance,
                                      [&]<class Prefetch>() { PrefetchCandidates<Prefetch>(*looking, tuples); });
   if (looking->num_made > 0) {
+    std::memset(first_made, 0, looking->num_made * tuple_bytes);  // states, and nulls of keys, begin as zeros
     keys.Store(looking->made, looking->num_made, first_made);
     span.num_tuples += looking->num_made;
     num_positions_ += looking->num_made;

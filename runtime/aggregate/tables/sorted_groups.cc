@@ -40,7 +40,7 @@ void FindNeighbours(const uint64_t* words, uint32_t n, uint64_t last_word, uint8
 
 void SortedGroups::Begin(const QuernRowLayout& group, bool huge_pages, std::shared_ptr<MemoryBudget> budget) {
   Free();
-  arena_ = std::make_unique<Arena>(std::move(budget), huge_pages);
+  arena_ = std::make_unique<Arena>(std::move(budget), huge_pages, Contents::kAnything);
   bytes_ = group.tuple_bytes;
   packed_bytes_ = group.packed_bytes;
   sign_bit_ = group.packed_sign_bit;
@@ -69,6 +69,7 @@ absl::Status SortedGroups::Find(const uint64_t* words, uint32_t n, uint8_t** tup
   for (uint32_t i = 1; i < n; ++i) num_new += words[i] != words[i - 1];
   if (num_new > 0) QUERN_RETURN_IF_ERROR(MakeRoom(num_new));
   uint8_t* const next = spans_.back().tuples + spans_.back().num_tuples * bytes_;
+  std::memset(next, 0, num_new * bytes_);  // states begin as zeros
   const uint64_t last_word = num_groups_ == 0 ? ~words[0] : last_word_;
   if (packed_bytes_ == 4) FindNeighbours<uint32_t>(words, n, last_word, last_tuple_, next, bytes_, tuples);
   else FindNeighbours<uint64_t>(words, n, last_word, last_tuple_, next, bytes_, tuples);

@@ -68,7 +68,7 @@ void StoreKeys(const GroupContext& context, const QuernColumn* keys, const uint3
 }
 
 KeyBytes::KeyBytes(const GroupContext& context)
-    : descriptor_(context.descriptor), arena_(context.budget, context.options.huge_pages) {}
+    : descriptor_(context.descriptor), arena_(context.budget, context.options.huge_pages, Contents::kAnything) {}
 
 absl::StatusOr<uint8_t*> KeyBytes::Take(uint32_t bytes) {
   if (bytes > left_bytes_) {

@@ -6,9 +6,9 @@
 //! them. When that is done, each partition of the node reads its share of the result. Where rows go to the parent, each
 //! partition sends those of one partition of the source through the chain.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use datafusion::common::DataFusionError;
@@ -20,6 +20,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Sendable
 use futures::future::{try_join, try_join_all};
 use futures::{FutureExt, StreamExt};
 use quern::{Input, Job, Output, OutputOptions, Pipeline, PipelineOutput, Port, Work};
+use tokio::sync::Notify;
 
 use crate::account::{FragmentMemory, LEAST_BYTES};
 use crate::dynamic;
@@ -137,9 +138,24 @@ fn pipeline(chain: &Chain, jobs: &[Job], steps: std::ops::Range<usize>) -> Pipel
     pipeline
 }
 
-/// How often a task asks for work that others have before it sleeps: tokio's timer has steps of a millisecond, and most
-/// work is done sooner.
-const LOOKS_BEFORE_SLEEP: u32 = 200;
+/// Does a job's work together with other tasks. One that finds all work taken waits until another one has done a piece.
+async fn work_with_others(job: Job, compute: Time, pieces_done: Arc<Notify>) -> Outcome<()> {
+    loop {
+        let mut next_piece = pin!(pieces_done.notified());
+        next_piece.as_mut().enable(); // from here on, so that none is missed
+        match timed(&compute, || job.work())? {
+            Work::Busy => next_piece.await,
+            Work::More => {
+                pieces_done.notify_waiters();
+                tokio::task::yield_now().await;
+            }
+            Work::Done => {
+                pieces_done.notify_waiters();
+                return Ok(());
+            }
+        }
+    }
+}
 
 /// Waits for all tasks. The first failure ends the others.
 async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
@@ -366,25 +382,10 @@ impl Run {
             return Ok(());
         }
         let mut tasks = JoinSet::new();
+        let pieces_done = Arc::new(Notify::new());
         for _ in 0..self.threads() {
-            let (job, compute) = (job.clone(), self.metrics.compute.clone());
-            tasks.spawn(async move {
-                let mut looks = 0;
-                loop {
-                    match timed(&compute, || job.work())? {
-                        Work::Done => return Ok(()),
-                        Work::More => {
-                            looks = 0;
-                            tokio::task::yield_now().await;
-                        }
-                        Work::Busy if looks < LOOKS_BEFORE_SLEEP => {
-                            looks += 1;
-                            tokio::task::yield_now().await;
-                        }
-                        Work::Busy => tokio::time::sleep(Duration::from_millis(1)).await,
-                    }
-                }
-            });
+            let (compute, pieces_done) = (self.metrics.compute.clone(), Arc::clone(&pieces_done));
+            tasks.spawn(work_with_others(job.clone(), compute, pieces_done));
         }
         join_all(tasks).await
     }

@@ -3,12 +3,13 @@
 //!
 //! ```text
 //! tpch --data FOLDER --queries FOLDER [--only 1,3] [--partitions 2] [--rounds 3] [--batch-rows 8192]
-//!      [--memory-tables] [--pool-mib N] [--explain] [--force]
+//!      [--memory-tables] [--pool-mib N] [--explain] [--force] [--scans]
 //! ```
 //!
 //! Every answer is compared with that of `DataFusion` alone, without a pool where it fails within that of `--pool-mib`.
 //! The last lines have the geometric mean of the ratios and the smallest one. `--force` fails where a fragment falls
-//! back to the plan that it replaced.
+//! back to the plan that it replaced. `--explain` prints the plans of the last round, with metrics. `--scans` also runs
+//! the scans of each plan with Quern alone, whose rows nobody takes: no kernel makes a query faster than these are.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,12 +17,16 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_plan::{ExecutionPlan, collect, displayable};
+use datafusion::physical_plan::display::DisplayableExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, collect, execute_stream_partitioned};
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use futures::StreamExt;
 use quern_datafusion::QuernConfig;
+use tokio::task::JoinSet;
 
 mod common;
 
@@ -38,11 +43,12 @@ struct Options {
     pool_mib: usize,
     explain: bool,
     force: bool,
+    scans: bool,
 }
 
 impl Options {
     fn parse() -> Outcome<Self> {
-        let arguments = Arguments::of_program(&["--memory-tables", "--explain", "--force"])?;
+        let arguments = Arguments::of_program(&["--memory-tables", "--explain", "--force", "--scans"])?;
         Ok(Self {
             data: arguments.path("--data")?,
             queries: arguments.path("--queries")?,
@@ -54,6 +60,7 @@ impl Options {
             pool_mib: arguments.number("--pool-mib", 0)?,
             explain: arguments.has("--explain"),
             force: arguments.has("--force"),
+            scans: arguments.has("--scans"),
         })
     }
 }
@@ -97,6 +104,34 @@ async fn timed(context: &SessionContext, text: &str) -> Outcome<(f64, Vec<Record
     Ok((start.elapsed().as_secs_f64(), rows, plan))
 }
 
+fn scans_of(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<Arc<dyn ExecutionPlan>>) {
+    if plan.children().is_empty() {
+        found.push(Arc::clone(plan));
+    }
+    plan.children().into_iter().for_each(|child| scans_of(child, found));
+}
+
+/// Seconds that the scans of the query's plan take, one after the other, each with all its partitions at once.
+async fn scan_seconds(context: &SessionContext, text: &str) -> Outcome<f64> {
+    let plan = context.sql(text).await?.create_physical_plan().await?;
+    let mut scans = vec![];
+    scans_of(&plan, &mut scans);
+    let start = Instant::now();
+    for scan in scans {
+        let mut tasks = JoinSet::new();
+        for mut rows in execute_stream_partitioned(scan, context.task_ctx())? {
+            tasks.spawn(async move {
+                while rows.next().await.transpose()?.is_some() {}
+                Ok::<_, DataFusionError>(())
+            });
+        }
+        while let Some(task) = tasks.join_next().await {
+            task??;
+        }
+    }
+    Ok(start.elapsed().as_secs_f64())
+}
+
 fn nodes(plan: &Arc<dyn ExecutionPlan>) -> usize {
     usize::from(plan.name() == "QuernExec") + plan.children().into_iter().map(nodes).sum::<usize>()
 }
@@ -108,14 +143,18 @@ async fn main() -> Outcome<()> {
     let quern = session(&options, true, options.pool_mib).await?;
     let unlimited = session(&options, false, 0).await?;
     let mut ratios: Vec<f64> = vec![];
+    let mut limits: Vec<f64> = vec![];
     let mut wrong = 0;
     println!("query  DataFusion ms  with Quern ms  ratio  nodes  answer");
     for number in &options.only {
         let text = text_of(&options.queries.join(format!("q{number:02}.sql")))?;
-        let (mut without, mut with) = (f64::MAX, f64::MAX);
+        let (mut without, mut with, mut scans) = (f64::MAX, f64::MAX, f64::MAX);
         let mut answer = String::from("equal");
         let mut replaced = 0;
         for round in 0..options.rounds {
+            if options.scans {
+                scans = scans.min(scan_seconds(&quern, &text).await?);
+            }
             let stocks = timed(&stock, &text).await;
             let querns = timed(&quern, &text).await;
             match (stocks, querns) {
@@ -123,8 +162,8 @@ async fn main() -> Outcome<()> {
                     without = without.min(stocks.0);
                     with = with.min(querns.0);
                     replaced = nodes(&querns.2);
-                    if round == 0 && options.explain {
-                        println!("{}", displayable(querns.2.as_ref()).indent(false));
+                    if round + 1 == options.rounds && options.explain {
+                        println!("{}", DisplayableExecutionPlan::with_metrics(querns.2.as_ref()).indent(false));
                     }
                     if rows_of(&stocks.1)? != rows_of(&querns.1)? {
                         "WRONG".clone_into(&mut answer);
@@ -149,10 +188,18 @@ async fn main() -> Outcome<()> {
                 with * 1e3,
                 without / with
             );
+            if options.scans {
+                println!("       scans alone {:.1}, {:.2} times", scans * 1e3, without / scans);
+                limits.push(without / scans);
+            }
         } else {
             println!("{number:5}  {answer}");
         }
     }
     print_mean(&ratios);
+    if options.scans {
+        print!("scans alone: ");
+        print_mean(&limits);
+    }
     if wrong == 0 { Ok(()) } else { Err(format!("{wrong} queries differ").into()) }
 }
