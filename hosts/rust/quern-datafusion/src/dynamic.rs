@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
+use datafusion::common::stats::Precision;
+use datafusion::common::{ScalarValue, Statistics};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, DynamicFilterPhysicalExpr, lit};
@@ -33,6 +34,36 @@ pub(crate) fn publish(filter: &DynamicFilter, table: &Job) -> Outcome<()> {
     }
     dynamic.mark_complete();
     Ok(())
+}
+
+/// Whether the keys of a table lack a good part of the values, from least to most, that its probe side's source has in
+/// them, or may, where the source does not know its values. Then a scan that knows the filter may read less.
+///
+/// `columns`: those of the source in which the probe's keys are, or none for a key that is not the source's.
+pub(crate) fn narrows(table: &Job, columns: &[Option<usize>], source: &Statistics) -> Outcome<bool> {
+    for (key, column) in (0..).zip(columns) {
+        let Some(column) = *column else { continue };
+        let Some((least, most)) = table.summarise_key(key)?.range else { continue };
+        let Some(known) = source.column_statistics.get(column) else { return Ok(true) };
+        let bound = |value: &Precision<ScalarValue>| value.get_value().and_then(number_of);
+        let (Some(begin), Some(end)) = (bound(&known.min_value), bound(&known.max_value)) else { return Ok(true) };
+        let (all, left) = (end.saturating_sub(begin), most.min(end).saturating_sub(least.max(begin)));
+        if left < all - all / 10 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn number_of(value: &ScalarValue) -> Option<i128> {
+    match value {
+        ScalarValue::Int8(number) => number.map(i128::from),
+        ScalarValue::Int16(number) => number.map(i128::from),
+        ScalarValue::Int32(number) | ScalarValue::Date32(number) => number.map(i128::from),
+        ScalarValue::Int64(number) => number.map(i128::from),
+        ScalarValue::Decimal128(number, ..) => *number,
+        _ => None,
+    }
 }
 
 fn value(number: i128, data_type: &DataType) -> Option<ScalarValue> {

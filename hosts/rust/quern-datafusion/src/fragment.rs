@@ -294,6 +294,17 @@ impl Chain {
         })
     }
 
+    /// The column of the source that is a column in front of a step.
+    pub(crate) fn source_column(&self, step: usize, column: u32) -> Option<usize> {
+        let mut column = column as usize;
+        for step in self.steps[..step].iter().rev() {
+            if let Step::Probe { payload, num_probe, .. } = step {
+                column = *payload[..*num_probe].get(column)? as usize;
+            }
+        }
+        (column < self.source_types.len()).then_some(column)
+    }
+
     /// How many columns there are in front of a step.
     pub(crate) fn num_columns_before(&self, step: usize) -> u32 {
         let mut num_columns = self.source_types.len();

@@ -38,6 +38,7 @@
 //! replaced.
 
 mod account;
+mod ahead;
 mod codec;
 mod config;
 mod dynamic;

@@ -23,6 +23,7 @@ use quern::{Input, Job, Output, OutputOptions, Pipeline, PipelineOutput, Port, W
 use tokio::sync::Notify;
 
 use crate::account::{FragmentMemory, LEAST_BYTES};
+use crate::ahead::ReadAhead;
 use crate::dynamic;
 use crate::foreign::{FeedExec, Taker, handed_over, without_functions};
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
@@ -70,6 +71,8 @@ pub(crate) struct Run {
     has_foreign_sources: bool,
     memory: FragmentMemory,
     metrics: RunMetrics,
+    /// Of the last source, where there is memory for it.
+    ahead: Option<ReadAhead>,
 }
 
 /// A run whose builds are done, and whose rows are in the job that takes them, where there is one.
@@ -77,6 +80,8 @@ pub(crate) struct Ready {
     run: Arc<Run>,
     builds: Vec<Option<Job>>,
     pub(crate) sink: Option<Job>,
+    /// Of the chain.
+    source: Arc<dyn ExecutionPlan>,
     /// The jobs of the chain's steps.
     steps: Vec<Job>,
     /// Of partitions that send rows to the parent: those that have not ended.
@@ -220,7 +225,10 @@ impl Run {
     ) -> Arc<Self> {
         let memory = FragmentMemory::of(&context);
         let context = if has_foreign_sources { without_functions(&context, None) } else { context };
-        Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics })
+        let has_idle_threads = !fragment.builds.is_empty() && !has_foreign_sources && !memory.is_limited();
+        let last = &children[fragment.chain.source];
+        let ahead = has_idle_threads.then(|| ReadAhead::of(last, &context)).flatten();
+        Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics, ahead })
     }
 
     /// Does everything up to the first row of the result.
@@ -246,20 +254,40 @@ impl Run {
         }
         let chain = &self.fragment.chain;
         let steps = step_jobs(chain, &builds)?;
+        let source = self.last_source(&builds)?;
         let sink = match &self.fragment.sink {
             Sink::Groups(sink, _) | Sink::Sorted(sink, _) => {
                 let job = Job::with(&sink.kernel.kernel, &self.memory.job_options(0))?;
                 bind(&job, Port::Rows, &sink.columns)?;
                 let target = Target { job: &job, port: Port::Rows, keys: &sink.keys, payload: &sink.payload };
-                self.fill(chain, &builds, &target, &self.metrics.input_rows).await?;
+                self.fill(chain, &source, &builds, &target, &self.metrics.input_rows).await?;
                 Some(job)
             }
             Sink::Rows { .. } => None,
         };
-        let partitions = self.children[chain.source].output_partitioning().partition_count();
+        let partitions = source.output_partitioning().partition_count();
         // The tables have done their work where all rows are in the job that takes them.
         let (builds, steps) = if sink.is_some() { (vec![], vec![]) } else { (builds, steps) };
-        Ok(Ready { run: self, builds, sink, steps, open_partitions: AtomicUsize::new(partitions) })
+        Ok(Ready { run: self, builds, sink, source, steps, open_partitions: AtomicUsize::new(partitions) })
+    }
+
+    /// The source of the last rows. Where it has been read ahead, and a table's keys would have let it read less, it
+    /// begins anew.
+    fn last_source(&self, builds: &[Option<Job>]) -> Outcome<Arc<dyn ExecutionPlan>> {
+        let chain = &self.fragment.chain;
+        let source = &self.children[chain.source];
+        let Some(ahead) = &self.ahead else { return Ok(Arc::clone(source)) };
+        let known = StatisticsContext::new().compute(source.as_ref(), &StatisticsArgs::new()).unwrap_or_default();
+        let mut begins_anew = false;
+        for (number, step) in chain.steps.iter().enumerate() {
+            if let Step::Probe { build, keys, .. } = step
+                && self.fragment.builds[*build].dynamic_filter.is_some()
+            {
+                let columns: Vec<_> = keys.iter().map(|&key| chain.source_column(number, key)).collect();
+                begins_anew |= dynamic::narrows(table(builds, *build)?, &columns, &known)?;
+            }
+        }
+        Ok(ahead.end(begins_anew)?)
     }
 
     /// About what a table takes while it is built, if no step takes rows away, as far as statistics tell.
@@ -291,7 +319,7 @@ impl Run {
         bind(&job, Port::Build, &build.columns)?;
         bind(&job, Port::Probe, &build.probe_columns)?;
         let target = Target { job: &job, port: Port::Build, keys: &build.keys, payload: &build.payload };
-        self.fill(&build.chain, builds, &target, &Count::new()).await?;
+        self.fill(&build.chain, &self.children[build.chain.source], builds, &target, &Count::new()).await?;
         self.metrics.build_input_rows.add(metrics::saturated(job.stats().input_rows));
         if let Some(filter) = &build.dynamic_filter {
             dynamic::publish(filter, &job)?;
@@ -300,10 +328,16 @@ impl Run {
     }
 
     /// Sends all rows of a chain into a job, and does the job's work. Rows of the source are counted.
-    async fn fill(&self, chain: &Chain, builds: &[Option<Job>], target: &Target<'_>, count: &Count) -> Outcome<()> {
+    async fn fill(
+        &self,
+        chain: &Chain,
+        source: &Arc<dyn ExecutionPlan>,
+        builds: &[Option<Job>],
+        target: &Target<'_>,
+        count: &Count,
+    ) -> Outcome<()> {
         let jobs = step_jobs(chain, builds)?;
         let whole = pipeline(chain, &jobs, 0..jobs.len());
-        let source = &self.children[chain.source];
         let feed = FeedExec::below(source).filter(|_| self.has_foreign_sources);
         let partitions = feed.as_ref().unwrap_or(source).output_partitioning().partition_count();
         let types: Arc<[ColumnType]> = chain.source_types.as_slice().into();
@@ -315,10 +349,40 @@ impl Run {
         let takers = (0..partitions).map(taker).collect::<Outcome<_>>()?;
         match feed {
             Some(_) => FeedExec::read(source, Arc::clone(&self.context), takers).await?,
-            None => self.read(source, takers).await?,
+            None if std::ptr::eq(chain, &raw const self.fragment.chain) => self.read(source, takers).await?,
+            None => self.read_for_table(source, takers).await?,
         }
         self.fill_rest(chain, builds, &jobs, target).await?;
         self.work(target.job).await
+    }
+
+    /// Reads the partitions of a build's source, and then of the last source, by threads that have nothing else to do.
+    async fn read_for_table(&self, source: &Arc<dyn ExecutionPlan>, takers: Vec<Taker>) -> Outcome<()> {
+        let Some(ahead) = &self.ahead else { return self.read(source, takers).await };
+        ahead.builds_begin(takers.len());
+        let mut tasks = JoinSet::new();
+        for (partition, taker) in takers.into_iter().enumerate() {
+            tasks.spawn(taker(source.execute(partition, Arc::clone(&self.context))?));
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
+            ahead.build_ended();
+        }
+        Ok(())
+    }
+
+    /// The rows of a partition of the last source, or of any source where none is read ahead.
+    async fn rows_of(
+        &self,
+        source: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+    ) -> datafusion::common::Result<SendableRecordBatchStream> {
+        if let Some(ahead) = &self.ahead
+            && let Some(rows) = ahead.take(partition).await?
+        {
+            return Ok(rows);
+        }
+        source.execute(partition, Arc::clone(&self.context))
     }
 
     /// Reads the partitions of a source, by a task each.
@@ -326,7 +390,7 @@ impl Run {
         let mut tasks = JoinSet::new();
         let mut handed_over_rows = vec![];
         for (partition, taker) in takers.into_iter().enumerate() {
-            let mut rows = source.execute(partition, Arc::clone(&self.context))?;
+            let mut rows = self.rows_of(source, partition).await?;
             if self.has_foreign_sources {
                 let (batches, handing_over) = handed_over(rows);
                 rows = batches;
@@ -393,9 +457,8 @@ impl Run {
 
 impl Ready {
     /// Begins a partition whose rows go to the parent.
-    pub(crate) fn rows_of(&self, partition: usize) -> Outcome<(SendableRecordBatchStream, PipelineOutput)> {
-        let source = &self.run.children[self.run.fragment.chain.source];
-        let rows = source.execute(partition, Arc::clone(&self.run.context))?;
+    pub(crate) async fn rows_of(&self, partition: usize) -> Outcome<(SendableRecordBatchStream, PipelineOutput)> {
+        let rows = self.run.rows_of(&self.source, partition).await?;
         Ok((rows, self.output_from(0)?))
     }
 

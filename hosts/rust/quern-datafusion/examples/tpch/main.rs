@@ -39,11 +39,8 @@ struct Options {
     partitions: usize,
     rounds: usize,
     batch_rows: usize,
-    memory_tables: bool,
     pool_mib: usize,
-    explain: bool,
-    force: bool,
-    scans: bool,
+    flags: Arguments,
 }
 
 impl Options {
@@ -56,11 +53,8 @@ impl Options {
             partitions: arguments.number("--partitions", 2)?,
             rounds: arguments.number("--rounds", 3)?,
             batch_rows: arguments.number("--batch-rows", 8192)?,
-            memory_tables: arguments.has("--memory-tables"),
             pool_mib: arguments.number("--pool-mib", 0)?,
-            explain: arguments.has("--explain"),
-            force: arguments.has("--force"),
-            scans: arguments.has("--scans"),
+            flags: arguments,
         })
     }
 }
@@ -74,7 +68,7 @@ async fn session(options: &Options, with_quern: bool, pool_mib: usize) -> Outcom
     }
     if with_quern {
         builder = quern_datafusion::enable(builder);
-        if options.force
+        if options.flags.has("--force")
             && let Some(config) = builder.config()
             && let Some(settings) = config.options_mut().extensions.get_mut::<QuernConfig>()
         {
@@ -85,7 +79,7 @@ async fn session(options: &Options, with_quern: bool, pool_mib: usize) -> Outcom
     for table in TABLES {
         let file = options.data.join(format!("{table}.parquet"));
         let name = file.to_str().ok_or("name of a file")?;
-        if options.memory_tables {
+        if options.flags.has("--memory-tables") {
             let rows = context.read_parquet(name, ParquetReadOptions::default()).await?;
             let schema = Arc::clone(rows.schema().inner());
             let parts = rows.collect_partitioned().await?;
@@ -152,7 +146,7 @@ async fn main() -> Outcome<()> {
         let mut answer = String::from("equal");
         let mut replaced = 0;
         for round in 0..options.rounds {
-            if options.scans {
+            if options.flags.has("--scans") {
                 scans = scans.min(scan_seconds(&quern, &text).await?);
             }
             let stocks = timed(&stock, &text).await;
@@ -162,7 +156,7 @@ async fn main() -> Outcome<()> {
                     without = without.min(stocks.0);
                     with = with.min(querns.0);
                     replaced = nodes(&querns.2);
-                    if round + 1 == options.rounds && options.explain {
+                    if round + 1 == options.rounds && options.flags.has("--explain") {
                         println!("{}", DisplayableExecutionPlan::with_metrics(querns.2.as_ref()).indent(false));
                     }
                     if rows_of(&stocks.1)? != rows_of(&querns.1)? {
@@ -188,7 +182,7 @@ async fn main() -> Outcome<()> {
                 with * 1e3,
                 without / with
             );
-            if options.scans {
+            if options.flags.has("--scans") {
                 println!("       scans alone {:.1}, {:.2} times", scans * 1e3, without / scans);
                 limits.push(without / scans);
             }
@@ -197,7 +191,7 @@ async fn main() -> Outcome<()> {
         }
     }
     print_mean(&ratios);
-    if options.scans {
+    if options.flags.has("--scans") {
         print!("scans alone: ");
         print_mean(&limits);
     }
