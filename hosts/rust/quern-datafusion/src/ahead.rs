@@ -2,8 +2,8 @@
 //! Rows of a fragment's last source that are read while its tables are built.
 //!
 //! A table may come from a file that one task has to decode, as a Parquet file of one row group. Other threads would
-//! have nothing to do meanwhile. As soon as fewer tasks build than there are threads, partitions of the last source are
-//! begun, one for each thread, and their first batches are kept until the tables are there.
+//! have little to do meanwhile. As soon as fewer partitions are read for tables than there are threads, partitions of
+//! the last source are begun, one for each thread, and their first batches are kept until the tables are there.
 //!
 //! A scan that is begun has not seen the tables' dynamic filters. Where these turn out to take values away from its
 //! columns, it is begun anew: the rows that it has read were read by threads that had nothing else to do.
@@ -29,7 +29,7 @@ const MOST_BYTES: usize = 8 << 20;
 pub(crate) struct ReadAhead {
     source: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
-    /// Tasks that send rows into tables.
+    /// Partitions whose rows go into tables.
     building: AtomicUsize,
     is_over: Arc<AtomicBool>,
     begun: Mutex<Vec<Begun>>,
@@ -81,18 +81,24 @@ impl ReadAhead {
         })
     }
 
-    /// Tasks begin to send rows into a table.
-    pub(crate) fn builds_begin(&self, tasks: usize) {
-        self.building.fetch_add(tasks, Ordering::Relaxed);
+    /// Whether it is this source whose rows are read ahead.
+    pub(crate) fn is_of(&self, source: &Arc<dyn ExecutionPlan>) -> bool {
+        Arc::ptr_eq(&self.source, source)
+    }
+
+    /// Partitions begin whose rows go into a table.
+    pub(crate) fn partitions_begin(&self, partitions: usize) {
+        self.building.fetch_add(partitions, Ordering::Relaxed);
     }
 
     /// One of them has ended. Its thread may have nothing to do.
-    pub(crate) fn build_ended(&self) {
+    pub(crate) fn partition_ended(&self) {
         let left = self.building.fetch_sub(1, Ordering::Relaxed) - 1;
         let threads = self.context.session_config().target_partitions();
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let partition = begun.len();
-        if left + partition >= threads || partition >= self.source.output_partitioning().partition_count() {
+        let is_over = self.is_over.load(Ordering::Relaxed);
+        if is_over || left + partition >= threads || partition >= self.source.output_partitioning().partition_count() {
             return;
         }
         let (source, context, is_over) =

@@ -56,6 +56,7 @@ mod residual;
 mod results;
 mod rule;
 mod run;
+mod shared;
 mod types;
 
 pub use codec::{QuernCodec, aggregate_functions};

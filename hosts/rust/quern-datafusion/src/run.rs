@@ -17,7 +17,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Time};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
-use futures::future::{try_join, try_join_all};
+use futures::future::{Either, select, try_join, try_join_all};
 use futures::{FutureExt, StreamExt};
 use quern::{Input, Job, Output, OutputOptions, Pipeline, PipelineOutput, Port, Work};
 use tokio::sync::Notify;
@@ -29,6 +29,7 @@ use crate::foreign::{FeedExec, Taker, handed_over, without_functions};
 use crate::fragment::{Chain, Fragment, Sink, SinkColumns, Step};
 use crate::metrics::{self, RunMetrics, timed};
 use crate::results;
+use crate::shared::SharedRows;
 use crate::types::ColumnType;
 
 /// Whose failure it is: a fragment that fails in Quern may run again as the plan that it has replaced.
@@ -72,7 +73,7 @@ pub(crate) struct Run {
     memory: FragmentMemory,
     metrics: RunMetrics,
     /// Of the last source, where there is memory for it.
-    ahead: Option<ReadAhead>,
+    ahead: Option<Arc<ReadAhead>>,
 }
 
 /// A run whose builds are done, and whose rows are in the job that takes them, where there is one.
@@ -227,7 +228,7 @@ impl Run {
         let context = if has_foreign_sources { without_functions(&context, None) } else { context };
         let has_idle_threads = !fragment.builds.is_empty() && !has_foreign_sources && !memory.is_limited();
         let last = &children[fragment.chain.source];
-        let ahead = has_idle_threads.then(|| ReadAhead::of(last, &context)).flatten();
+        let ahead = has_idle_threads.then(|| ReadAhead::of(last, &context)).flatten().map(Arc::new);
         Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics, ahead })
     }
 
@@ -341,43 +342,31 @@ impl Run {
         let feed = FeedExec::below(source).filter(|_| self.has_foreign_sources);
         let partitions = feed.as_ref().unwrap_or(source).output_partitioning().partition_count();
         let types: Arc<[ColumnType]> = chain.source_types.as_slice().into();
-        let taker = |_| -> Outcome<Taker> {
+        let taker = || -> Outcome<Taker> {
             let input = whole.into_job(target.job, target.port, target.keys, target.payload)?;
             let (types, compute, count) = (Arc::clone(&types), self.metrics.compute.clone(), count.clone());
             Ok(Box::new(move |rows| append_all(rows, input, types, compute, count).boxed()))
         };
-        let takers = (0..partitions).map(taker).collect::<Outcome<_>>()?;
-        match feed {
-            Some(_) => FeedExec::read(source, Arc::clone(&self.context), takers).await?,
-            None if std::ptr::eq(chain, &raw const self.fragment.chain) => self.read(source, takers).await?,
-            None => self.read_for_table(source, takers).await?,
+        if self.has_foreign_sources {
+            let takers = (0..partitions).map(|_| taker()).collect::<Outcome<_>>()?;
+            match feed {
+                Some(_) => FeedExec::read(source, Arc::clone(&self.context), takers).await?,
+                None => self.read_foreign(source, takers).await?,
+            }
+        } else {
+            self.read(source, taker).await?;
         }
         self.fill_rest(chain, builds, &jobs, target).await?;
         self.work(target.job).await
     }
 
-    /// Reads the partitions of a build's source, and then of the last source, by threads that have nothing else to do.
-    async fn read_for_table(&self, source: &Arc<dyn ExecutionPlan>, takers: Vec<Taker>) -> Outcome<()> {
-        let Some(ahead) = &self.ahead else { return self.read(source, takers).await };
-        ahead.builds_begin(takers.len());
-        let mut tasks = JoinSet::new();
-        for (partition, taker) in takers.into_iter().enumerate() {
-            tasks.spawn(taker(source.execute(partition, Arc::clone(&self.context))?));
-        }
-        while let Some(ended) = tasks.join_next().await {
-            ended.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
-            ahead.build_ended();
-        }
-        Ok(())
-    }
-
-    /// The rows of a partition of the last source, or of any source where none is read ahead.
+    /// The rows of a partition of a source, those that have been read ahead first.
     async fn rows_of(
         &self,
         source: &Arc<dyn ExecutionPlan>,
         partition: usize,
     ) -> datafusion::common::Result<SendableRecordBatchStream> {
-        if let Some(ahead) = &self.ahead
+        if let Some(ahead) = self.ahead.as_ref().filter(|ahead| ahead.is_of(source))
             && let Some(rows) = ahead.take(partition).await?
         {
             return Ok(rows);
@@ -385,17 +374,44 @@ impl Run {
         source.execute(partition, Arc::clone(&self.context))
     }
 
-    /// Reads the partitions of a source, by a task each.
-    async fn read(&self, source: &Arc<dyn ExecutionPlan>, takers: Vec<Taker>) -> Outcome<()> {
+    /// Reads the partitions of a source, by a task each, and the long ones by threads that have nothing else to do, too.
+    async fn read(&self, source: &Arc<dyn ExecutionPlan>, taker: impl Fn() -> Outcome<Taker>) -> Outcome<()> {
+        let partitions = 0..source.output_partitioning().partition_count();
+        let streams = try_join_all(partitions.map(|partition| self.rows_of(source, partition))).await?;
+        let ahead = self.ahead.clone().filter(|ahead| !ahead.is_of(source));
+        if let Some(ahead) = &ahead {
+            ahead.partitions_begin(streams.len());
+        }
+        let shared = SharedRows::new(source.schema(), streams, ahead);
+        let mut tasks = JoinSet::new();
+        for partition in 0..shared.num_partitions() {
+            tasks.spawn(taker()?(shared.rows(partition)));
+        }
+        // An input takes memory, of which a pool may have little.
+        let most_tasks = if self.memory.is_limited() { 0 } else { self.threads() };
+        loop {
+            match select(pin!(tasks.join_next()), pin!(shared.has_long())).await {
+                Either::Left((None, _)) => return Ok(()),
+                Either::Left((Some(ended), _)) => {
+                    ended.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
+                }
+                Either::Right(_) => {}
+            }
+            while tasks.len() < most_tasks
+                && let Some(partition) = shared.long_partition()
+            {
+                tasks.spawn(taker()?(shared.rows(partition)));
+            }
+        }
+    }
+
+    /// Reads the partitions of a source of another copy of `DataFusion`, a task's each.
+    async fn read_foreign(&self, source: &Arc<dyn ExecutionPlan>, takers: Vec<Taker>) -> Outcome<()> {
         let mut tasks = JoinSet::new();
         let mut handed_over_rows = vec![];
         for (partition, taker) in takers.into_iter().enumerate() {
-            let mut rows = self.rows_of(source, partition).await?;
-            if self.has_foreign_sources {
-                let (batches, handing_over) = handed_over(rows);
-                rows = batches;
-                handed_over_rows.push(async { handing_over.await.map_err(Failure::from) });
-            }
+            let (rows, handing_over) = handed_over(source.execute(partition, Arc::clone(&self.context))?);
+            handed_over_rows.push(async { handing_over.await.map_err(Failure::from) });
             tasks.spawn(taker(rows));
         }
         try_join(try_join_all(handed_over_rows), join_all(tasks)).await?;
