@@ -96,8 +96,9 @@ def sorts(scale):
             ("words-icu", f"{texts:,} texts of two words, ICU", words, "w", 'w collate "und-x-icu"')):
         table = next(iter(tables))
         read = "*" if table == "numbers" else f"{column}, a"
+        # Below an aggregate alone the extension drops a sort; the first row is left out, so that it matters.
         yield Case(f"sort/{name}", f"sort of {title}", tables,
-                   f"select count({column}), sum(a) from (select {read} from {table} order by {order} offset 0) made")
+                   f"select count({column}), count(a) from (select {read} from {table} order by {order} offset 1) made")
 
 
 def cases(scale, keys=KEYS, builds=(1_000, 100_000, 10_000_000), columns=(0, 2, 4)):
