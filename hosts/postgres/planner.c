@@ -119,9 +119,12 @@ static Plan* replacement_of(Plan* plan, const Plan* parent) {
   if (IsA(plan, Sort) && quern_sort) {
     const int64 limit = limit_of(parent);
 
-    /* A merge join may go back in its inner side. A limit that is no constant may be a small one. */
+    /* A merge join may go back in its inner side. A limit that is no constant may be a small one; an offset alone
+     * wants all rows behind it. */
     if (parent != NULL && IsA(parent, MergeJoin) && parent->righttree == plan) return NULL;
-    if (parent != NULL && IsA(parent, Limit) && limit == 0 && quern_enabled != QUERN_FORCE) return NULL;
+    if (parent != NULL && IsA(parent, Limit) && ((const Limit*)parent)->limitCount != NULL && limit == 0 &&
+        quern_enabled != QUERN_FORCE)
+      return NULL;
     return replace_sort((Sort*)plan, limit);
   }
   return NULL;
