@@ -343,7 +343,8 @@ impl Part {
                         let mut wanted = self.fetch().unwrap_or(usize::MAX);
                         let batch_rows = self.context.session_config().batch_size().min(wanted).max(1);
                         let mut whole = BatchCoalescer::new(Arc::clone(&self.schema), batch_rows);
-                        let (mut rows, mut output) = ready.rows_of(self.partition).await.map_err(DataFusionError::from)?;
+                        let begun = ready.rows_of(self.partition).await;
+                        let (mut rows, mut output) = begun.map_err(DataFusionError::from)?;
                         let mut piece_rows = FIRST_PIECE_ROWS;
                         while wanted != 0 && let Some(batch) = rows.next().await {
                             let batch = as_planned(batch?, &self.fragment.chain.source_types)?;

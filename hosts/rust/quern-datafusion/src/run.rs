@@ -374,7 +374,7 @@ impl Run {
         source.execute(partition, Arc::clone(&self.context))
     }
 
-    /// Reads the partitions of a source, by a task each, and the long ones by threads that have nothing else to do, too.
+    /// Reads the partitions of a source, by a task each, and the long ones by threads that have nothing else to do.
     async fn read(&self, source: &Arc<dyn ExecutionPlan>, taker: impl Fn() -> Outcome<Taker>) -> Outcome<()> {
         let partitions = 0..source.output_partitioning().partition_count();
         let streams = try_join_all(partitions.map(|partition| self.rows_of(source, partition))).await?;
