@@ -66,6 +66,22 @@ QUERIES = [
     ("QuernJoin", "select count(*), sum(b.k) from b where exists (select from a where a.k / 2 = b.k)"),
 ]
 
+# What is replaced where the planner may choose: an offset alone wants all rows of a sort, a limit may want few of them.
+CHOSEN = [
+    (True, "select k, i from a order by i offset 1"),
+    (False, "select k, i from a order by i limit (select 5)"),
+]
+
+
+def wrong_choices(session):
+    """How many of CHOSEN differ."""
+    session.execute("set quern.enabled = on", "set quern.min_rows = 1")
+    wrong = [query for is_kernel, query in CHOSEN
+             if ("QuernSort" in cluster.node_types(session.rows(f"explain {query}"))) != is_kernel]
+    for query in wrong:
+        print(f"not as chosen: {query}")
+    return len(wrong)
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -76,6 +92,7 @@ def main():
     settings = {"enable_mergejoin": "off", "enable_nestloop": "off", "max_parallel_workers_per_gather": "0"}
     with cluster.Cluster(settings, options.library) as pg, pg.session() as session:
         session.execute(*TABLES.strip().split(";\n"))
+        bad += wrong_choices(session)
         for nodes, query in QUERIES:
             modes = {}
             for mode in ("off", "force"):
