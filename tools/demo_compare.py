@@ -130,6 +130,8 @@ def measure(options):
 
 
 def times(numerator, denominator):
+    if abs(numerator / denominator - 1) < 0.05:
+        return "as fast as"
     return f"{numerator / denominator:.1f} times as fast as" if numerator >= denominator else \
         f"{denominator / numerator:.1f} times as slow as"
 

@@ -118,13 +118,11 @@ static Plan* replacement_of(Plan* plan, const Plan* parent) {
   if (IsA(plan, Agg)) return quern_aggregate ? replace_aggregate((Agg*)plan) : NULL;
   if (IsA(plan, Sort) && quern_sort) {
     const int64 limit = limit_of(parent);
+    const Node* count = parent != NULL && IsA(parent, Limit) ? ((const Limit*)parent)->limitCount : NULL;
 
-    /* A merge join may go back in its inner side. A limit that is no constant may be a small one; an offset alone
-     * wants all rows behind it. */
+    /* A merge join may go back in its inner side. A limit that is no constant may be small. */
     if (parent != NULL && IsA(parent, MergeJoin) && parent->righttree == plan) return NULL;
-    if (parent != NULL && IsA(parent, Limit) && ((const Limit*)parent)->limitCount != NULL && limit == 0 &&
-        quern_enabled != QUERN_FORCE)
-      return NULL;
+    if (count != NULL && limit == 0 && quern_enabled != QUERN_FORCE) return NULL;
     return replace_sort((Sort*)plan, limit);
   }
   return NULL;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rows of a fragment's last source that are read while its tables are built.
 //!
-//! A table may come from a file that one task has to decode, as a Parquet file of one row group. Other threads would
-//! have little to do meanwhile. As soon as fewer partitions are read for tables than there are threads, partitions of
-//! the last source are begun, one for each thread, and their first batches are kept until the tables are there.
+//! A table may come from a file that only one task can decode, such as a Parquet file of one row group. The other
+//! threads then have little to do. So as soon as fewer partitions are read for tables than there are threads, partitions
+//! of the last source are begun, one for each thread. Their first batches are kept until the tables are there.
 //!
-//! A scan that is begun has not seen the tables' dynamic filters. Where these turn out to take values away from its
-//! columns, it is begun anew: the rows that it has read were read by threads that had nothing else to do.
+//! Such a scan has not seen the tables' dynamic filters. Where the filters then rule out a good part of a column's
+//! values, the scan begins anew. Only time of idle threads is lost.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,13 +22,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, SendableRecordBatchStream};
 use futures::StreamExt;
 
-/// What is kept of a partition: about what a core's share of the last cache holds.
+/// The bytes that are kept of a partition: about a core's share of the last cache.
 const MOST_BYTES: usize = 8 << 20;
 
 /// The last source of a fragment. *Threads*: any.
 pub(crate) struct ReadAhead {
     source: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
+    threads: usize,
     /// Partitions whose rows go into tables.
     building: AtomicUsize,
     is_over: Arc<AtomicBool>,
@@ -68,13 +69,14 @@ async fn keep(mut others: SendableRecordBatchStream, is_over: Arc<AtomicBool>) -
 }
 
 impl ReadAhead {
-    /// Of a scan of files. Other sources are nothing that is worth it, as rows in memory, or may not be begun twice.
-    pub(crate) fn of(source: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>) -> Option<Self> {
+    /// Of a scan of files. Rows in memory need no decoding, and other plans may not be executed twice.
+    pub(crate) fn of(source: &Arc<dyn ExecutionPlan>, context: &Arc<TaskContext>, threads: usize) -> Option<Self> {
         let scan = source.downcast_ref::<DataSourceExec>()?;
         scan.data_source().downcast_ref::<FileScanConfig>()?;
         Some(Self {
             source: Arc::clone(source),
             context: Arc::clone(context),
+            threads,
             building: AtomicUsize::new(0),
             is_over: Arc::new(AtomicBool::new(false)),
             begun: Mutex::new(vec![]),
@@ -94,11 +96,11 @@ impl ReadAhead {
     /// One of them has ended. Its thread may have nothing to do.
     pub(crate) fn partition_ended(&self) {
         let left = self.building.fetch_sub(1, Ordering::Relaxed) - 1;
-        let threads = self.context.session_config().target_partitions();
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let partition = begun.len();
         let is_over = self.is_over.load(Ordering::Relaxed);
-        if is_over || left + partition >= threads || partition >= self.source.output_partitioning().partition_count() {
+        let partitions = self.source.output_partitioning().partition_count();
+        if is_over || left + partition >= self.threads || partition >= partitions {
             return;
         }
         let (source, context, is_over) =
@@ -107,15 +109,15 @@ impl ReadAhead {
         begun.push(Begun { partition, task });
     }
 
-    /// The tables are there; no more rows are kept. Returns the source, which is another one, without what has been
-    /// read, where the scan has to begin anew.
-    pub(crate) fn end(&self, begins_anew: bool) -> Result<Arc<dyn ExecutionPlan>> {
+    /// The tables are there: no more rows are kept. Returns whether a partition has been begun.
+    pub(crate) fn end(&self) -> bool {
         self.is_over.store(true, Ordering::Relaxed);
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        if !begins_anew || begun.is_empty() {
-            return Ok(Arc::clone(&self.source));
-        }
-        begun.clear();
+        !self.begun.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Drops what has been read. Returns the source as a plan that has not been executed.
+    pub(crate) fn begin_anew(&self) -> Result<Arc<dyn ExecutionPlan>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).clear();
         reset_plan_states(Arc::clone(&self.source))
     }
 
@@ -130,5 +132,79 @@ impl ReadAhead {
         let schema = kept.others.schema();
         let rows = futures::stream::iter(kept.first).chain(kept.others);
         Ok(Some(Box::pin(RecordBatchStreamAdapter::new(schema, rows))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use datafusion::common::{DataFusionError, Result};
+    use datafusion::prelude::{ParquetReadOptions, SessionContext};
+    use futures::TryStreamExt;
+
+    use super::ReadAhead;
+
+    const ROWS: usize = 3000;
+
+    /// A file that goes away with the test.
+    struct File(PathBuf);
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    /// A scan of a file that is read ahead, as the only partition that was read for a table has ended.
+    async fn read_ahead(name: &str) -> Result<(ReadAhead, SessionContext, File)> {
+        let context = SessionContext::new();
+        let name = format!("quern-ahead-{name}-{}.parquet", std::process::id());
+        let file = File(std::env::temp_dir().join(name));
+        let path = file.0.to_string_lossy();
+        let rows = format!("copy (select value as k from generate_series(1, {ROWS})) to '{path}' stored as parquet");
+        context.sql(&rows).await?.collect().await?;
+        let scan = context.read_parquet(path.as_ref(), ParquetReadOptions::default()).await?;
+        let scan = scan.create_physical_plan().await?;
+        let ahead = ReadAhead::of(&scan, &context.task_ctx(), 1);
+        let ahead = ahead.ok_or_else(|| DataFusionError::Internal("no scan".to_owned()))?;
+        ahead.partitions_begin(1);
+        assert!(ahead.begun.lock().is_ok_and(|begun| begun.is_empty()));
+        ahead.partition_ended();
+        drop(path);
+        Ok((ahead, context, file))
+    }
+
+    #[tokio::test]
+    async fn rows_that_were_read_ahead_come_first() -> Result<()> {
+        let (ahead, _, _file) = read_ahead("kept").await?;
+        assert!(ahead.end());
+        let rows = ahead.take(0).await?;
+        let rows: Vec<_> = rows.ok_or_else(|| std::io::Error::other("not begun"))?.try_collect().await?;
+        assert_eq!(rows.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>(), ROWS);
+        assert!(ahead.take(0).await?.is_none());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_scan_begins_anew_with_all_rows() -> Result<()> {
+        let (ahead, context, _file) = read_ahead("anew").await?;
+        assert!(ahead.end());
+        let source = ahead.begin_anew()?;
+        assert!(!ahead.is_of(&source) && ahead.take(0).await?.is_none());
+        let rows: Vec<_> = source.execute(0, context.task_ctx())?.try_collect().await?;
+        assert_eq!(rows.iter().map(arrow::array::RecordBatch::num_rows).sum::<usize>(), ROWS);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn nothing_is_begun_when_the_tables_are_there() -> Result<()> {
+        let (ahead, _, _file) = read_ahead("over").await?;
+        ahead.begin_anew()?;
+        assert!(!ahead.end());
+        ahead.partitions_begin(1);
+        ahead.partition_ended();
+        assert!(!ahead.end());
+        Ok(())
     }
 }

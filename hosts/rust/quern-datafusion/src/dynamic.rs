@@ -36,10 +36,10 @@ pub(crate) fn publish(filter: &DynamicFilter, table: &Job) -> Outcome<()> {
     Ok(())
 }
 
-/// Whether the keys of a table lack a good part of the values, from least to most, that its probe side's source has in
-/// them, or may, where the source does not know its values. Then a scan that knows the filter may read less.
+/// Whether the range of a table's key leaves out a tenth or more of the range of the column that is compared with it. A
+/// scan that knows the table's filter may then read less. True where the source does not know the column's range.
 ///
-/// `columns`: those of the source in which the probe's keys are, or none for a key that is not the source's.
+/// `columns`: for each key, the column of the source; none where the key is computed or comes from a table.
 pub(crate) fn narrows(table: &Job, columns: &[Option<usize>], source: &Statistics) -> Outcome<bool> {
     for (key, column) in (0..).zip(columns) {
         let Some(column) = *column else { continue };

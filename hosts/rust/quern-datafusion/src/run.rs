@@ -21,6 +21,7 @@ use futures::future::{Either, select, try_join, try_join_all};
 use futures::{FutureExt, StreamExt};
 use quern::{Input, Job, Output, OutputOptions, Pipeline, PipelineOutput, Port, Work};
 use tokio::sync::Notify;
+use tokio::task::JoinError;
 
 use crate::account::{FragmentMemory, LEAST_BYTES};
 use crate::ahead::ReadAhead;
@@ -72,7 +73,7 @@ pub(crate) struct Run {
     has_foreign_sources: bool,
     memory: FragmentMemory,
     metrics: RunMetrics,
-    /// Of the last source, where there is memory for it.
+    /// Of the last source, where it may be read ahead.
     ahead: Option<Arc<ReadAhead>>,
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct Ready {
     run: Arc<Run>,
     builds: Vec<Option<Job>>,
     pub(crate) sink: Option<Job>,
-    /// Of the chain.
+    /// The source of the chain.
     source: Arc<dyn ExecutionPlan>,
     /// The jobs of the chain's steps.
     steps: Vec<Job>,
@@ -163,10 +164,19 @@ async fn work_with_others(job: Job, compute: Time, pieces_done: Arc<Notify>) -> 
     }
 }
 
+fn threads_of(context: &TaskContext) -> usize {
+    context.session_config().target_partitions().max(1)
+}
+
+/// What a task has answered.
+fn answer_of(ended: Result<Outcome<()>, JoinError>) -> Outcome<()> {
+    ended.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?
+}
+
 /// Waits for all tasks. The first failure ends the others.
 async fn join_all(mut tasks: JoinSet<Outcome<()>>) -> Outcome<()> {
     while let Some(ended) = tasks.join_next().await {
-        ended.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
+        answer_of(ended)?;
     }
     Ok(())
 }
@@ -226,9 +236,9 @@ impl Run {
     ) -> Arc<Self> {
         let memory = FragmentMemory::of(&context);
         let context = if has_foreign_sources { without_functions(&context, None) } else { context };
-        let has_idle_threads = !fragment.builds.is_empty() && !has_foreign_sources && !memory.is_limited();
+        let may_read_ahead = !fragment.builds.is_empty() && !has_foreign_sources && !memory.is_limited();
         let last = &children[fragment.chain.source];
-        let ahead = has_idle_threads.then(|| ReadAhead::of(last, &context)).flatten().map(Arc::new);
+        let ahead = may_read_ahead.then(|| ReadAhead::of(last, &context, threads_of(&context))).flatten().map(Arc::new);
         Arc::new(Self { fragment, children, context, has_foreign_sources, memory, metrics, ahead })
     }
 
@@ -272,23 +282,28 @@ impl Run {
         Ok(Ready { run: self, builds, sink, source, steps, open_partitions: AtomicUsize::new(partitions) })
     }
 
-    /// The source of the last rows. Where it has been read ahead, and a table's keys would have let it read less, it
-    /// begins anew.
+    /// The source of the last rows. It begins anew where it has been read ahead and would read less now.
     fn last_source(&self, builds: &[Option<Job>]) -> Outcome<Arc<dyn ExecutionPlan>> {
+        let source = &self.children[self.fragment.chain.source];
+        Ok(match &self.ahead {
+            Some(ahead) if ahead.end() && self.narrows(source, builds)? => ahead.begin_anew()?,
+            _ => Arc::clone(source),
+        })
+    }
+
+    /// Whether the keys of a table let a scan of the last source read less.
+    fn narrows(&self, source: &Arc<dyn ExecutionPlan>, builds: &[Option<Job>]) -> Outcome<bool> {
         let chain = &self.fragment.chain;
-        let source = &self.children[chain.source];
-        let Some(ahead) = &self.ahead else { return Ok(Arc::clone(source)) };
         let known = StatisticsContext::new().compute(source.as_ref(), &StatisticsArgs::new()).unwrap_or_default();
-        let mut begins_anew = false;
         for (number, step) in chain.steps.iter().enumerate() {
-            if let Step::Probe { build, keys, .. } = step
-                && self.fragment.builds[*build].dynamic_filter.is_some()
-            {
-                let columns: Vec<_> = keys.iter().map(|&key| chain.source_column(number, key)).collect();
-                begins_anew |= dynamic::narrows(table(builds, *build)?, &columns, &known)?;
+            let Step::Probe { build, keys, .. } = step else { continue };
+            let columns: Vec<_> = keys.iter().map(|&key| chain.source_column(number, key)).collect();
+            let has_filter = self.fragment.builds[*build].dynamic_filter.is_some();
+            if has_filter && dynamic::narrows(table(builds, *build)?, &columns, &known)? {
+                return Ok(true);
             }
         }
-        Ok(ahead.end(begins_anew)?)
+        Ok(false)
     }
 
     /// About what a table takes while it is built, if no step takes rows away, as far as statistics tell.
@@ -374,7 +389,7 @@ impl Run {
         source.execute(partition, Arc::clone(&self.context))
     }
 
-    /// Reads the partitions of a source, by a task each, and the long ones by threads that have nothing else to do.
+    /// Reads the partitions of a source, by a task each; long ones are also read by threads that are idle.
     async fn read(&self, source: &Arc<dyn ExecutionPlan>, taker: impl Fn() -> Outcome<Taker>) -> Outcome<()> {
         let partitions = 0..source.output_partitioning().partition_count();
         let streams = try_join_all(partitions.map(|partition| self.rows_of(source, partition))).await?;
@@ -392,9 +407,7 @@ impl Run {
         loop {
             match select(pin!(tasks.join_next()), pin!(shared.has_long())).await {
                 Either::Left((None, _)) => return Ok(()),
-                Either::Left((Some(ended), _)) => {
-                    ended.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
-                }
+                Either::Left((Some(ended), _)) => answer_of(ended)?,
                 Either::Right(_) => {}
             }
             while tasks.len() < most_tasks
@@ -405,7 +418,7 @@ impl Run {
         }
     }
 
-    /// Reads the partitions of a source of another copy of `DataFusion`, a task's each.
+    /// Reads the partitions of a source of another copy of `DataFusion`, by a task each.
     async fn read_foreign(&self, source: &Arc<dyn ExecutionPlan>, takers: Vec<Taker>) -> Outcome<()> {
         let mut tasks = JoinSet::new();
         let mut handed_over_rows = vec![];
@@ -453,7 +466,7 @@ impl Run {
     }
 
     fn threads(&self) -> usize {
-        self.context.session_config().target_partitions().max(1)
+        threads_of(&self.context)
     }
 
     /// The work between the last row and the first result, by as many tasks as there are partitions.
