@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rows of a fragment's last source that are read while its tables are built.
 //!
-//! A table may come from a file that only one task can decode, such as a Parquet file of one row group. The other
-//! threads then have little to do. So as soon as fewer partitions are read for tables than there are threads, partitions
-//! of the last source are begun, one for each thread. Their first batches are kept until the tables are there.
+//! A table may come from a file that only one task can decode, such as a Parquet file of one row group. Other threads
+//! are idle then. So as soon as fewer partitions are read for tables than there are threads, partitions of the last
+//! source are begun, one for each thread. Their first batches are kept until the tables are there.
 //!
 //! Such a scan has not seen the tables' dynamic filters. Where the filters then rule out a good part of a column's
 //! values, the scan begins anew. Only time of idle threads is lost.
