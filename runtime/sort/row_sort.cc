@@ -23,6 +23,7 @@
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sorted_rows.h"
 #include "runtime/sort/spilled_runs.h"
+#include "runtime/sort/spilling_rows.h"
 
 namespace quern {
 namespace {
@@ -258,11 +259,14 @@ struct SortReader::State : OnOwnLines {
   CounterBlock counters;
   uint64_t next = 0;  // rows that this reader took and has not yet returned
   uint64_t end = 0;
+  SpilledRuns::Range range;  // likewise, of spilled rows
 };
 
 SortReader::SortReader(std::shared_ptr<RowSort> sort)
     : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
-SortReader::~SortReader() = default;
+SortReader::~SortReader() {
+  if (state_->range.merge != nullptr) sort_->runs_->GiveBack(std::move(state_->range));
+}
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
   const CallTimer timer(&state_->counters);
@@ -270,7 +274,7 @@ absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
     return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  if (sort_->merges_) return sort_->runs_->Next(out, &position_);
+  if (sort_->merges_) return sort_->runs_->Next(&state_->range, out, &position_);
   const uint64_t num_rows = sort_->stats_.num_rows;
   const bool counts = out->num_columns() == 0;
   if (state_->next == state_->end) {

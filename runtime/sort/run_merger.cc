@@ -483,6 +483,8 @@ RunMerger::~RunMerger() = default;
 
 void RunMerger::SetWindowBytes(uint64_t bytes) { state_->window_bytes = bytes; }
 
+void RunMerger::SetLimit(uint64_t num_rows) { state_->rows_left = std::min(state_->rows_left, num_rows); }
+
 Counters RunMerger::counters() const { return state_->counter_set->Sum(); }
 
 absl::Status RunMerger::Input(uint32_t run, const BatchView& batch) {

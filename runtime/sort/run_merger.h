@@ -44,6 +44,8 @@ class RunMerger {
 
   // Bounds the memory of the windows, roughly; small ones cost time. Call it before Input.
   void SetWindowBytes(uint64_t bytes);
+  // The merge ends after so many rows, if the spec has no smaller limit. Call it before Next.
+  void SetLimit(uint64_t num_rows);
 
   // Adds the next batch of a run, with columns as for RowSort::Append. All rows of a run must be in order. The batch's
   // vectors must stay until the run needs input again (`owner` keeps them alive).

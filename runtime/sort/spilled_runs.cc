@@ -17,22 +17,14 @@
 #include "runtime/base/status.h"
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sorted_rows.h"
+#include "runtime/sort/spilling_rows.h"
 
 namespace quern {
 namespace {
 
-// What sorting takes beside the rows: pointers, and pairs of equal prefixes in arrays that double, for each row;
-// entries and scratch, for each of their words; samples and buckets.
-constexpr uint64_t kSortBytesPerRow = 32, kEntryBytesPerWord = 16;
-constexpr uint32_t kMostEntryWords = 5;  // row position and prefix
-constexpr uint64_t kSortBytes = 64 << 10;
-constexpr uint64_t kReserveStep = 64 << 10;
-constexpr uint64_t kMostPieceRows = 131072;
-constexpr uint64_t kLeastPieceRows = 32;
-constexpr uint64_t kLeastPieceWithRows = 2048;  // below which rows become a run sooner than less is appended
 constexpr uint64_t kLeastOutRows = 16, kMostOutRows = 2048;
 constexpr uint64_t kOutShare = 8;  // of what is set aside
-constexpr int kMostTries = 16;
+constexpr uint64_t kRangesOfThread = 4, kLeastBlocksOfRange = 4;
 
 ColumnType RowIdType() {
   ColumnType type;
@@ -73,43 +65,6 @@ SortSpec MergeSpec(SortSpec spec, bool to_result) {
 
 }  // namespace
 
-// ---- merging --------------------------------------------------------------------------------------------------------
-
-struct SpilledRuns::Merge {
-  Merge(const std::shared_ptr<const SortDescriptor>& descriptor, const SortEntrySource& generic,
-        const std::shared_ptr<SpillContext>& spill, const std::vector<ColumnType>& types, std::vector<SpilledRows> runs)
-      : num_keys(descriptor->spec().keys.size()),
-        merger(descriptor, generic, nullptr, spill->io_budget(),
-               static_cast<uint32_t>(std::max<size_t>(runs.size(), 1))) {
-    merger.SetWindowBytes(spill->block_bytes() * spill->max_readers() / 2);
-    if (runs.empty()) runs.emplace_back();
-    for (SpilledRows& run : runs) readers.push_back(std::make_unique<RowReader>(spill, types, std::move(run)));
-  }
-
-  // Fills `out` with rows; false behind the last ones.
-  absl::StatusOr<bool> Next(OutputBatch* out) {
-    for (;;) {
-      QUERN_ASSIGN_OR_RETURN(const MergeState state, merger.Next(out));
-      if (state == MergeState::kDone) return false;
-      if (state == MergeState::kNeedsInput) QUERN_RETURN_IF_ERROR(Feed(merger.needed_run()));
-      if (out->num_rows() != 0) return true;
-    }
-  }
-
-  absl::Status Feed(uint32_t run) {
-    BatchView batch;
-    QUERN_ASSIGN_OR_RETURN(const bool has_rows, readers[run]->Next(&batch));
-    if (!has_rows) return merger.End(run);
-    batch.payload.assign(batch.keys.begin() + static_cast<ptrdiff_t>(num_keys), batch.keys.end());
-    batch.keys.resize(num_keys);
-    return merger.Input(run, batch);
-  }
-
-  const size_t num_keys;
-  std::vector<std::unique_ptr<RowReader>> readers;
-  RunMerger merger;  // destroyed first: it holds readers' blocks
-};
-
 SpilledRuns::SpilledRuns(SortContext context, const QuernSortEntryPoints& generic, std::shared_ptr<SpillContext> spill,
                          const StopFlag* stop_flag)
     : context_(std::move(context)),
@@ -118,11 +73,11 @@ SpilledRuns::SpilledRuns(SortContext context, const QuernSortEntryPoints& generi
       spill_(std::move(spill)),
       stop_flag_(stop_flag),
       types_(RunTypes(context_.descriptor->spec())),
+      longer_runs_(std::make_shared<SortDescriptor>(MergeSpec(context_.descriptor->spec(), false))),
+      result_(std::make_shared<SortDescriptor>(MergeSpec(context_.descriptor->spec(), true))),
+      leads_(longer_runs_, generic_),
       work_([this] { return NextPhase(); }) {
-  const SortSpec& spec = context_.descriptor->spec();
   run_context_.descriptor = context_.descriptor->WithAllColumns();
-  longer_runs_ = std::make_shared<SortDescriptor>(MergeSpec(spec, false));
-  result_ = std::make_shared<SortDescriptor>(MergeSpec(spec, true));
 }
 
 SpilledRuns::~SpilledRuns() = default;
@@ -145,7 +100,7 @@ absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBud
   const uint64_t limit = context_.descriptor->spec().limit;
   const uint64_t num_rows = limit == 0 ? sorted.num_rows() : std::min(limit, sorted.num_rows());
   const std::lock_guard<std::mutex> writing(write_mutex_);  // what is set aside is for one run at a time
-  RowWriter writer(spill_, types_);
+  RunWriter writer(spill_, types_, &leads_);
   OutputBatch out(types_, OutRows(row_bytes), spill_->io_budget());
   SortColumnWriter columns(run_context_.descriptor, generic_);
   SortedRows::BlockBuffers buffers;
@@ -166,10 +121,10 @@ absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBud
     QUERN_RETURN_IF_ERROR(writer.Append(out));
     QUERN_RETURN_IF_ERROR(out.Reset());
   }
-  QUERN_ASSIGN_OR_RETURN(SpilledRows written, writer.Finish());
+  QUERN_ASSIGN_OR_RETURN(SortedRun run, writer.Finish(/*level=*/1));
   spill_->CountLevel(1);
   const std::lock_guard<std::mutex> lock(mutex_);
-  runs_.push_back({std::move(written), 1});
+  runs_.push_back(std::move(run));
   return absl::OkStatus();
 }
 
@@ -179,7 +134,9 @@ uint64_t SpilledRuns::OutRows(uint64_t row_bytes) const {
   return std::clamp<uint64_t>(bytes / std::max<uint64_t>(row_bytes, 1), kLeastOutRows, kMostOutRows);
 }
 
-// Some of the memory set aside is for windows and what is written.
+// ---- merging --------------------------------------------------------------------------------------------------------
+
+// How many runs the memory that is always set aside is enough for: some of it is for windows and what is written.
 uint32_t SpilledRuns::most_runs() const { return std::max(2u, spill_->max_readers() / 3 * 2); }
 
 SharedWork* SpilledRuns::BeginMerge(std::vector<SpillingRows*> locals) {
@@ -187,49 +144,66 @@ SharedWork* SpilledRuns::BeginMerge(std::vector<SpillingRows*> locals) {
   return &work_;
 }
 
-// First the rows that are still in memory; then one merge after the other, as each takes the memory set aside.
+// First the rows that are still in memory; then one merge after the other, as each takes the memory set aside; then the
+// ranges of the last one.
 absl::StatusOr<std::optional<SharedWork::Phase>> SpilledRuns::NextPhase() {
   if (!std::exchange(wrote_locals_, true)) {
     return SharedWork::Phase{last_locals_.size(),
                              [this](uint64_t task) { return last_locals_[task]->Spill().status(); }};
   }
-  if (runs_.size() > most_runs()) return SharedWork::Phase{1, [this](uint64_t) { return MergeSome(); }};
-  for (const Run& run : runs_) num_rows_ += run.rows.num_rows();
-  const uint64_t limit = context_.descriptor->spec().limit;
-  if (limit != 0) num_rows_ = std::min(num_rows_, limit);
-  std::vector<SpilledRows> runs;
-  for (Run& run : runs_) runs.push_back(std::move(run.rows));
-  merge_ = std::make_unique<Merge>(result_, generic_, spill_, types_, std::move(runs));
+  if (!HasMemoryFor(runs_.size())) return SharedWork::Phase{1, [this](uint64_t) { return MergeSome(); }};
+  if (!std::exchange(has_divided_, true)) {
+    dividing_leads_ = DividingLeads(runs_, leads_, NumRanges());
+    bounds_.resize(runs_.size());
+    return SharedWork::Phase{runs_.size(), [this](uint64_t run) -> absl::Status {
+                               QUERN_ASSIGN_OR_RETURN(
+                                   bounds_[run], FirstRowsFrom(dividing_leads_, leads_, &runs_[run], types_, spill_));
+                               return absl::OkStatus();
+                             }};
+  }
+  EndDividing();
   return std::nullopt;
+}
+
+// Whether so many runs can be read at once. All rows are written by now, so that more memory may be there than was set
+// aside; what is found stays set aside.
+bool SpilledRuns::HasMemoryFor(size_t num_runs) {
+  if (num_runs <= most_runs()) return true;
+  std::vector<uint64_t> most_block_bytes;
+  for (const SortedRun& run : runs_) most_block_bytes.push_back(run.most_block_bytes());
+  std::sort(most_block_bytes.rbegin(), most_block_bytes.rend());
+  most_block_bytes.resize(num_runs);
+  const uint64_t bytes = MergeBytes(*spill_, *longer_runs_, most_block_bytes);
+  return spill_->SetMoreAside(bytes + spill_->io_bytes() / kOutShare).ok();
 }
 
 // Merges the shortest runs to one. The first merge takes so few that all later ones take as many as they can.
 absl::Status SpilledRuns::MergeSome() {
   std::sort(runs_.begin(), runs_.end(),
-            [](const Run& a, const Run& b) { return a.rows.num_rows() > b.rows.num_rows(); });
-  const size_t most = most_runs();
+            [](const SortedRun& a, const SortedRun& b) { return a.rows.num_rows() > b.rows.num_rows(); });
+  size_t most = runs_.size() - 1;
+  while (most > most_runs() && !HasMemoryFor(most)) most = std::max<size_t>(most / 2, most_runs());
   const size_t rest = (runs_.size() - 1) % (most - 1);
   const size_t num = rest == 0 ? most : rest + 1;
-  std::vector<SpilledRows> runs;
+  RangeMerge merge(longer_runs_, generic_, spill_, types_, num);
   uint64_t level = 0, num_rows = 0, num_bytes = 0;
   for (size_t i = runs_.size() - num; i < runs_.size(); ++i) {
     level = std::max(level, runs_[i].level);
     num_rows += runs_[i].rows.num_rows();
     num_bytes += runs_[i].rows.num_bytes();
-    runs.push_back(std::move(runs_[i].rows));
+    merge.Add(std::move(runs_[i].rows));
   }
   runs_.resize(runs_.size() - num);
-  Merge merge(longer_runs_, generic_, spill_, types_, std::move(runs));
-  RowWriter writer(spill_, types_);
+  RunWriter writer(spill_, types_, &leads_);
   QUERN_RETURN_IF_ERROR(WriteMerged(num_bytes / std::max<uint64_t>(num_rows, 1), &merge, &writer));
-  QUERN_ASSIGN_OR_RETURN(SpilledRows written, writer.Finish());
+  QUERN_ASSIGN_OR_RETURN(SortedRun run, writer.Finish(level + 1));
   spill_->CountLevel(level + 1);
   const std::lock_guard<std::mutex> lock(mutex_);
-  runs_.push_back({std::move(written), level + 1});
+  runs_.push_back(std::move(run));
   return absl::OkStatus();
 }
 
-absl::Status SpilledRuns::WriteMerged(uint64_t row_bytes, Merge* merge, RowWriter* writer) const {
+absl::Status SpilledRuns::WriteMerged(uint64_t row_bytes, RangeMerge* merge, RunWriter* writer) const {
   OutputBatch out(types_, OutRows(row_bytes), spill_->io_budget());
   for (bool more = true; more;) {
     QUERN_RETURN_IF_ERROR(CheckStop());
@@ -239,30 +213,113 @@ absl::Status SpilledRuns::WriteMerged(uint64_t row_bytes, Merge* merge, RowWrite
   return absl::OkStatus();
 }
 
+// Some for each thread that has appended rows, so that they end at about the same time, and each small enough that
+// readers whose rows must be put in order need not keep much. But a block at the end of a range is read for each of the
+// ranges on both sides, so that a range has some blocks of each run.
+uint64_t SpilledRuns::NumRanges() const {
+  if (last_locals_.size() < 2 || runs_.empty()) return 1;
+  uint64_t num_blocks = 0, num_bytes = 0;
+  for (const SortedRun& run : runs_) {
+    num_blocks += run.rows.blocks().size();
+    num_bytes += run.rows.num_bytes();
+  }
+  const uint64_t most = num_blocks / (kLeastBlocksOfRange * runs_.size());
+  const uint64_t wanted = std::max(kRangesOfThread * last_locals_.size(), num_bytes / spill_->io_bytes());
+  return std::max<uint64_t>(std::min(wanted, most), 1);
+}
+
+void SpilledRuns::EndDividing() {
+  num_ranges_ = dividing_leads_.size() / leads_.num_words() + 1;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t r = 0; r < runs_.size(); ++r) {
+    num_rows_ += runs_[r].rows.num_rows();
+    most_block_bytes_.push_back(runs_[r].most_block_bytes());
+    all_rows_.push_back(std::make_shared<SharedRows>(std::move(runs_[r].rows), bounds_[r]));
+  }
+  const uint64_t limit = context_.descriptor->spec().limit;
+  if (limit != 0) num_rows_ = std::min(num_rows_, limit);
+}
+
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-uint64_t SpilledRuns::num_rows() const { return num_rows_; }
-
-absl::StatusOr<bool> SpilledRuns::Next(OutputBatch* out, uint64_t* position) {
+// A range that begins behind others takes memory for all that it needs, or is left to those that are read.
+absl::StatusOr<bool> SpilledRuns::TakeRange(Range* range) {
   const std::lock_guard<std::mutex> lock(read_mutex_);
   QUERN_RETURN_IF_ERROR(read_status_);
-  *position = position_;
-  if (position_ == num_rows_) return false;
-  if (out->num_columns() == 0) {
-    out->set_num_rows(num_rows_ - position_);
-    position_ = num_rows_;
-    merge_.reset();
-    return false;
+  if (!given_back_.empty()) {
+    *range = std::move(given_back_.back());
+    given_back_.pop_back();
+    ++num_active_;
+    return true;
   }
-  const absl::StatusOr<bool> next = merge_->Next(out);
+  for (; next_range_ < num_ranges_; ++next_range_) {
+    std::vector<RowPart> parts;
+    range->position = range->end = 0;
+    for (size_t r = 0; r < all_rows_.size(); ++r) {
+      const uint64_t begin = next_range_ == 0 ? 0 : bounds_[r][next_range_ - 1];
+      const uint64_t end = next_range_ + 1 == num_ranges_ ? all_rows_[r]->rows().num_rows() : bounds_[r][next_range_];
+      parts.push_back({begin, end});
+      range->position += begin;
+      range->end += end;
+    }
+    range->end = std::min(range->end, num_rows_);
+    if (range->position >= range->end) continue;
+    auto merge = std::make_unique<RangeMerge>(result_, generic_, spill_, types_, parts.size());
+    const bool has_memory = merge->Reserve(MergeBytes(*spill_, *result_, most_block_bytes_)).ok();
+    if (!has_memory && num_active_ != 0) return false;
+    for (size_t r = 0; r < parts.size(); ++r) merge->Add(all_rows_[r], parts[r]);
+    merge->SetLimit(range->end - range->position);
+    range->merge = std::move(merge);
+    ++next_range_;
+    ++num_active_;
+    return true;
+  }
+  return false;
+}
+
+void SpilledRuns::EndRange(Range* range, const absl::Status& status) {
+  *range = {};
+  const std::lock_guard<std::mutex> lock(read_mutex_);
+  --num_active_;
+  if (read_status_.ok()) read_status_ = status;
+}
+
+void SpilledRuns::GiveBack(Range range) {
+  const std::lock_guard<std::mutex> lock(read_mutex_);
+  --num_active_;
+  given_back_.push_back(std::move(range));
+}
+
+absl::StatusOr<bool> SpilledRuns::Next(Range* range, OutputBatch* out, uint64_t* position) {
+  if (out->num_columns() == 0) return Count(out, position);
+  if (range->merge == nullptr) {
+    *position = num_rows_;
+    QUERN_ASSIGN_OR_RETURN(const bool has_range, TakeRange(range));
+    if (!has_range) return false;
+  }
+  *position = range->position;
+  absl::StatusOr<bool> next = range->merge->Next(out);
+  if (next.ok() && !*next && range->position + out->num_rows() != range->end)
+    next = absl::InternalError("sort that spills: a range has other rows than were counted");
   if (!next.ok()) {
-    merge_.reset();
-    read_status_ = next.status();
-    return read_status_;
+    EndRange(range, next.status());
+    return next.status();
   }
-  position_ += out->num_rows();
-  if (position_ == num_rows_) merge_.reset();
-  return position_ < num_rows_;
+  range->position += out->num_rows();
+  if (range->position != range->end) return true;
+  EndRange(range, absl::OkStatus());
+  const std::lock_guard<std::mutex> lock(read_mutex_);
+  return next_range_ < num_ranges_ || !given_back_.empty();
+}
+
+// All rows that no reader has taken, without reading them.
+absl::StatusOr<bool> SpilledRuns::Count(OutputBatch* out, uint64_t* position) {
+  const std::lock_guard<std::mutex> lock(read_mutex_);
+  QUERN_RETURN_IF_ERROR(read_status_);
+  *position = next_range_ == 0 ? 0 : num_rows_;
+  out->set_num_rows(num_rows_ - *position);
+  next_range_ = num_ranges_;
+  return false;
 }
 
 // ---- local states ---------------------------------------------------------------------------------------------------
@@ -286,119 +343,6 @@ absl::StatusOr<bool> SpilledRuns::WriteOthers(const SpillingRows* except) {
     any |= had_rows;
   }
   return any;
-}
-
-SpillingRows::SpillingRows(std::shared_ptr<SpilledRuns> runs)
-    : LocalState(runs->context().counters),
-      runs_(std::move(runs)),
-      payload_(runs_->context().descriptor->spec().payload),
-      memory_(runs_->context().budget),
-      rows_(NoRows()),
-      piece_rows_(kMostPieceRows) {
-  for (const KeySpec& key : runs_->context().descriptor->spec().keys) keys_.push_back(key.type);
-  runs_->Register(this);
-}
-
-std::unique_ptr<LocalRows> SpillingRows::NoRows() const {
-  SortContext context = runs_->context();
-  context.budget = memory_.budget();
-  return std::make_unique<LocalRows>(std::move(context));
-}
-
-// Keeps in reserve what sorting so many rows takes.
-absl::Status SpillingRows::ReserveFor(uint64_t num_rows) {
-  const SortDescriptor& descriptor = *runs_->context().descriptor;
-  const uint64_t tuple_bytes = descriptor.may_drop_tuples() ? descriptor.get()->rows.tuple_bytes : 0;
-  const uint64_t entry_bytes = kEntryBytesPerWord * std::min(descriptor.get()->num_words + 1, kMostEntryWords);
-  const uint64_t needed = num_rows * (kSortBytesPerRow + entry_bytes + tuple_bytes) + kSortBytes;
-  const uint64_t reserved = memory_.reserved_bytes();
-  if (needed <= reserved) return absl::OkStatus();
-  return memory_.GrowBy((needed - reserved + kReserveStep - 1) / kReserveStep * kReserveStep);
-}
-
-absl::StatusOr<bool> SpillingRows::SpillLocked() {
-  const bool has_rows = rows_->num_rows() != 0;
-  if (has_rows) {
-    memory_.Open();
-    QUERN_RETURN_IF_ERROR(runs_->Write(rows_.get(), memory_.budget()));
-    rows_ = NoRows();
-  }
-  memory_.GiveBack();
-  return has_rows;
-}
-
-absl::StatusOr<bool> SpillingRows::Spill() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return SpillLocked();
-}
-
-// Adds the first rows of a batch, up to n of them; returns how many were.
-absl::StatusOr<uint64_t> SpillingRows::AddPiece(const BatchView& batch, uint64_t first_row_id, uint64_t n,
-                                                bool* is_refused) {
-  *is_refused = !ReserveFor(rows_->num_rows() + n).ok();
-  if (*is_refused) return 0;
-  uint64_t taken = 0;
-  const absl::Status status =
-      rows_->Add(n == batch.num_rows ? batch : SliceOf(batch, keys_, payload_, 0, n), first_row_id, &taken);
-  *is_refused = absl::IsResourceExhausted(status);
-  if (!status.ok() && !*is_refused) return status;
-  num_input_rows_ += taken;
-  return taken;
-}
-
-// Adds rows of a batch, and makes a run of those that are here where memory is refused. Returns how many were added:
-// none where others have the memory.
-absl::StatusOr<uint64_t> SpillingRows::AppendSome(const BatchView& batch, uint64_t first_row_id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (;;) {
-    const uint64_t n = std::min(batch.num_rows, piece_rows_);
-    bool is_refused = false;
-    QUERN_ASSIGN_OR_RETURN(const uint64_t taken, AddPiece(batch, first_row_id, n, &is_refused));
-    if (!is_refused) return taken;
-    const bool has_rows = rows_->num_rows() != 0;
-    if (!has_rows) memory_.GiveBack();  // fewer rows need less
-    if (n > (has_rows ? kLeastPieceWithRows : kLeastPieceRows)) {
-      piece_rows_ = n / 4;
-    } else if (has_rows) {
-      const absl::StatusOr<bool> spilled = SpillLocked();
-      is_broken_ = !spilled.ok();
-      QUERN_RETURN_IF_ERROR(spilled.status());
-    } else {
-      return taken;
-    }
-    if (taken != 0) return taken;
-  }
-}
-
-absl::Status SpillingRows::FreeMemory(const absl::Status& refused) {
-  if (!absl::IsResourceExhausted(refused)) return refused;
-  QUERN_ASSIGN_OR_RETURN(bool has_written, Spill());
-  if (!has_written) {
-    QUERN_ASSIGN_OR_RETURN(has_written, runs_->WriteOthers(this));
-  }
-  return has_written ? absl::OkStatus() : refused;
-}
-
-absl::Status SpillingRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
-  QUERN_RETURN_IF_ERROR(runs_->spill()->SetMemoryAside());
-  for (int tries = 0; taken_rows_ < batch.num_rows;) {
-    const uint64_t done = taken_rows_;
-    if (done != 0 && runs_->stop_flag() != nullptr) QUERN_RETURN_IF_ERROR(runs_->stop_flag()->Check());
-    const BatchView rest = done == 0 ? batch : SliceOf(batch, keys_, payload_, done, batch.num_rows - done);
-    QUERN_ASSIGN_OR_RETURN(const uint64_t taken,
-                           AppendSome(rest, batch.selection == nullptr ? first_row_id + done : first_row_id));
-    taken_rows_ += taken;
-    if (taken != 0) {
-      tries = 0;
-      continue;
-    }
-    const absl::StatusOr<bool> spilled = runs_->WriteOthers(this);
-    is_broken_ = !spilled.ok();
-    QUERN_RETURN_IF_ERROR(spilled.status());
-    if (!*spilled && ++tries == kMostTries)
-      return absl::ResourceExhaustedError("sort that spills: no memory for some rows; accepted: a larger limit");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace quern

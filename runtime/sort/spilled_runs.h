@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sorts of more rows than memory holds: an external merge sort (Knuth, The Art of Computer Programming 3, 5.4). A
 // thread's rows that find no more memory are sorted and written to a store as a *run*; the runs are merged as they are
-// read.
+// read, range by range, by as many threads as read.
 //
-//     SpillingRows: LocalRows -> run, run, ..  -+
-//     SpillingRows: LocalRows -> run, run, ..  -+-> merged to fewer, longer runs  ->  Next, Next, ..
+//     SpillingRows: LocalRows -> run, run, ..  -+                                      range 0  ->  Next, Next, ..
+//     SpillingRows: LocalRows -> run, run, ..  -+-> merged to fewer, longer runs  ->   range 1  ->  Next, ..
 #ifndef QUERN_RUNTIME_SORT_SPILLED_RUNS_H_
 #define QUERN_RUNTIME_SORT_SPILLED_RUNS_H_
 
@@ -19,11 +19,10 @@
 #include "runtime/base/shared_work.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/rows/output_batch.h"
-#include "runtime/sink/sink.h"
 #include "runtime/sort/local_rows.h"
-#include "runtime/sort/run_merger.h"
+#include "runtime/sort/range_merge.h"
 #include "runtime/sort/sort_descriptor.h"
-#include "runtime/spill/budget_with_reserve.h"
+#include "runtime/sort/sorted_run.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
 
@@ -51,79 +50,62 @@ class SpilledRuns {
   void Register(SpillingRows* rows);
   void Deregister(SpillingRows* rows);
 
-  // The work after which rows can be read: writes what is still in memory, and merges runs until all can be read at
-  // once. Called once.
+  // The work after which rows can be read: writes what is still in memory, merges runs until all can be read at once,
+  // and divides them into ranges. Called once.
   SharedWork* BeginMerge(std::vector<SpillingRows*> locals);
   // Of the result.
-  uint64_t num_rows() const;
-  // The next rows, as SortReader::Next.
-  absl::StatusOr<bool> Next(OutputBatch* out, uint64_t* position);
+  uint64_t num_rows() const { return num_rows_; }
+
+  // Rows of the result that one reader merges at present.
+  struct Range {
+    std::unique_ptr<RangeMerge> merge;  // null: none
+    uint64_t position = 0, end = 0;     // rows of the result that are left of it
+  };
+  // The next rows of the range, or, where it has none left, of one that nobody has taken: as SortReader::Next.
+  absl::StatusOr<bool> Next(Range* range, OutputBatch* out, uint64_t* position);
+  // Leaves the rest of a range to other readers.
+  void GiveBack(Range range);
 
  private:
-  struct Merge;
-  struct Run {
-    SpilledRows rows;
-    uint64_t level = 1;  // how often its rows were written
-  };
   absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
+  bool HasMemoryFor(size_t num_runs);
   absl::Status MergeSome();
-  absl::Status WriteMerged(uint64_t row_bytes, Merge* merge, RowWriter* writer) const;
+  uint64_t NumRanges() const;
+  void EndDividing();
+  absl::Status WriteMerged(uint64_t row_bytes, RangeMerge* merge, RunWriter* writer) const;
   absl::Status CheckStop() const { return stop_flag_ == nullptr ? absl::OkStatus() : stop_flag_->Check(); }
   uint32_t most_runs() const;
   uint64_t OutRows(uint64_t row_bytes) const;
+  absl::StatusOr<bool> TakeRange(Range* range);
+  absl::StatusOr<bool> Count(OutputBatch* out, uint64_t* position);
+  void EndRange(Range* range, const absl::Status& status);
 
   const SortContext context_;
   SortContext run_context_;
-  const SortEntrySource generic_;
+  const QuernSortEntryPoints generic_;
   const std::shared_ptr<SpillContext> spill_;
   const StopFlag* const stop_flag_;
   std::vector<ColumnType> types_;  // of a run: all keys, the row id of a stable sort, the payload
   std::shared_ptr<const SortDescriptor> longer_runs_, result_;  // of merges
+  RowLeads leads_;
   std::mutex write_mutex_;
   mutable std::mutex mutex_;  // guards runs_
-  std::vector<Run> runs_;
+  std::vector<SortedRun> runs_;
   std::mutex locals_mutex_;
   std::vector<SpillingRows*> locals_;
   std::vector<SpillingRows*> last_locals_;
-  bool wrote_locals_ = false;
+  bool wrote_locals_ = false, has_divided_ = false;
   SharedWork work_;
-  uint64_t num_rows_ = 0;
+  std::vector<uint64_t> dividing_leads_;
+  std::vector<std::vector<uint64_t>> bounds_;          // by run: of the ranges, without 0 and the run's end
+  std::vector<std::shared_ptr<SharedRows>> all_rows_;  // by run
+  std::vector<uint64_t> most_block_bytes_;             // likewise
+  uint64_t num_rows_ = 0, num_ranges_ = 0;
   std::mutex read_mutex_;  // guards what follows
-  std::unique_ptr<Merge> merge_;
-  uint64_t position_ = 0;
+  uint64_t next_range_ = 0;
+  uint32_t num_active_ = 0;        // ranges that readers have
+  std::vector<Range> given_back_;  // in part
   absl::Status read_status_;
-};
-
-// The local state of a sort that spills. What sorting its rows takes is kept in reserve.
-class SpillingRows final : public LocalState {
- public:
-  explicit SpillingRows(std::shared_ptr<SpilledRuns> runs);
-  ~SpillingRows() override { runs_->Deregister(this); }
-
-  // *Errors*: as LocalRows and RowWriter.
-  absl::Status Append(const BatchView& batch, RowKind kind, uint64_t first_row_id) override;
-  absl::Status FreeMemory(const absl::Status& refused) override;
-
-  LocalRows* rows() const { return rows_.get(); }
-  uint64_t num_input_rows() const { return num_input_rows_; }
-  void GiveReserveBack() { memory_.GiveBack(); }
-  // Makes a run of the rows; returns whether there were any. *Threads*: any.
-  absl::StatusOr<bool> Spill();
-
- private:
-  absl::StatusOr<uint64_t> AppendSome(const BatchView& batch, uint64_t first_row_id);
-  absl::StatusOr<bool> SpillLocked();
-  absl::Status ReserveFor(uint64_t num_rows);
-  std::unique_ptr<LocalRows> NoRows() const;
-  absl::StatusOr<uint64_t> AddPiece(const BatchView& batch, uint64_t first_row_id, uint64_t n, bool* is_refused);
-
-  const std::shared_ptr<SpilledRuns> runs_;
-  std::vector<ColumnType> keys_, payload_;
-  std::mutex mutex_;  // guards what follows: another thread may spill
-  BudgetWithReserve memory_;
-  std::unique_ptr<LocalRows> rows_;
-  uint64_t num_input_rows_ = 0;
-  uint64_t piece_rows_;  // that are appended at a time
 };
 
 }  // namespace quern

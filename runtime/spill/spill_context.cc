@@ -71,6 +71,16 @@ struct SpillContext::Aside {
     return true;
   }
 
+  // With the mutex: reserves what least_bytes says.
+  absl::Status SetAtLeast() {
+    if (reserved_bytes < least_bytes) {
+      QUERN_RETURN_IF_ERROR(budget->Reserve(least_bytes - reserved_bytes));
+      reserved_bytes = least_bytes;
+    }
+    is_set = true;
+    return absl::OkStatus();
+  }
+
   void Release(uint64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     used_bytes -= bytes;
@@ -122,12 +132,15 @@ void SpillContext::EndSettingAside() {
 absl::Status SpillContext::SetMemoryAside() {
   const std::lock_guard<std::mutex> lock(aside_->mutex);
   if (aside_->is_set) return absl::OkStatus();
-  if (aside_->reserved_bytes < aside_->least_bytes) {
-    QUERN_RETURN_IF_ERROR(budget_->Reserve(aside_->least_bytes - aside_->reserved_bytes));
-    aside_->reserved_bytes = aside_->least_bytes;
-  }
-  aside_->is_set = true;
-  return absl::OkStatus();
+  return aside_->SetAtLeast();
+}
+
+absl::Status SpillContext::SetMoreAside(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(aside_->mutex);
+  const uint64_t before = std::exchange(aside_->least_bytes, std::max(aside_->least_bytes, bytes));
+  const absl::Status status = aside_->SetAtLeast();
+  if (!status.ok()) aside_->least_bytes = before;
+  return status;
 }
 
 bool SpillContext::HasRoom(uint64_t bytes) const {

@@ -56,6 +56,10 @@ class SpillContext {
   // they take memory of their own; only the first call does anything. *Errors*: ResourceExhausted.
   absl::Status SetMemoryAside();
 
+  // Sets so much aside in all, where rows have been written and more than was set aside is needed to read them.
+  // *Errors*: ResourceExhausted; what was set aside before stays so.
+  absl::Status SetMoreAside(uint64_t bytes);
+
   // Gives back what is set aside and not in use: for an operator whose rows have come, and that has written none.
   void EndSettingAside();
 

@@ -141,6 +141,33 @@ void SpilledRows::Free() {
   context_.reset();
 }
 
+SharedRows::SharedRows(SpilledRows rows, const std::vector<uint64_t>& bounds)
+    : rows_(std::move(rows)), readers_left_(rows_.blocks().size()) {
+  uint64_t row = 0;
+  for (size_t b = 0; b < readers_left_.size(); ++b) {
+    const uint64_t end = row + rows_.blocks()[b].num_rows;
+    // Of the parts that begin or end within the block, each reads it.
+    const auto first = std::upper_bound(bounds.begin(), bounds.end(), row);
+    uint32_t readers = 1;
+    for (auto bound = first; bound != bounds.end() && *bound < end; ++bound)
+      readers += bound == first || *bound != *(bound - 1) ? 1 : 0;
+    readers_left_[b] = readers;
+    row = end;
+  }
+}
+
+SharedRows::~SharedRows() {
+  std::vector<SpilledBlock> left;
+  for (size_t b = 0; b < readers_left_.size(); ++b)
+    if (readers_left_[b] != 0) left.push_back(rows_.blocks_[b]);
+  rows_.blocks_ = std::move(left);
+}
+
+void SharedRows::EndRead(size_t block) {
+  if (readers_left_[block].fetch_sub(1, std::memory_order_acq_rel) == 1)
+    rows_.context_->store()->Free(rows_.blocks_[block].stored);
+}
+
 // ---- one sequence ---------------------------------------------------------------------------------------------------
 
 std::shared_ptr<BlockBuffers> RowWriter::BuffersOf(const SpillContext& context, const std::vector<ColumnType>& types) {
@@ -317,19 +344,49 @@ struct RowReader::Pending {
 
 RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, SpilledRows rows,
                      After after, std::shared_ptr<MemoryBudget> budget)
-    : context_(std::move(context)),
-      types_(SpilledTypes(std::move(types))),
-      rows_(std::make_shared<SpilledRows>(std::move(rows))),
-      after_(after),
-      budget_(budget == nullptr ? context_->io_budget() : std::move(budget)) {}
+    : RowReader(std::move(context), std::move(types), std::make_shared<SpilledRows>(std::move(rows)), after, nullptr,
+                std::move(budget)) {}
 
 RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
                      std::shared_ptr<SpilledRows> shared, std::shared_ptr<MemoryBudget> budget)
+    : RowReader(std::move(context), std::move(types), std::move(shared), After::kKeep, nullptr, std::move(budget)) {}
+
+RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+                     std::shared_ptr<SpilledRows> rows, const RowPart& part, std::shared_ptr<MemoryBudget> budget)
+    : RowReader(std::move(context), std::move(types), std::move(rows), After::kKeep, nullptr, std::move(budget)) {
+  SetPart(part);
+}
+
+RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+                     const std::shared_ptr<SharedRows>& shared, const RowPart& part,
+                     std::shared_ptr<MemoryBudget> budget)
+    : RowReader(std::move(context), std::move(types), std::shared_ptr<SpilledRows>(shared, &shared->rows_),
+                After::kKeep, shared, std::move(budget)) {
+  SetPart(part);
+}
+
+RowReader::RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+                     std::shared_ptr<SpilledRows> rows, After after, std::shared_ptr<SharedRows> shared,
+                     std::shared_ptr<MemoryBudget> budget)
     : context_(std::move(context)),
       types_(SpilledTypes(std::move(types))),
-      rows_(std::move(shared)),
-      after_(After::kKeep),
+      rows_(std::move(rows)),
+      after_(after),
+      shared_(std::move(shared)),
       budget_(budget == nullptr ? context_->io_budget() : std::move(budget)) {}
+
+void RowReader::SetPart(const RowPart& part) {
+  const std::vector<SpilledBlock>& blocks = rows_->blocks();
+  uint64_t row = 0;
+  size_t first_block = 0;
+  for (; first_block < blocks.size() && row + blocks[first_block].num_rows <= part.begin; ++first_block)
+    row += blocks[first_block].num_rows;
+  skipped_rows_ = part.begin - row;
+  rows_left_ = part.end - part.begin;
+  end_block_ = next_block_ = first_block;
+  for (; end_block_ < blocks.size() && rows_left_ != 0 && row < part.end; ++end_block_)
+    row += blocks[end_block_].num_rows;
+}
 
 // What was asked for is read to its end, since the space it is read from goes away.
 RowReader::~RowReader() {
@@ -354,7 +411,8 @@ absl::Status RowReader::ReadAhead() {
   }
   const bool reads_ahead = ring_ != nullptr || context_->io_threads() != nullptr;
   const size_t depth = reads_ahead ? context_->read_depth() : 1;
-  while (ahead_.size() < depth && next_block_ < rows_->blocks().size()) {
+  const size_t end = std::min(end_block_, rows_->blocks().size());
+  while (ahead_.size() < depth && next_block_ < end) {
     absl::StatusOr<std::shared_ptr<Pending>> pending = Request(rows_->blocks()[next_block_]);
     // Where memory is short, one block at a time.
     if (!pending.ok() && !ahead_.empty() && absl::IsResourceExhausted(pending.status())) break;
@@ -390,6 +448,7 @@ absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
   if (ahead_.empty()) return false;
   const std::shared_ptr<Pending> read = ahead_.front();
   QUERN_RETURN_IF_ERROR(Wait(read.get()));
+  if (shared_ != nullptr) shared_->EndRead(next_block_ - ahead_.size());
   ahead_.pop_front();
   context_->CountRead(read->block.stored.bytes);
   if (after_ == After::kFree) {
@@ -397,6 +456,7 @@ absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
     ++num_freed_;
   }
   QUERN_RETURN_IF_ERROR(Decode(read, batch));
+  if (end_block_ != SIZE_MAX) CutToPart(batch);
   QUERN_RETURN_IF_ERROR(ReadAhead());
   return true;
 }
@@ -406,6 +466,14 @@ absl::Status RowReader::Decode(const std::shared_ptr<Pending>& read, BatchView* 
   batch->owner = read;
   return ReadBlock(read->memory.data(), read->block.stored.bytes, types_, &batch->keys, &read->string_bytes,
                    &batch->num_rows);
+}
+
+// Leaves out rows of the first and the last block that other parts have.
+void RowReader::CutToPart(BatchView* batch) {
+  const uint64_t first = std::exchange(skipped_rows_, 0);
+  const uint64_t n = std::min(batch->num_rows - first, rows_left_);
+  if (n != batch->num_rows) *batch = SliceOf(*batch, types_, {}, first, n);
+  rows_left_ -= n;
 }
 
 void RowReader::Rewind() {

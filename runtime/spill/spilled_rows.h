@@ -11,6 +11,7 @@
 #ifndef QUERN_RUNTIME_SPILL_SPILLED_ROWS_H_
 #define QUERN_RUNTIME_SPILL_SPILLED_ROWS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -65,9 +66,35 @@ class SpilledRows {
 
  private:
   friend class RowReader;
+  friend class SharedRows;
   std::shared_ptr<SpillContext> context_;
   std::vector<SpilledBlock> blocks_;
   uint64_t num_rows_ = 0, num_bytes_ = 0;
+};
+
+// Rows [begin, end) of a sequence.
+struct RowPart {
+  uint64_t begin = 0, end = 0;
+};
+
+// A sequence that several readers read, a part each. The space of a block is given back when all of them have read it.
+// *Threads*: any number at once.
+class SharedRows {
+ public:
+  // bounds: the parts begin at 0 and at each of them; they ascend, up to the number of rows.
+  SharedRows(SpilledRows rows, const std::vector<uint64_t>& bounds);
+  SharedRows(const SharedRows&) = delete;
+  SharedRows& operator=(const SharedRows&) = delete;
+  ~SharedRows();
+
+  const SpilledRows& rows() const { return rows_; }
+  // A reader has read the block.
+  void EndRead(size_t block);
+
+ private:
+  friend class RowReader;
+  SpilledRows rows_;
+  std::vector<std::atomic<uint32_t>> readers_left_;  // by block
 };
 
 // Writes one sequence. *Threads*: one; blocks are written behind on threads of the context.
@@ -134,8 +161,17 @@ class RowReader {
   // Reads rows that other readers read, too; they are kept.
   RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, std::shared_ptr<SpilledRows> shared,
             std::shared_ptr<MemoryBudget> budget = nullptr);
+  // Reads a part of rows, which are kept.
+  RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, std::shared_ptr<SpilledRows> rows,
+            const RowPart& part, std::shared_ptr<MemoryBudget> budget = nullptr);
+  // Reads one of the parts of shared rows.
+  RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
+            const std::shared_ptr<SharedRows>& shared, const RowPart& part,
+            std::shared_ptr<MemoryBudget> budget = nullptr);
   ~RowReader();
 
+  // Asks for the first blocks, so that those of several readers come at once. Next does it where nobody has.
+  absl::Status Begin() { return ReadAhead(); }
   // Sets `batch` to the rows of the next block, its columns in `keys`; false, and no rows, behind the last one. The
   // columns are valid as long as batch->owner. first_row_id is 0. *Errors*: Unavailable; DataLoss for a block that is
   // not what was written; ResourceExhausted.
@@ -146,6 +182,10 @@ class RowReader {
 
  private:
   struct Pending;
+  RowReader(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, std::shared_ptr<SpilledRows> rows,
+            After after, std::shared_ptr<SharedRows> shared, std::shared_ptr<MemoryBudget> budget);
+  void SetPart(const RowPart& part);
+  void CutToPart(BatchView* batch);
   absl::Status ReadAhead();
   void Ask(const std::shared_ptr<Pending>& pending);
   absl::Status Wait(Pending* pending);
@@ -156,8 +196,12 @@ class RowReader {
   std::vector<ColumnType> types_;
   const std::shared_ptr<SpilledRows> rows_;
   const After after_;
+  const std::shared_ptr<SharedRows> shared_;  // of which rows_ are; else null
   std::shared_ptr<MemoryBudget> budget_;
-  size_t next_block_ = 0;  // to request
+  size_t end_block_ = SIZE_MAX;      // of the part; SIZE_MAX: all rows
+  uint64_t skipped_rows_ = 0;        // of the part's first block
+  uint64_t rows_left_ = UINT64_MAX;  // of the part
+  size_t next_block_ = 0;            // to request
   size_t num_freed_ = 0;
   bool has_ring_ = true;  // until none could be taken
   std::unique_ptr<ReadRing> ring_;
