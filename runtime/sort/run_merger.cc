@@ -97,8 +97,12 @@ struct RunMerger::State {
   uint64_t rows_left = 0;     // of the limit
   bool has_failed = false;
 
-  std::vector<uint32_t> losers;  // by node; empty: no tree
-  std::vector<uint64_t> leads;   // by run: word 0 of its first row; all ones if the run has ended
+  struct Loser {
+    uint64_t lead;  // of the run
+    uint64_t run;
+  };
+  std::vector<Loser> losers;    // by node; empty: no tree
+  std::vector<uint64_t> leads;  // by run: word 0 of its first row; all ones if the run has ended
   uint32_t first_run = 0;        // the winner
   bool first_has_moved = false;
 
@@ -130,7 +134,7 @@ struct RunMerger::State {
   bool Before(uint32_t a, uint32_t b) const;
   bool BeforeAtCollision(uint32_t a, uint32_t b) const;
   void BuildTree();
-  void Climb(uint32_t run);
+  void Climb(uint32_t from);
 
   void Pick(uint32_t most);
   void PickOne(uint32_t most);
@@ -305,24 +309,38 @@ bool RunMerger::State::BeforeAtCollision(uint32_t a, uint32_t b) const {
 
 // Node n has the nodes 2n and 2n+1 below it, the leaf of run r is node num_runs + r, and the root is node 1.
 void RunMerger::State::BuildTree() {
-  losers.assign(num_runs, 0);
+  losers.assign(num_runs, {});
   std::vector<uint32_t> winners(2 * size_t{num_runs});
   for (uint32_t r = 0; r < num_runs; ++r) winners[num_runs + r] = r;
   for (uint32_t node = num_runs - 1; node >= 1; --node) {
     const uint32_t a = winners[2 * node], b = winners[2 * node + 1];
     const bool a_wins = Before(a, b);
     winners[node] = a_wins ? a : b;
-    losers[node] = a_wins ? b : a;
+    const uint32_t loser = a_wins ? b : a;
+    losers[node] = {leads[loser], loser};
   }
   first_run = winners[1];
   first_has_moved = false;
 }
 
-// Finds the new winner when the previous one has another row, or none.
-void RunMerger::State::Climb(uint32_t run) {
-  for (uint32_t node = (num_runs + run) / 2; node >= 1; node /= 2)
-    if (Before(losers[node], run)) std::swap(losers[node], run);
-  first_run = run;
+// Finds the new winner when the previous one has another row, or none. Who wins at a node is as good as random, and a
+// branch that is predicted wrongly costs as much as all nodes of a path: so winner and loser are exchanged by masks.
+void RunMerger::State::Climb(uint32_t from) {
+  uint64_t run = from, lead = leads[from];
+  for (uint32_t node = (num_runs + from) / 2; node >= 1; node /= 2) {
+    Loser& loser = losers[node];
+    bool loser_wins = loser.lead < lead;
+    if (loser.lead == lead) [[unlikely]]
+      loser_wins = BeforeAtCollision(static_cast<uint32_t>(loser.run), static_cast<uint32_t>(run));
+    uint64_t all_or_none = uint64_t{0} - static_cast<uint64_t>(loser_wins);
+    asm("" : "+r"(all_or_none));  // or else compilers make a branch of it
+    const uint64_t leads_differ = (loser.lead ^ lead) & all_or_none, runs_differ = (loser.run ^ run) & all_or_none;
+    loser.lead ^= leads_differ;
+    loser.run ^= runs_differ;
+    lead ^= leads_differ;
+    run ^= runs_differ;
+  }
+  first_run = static_cast<uint32_t>(run);
 }
 
 // ---- picking --------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ namespace quern {
 namespace {
 
 constexpr uint64_t kLeastOutRows = 16, kMostOutRows = 2048;
-constexpr uint64_t kOutShare = 8;  // of what is set aside
+constexpr uint64_t kOutShare = 24;  // of what is set aside, for each run that is written
 constexpr uint64_t kRangesOfThread = 4, kLeastBlocksOfRange = 4;
 
 ColumnType RowIdType() {
@@ -87,6 +87,54 @@ bool SpilledRuns::has_runs() const {
   return !runs_.empty();
 }
 
+// What is set aside is enough for some runs that are written at once, and for one of long strings.
+class SpilledRuns::WritersTurn {
+ public:
+  explicit WritersTurn(SpilledRuns* runs) : runs_(runs) {
+    runs_->writers_.acquire();
+    runs_->writing_.lock_shared();
+  }
+  WritersTurn(const WritersTurn&) = delete;
+  WritersTurn& operator=(const WritersTurn&) = delete;
+  ~WritersTurn() {
+    if (is_alone_) runs_->writing_.unlock();
+    else runs_->writing_.unlock_shared();
+    runs_->writers_.release();
+  }
+
+  // Waits until no other run is written, and keeps it so; false where that is so already.
+  bool BeAlone() {
+    if (is_alone_) return false;
+    runs_->writing_.unlock_shared();
+    runs_->writing_.lock();
+    is_alone_ = true;
+    return true;
+  }
+
+ private:
+  SpilledRuns* const runs_;
+  bool is_alone_ = false;
+};
+
+// Writes the sorted rows from `first` on to `out`, until that is full or has strings of so many bytes. Bytes of strings
+// are in no budget while they lie where the caller has them: only here it is seen how many they are. Returns the number
+// of rows.
+absl::StatusOr<uint64_t> SpilledRuns::Fill(SortedRows* sorted, uint64_t first, uint64_t end, uint64_t most_bytes,
+                                           SortColumnWriter* columns, SortedRows::BlockBuffers* buffers,
+                                           OutputBatch* out) {
+  uint64_t next = first;
+  for (uint64_t some = kLeastOutRows;;) {
+    const uint64_t room = std::min({some, end - next, out->capacity() - out->num_rows()});
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, sorted->block_rows()));
+    QUERN_ASSIGN_OR_RETURN(const uint32_t written, columns->Append(sorted->Read(next, n, buffers), out));
+    next += written;
+    const uint64_t bytes = StringBytes(*out);
+    if (written < n || out->num_rows() == out->capacity() || bytes >= most_bytes || next == end) return next - first;
+    some = RowsThatFit(*out, most_bytes, kMostOutRows);
+    if (bytes == 0) some = kMostOutRows;
+  }
+}
+
 absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBudget>& budget) {
   QUERN_RETURN_IF_ERROR(rows->RepairWords());
   if (rows->NeedsTuples()) QUERN_RETURN_IF_ERROR(rows->RestoreTuples());
@@ -99,27 +147,21 @@ absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBud
   QUERN_RETURN_IF_ERROR(sorted.work()->RunTasks());
   const uint64_t limit = context_.descriptor->spec().limit;
   const uint64_t num_rows = limit == 0 ? sorted.num_rows() : std::min(limit, sorted.num_rows());
-  const std::lock_guard<std::mutex> writing(write_mutex_);  // what is set aside is for one run at a time
+  WritersTurn turn(this);
   RunWriter writer(spill_, types_, &leads_);
   OutputBatch out(types_, OutRows(row_bytes), spill_->io_budget());
   SortColumnWriter columns(run_context_.descriptor, generic_);
   SortedRows::BlockBuffers buffers;
-  QUERN_RETURN_IF_ERROR(out.Reset());
   const uint64_t most_bytes = spill_->io_bytes() / kOutShare;
-  for (uint64_t next = 0, some = kLeastOutRows; next < num_rows;) {
-    const uint64_t room = std::min({some, num_rows - next, out.capacity() - out.num_rows()});
-    const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, sorted.block_rows()));
-    QUERN_ASSIGN_OR_RETURN(const uint32_t written, columns.Append(sorted.Read(next, n, &buffers), &out));
-    next += written;
-    // Bytes of strings are in no budget while they lie where the caller has them: only here it is seen how many they
-    // are.
-    const uint64_t bytes = StringBytes(out);
-    some =
-        std::clamp<uint64_t>(most_bytes * out.num_rows() / std::max<uint64_t>(bytes, 1), kLeastOutRows, kMostOutRows);
-    if (written == n && out.num_rows() < out.capacity() && bytes < most_bytes && next < num_rows) continue;
+  for (uint64_t next = 0; next < num_rows;) {
     QUERN_RETURN_IF_ERROR(CheckStop());
-    QUERN_RETURN_IF_ERROR(writer.Append(out));
     QUERN_RETURN_IF_ERROR(out.Reset());
+    absl::StatusOr<uint64_t> filled = Fill(&sorted, next, num_rows, most_bytes, &columns, &buffers, &out);
+    if (absl::IsResourceExhausted(filled.status()) && turn.BeAlone()) continue;
+    QUERN_RETURN_IF_ERROR(filled.status());
+    if (StringBytes(out) > most_bytes) turn.BeAlone();  // a block of long strings is copied once more
+    QUERN_RETURN_IF_ERROR(writer.Append(out));
+    next += *filled;
   }
   QUERN_ASSIGN_OR_RETURN(SortedRun run, writer.Finish(/*level=*/1));
   spill_->CountLevel(1);

@@ -8,10 +8,13 @@
 #ifndef QUERN_RUNTIME_SORT_SPILLED_RUNS_H_
 #define QUERN_RUNTIME_SORT_SPILLED_RUNS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <semaphore>
+#include <shared_mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,7 +24,9 @@
 #include "runtime/rows/output_batch.h"
 #include "runtime/sort/local_rows.h"
 #include "runtime/sort/range_merge.h"
+#include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sort_descriptor.h"
+#include "runtime/sort/sorted_rows.h"
 #include "runtime/sort/sorted_run.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
@@ -67,6 +72,9 @@ class SpilledRuns {
   void GiveBack(Range range);
 
  private:
+  class WritersTurn;
+  static absl::StatusOr<uint64_t> Fill(SortedRows* sorted, uint64_t first, uint64_t end, uint64_t most_bytes,
+                                       SortColumnWriter* columns, SortedRows::BlockBuffers* buffers, OutputBatch* out);
   absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
   bool HasMemoryFor(size_t num_runs);
   absl::Status MergeSome();
@@ -88,7 +96,9 @@ class SpilledRuns {
   std::vector<ColumnType> types_;  // of a run: all keys, the row id of a stable sort, the payload
   std::shared_ptr<const SortDescriptor> longer_runs_, result_;  // of merges
   RowLeads leads_;
-  std::mutex write_mutex_;
+  static constexpr ptrdiff_t kMostWriters = 3;
+  std::counting_semaphore<kMostWriters> writers_{kMostWriters};
+  std::shared_mutex writing_;  // held by each of them, or by one alone
   mutable std::mutex mutex_;  // guards runs_
   std::vector<SortedRun> runs_;
   std::mutex locals_mutex_;
