@@ -160,18 +160,18 @@ arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow:
 
 // ---- batch by batch -------------------------------------------------------------------------------------------------
 
-// Row groups of 2^20 rows, of which the encoded pages are in memory until they are complete; under a limit, of an
-// eighth of it at most.
+// Row groups of 2^20 rows, of which the encoded pages are in memory until they are complete; under a limit, of a
+// sixteenth of it at most, and 8 MiB: then memory that a group has freed serves the next one (kept_blocks.h).
 class ParquetBatchWriter final : public BatchWriter {
  public:
   ParquetBatchWriter(std::shared_ptr<arrow::Schema> schema, std::shared_ptr<DescriptorStream> stream)
       : schema_(std::move(schema)), stream_(std::move(stream)) {}
   arrow::Status Write(const std::shared_ptr<arrow::RecordBatch>& batch) override {
-    constexpr uint64_t kShare = 8;
+    constexpr uint64_t kShare = 16, kMostBytes = 8 << 20;
     if (writer_ == nullptr) ARROW_RETURN_NOT_OK(Open(batch.get()));
     ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(*batch));
     if (ReadingLimit() != 0 && group_bytes_ != 0 &&
-        group_bytes_ + static_cast<uint64_t>(bytes) > ReadingLimit() / kShare) {
+        group_bytes_ + static_cast<uint64_t>(bytes) > std::min(ReadingLimit() / kShare, kMostBytes)) {
       ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());
       group_bytes_ = 0;
     }
