@@ -21,16 +21,27 @@ absl::Status ResultStream::Begin() {
   return file_ == nullptr ? absl::OkStatus() : file_->BeginTable(schema_, format_);
 }
 
+absl::StatusOr<RecordBatchPointer> ResultStream::Take(OutputBatch* out) const {
+  QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer taken, TakeRows(columns_.kernel_schema, out));
+  QUERN_ASSIGN_OR_RETURN_ARROW(RecordBatchPointer rows, taken->SelectColumns(columns_.order),
+                               "cannot order result columns");
+  return rows;
+}
+
 absl::Status ResultStream::Write(OutputBatch* out) {
-  const uint64_t num_rows = out->num_rows();
-  RecordBatchPointer rows;
-  if (columns_.kernel_schema != nullptr && num_rows != 0) {
-    QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer taken, TakeRows(columns_.kernel_schema, out));
-    QUERN_ASSIGN_OR_RETURN_ARROW(rows, taken->SelectColumns(columns_.order), "cannot order result columns");
+  if (out->num_rows() == 0) return absl::OkStatus();
+  if (columns_.kernel_schema == nullptr) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    num_rows_ += out->num_rows();
+    return absl::OkStatus();
   }
+  QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer rows, Take(out));
+  return Write(rows);
+}
+
+absl::Status ResultStream::Write(const RecordBatchPointer& rows) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  num_rows_ += num_rows;
-  if (rows == nullptr) return absl::OkStatus();
+  num_rows_ += static_cast<uint64_t>(rows->num_rows());
   if (file_ != nullptr) return file_->WriteBatch(rows);
   const int64_t wanted = std::min(rows_kept_ - num_kept_, rows->num_rows());
   if (wanted <= 0) return absl::OkStatus();

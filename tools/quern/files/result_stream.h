@@ -35,6 +35,10 @@ class ResultStream {
   absl::Status Begin();
   // Takes the rows of `out`.
   absl::Status Write(OutputBatch* out);
+  // The same in two steps: makes columns of the rows of `out`, which has some, and writes them. Counted rows have no
+  // columns. *Threads*: Take from any, also while another one writes.
+  absl::StatusOr<RecordBatchPointer> Take(OutputBatch* out) const;
+  absl::Status Write(const RecordBatchPointer& rows);
   // Completes the file; the caller gives it its name.
   absl::Status End();
 

@@ -21,6 +21,7 @@
 #include "runtime/rows/output_batch.h"
 #include "tools/frontend/errors.h"
 #include "tools/quern/files/batches.h"
+#include "tools/quern/files/ordered_results.h"
 #include "tools/quern/stream/append_batches.h"
 
 namespace quern::cli {
@@ -69,6 +70,24 @@ absl::Status Read(uint32_t threads, Reading* reading) {
   return RunMorsels(threads, readers, [reading](uint32_t, uint64_t reader) { return ReadRows(reader, reading); });
 }
 
+// Rows that wait until those before them have been written: for each range of the last merge, and the next one.
+constexpr uint64_t kWaitingShares = 2;
+
+// Writes the rows that one reader gets.
+absl::Status StreamRows(const std::shared_ptr<RowSort>& sort, const std::vector<ColumnType>& types,
+                        const StreamRun& run, ResultStream* results, OrderedResults* ordered) {
+  SortReader reader(sort);
+  OutputBatch out(types, StreamedRows(types, *run.budget), run.spill->io_budget());
+  for (bool more = true; more;) {
+    absl::StatusOr<bool> next = reader.Next(&out);
+    QUERN_RETURN_IF_ERROR(AsDataError(next.status()));
+    more = *next;
+    run.progress->Add(out.num_rows());
+    QUERN_RETURN_IF_ERROR(types.empty() ? results->Write(&out) : ordered->Put(reader.position(), &out));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<RecordBatchPointer> InOrder(const std::vector<std::vector<PlacedRows>>& results) {
   std::vector<PlacedRows> placed;
   for (const auto& of_one : results) placed.insert(placed.end(), of_one.begin(), of_one.end());
@@ -108,17 +127,13 @@ absl::StatusOr<SortResult> StreamSort(const PreparedSort& prepared, const Stream
   sort->SetSpill(run.spill);
   QUERN_RETURN_IF_ERROR(AsDataError(AppendStream(input, run.threads, "append", run.progress, sort)));
   run.progress->Begin("rows", sort->stats().num_rows);
-  SortReader reader(sort);
   const std::vector<ColumnType> types = count ? std::vector<ColumnType>() : SortOutputTypes(prepared.spec);
-  OutputBatch out(types, StreamedRows(types, *run.budget), run.spill->io_budget());
-  bool more = true;
-  while (more) {
-    absl::StatusOr<bool> next = reader.Next(&out);
-    QUERN_RETURN_IF_ERROR(AsDataError(next.status()));
-    more = *next;
-    run.progress->Add(out.num_rows());
-    QUERN_RETURN_IF_ERROR(results->Write(&out));
-  }
+  OrderedResults ordered(results, run.budget.get(), kWaitingShares * run.spill->io_bytes());
+  const auto read = [&](uint32_t, uint64_t) {
+    return ordered.End(StreamRows(sort, types, run, results, &ordered));
+  };
+  const uint32_t readers = count ? 1 : run.threads;
+  QUERN_RETURN_IF_ERROR(RunMorsels(readers, readers, read));
   OperatorResult result;
   result.threads = ThreadsFor(*input.stream, run.threads);
   result.run_ms = watch.Lap();
