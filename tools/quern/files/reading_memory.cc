@@ -113,7 +113,7 @@ class BudgetedPool final : public arrow::MemoryPool {
 
   // Arrow's own allocator keeps what is freed, as much again as the readers hold. The C library gives it back to the
   // system at once, and the faults of new pages took half of the time of a sort from file to file.
-  static constexpr uint64_t kKeptShare = 8, kMostKept = 16 << 20;
+  static constexpr uint64_t kKeptShare = 8, kMostKept = 32 << 20;
   KeptBlocksPool kept_blocks_;
   arrow::MemoryPool* pool_ = arrow::default_memory_pool();
   std::shared_ptr<MemoryBudget> budget_ = std::make_shared<MemoryBudget>();

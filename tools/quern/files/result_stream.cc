@@ -39,10 +39,34 @@ absl::Status ResultStream::Write(OutputBatch* out) {
   return Write(rows);
 }
 
+absl::Status ResultStream::WriteToFile(RecordBatchPointer rows) {
+  constexpr size_t kMostWaiting = 2;
+  std::unique_lock<std::mutex> lock(mutex_);
+  num_rows_ += static_cast<uint64_t>(rows->num_rows());
+  written_.wait(lock, [this] { return !is_writing_ || waiting_.size() < kMostWaiting; });
+  waiting_.push_back(std::move(rows));
+  if (is_writing_) return status_;
+  is_writing_ = true;
+  while (status_.ok() && !waiting_.empty()) {
+    rows = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    const absl::Status status = file_->WriteBatch(rows);
+    rows.reset();
+    lock.lock();
+    status_ = status;
+    written_.notify_all();
+  }
+  waiting_.clear();  // after an error
+  is_writing_ = false;
+  written_.notify_all();
+  return status_;
+}
+
 absl::Status ResultStream::Write(const RecordBatchPointer& rows) {
+  if (file_ != nullptr) return WriteToFile(rows);
   const std::lock_guard<std::mutex> lock(mutex_);
   num_rows_ += static_cast<uint64_t>(rows->num_rows());
-  if (file_ != nullptr) return file_->WriteBatch(rows);
   const int64_t wanted = std::min(rows_kept_ - num_kept_, rows->num_rows());
   if (wanted <= 0) return absl::OkStatus();
   num_kept_ += wanted;

@@ -5,7 +5,9 @@
 
 #include <arrow/type_fwd.h>
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -25,8 +27,8 @@ struct ResultColumns {
   std::vector<int> order;
 };
 
-// Writes rows to a file, keeps the first of them, or counts them. *Threads*: Write from any; rows are in the order of
-// the calls.
+// Writes rows to a file, keeps the first of them, or counts them. *Threads*: Write from any. The rows of one thread are
+// in the order of its calls. A thread that finds another one writing leaves its rows to it, unless there are many.
 class ResultStream {
  public:
   // rows_kept: how many are kept where there is no file. file: may be null; not owned.
@@ -52,8 +54,14 @@ class ResultStream {
   OutputFile* const file_;
   const FileFormat format_;
   std::shared_ptr<arrow::Schema> schema_;  // of the result
-  std::mutex mutex_;
+  absl::Status WriteToFile(RecordBatchPointer rows);
+
+  std::mutex mutex_;  // guards what follows
   uint64_t num_rows_ = 0;
+  bool is_writing_ = false;
+  std::condition_variable written_;
+  std::deque<RecordBatchPointer> waiting_;  // for the thread that writes
+  absl::Status status_;
   int64_t num_kept_ = 0;
   std::vector<RecordBatchPointer> kept_;
 };

@@ -91,10 +91,12 @@ absl::StatusOr<OperatorResult> RunRepeatedly(const RunOptions& options, const st
   return result;
 }
 
-// Gives memory back to the system as soon as it is freed: by default the C library keeps blocks, more from time to
-// time, in several arenas for each core, and the library keeps pages. Costs a system call for each block above 128 KiB.
-void KeepNoFreedMemory() {
-  KeptPages::OfProcess().SetMost(0);
+// Gives memory back to the system when it is freed, but for a small share of the limit: by default the C library keeps
+// blocks, more from time to time, in several arenas for each core, and the library keeps pages. Costs a system call for
+// each block above 128 KiB, and a fault for each page of a new one.
+void KeepLittleFreedMemory(uint64_t limit_bytes) {
+  constexpr uint64_t kKeptShare = 16, kMostKept = 16 << 20;
+  KeptPages::OfProcess().SetMost(std::min(limit_bytes / kKeptShare, kMostKept));
 #ifdef __GLIBC__
   constexpr int kBlockBytes = 128 << 10, kArenas = 2;
   mallopt(M_MMAP_THRESHOLD, kBlockBytes);
@@ -257,7 +259,7 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
   ListenToLibrary(options.quiet);
   QUERN_RETURN_IF_ERROR(StartArrow(options.threads));
   const bool streams = options.spills && options.repeat == 1 && job->can_stream();
-  if (streams) KeepNoFreedMemory();
+  if (streams) KeepLittleFreedMemory(options.memory_limit_bytes);
   const uint64_t limit = options.memory_limit_bytes;
   const auto budget = std::make_shared<MemoryBudget>(streams ? limit / kStreamedShare * (kStreamedShare - 1) : limit);
   SetReadingBudget(budget, streams ? OverLimit::kTaken : OverLimit::kRefused);
