@@ -43,6 +43,9 @@ class AggregateDescriptor {
   // By aggregate; null where the kernel's loop updates the aggregate.
   const OutOfLineAggregate* called(size_t aggregate) const { return out_of_line_[aggregate].get(); }
   bool has_out_of_line() const { return has_out_of_line_; }
+  // Whether the bytes of a tuple are the whole group, wherever they are copied to: its key is packed, and no state lies
+  // out of line.
+  bool has_whole_tuples() const { return descriptor_.group.packed_bytes != 0 && !has_out_of_line_; }
   // The columns of an aggregate's arguments, and of its filter.
   struct Columns {
     bool is_computed = false;  // results of computed(); else of the batch

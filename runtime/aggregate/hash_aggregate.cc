@@ -82,6 +82,7 @@ std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
 
 absl::Status HashAggregate::CheckInput(const BatchView& batch, RowKind kind) const {
   const AggregationSpec& spec = descriptor_->spec();
+  if (kind == RowKind::kTuples) return CheckBatch(batch, 1, 0);
   const size_t num_columns = kind == RowKind::kStates ? spec.aggregates.size() : descriptor_->get()->num_columns;
   return CheckBatch(batch, spec.keys.size(), num_columns, "aggregate columns");
 }
@@ -226,6 +227,10 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const Rea
     BatchView rows;
     QUERN_ASSIGN_OR_RETURN(const bool more, taken.rows->Next(&rows));
     if (!more) break;
+    if (descriptor_->has_whole_tuples()) {
+      QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kTuples));
+      continue;
+    }
     rows.payload.assign(rows.keys.begin() + static_cast<ptrdiff_t>(num_keys), rows.keys.end());
     rows.keys.resize(num_keys);
     QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kStates));

@@ -177,7 +177,12 @@ absl::Status LocalGroups::Append(const BatchView& batch, RowKind kind, uint64_t 
 }
 
 absl::Status LocalGroups::AppendRest(const BatchView& batch, RowKind kind, uint64_t first_row_id) {
-  return kind == RowKind::kStates ? AppendStates(batch) : AppendInput(batch, first_row_id);
+  switch (kind) {
+    case RowKind::kInput: return AppendInput(batch, first_row_id);
+    case RowKind::kStates: return AppendStates(batch);
+    case RowKind::kTuples: return AppendTuples(batch);
+  }
+  return absl::OkStatus();
 }
 
 // The columns of rows that lie far apart; the update prefetches those of rows that lie close.
@@ -244,6 +249,30 @@ absl::Status LocalGroups::AppendStates(const BatchView& batch) {
       QUERN_RETURN_IF_ERROR(MakeRoom(added));
       continue;
     }
+    num_rows_ += n;
+    taken_rows_ += n;
+    num_refusals_ = 0;
+    if (is_short()) QUERN_RETURN_IF_ERROR(SpillAndHold());
+  }
+  CountTable();
+  return absl::OkStatus();
+}
+
+// States of whole tuples need no memory: once the groups of a block have been found, it is added.
+absl::Status LocalGroups::AppendTuples(const BatchView& batch) {
+  const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
+  auto* const first = const_cast<uint8_t*>(static_cast<const uint8_t*>(batch.keys[0].values));
+  uint8_t *from[kMergeRows], *into[kMergeRows];
+  while (taken_rows_ < batch.num_rows) {
+    if (asked_.load(std::memory_order_relaxed)) QUERN_RETURN_IF_ERROR(SpillIfAsked());
+    const auto n = static_cast<uint32_t>(std::min<uint64_t>(kMergeRows, batch.num_rows - taken_rows_));
+    for (uint32_t i = 0; i < n; ++i) from[i] = first + (taken_rows_ + i) * tuple_bytes;
+    const absl::Status found = table_->FindTuples({from, nullptr, n}, into);
+    if (!found.ok()) {
+      QUERN_RETURN_IF_ERROR(MakeRoom(found));
+      continue;
+    }
+    QUERN_RETURN_IF_ERROR(MergeStates(*context_.descriptor, into, from, n, &*memory_));
     num_rows_ += n;
     taken_rows_ += n;
     num_refusals_ = 0;

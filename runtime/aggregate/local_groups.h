@@ -85,6 +85,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status AppendRest(const BatchView& batch, RowKind kind, uint64_t first_row_id);
   absl::Status AppendInput(const BatchView& batch, uint64_t first_row_id);
   absl::Status AppendStates(const BatchView& batch);
+  absl::Status AppendTuples(const BatchView& batch);
   void PrefetchSparse(const BatchView& batch, const uint32_t* selection, uint32_t n) const;
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
   uint32_t BlockRows() const;

@@ -10,6 +10,7 @@
 #include "runtime/aggregate/spilled_groups.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "runtime/aggregate/group_keys.h"
@@ -43,6 +44,14 @@ uint64_t RowsAtATime(size_t num_columns, const SpillContext& spill) {
 
 }  // namespace
 
+std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor) {
+  if (!descriptor.has_whole_tuples()) return AggregateStateTypes(descriptor.spec());
+  ColumnType tuple;
+  tuple.id = TypeId::kFixedBinary;
+  tuple.width_bytes = descriptor.group()->tuple_bytes;
+  return {tuple};
+}
+
 // ---- writing --------------------------------------------------------------------------------------------------------
 
 GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const KeyDictionaries* dictionaries,
@@ -54,7 +63,7 @@ GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor
 
 absl::Status GroupSpiller::Open() {
   if (rows_ == nullptr) {
-    const std::vector<ColumnType> types = AggregateStateTypes(descriptor_->spec());
+    const std::vector<ColumnType> types = SpilledGroupTypes(*descriptor_);
     rows_ = std::make_unique<OutputBatch>(types, RowsAtATime(types.size(), *spill_), spill_->io_budget());
     partitions_.reserve(rows_->capacity());
   }
@@ -76,9 +85,8 @@ absl::Status GroupSpiller::Write(uint8_t* const* tuples, uint32_t n, SpilledGrou
   return absl::OkStatus();
 }
 
-absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
+absl::Status GroupSpiller::WriteColumns(uint8_t* const* tuples, uint32_t n, uint64_t at) {
   const size_t num_keys = descriptor_->spec().keys.size();
-  const uint64_t at = rows_->num_rows();
   for (size_t c = 0; c < rows_->num_columns(); ++c) {
     QuernOutColumn* const column = &rows_->columns()[c];
     QUERN_ASSIGN_OR_RETURN(const uint32_t fit, c < num_keys
@@ -88,6 +96,18 @@ absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, Spilled
     return absl::ResourceExhaustedError(
         "keys or states to be spilled: more than 2147483647 bytes in 256 of them; accepted: large_utf8, large_binary, "
         "or fewer values a group");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
+  const uint64_t at = rows_->num_rows();
+  if (descriptor_->has_whole_tuples()) {
+    const uint32_t tuple_bytes = descriptor_->group()->tuple_bytes;
+    uint8_t* const to = static_cast<uint8_t*>(rows_->columns()[0].values) + at * tuple_bytes;
+    for (uint32_t i = 0; i < n; ++i) std::memcpy(to + uint64_t{i} * tuple_bytes, tuples[i], tuple_bytes);
+  } else {
+    QUERN_RETURN_IF_ERROR(WriteColumns(tuples, n, at));
   }
   uint64_t hashes[kStepRows];
   HashKeys(*descriptor_, *dictionaries_, tuples, n, hashes);
@@ -108,7 +128,7 @@ SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descript
                              const GroupPart& of)
     : descriptor_(std::move(descriptor)),
       spill_(std::move(spill)),
-      types_(AggregateStateTypes(descriptor_->spec())),
+      types_(SpilledGroupTypes(*descriptor_)),
       of_(of),
       num_parts_(PartsOf(*spill_, of.level + 1)) {}
 

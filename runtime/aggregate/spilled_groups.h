@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups of an aggregation that its memory has no room for: their keys and states, divided into partitions by the
+// The groups of an aggregation that its memory has no room for, with their states, divided into partitions by the
 // public hash of their keys, each of which is aggregated later on its own. (Graefe, Query Evaluation Techniques for
 // Large Databases, ACM Computing Surveys 1993, section 4.)
 #ifndef QUERN_RUNTIME_AGGREGATE_SPILLED_GROUPS_H_
@@ -34,7 +34,11 @@ struct GroupPart {
 
 class SpilledGroups;
 
-// Writes groups as rows of states. *Threads*: one.
+// The columns of groups that are written: their keys and states, or, where AggregateDescriptor::has_whole_tuples, their
+// tuples as they are.
+std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor);
+
+// Writes groups as rows. *Threads*: one.
 class GroupSpiller {
  public:
   GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const KeyDictionaries* dictionaries,
@@ -48,6 +52,7 @@ class GroupSpiller {
  private:
   absl::Status Open();
   absl::Status WriteSome(uint8_t* const* tuples, uint32_t n, SpilledGroups* into);
+  absl::Status WriteColumns(uint8_t* const* tuples, uint32_t n, uint64_t at);
 
   std::shared_ptr<const AggregateDescriptor> descriptor_;
   const KeyDictionaries* dictionaries_;

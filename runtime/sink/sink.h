@@ -37,6 +37,7 @@ namespace quern {
 enum class RowKind : uint8_t {
   kInput,
   kStates,  // aggregations only: keys and states that another aggregation of the same spec returned
+  kTuples,  // aggregations only: tuples that another part of the same aggregation has written, as one column
 };
 
 // The texts of errors about the order of calls.
