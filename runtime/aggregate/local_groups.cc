@@ -316,6 +316,7 @@ absl::Status LocalGroups::MergeFixed(const QuernColumn* column, const KeyRows& r
 }
 
 absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
+  if (rows_to_write_ != 0) return WriteRows(batch, rows);
   if (deals_) return PartitionRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(FindTuples(rows, tuples));
@@ -576,10 +577,34 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
 }
 
 absl::Status LocalGroups::Spill() {
-  if (table_ != nullptr) CountTable();
+  if (table_ != nullptr) {
+    CountTable();
+    ChooseToWriteRows();
+  }
   QUERN_RETURN_IF_ERROR(WithSpiller([this](GroupSpiller* spiller) { return WriteAll(spiller); }));
   BeginAgain(0);
   return absl::OkStatus();
+}
+
+// Where nearly each row that came since the last time was a group of its own, looking for groups gains nothing. Later
+// rows may have fewer groups, so that a table is tried again. (Skipping partial aggregation as DataFusion does it.)
+void LocalGroups::ChooseToWriteRows() {
+  const uint64_t num_rows = num_rows_ - num_rows_before_, num_groups = table_->num_groups() + parts_.num_tuples();
+  const bool pays = static_cast<double>(num_groups) < thresholds::kGroupsToWriteRows * static_cast<double>(num_rows);
+  if (!pays && context_.descriptor->has_whole_tuples() && num_rows >= kMaxBatchRows)
+    rows_to_write_ = thresholds::kTimesToWriteRows * num_rows;
+}
+
+absl::Status LocalGroups::WriteRows(const Batch& batch, const KeyRows& rows) {
+  uint8_t* tuples[kMaxBatchRows];
+  uint64_t hashes[kMaxBatchRows];
+  QUERN_RETURN_IF_ERROR(MakeDealt(batch, rows, tuples, hashes));
+  QUERN_RETURN_IF_ERROR(Update(batch, rows, tuples));
+  rows_to_write_ -= std::min<uint64_t>(rows_to_write_, rows.n);
+  std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller(dictionaries_.get());
+  absl::Status written = WithoutBadAlloc([&] { return spiller->Write(tuples, rows.n, spilled_.get()); });
+  spilled_->GiveSpiller(std::move(spiller));
+  return absl::IsResourceExhausted(written) ? MemoryLost(written) : written;
 }
 
 absl::Status LocalGroups::SpillMerged(GroupTable* table) {
@@ -642,6 +667,7 @@ void LocalGroups::BeginAgain(uint64_t expected_groups) {
   is_expecting_ = expected_groups != 0;
   deals_ = false;
   num_dealt_ = num_merged_ = 0;
+  num_rows_before_ = num_rows_;
   expected_groups_ = 0;
   compact_at_ = context_.options.compact_tuples;
   table_ = MakeGroupTable(context_, expected_groups);

@@ -94,6 +94,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status FindTuples(const KeyRows& rows, uint8_t** tuples);
   void KeepBegun(uint8_t* const* tuples);
   absl::Status PartitionRows(const Batch& batch, const KeyRows& rows);
+  absl::Status WriteRows(const Batch& batch, const KeyRows& rows);
+  void ChooseToWriteRows();
   absl::Status MakeDealt(const Batch& batch, const KeyRows& rows, uint8_t** tuples, uint64_t* hashes);
   absl::Status HashDealt(const KeyRows& rows, uint8_t* const* tuples, uint64_t* hashes) const;
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
@@ -152,6 +154,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   std::mutex at_work_;                        // held while the thread appends
   std::atomic<bool> asked_{false};            // to spill, by a thread that has no memory
   uint32_t num_refusals_ = 0;                 // since the last block that was added
+  uint64_t num_rows_before_ = 0;              // that were added before the table began
+  uint64_t rows_to_write_ = 0;                // next rows that are written as groups of one row each, without a table
   std::optional<BudgetWithReserve> reserve_;  // memory for the rest of a block that was refused when it had begun
   uint64_t reserve_bytes_ = 0;
   bool is_reserve_open_ = false;

@@ -155,9 +155,17 @@ absl::Status SpilledGroups::Append(const BatchView& rows, const uint32_t* parts)
   return writer_->Append(rows, parts);
 }
 
+// Rows of strings and states may take as much as there is set aside for two.
+uint32_t SpilledGroups::MostSpillers() const {
+  constexpr uint64_t kShare = 4, kLeast = 2, kMost = 64;
+  if (!descriptor_->has_whole_tuples()) return kLeast;
+  const uint64_t bytes = RowsAtATime(types_.size(), *spill_) * descriptor_->group()->tuple_bytes;
+  return static_cast<uint32_t>(std::clamp(spill_->io_bytes() / kShare / bytes, kLeast, kMost));
+}
+
 std::unique_ptr<GroupSpiller> SpilledGroups::TakeSpiller(const KeyDictionaries* dictionaries) {
   std::unique_lock<std::mutex> lock(mutex_);
-  spiller_given_.wait(lock, [this] { return !spillers_.empty() || num_spillers_ < kMostSpillers; });
+  spiller_given_.wait(lock, [this] { return !spillers_.empty() || num_spillers_ < MostSpillers(); });
   if (spillers_.empty()) {
     ++num_spillers_;
     return std::make_unique<GroupSpiller>(descriptor_, dictionaries, spill_);
@@ -174,6 +182,7 @@ void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
 }
 
 absl::Status SpilledGroups::Finish() {
+  for (const auto& spiller : spillers_) QUERN_RETURN_IF_ERROR(spiller->Flush(this));
   spillers_.clear();
   if (writer_ == nullptr) return absl::OkStatus();
   QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> parts, writer_->Finish());

@@ -99,7 +99,7 @@ class SpilledGroups {
   Taken Take(uint32_t partition, uint32_t num_partitions);
 
  private:
-  static constexpr uint32_t kMostSpillers = 2;
+  uint32_t MostSpillers() const;
   const std::shared_ptr<const AggregateDescriptor> descriptor_;
   const std::shared_ptr<SpillContext> spill_;
   const std::vector<ColumnType> types_;
