@@ -179,6 +179,23 @@ TEST(SpillingAggregate, Integers) {
   });
 }
 
+// Rows of which nearly each is a group are written without a table; then many rows have few groups, for which a table
+// is tried again.
+TEST(SpillingAggregate, RowsThatAreGroupsAndThenAreNot) {
+  ExpectSame("aggregate keys=i64 aggs=count_star,sum(i64):filter,min(f64),first(i64),last(i64)", [](uint32_t b) {
+    std::mt19937_64 random(b);
+    std::vector<int64_t> keys(kBatchRows);
+    std::vector<double> floats(kBatchRows);
+    for (uint32_t i = 0; i < kBatchRows; ++i) {
+      keys[i] = static_cast<int64_t>(b < kBatches / 2 ? random() : random() % 5 * kSpread);
+      floats[i] = static_cast<double>(i) / 8;
+    }
+    const ColumnPtr values = NumberColumn(Numbers(b, 977));
+    return Rows(kBatchRows, {NumberColumn(keys)},
+                {values, BoolColumn(Valid(keys, 3)), NumberColumn(floats), values, values});
+  });
+}
+
 TEST(SpillingAggregate, TwoKeysWithNulls) {
   ExpectSame("aggregate keys=i64:nullable,i64 aggs=sum(i64):filter,count_star", [](uint32_t b) {
     const std::vector<int64_t> keys = Numbers(b, 15013);

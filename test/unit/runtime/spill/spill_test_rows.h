@@ -100,7 +100,7 @@ class TestRows {
     std::string text = blocks::IsValid(batch.keys.data(), r)
                            ? std::to_string(static_cast<const int64_t*>(batch.keys[0].values)[r])
                            : "null";
-    text += (static_cast<const uint8_t*>(batch.keys[1].values)[r / 8] >> r % 8 & 1) != 0 ? " t " : " f ";
+    text += blocks::BitReader::Read(&batch.keys[1], r) != 0 ? " t " : " f ";
     text += string(2, std::integral_constant<Storage, kVar32>());
     text += " " + string(3, std::integral_constant<Storage, kVar64>());
     text += " " + string(4, std::integral_constant<Storage, kView>());

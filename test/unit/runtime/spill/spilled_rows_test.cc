@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <string>
 #include <thread>
@@ -76,6 +77,68 @@ TEST(SpilledRows, AreReadAgain) {
       EXPECT_EQ(r, kNumRows);
     }
     reader.Rewind();
+  }
+}
+
+// Calls of the system that count holes.
+class CountedHoles final : public FileCalls {
+ public:
+  int PunchHole(int file, off_t offset, off_t num_bytes) override {
+    ++num_holes;
+    return FileCalls::PunchHole(file, offset, num_bytes);
+  }
+  std::atomic<uint32_t> num_holes{0};
+};
+
+TEST(SpilledRows, PartsAreReadByReadersOfTheirOwn) {
+  const auto budget = std::make_shared<MemoryBudget>(0);
+  CountedHoles calls;
+  const TestRows rows(kNumRows);
+  const std::vector<uint64_t> bounds = {1, 1, 40, 1000, 1003, 3500, kNumRows};
+  for (size_t left_out = 0; left_out <= bounds.size() + 1; ++left_out) {
+    const auto context = TestContext(budget, &calls, kSmallBlocks);
+    RowWriter writer(context, TestRows::Types());
+    ASSERT_TRUE(writer.Append(rows.batch()).ok());
+    SpilledRows written = *writer.Finish();
+    const uint32_t num_blocks = static_cast<uint32_t>(written.blocks().size());
+    ASSERT_GT(num_blocks, 20u);
+    calls.num_holes = 0;
+    auto shared = std::make_shared<SharedRows>(std::move(written), bounds);
+    // A part that nobody reads keeps its blocks.
+    for (size_t p = 0; p <= bounds.size(); ++p) {
+      if (p == left_out) continue;
+      const RowPart part = {p == 0 ? 0 : bounds[p - 1], p == bounds.size() ? kNumRows : bounds[p]};
+      RowReader reader(context, TestRows::Types(), shared, part);
+      uint64_t r = part.begin;
+      ASSERT_EQ(reader.Begin(), absl::OkStatus());
+      for (BatchView batch; *reader.Next(&batch);) {
+        EXPECT_NE(batch.num_rows, 0u);
+        for (uint32_t i = 0; i < batch.num_rows; ++i, ++r)
+          ASSERT_EQ(TestRows::RowText(batch, i), TestRows::ExpectedText(static_cast<uint32_t>(r)));
+      }
+      EXPECT_EQ(r, part.end);
+    }
+    const bool is_empty = left_out == 1 || left_out >= bounds.size();  // or none is left out
+    EXPECT_EQ(calls.num_holes == num_blocks, is_empty) << left_out;
+    shared.reset();
+    EXPECT_EQ(calls.num_holes, num_blocks);
+  }
+  EXPECT_EQ(budget->used_bytes(), 0u);
+}
+
+TEST(SpilledRows, APartOfRowsThatAreKeptIsRead) {
+  const auto context = TestContext(std::make_shared<MemoryBudget>(0), SystemFileCalls(), kSmallBlocks);
+  const TestRows rows(kNumRows);
+  RowWriter writer(context, TestRows::Types());
+  ASSERT_TRUE(writer.Append(rows.batch()).ok());
+  const auto written = std::make_shared<SpilledRows>(*writer.Finish());
+  for (const RowPart part : {RowPart{0, 0}, {0, 1}, {4999, 5000}, {1234, 4321}, {5000, 5000}}) {
+    RowReader reader(context, TestRows::Types(), written, part);
+    uint64_t r = part.begin;
+    for (BatchView batch; *reader.Next(&batch);)
+      for (uint32_t i = 0; i < batch.num_rows; ++i, ++r)
+        ASSERT_EQ(TestRows::RowText(batch, i), TestRows::ExpectedText(static_cast<uint32_t>(r)));
+    EXPECT_EQ(r, part.end);
   }
 }
 
