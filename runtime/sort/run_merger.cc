@@ -103,7 +103,7 @@ struct RunMerger::State {
   };
   std::vector<Loser> losers;    // by node; empty: no tree
   std::vector<uint64_t> leads;  // by run: word 0 of its first row; all ones if the run has ended
-  uint32_t first_run = 0;        // the winner
+  uint32_t first_run = 0;       // the winner
   bool first_has_moved = false;
 
   // The block of picked rows.

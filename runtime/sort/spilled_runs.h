@@ -99,7 +99,7 @@ class SpilledRuns {
   static constexpr ptrdiff_t kMostWriters = 3;
   std::counting_semaphore<kMostWriters> writers_{kMostWriters};
   std::shared_mutex writing_;  // held by each of them, or by one alone
-  mutable std::mutex mutex_;  // guards runs_
+  mutable std::mutex mutex_;   // guards runs_
   std::vector<SortedRun> runs_;
   std::mutex locals_mutex_;
   std::vector<SpillingRows*> locals_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows are appended in pieces. A piece that is refused memory is made smaller; where even few rows find none, those that
-// are here become a run. What sorting them takes is kept in reserve as they come.
+// Rows are appended in pieces. A piece that is refused memory is made smaller. Where even few rows find none, those
+// that are here become a run. What sorting them takes is kept in reserve as they come.
 #include "runtime/sort/spilling_rows.h"
 
 #include <algorithm>

@@ -129,9 +129,7 @@ absl::StatusOr<SortResult> StreamSort(const PreparedSort& prepared, const Stream
   run.progress->Begin("rows", sort->stats().num_rows);
   const std::vector<ColumnType> types = count ? std::vector<ColumnType>() : SortOutputTypes(prepared.spec);
   OrderedResults ordered(results, run.budget.get(), kWaitingShares * run.spill->io_bytes());
-  const auto read = [&](uint32_t, uint64_t) {
-    return ordered.End(StreamRows(sort, types, run, results, &ordered));
-  };
+  const auto read = [&](uint32_t, uint64_t) { return ordered.End(StreamRows(sort, types, run, results, &ordered)); };
   const uint32_t readers = count ? 1 : run.threads;
   QUERN_RETURN_IF_ERROR(RunMorsels(readers, readers, read));
   OperatorResult result;
