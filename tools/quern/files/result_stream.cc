@@ -40,7 +40,7 @@ absl::Status ResultStream::Write(OutputBatch* out) {
 }
 
 absl::Status ResultStream::WriteToFile(RecordBatchPointer rows) {
-  constexpr size_t kMostWaiting = 2;
+  constexpr size_t kMostWaiting = 4;
   std::unique_lock<std::mutex> lock(mutex_);
   num_rows_ += static_cast<uint64_t>(rows->num_rows());
   written_.wait(lock, [this] { return !is_writing_ || waiting_.size() < kMostWaiting; });
