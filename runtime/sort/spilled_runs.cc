@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kLeastOutRows = 16, kMostOutRows = 2048;
 constexpr uint64_t kOutShare = 24;  // of what is set aside, for each run that is written
-constexpr uint64_t kRangesOfThread = 4, kLeastBlocksOfRange = 4;
+constexpr uint64_t kRangesOfThread = 4, kLeastBlocksOfRange = 8;
 
 ColumnType RowIdType() {
   ColumnType type;
