@@ -185,6 +185,7 @@ PLAIN_LOCKS = {
     "runtime/sink/sink.h": "of one operator",
     "runtime/sort/sorted_rows.h": "of one operator",
     "runtime/sort/spilled_runs.h": "of one operator",
+    "runtime/sort/spilling_rows.h": "of one operator",
     "runtime/spill/budget_with_reserve.cc": "of one job",
     "runtime/spill/budget_with_reserve.h": "of one job",
     "runtime/spill/io_threads.h": "of one job",

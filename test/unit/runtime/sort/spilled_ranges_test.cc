@@ -83,7 +83,9 @@ class ReadRows {
     Lines lines;
     AddLines(out, &lines);
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!lines.empty()) EXPECT_TRUE(rows_.emplace(reader->position(), std::move(lines)).second);
+    if (!lines.empty()) {
+      EXPECT_TRUE(rows_.emplace(reader->position(), std::move(lines)).second);
+    }
     return more.ok() && *more;
   }
 
