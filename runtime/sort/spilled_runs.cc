@@ -284,6 +284,13 @@ void SpilledRuns::EndDividing() {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
+uint64_t SpilledRuns::FirstRowOf(uint64_t range) const {
+  if (range == num_ranges_) return num_rows_;
+  uint64_t row = 0;
+  for (const std::vector<uint64_t>& bounds : bounds_) row += range == 0 ? 0 : bounds[range - 1];
+  return row;
+}
+
 // A range that begins behind others takes memory for all that it needs, or is left to those that are read.
 absl::StatusOr<bool> SpilledRuns::TakeRange(Range* range) {
   const std::lock_guard<std::mutex> lock(read_mutex_);
@@ -295,17 +302,15 @@ absl::StatusOr<bool> SpilledRuns::TakeRange(Range* range) {
     return true;
   }
   for (; next_range_ < num_ranges_; ++next_range_) {
+    range->position = FirstRowOf(next_range_);
+    range->end = std::min(FirstRowOf(next_range_ + 1), num_rows_);
+    if (range->position >= range->end) continue;
     std::vector<RowPart> parts;
-    range->position = range->end = 0;
     for (size_t r = 0; r < all_rows_.size(); ++r) {
       const uint64_t begin = next_range_ == 0 ? 0 : bounds_[r][next_range_ - 1];
       const uint64_t end = next_range_ + 1 == num_ranges_ ? all_rows_[r]->rows().num_rows() : bounds_[r][next_range_];
       parts.push_back({begin, end});
-      range->position += begin;
-      range->end += end;
     }
-    range->end = std::min(range->end, num_rows_);
-    if (range->position >= range->end) continue;
     auto merge = std::make_unique<RangeMerge>(result_, generic_, spill_, types_, parts.size());
     const bool has_memory = merge->Reserve(MergeBytes(*spill_, *result_, most_block_bytes_)).ok();
     if (!has_memory && num_active_ != 0) return false;
@@ -358,7 +363,7 @@ absl::StatusOr<bool> SpilledRuns::Next(Range* range, OutputBatch* out, uint64_t*
 absl::StatusOr<bool> SpilledRuns::Count(OutputBatch* out, uint64_t* position) {
   const std::lock_guard<std::mutex> lock(read_mutex_);
   QUERN_RETURN_IF_ERROR(read_status_);
-  *position = next_range_ == 0 ? 0 : num_rows_;
+  *position = std::min(FirstRowOf(next_range_), num_rows_);
   out->set_num_rows(num_rows_ - *position);
   next_range_ = num_ranges_;
   return false;

@@ -84,6 +84,7 @@ class SpilledRuns {
   absl::Status CheckStop() const { return stop_flag_ == nullptr ? absl::OkStatus() : stop_flag_->Check(); }
   uint32_t most_runs() const;
   uint64_t OutRows(uint64_t row_bytes) const;
+  uint64_t FirstRowOf(uint64_t range) const;
   absl::StatusOr<bool> TakeRange(Range* range);
   absl::StatusOr<bool> Count(OutputBatch* out, uint64_t* position);
   void EndRange(Range* range, const absl::Status& status);

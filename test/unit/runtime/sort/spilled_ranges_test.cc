@@ -216,6 +216,21 @@ TEST(SpilledRanges, RowsAreCountedWithoutReadingThem) {
   EXPECT_EQ(counts.num_rows(), 0u);
 }
 
+TEST(SpilledRanges, RowsOfRangesThatNobodyHasAreCounted) {
+  const Keys keys = kKeys[0];
+  const auto sort = SpilledSort(keys, BatchesFor(keys), std::make_shared<MemoryBudget>(kLimit));
+  ReadRows rows(sort);
+  SortReader a(sort), b(sort);
+  rows.Read(&a);
+  OutputBatch counts({}, 1, nullptr);
+  EXPECT_EQ(*b.Next(&counts), false);
+  const uint64_t left = counts.num_rows();
+  EXPECT_GT(left, 1000u);
+  while (rows.Read(&a)) {
+  }
+  EXPECT_EQ(rows.InOrder().size() + left, uint64_t{kBatches} * kBatchRows);
+}
+
 // Each call of a store fails once; the rows are right, or the error is one.
 TEST(SpilledRanges, EveryFaultIsAnErrorOrChangesNothing) {
   const Keys keys = kKeys[0];
