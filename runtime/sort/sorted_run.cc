@@ -20,7 +20,8 @@
 namespace quern {
 namespace {
 
-constexpr uint64_t kRowsOfSample = 1024;  // at least
+// Of which one is sampled, at least: those of a block, or fewer.
+constexpr uint64_t kFewestOfSample = 16, kMostOfSample = 1024;
 
 // The keys whose values may not fit their words.
 uint32_t KeysWithTails(const QuernSortDescriptor& sort) {
@@ -66,11 +67,14 @@ uint64_t SortedRun::most_block_bytes() const {
 
 RunWriter::RunWriter(const std::shared_ptr<SpillContext>& context, const std::vector<ColumnType>& types,
                      const RowLeads* leads)
-    : leads_(leads), writer_(context, types) {}
+    : leads_(leads),
+      rows_of_sample_(std::clamp(context->block_bytes() / std::max<uint64_t>(RowBytesOf(types), 1), kFewestOfSample,
+                                 kMostOfSample)),
+      writer_(context, types) {}
 
 absl::Status RunWriter::Append(const OutputBatch& rows) {
   if (rows.num_rows() == 0) return absl::OkStatus();
-  if (run_.sampled_rows.empty() || num_rows_ - run_.sampled_rows.back() >= kRowsOfSample) {
+  if (run_.sampled_rows.empty() || num_rows_ - run_.sampled_rows.back() >= rows_of_sample_) {
     run_.sampled_rows.push_back(num_rows_);
     run_.leads.resize(run_.leads.size() + leads_->num_words());
     QUERN_RETURN_IF_ERROR(leads_->Read(ViewOf(rows), 0, run_.leads.data() + run_.leads.size() - leads_->num_words()));
@@ -90,16 +94,17 @@ absl::StatusOr<SortedRun> RunWriter::Finish(uint64_t level) {
 std::vector<uint64_t> DividingLeads(const std::vector<SortedRun>& runs, const RowLeads& leads, uint64_t num_parts) {
   struct Sample {
     const uint64_t* lead;
-    uint64_t num_rows;  // from it to the next one of its run
+    uint64_t num_rows;  // twice those that count for it: half of those to the samples before and behind it
   };
   std::vector<Sample> samples;
   uint64_t num_rows = 0;
   for (const SortedRun& run : runs) {
     for (size_t i = 0; i < run.sampled_rows.size(); ++i) {
+      const uint64_t begin = i == 0 ? 0 : run.sampled_rows[i - 1];
       const uint64_t end = i + 1 < run.sampled_rows.size() ? run.sampled_rows[i + 1] : run.rows.num_rows();
-      samples.push_back({run.leads.data() + i * leads.num_words(), end - run.sampled_rows[i]});
+      samples.push_back({run.leads.data() + i * leads.num_words(), end - begin});
     }
-    num_rows += run.rows.num_rows();
+    num_rows += 2 * run.rows.num_rows();
   }
   std::sort(samples.begin(), samples.end(),
             [&](const Sample& a, const Sample& b) { return leads.Precedes(a.lead, b.lead); });

@@ -63,6 +63,7 @@ class RunWriter {
 
  private:
   const RowLeads* leads_;
+  const uint64_t rows_of_sample_;
   RowWriter writer_;
   SortedRun run_;
   uint64_t num_rows_ = 0;

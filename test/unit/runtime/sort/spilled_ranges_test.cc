@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kBatchRows = 4000, kBatches = 24;
 constexpr uint64_t kLimit = 2 << 20;
-const SpillSettings kSmall = {.num_partitions = 2, .block_bytes = 8 << 10, .read_depth = 2, .io_bytes = 256 << 10};
+const SpillSettings kSmall = {.num_partitions = 2, .block_bytes = 2 << 10, .read_depth = 2, .io_bytes = 256 << 10};
 
 // Texts that begin with so many equal bytes, which may be more than leads have.
 std::vector<std::string> TextsOf(const std::vector<int64_t>& numbers, size_t equal_bytes) {
