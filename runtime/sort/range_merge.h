@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A merge of runs, or of a range of their rows.
+// The merge of runs, or of a range of their rows; and the ranges into which the last merge of a sort is divided.
 #ifndef QUERN_RUNTIME_SORT_RANGE_MERGE_H_
 #define QUERN_RUNTIME_SORT_RANGE_MERGE_H_
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,6 +13,7 @@
 #include "runtime/rows/output_batch.h"
 #include "runtime/sort/run_merger.h"
 #include "runtime/sort/sort_descriptor.h"
+#include "runtime/sort/sorted_run.h"
 #include "runtime/spec/column_type.h"
 #include "runtime/spill/budget_with_reserve.h"
 #include "runtime/spill/spill_context.h"
@@ -53,6 +55,50 @@ class RangeMerge {
   bool has_begun_ = false;
   std::vector<std::unique_ptr<RowReader>> readers_;
   RunMerger merger_;  // destroyed first: it holds readers' blocks
+};
+
+// The rows of a sort's result, which readers merge range by range. *Threads*: any number at once.
+class MergedRanges {
+ public:
+  // bounds: by run, the row of it with which each range but the first begins. limit: rows of the result; 0: all.
+  MergedRanges(std::shared_ptr<const SortDescriptor> descriptor, const QuernSortEntryPoints& generic,
+               std::shared_ptr<SpillContext> spill, std::vector<ColumnType> types, std::vector<SortedRun> runs,
+               std::vector<std::vector<uint64_t>> bounds, uint64_t limit);
+
+  uint64_t num_rows() const { return num_rows_; }
+
+  // The rows that one reader merges at present.
+  struct Range {
+    std::unique_ptr<RangeMerge> merge;  // null: none
+    uint64_t position = 0, end = 0;     // rows of the result that are left of it
+  };
+  // The next rows of the range, or, where it has none left, of one that nobody has taken: as SortReader::Next. A range
+  // takes memory for all that it needs when it begins. A reader that is refused this has no rows while others have a
+  // range; they read the rest.
+  absl::StatusOr<bool> Next(Range* range, OutputBatch* out, uint64_t* position);
+  // Leaves the rest of a range to other readers.
+  void GiveBack(Range range);
+
+ private:
+  uint64_t FirstRowOf(uint64_t range) const;
+  std::vector<RowPart> PartsOf(uint64_t range) const;
+  absl::StatusOr<bool> Take(Range* range);
+  absl::StatusOr<bool> Count(OutputBatch* out, uint64_t* position);
+  void End(Range* range, const absl::Status& status);
+
+  const std::shared_ptr<const SortDescriptor> descriptor_;
+  const QuernSortEntryPoints generic_;
+  const std::shared_ptr<SpillContext> spill_;
+  const std::vector<ColumnType> types_;
+  const std::vector<std::vector<uint64_t>> bounds_;
+  std::vector<std::shared_ptr<SharedRows>> runs_;
+  uint64_t merge_bytes_ = 0;
+  uint64_t num_ranges_ = 1, num_rows_ = 0;
+  std::mutex mutex_;  // guards what follows
+  uint64_t next_range_ = 0;
+  uint32_t num_active_ = 0;        // ranges that readers have
+  std::vector<Range> given_back_;  // in part
+  absl::Status status_;            // of the first reader that has failed
 };
 
 }  // namespace quern

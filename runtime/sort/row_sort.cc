@@ -235,7 +235,7 @@ absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
 void RowSort::EndFinalise() {
   const uint64_t limit = descriptor_->spec().limit;
   if (merges_) {
-    stats_.num_rows = runs_->num_rows();
+    stats_.num_rows = runs_->ranges()->num_rows();
     stats_.method = "merged";
     stats_.prefetch_class = "off";
     return;
@@ -259,13 +259,13 @@ struct SortReader::State : OnOwnLines {
   CounterBlock counters;
   uint64_t next = 0;  // rows that this reader took and has not yet returned
   uint64_t end = 0;
-  SpilledRuns::Range range;  // likewise, of spilled rows
+  MergedRanges::Range range;  // likewise, of spilled rows
 };
 
 SortReader::SortReader(std::shared_ptr<RowSort> sort)
     : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
 SortReader::~SortReader() {
-  if (state_->range.merge != nullptr) sort_->runs_->GiveBack(std::move(state_->range));
+  if (state_->range.merge != nullptr) sort_->runs_->ranges()->GiveBack(std::move(state_->range));
 }
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
@@ -274,7 +274,7 @@ absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
     return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  if (sort_->merges_) return sort_->runs_->Next(&state_->range, out, &position_);
+  if (sort_->merges_) return sort_->runs_->ranges()->Next(&state_->range, out, &position_);
   const uint64_t num_rows = sort_->stats_.num_rows;
   const bool counts = out->num_columns() == 0;
   if (state_->next == state_->end) {

@@ -203,7 +203,9 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpilledRuns::NextPhase() {
                                return absl::OkStatus();
                              }};
   }
-  EndDividing();
+  const uint64_t limit = context_.descriptor->spec().limit;
+  ranges_ =
+      std::make_unique<MergedRanges>(result_, generic_, spill_, types_, std::move(runs_), std::move(bounds_), limit);
   return std::nullopt;
 }
 
@@ -268,105 +270,6 @@ uint64_t SpilledRuns::NumRanges() const {
   const uint64_t most = num_blocks / (kLeastBlocksOfRange * runs_.size());
   const uint64_t wanted = std::max(kRangesOfThread * last_locals_.size(), num_bytes / spill_->io_bytes());
   return std::max<uint64_t>(std::min(wanted, most), 1);
-}
-
-void SpilledRuns::EndDividing() {
-  num_ranges_ = dividing_leads_.size() / leads_.num_words() + 1;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  for (size_t r = 0; r < runs_.size(); ++r) {
-    num_rows_ += runs_[r].rows.num_rows();
-    most_block_bytes_.push_back(runs_[r].most_block_bytes());
-    all_rows_.push_back(std::make_shared<SharedRows>(std::move(runs_[r].rows), bounds_[r]));
-  }
-  const uint64_t limit = context_.descriptor->spec().limit;
-  if (limit != 0) num_rows_ = std::min(num_rows_, limit);
-}
-
-// ---- reading --------------------------------------------------------------------------------------------------------
-
-uint64_t SpilledRuns::FirstRowOf(uint64_t range) const {
-  if (range == num_ranges_) return num_rows_;
-  uint64_t row = 0;
-  for (const std::vector<uint64_t>& bounds : bounds_) row += range == 0 ? 0 : bounds[range - 1];
-  return row;
-}
-
-// A range that begins behind others takes memory for all that it needs, or is left to those that are read.
-absl::StatusOr<bool> SpilledRuns::TakeRange(Range* range) {
-  const std::lock_guard<std::mutex> lock(read_mutex_);
-  QUERN_RETURN_IF_ERROR(read_status_);
-  if (!given_back_.empty()) {
-    *range = std::move(given_back_.back());
-    given_back_.pop_back();
-    ++num_active_;
-    return true;
-  }
-  for (; next_range_ < num_ranges_; ++next_range_) {
-    range->position = FirstRowOf(next_range_);
-    range->end = std::min(FirstRowOf(next_range_ + 1), num_rows_);
-    if (range->position >= range->end) continue;
-    std::vector<RowPart> parts;
-    for (size_t r = 0; r < all_rows_.size(); ++r) {
-      const uint64_t begin = next_range_ == 0 ? 0 : bounds_[r][next_range_ - 1];
-      const uint64_t end = next_range_ + 1 == num_ranges_ ? all_rows_[r]->rows().num_rows() : bounds_[r][next_range_];
-      parts.push_back({begin, end});
-    }
-    auto merge = std::make_unique<RangeMerge>(result_, generic_, spill_, types_, parts.size());
-    const bool has_memory = merge->Reserve(MergeBytes(*spill_, *result_, most_block_bytes_)).ok();
-    if (!has_memory && num_active_ != 0) return false;
-    for (size_t r = 0; r < parts.size(); ++r) merge->Add(all_rows_[r], parts[r]);
-    merge->SetLimit(range->end - range->position);
-    range->merge = std::move(merge);
-    ++next_range_;
-    ++num_active_;
-    return true;
-  }
-  return false;
-}
-
-void SpilledRuns::EndRange(Range* range, const absl::Status& status) {
-  *range = {};
-  const std::lock_guard<std::mutex> lock(read_mutex_);
-  --num_active_;
-  if (read_status_.ok()) read_status_ = status;
-}
-
-void SpilledRuns::GiveBack(Range range) {
-  const std::lock_guard<std::mutex> lock(read_mutex_);
-  --num_active_;
-  given_back_.push_back(std::move(range));
-}
-
-absl::StatusOr<bool> SpilledRuns::Next(Range* range, OutputBatch* out, uint64_t* position) {
-  if (out->num_columns() == 0) return Count(out, position);
-  if (range->merge == nullptr) {
-    *position = num_rows_;
-    QUERN_ASSIGN_OR_RETURN(const bool has_range, TakeRange(range));
-    if (!has_range) return false;
-  }
-  *position = range->position;
-  absl::StatusOr<bool> next = range->merge->Next(out);
-  if (next.ok() && !*next && range->position + out->num_rows() != range->end)
-    next = absl::InternalError("sort that spills: a range has other rows than were counted");
-  if (!next.ok()) {
-    EndRange(range, next.status());
-    return next.status();
-  }
-  range->position += out->num_rows();
-  if (range->position != range->end) return true;
-  EndRange(range, absl::OkStatus());
-  const std::lock_guard<std::mutex> lock(read_mutex_);
-  return next_range_ < num_ranges_ || !given_back_.empty();
-}
-
-// All rows that no reader has taken, without reading them.
-absl::StatusOr<bool> SpilledRuns::Count(OutputBatch* out, uint64_t* position) {
-  const std::lock_guard<std::mutex> lock(read_mutex_);
-  QUERN_RETURN_IF_ERROR(read_status_);
-  *position = std::min(FirstRowOf(next_range_), num_rows_);
-  out->set_num_rows(num_rows_ - *position);
-  next_range_ = num_ranges_;
-  return false;
 }
 
 // ---- local states ---------------------------------------------------------------------------------------------------

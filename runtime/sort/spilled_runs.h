@@ -58,18 +58,8 @@ class SpilledRuns {
   // The work after which rows can be read: writes what is still in memory, merges runs until all can be read at once,
   // and divides them into ranges. Called once.
   SharedWork* BeginMerge(std::vector<SpillingRows*> locals);
-  // Of the result.
-  uint64_t num_rows() const { return num_rows_; }
-
-  // Rows of the result that one reader merges at present.
-  struct Range {
-    std::unique_ptr<RangeMerge> merge;  // null: none
-    uint64_t position = 0, end = 0;     // rows of the result that are left of it
-  };
-  // The next rows of the range, or, where it has none left, of one that nobody has taken: as SortReader::Next.
-  absl::StatusOr<bool> Next(Range* range, OutputBatch* out, uint64_t* position);
-  // Leaves the rest of a range to other readers.
-  void GiveBack(Range range);
+  // The result, after that.
+  MergedRanges* ranges() const { return ranges_.get(); }
 
  private:
   class WritersTurn;
@@ -79,15 +69,10 @@ class SpilledRuns {
   bool HasMemoryFor(size_t num_runs);
   absl::Status MergeSome();
   uint64_t NumRanges() const;
-  void EndDividing();
   absl::Status WriteMerged(uint64_t row_bytes, RangeMerge* merge, RunWriter* writer) const;
   absl::Status CheckStop() const { return stop_flag_ == nullptr ? absl::OkStatus() : stop_flag_->Check(); }
   uint32_t most_runs() const;
   uint64_t OutRows(uint64_t row_bytes) const;
-  uint64_t FirstRowOf(uint64_t range) const;
-  absl::StatusOr<bool> TakeRange(Range* range);
-  absl::StatusOr<bool> Count(OutputBatch* out, uint64_t* position);
-  void EndRange(Range* range, const absl::Status& status);
 
   const SortContext context_;
   SortContext run_context_;
@@ -108,15 +93,8 @@ class SpilledRuns {
   bool wrote_locals_ = false, has_divided_ = false;
   SharedWork work_;
   std::vector<uint64_t> dividing_leads_;
-  std::vector<std::vector<uint64_t>> bounds_;          // by run: of the ranges, without 0 and the run's end
-  std::vector<std::shared_ptr<SharedRows>> all_rows_;  // by run
-  std::vector<uint64_t> most_block_bytes_;             // likewise
-  uint64_t num_rows_ = 0, num_ranges_ = 0;
-  std::mutex read_mutex_;  // guards what follows
-  uint64_t next_range_ = 0;
-  uint32_t num_active_ = 0;        // ranges that readers have
-  std::vector<Range> given_back_;  // in part
-  absl::Status read_status_;
+  std::vector<std::vector<uint64_t>> bounds_;  // by run: of the ranges, without 0 and the run's end
+  std::unique_ptr<MergedRanges> ranges_;
 };
 
 }  // namespace quern

@@ -184,6 +184,7 @@ PLAIN_LOCKS = {
     "runtime/sort/local_rows.h": "of one operator",
     "runtime/sink/sink.h": "of one operator",
     "runtime/sort/sorted_rows.h": "of one operator",
+    "runtime/sort/range_merge.h": "of one operator",
     "runtime/sort/spilled_runs.h": "of one operator",
     "runtime/sort/spilling_rows.h": "of one operator",
     "runtime/spill/budget_with_reserve.cc": "of one job",
