@@ -10,6 +10,9 @@
 namespace quern {
 namespace {
 
+// So many times as much as is set aside anyway is set aside for results.
+constexpr uint64_t kSharesOfResults = 2;
+
 // Of all windows together. With many runs a window has few rows, but a run never less than eight (run_merger.cc).
 uint64_t WindowBytes(const SpillContext& spill) { return spill.block_bytes() * spill.max_readers() / 2; }
 
@@ -27,11 +30,12 @@ uint64_t MergeBytes(const SpillContext& spill, const SortDescriptor& descriptor,
 }
 
 RangeMerge::RangeMerge(std::shared_ptr<const SortDescriptor> descriptor, const QuernSortEntryPoints& generic,
-                       std::shared_ptr<SpillContext> spill, std::vector<ColumnType> types, size_t num_runs)
+                       std::shared_ptr<SpillContext> spill, std::vector<ColumnType> types, size_t num_runs,
+                       const std::shared_ptr<MemoryBudget>& budget)
     : num_keys_(descriptor->spec().keys.size()),
       spill_(std::move(spill)),
       types_(std::move(types)),
-      memory_(spill_->io_budget()),
+      memory_(budget == nullptr ? spill_->io_budget() : budget),
       merger_(std::move(descriptor), SortEntrySource(generic), nullptr, memory_.budget(),
               static_cast<uint32_t>(num_runs)) {
   merger_.SetWindowBytes(WindowBytes(*spill_));
@@ -90,6 +94,8 @@ MergedRanges::MergedRanges(std::shared_ptr<const SortDescriptor> descriptor, con
     runs_.push_back(std::make_shared<SharedRows>(std::move(runs[r].rows), bounds_[r]));
   }
   merge_bytes_ = MergeBytes(*spill_, *descriptor_, most_block_bytes);
+  // Of the first range, and of results. Where it is refused, a reader takes memory as it needs it.
+  spill_->SetMoreAside(merge_bytes_ + kSharesOfResults * spill_->io_bytes()).IgnoreError();
   if (limit != 0) num_rows_ = std::min(num_rows_, limit);
 }
 
@@ -124,9 +130,11 @@ absl::StatusOr<bool> MergedRanges::Take(Range* range) {
     range->position = FirstRowOf(next_range_);
     range->end = FirstRowOf(next_range_ + 1);
     if (range->position == range->end) continue;
-    auto merge = std::make_unique<RangeMerge>(descriptor_, generic_, spill_, types_, runs_.size());
-    const bool has_memory = merge->Reserve(merge_bytes_).ok();
-    if (!has_memory && num_active_ != 0) return false;
+    const bool is_first = num_active_ == 0;
+    auto merge = std::make_unique<RangeMerge>(descriptor_, generic_, spill_, types_, runs_.size(),
+                                              is_first ? nullptr : spill_->budget());
+    if (!is_first && (!spill_->HasRoom(merge_bytes_ + spill_->io_bytes()) || !merge->Reserve(merge_bytes_).ok()))
+      return false;
     const std::vector<RowPart> parts = PartsOf(next_range_);
     for (size_t r = 0; r < parts.size(); ++r) merge->Add(runs_[r], parts[r]);
     merge->SetLimit(range->end - range->position);

@@ -30,11 +30,12 @@ uint64_t MergeBytes(const SpillContext& spill, const SortDescriptor& descriptor,
 class RangeMerge {
  public:
   // descriptor: of the merge, whose keys are the first columns of `types`, those of a run. num_runs: at least 1.
+  // budget: of what is read; null: the memory that was set aside, and what is free beside it.
   RangeMerge(std::shared_ptr<const SortDescriptor> descriptor, const QuernSortEntryPoints& generic,
-             std::shared_ptr<SpillContext> spill, std::vector<ColumnType> types, size_t num_runs);
+             std::shared_ptr<SpillContext> spill, std::vector<ColumnType> types, size_t num_runs,
+             const std::shared_ptr<MemoryBudget>& budget = nullptr);
 
-  // Takes memory for what is read, so that it is not refused later. *Errors*: ResourceExhausted; the merge may go on
-  // without it, and takes memory as it is needed.
+  // Takes memory for what is read, so that it is not refused later. *Errors*: ResourceExhausted.
   absl::Status Reserve(uint64_t bytes);
   // Adds a run, or a part of one. *Threads*, *errors*: as RowReader.
   void Add(SpilledRows run);
@@ -72,9 +73,9 @@ class MergedRanges {
     std::unique_ptr<RangeMerge> merge;  // null: none
     uint64_t position = 0, end = 0;     // rows of the result that are left of it
   };
-  // The next rows of the range, or, where it has none left, of one that nobody has taken: as SortReader::Next. A range
-  // takes memory for all that it needs when it begins. A reader that is refused this has no rows while others have a
-  // range; they read the rest.
+  // The next rows of the range, or, where it has none left, of one that nobody has taken: as SortReader::Next. While a
+  // reader has a range, the others' take memory for all that they need before they begin, and leave some to results. A
+  // reader that is refused this has no rows; the others read the rest.
   absl::StatusOr<bool> Next(Range* range, OutputBatch* out, uint64_t* position);
   // Leaves the rest of a range to other readers.
   void GiveBack(Range range);

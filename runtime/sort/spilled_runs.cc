@@ -218,7 +218,8 @@ bool SpilledRuns::HasMemoryFor(size_t num_runs) {
   std::sort(most_block_bytes.rbegin(), most_block_bytes.rend());
   most_block_bytes.resize(num_runs);
   const uint64_t bytes = MergeBytes(*spill_, *longer_runs_, most_block_bytes);
-  return spill_->SetMoreAside(bytes + spill_->io_bytes() / kOutShare).ok();
+  // As much is left for results and for a second reader.
+  return spill_->HasRoom(2 * bytes) && spill_->SetMoreAside(bytes + spill_->io_bytes() / kOutShare).ok();
 }
 
 // Merges the shortest runs to one. The first merge takes so few that all later ones take as many as they can.

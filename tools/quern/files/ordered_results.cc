@@ -23,7 +23,7 @@ uint64_t BytesOf(const RecordBatchPointer& rows) {
 
 // The thread that has the next rows never waits, and needs some of the memory.
 bool OrderedResults::HasRoom(uint64_t bytes) const {
-  constexpr uint64_t kFreeShare = 8;
+  constexpr uint64_t kFreeShare = 3;
   const uint64_t limit = budget_->limit_bytes();
   return waiting_bytes_ + bytes <= most_bytes_ &&
          (limit == 0 || budget_->used_bytes() + limit / kFreeShare + bytes <= limit);

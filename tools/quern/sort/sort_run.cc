@@ -70,8 +70,9 @@ absl::Status Read(uint32_t threads, Reading* reading) {
   return RunMorsels(threads, readers, [reading](uint32_t, uint64_t reader) { return ReadRows(reader, reading); });
 }
 
-// Rows that wait until those before them have been written: for each range of the last merge, and the next one.
-constexpr uint64_t kWaitingShares = 2;
+// Of the memory, for each thread that merges: what it reads, its rows, and those that wait until others have been
+// written. Arrow, which writes them, may take a half of the memory at any time.
+constexpr uint64_t kReaderBytes = 64 << 20;
 
 // Writes the rows that one reader gets.
 absl::Status StreamRows(const std::shared_ptr<RowSort>& sort, const std::vector<ColumnType>& types,
@@ -128,9 +129,10 @@ absl::StatusOr<SortResult> StreamSort(const PreparedSort& prepared, const Stream
   QUERN_RETURN_IF_ERROR(AsDataError(AppendStream(input, run.threads, "append", run.progress, sort)));
   run.progress->Begin("rows", sort->stats().num_rows);
   const std::vector<ColumnType> types = count ? std::vector<ColumnType>() : SortOutputTypes(prepared.spec);
-  OrderedResults ordered(results, run.budget.get(), kWaitingShares * run.spill->io_bytes());
+  OrderedResults ordered(results, run.budget.get(), run.spill->io_bytes());
   const auto read = [&](uint32_t, uint64_t) { return ordered.End(StreamRows(sort, types, run, results, &ordered)); };
-  const uint32_t readers = count ? 1 : run.threads;
+  const uint64_t most_readers = std::max<uint64_t>(run.budget->limit_bytes() / kReaderBytes, 1);
+  const auto readers = static_cast<uint32_t>(count ? 1 : std::min<uint64_t>(run.threads, most_readers));
   QUERN_RETURN_IF_ERROR(RunMorsels(readers, readers, read));
   OperatorResult result;
   result.threads = ThreadsFor(*input.stream, run.threads);
