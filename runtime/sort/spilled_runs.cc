@@ -193,7 +193,9 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpilledRuns::NextPhase() {
     return SharedWork::Phase{last_locals_.size(),
                              [this](uint64_t task) { return last_locals_[task]->Spill().status(); }};
   }
-  if (!HasMemoryFor(runs_.size())) return SharedWork::Phase{1, [this](uint64_t) { return MergeSome(); }};
+  // Once there was memory, it is set aside.
+  if (!has_divided_ && !HasMemoryFor(runs_.size()))
+    return SharedWork::Phase{1, [this](uint64_t) { return MergeSome(); }};
   if (!std::exchange(has_divided_, true)) {
     dividing_leads_ = DividingLeads(runs_, leads_, NumRanges());
     bounds_.resize(runs_.size());
