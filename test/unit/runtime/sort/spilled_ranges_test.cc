@@ -185,6 +185,25 @@ TEST(SpilledRanges, WhatAReaderLeavesIsReadByOthers) {
   EXPECT_TRUE(rows.InOrder() == SortedLines(keys.spec, batches));
 }
 
+// More runs than can be read at once are merged to fewer first, but no more once they have been divided.
+TEST(SpilledRanges, RunsOfAnyNumberAreDividedOnce) {
+  const Keys keys = kKeys[0];
+  const std::vector<BatchView> batches = BatchesFor(keys);
+  const Lines expected = SortedLines(keys.spec, batches);
+  for (uint64_t limit = 640 << 10; limit <= 3 << 20; limit += 160 << 10) {
+    SCOPED_TRACE(limit);
+    const auto budget = std::make_shared<MemoryBudget>(limit);
+    const auto sort = SpilledSort(keys, batches, budget);
+    ReadRows rows(sort);
+    SortReader a(sort), b(sort);
+    for (bool more = true; more;) {
+      more = rows.Read(&a);
+      more = rows.Read(&b) || more;
+    }
+    EXPECT_TRUE(rows.InOrder() == expected);
+  }
+}
+
 // Rows that a host reads count in the budget: a reader that finds no memory for a range of its own leaves all of them
 // to the one that has begun.
 TEST(SpilledRanges, AReaderWithoutMemoryIsDone) {
