@@ -82,10 +82,13 @@ class LocalGroups final : public LocalState, public MemoryHolder {
     size_t aggregate = 0;    // the aggregates before it, and those that the kernel updates, have all rows
     uint32_t num_added = 0;  // of the rows that this one takes
   };
+  static constexpr uint32_t kScanRows = 1024;  // positions of a table that are looked at together
+  static TupleFormat FormatOf(const GroupContext& context);
   absl::Status AppendRest(const BatchView& batch, RowKind kind, uint64_t first_row_id);
   absl::Status AppendInput(const BatchView& batch, uint64_t first_row_id);
   absl::Status AppendStates(const BatchView& batch);
   absl::Status AppendTuples(const BatchView& batch);
+  absl::Status EndBlock(uint32_t n);
   void PrefetchSparse(const BatchView& batch, const uint32_t* selection, uint32_t n) const;
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
   uint32_t BlockRows() const;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sorted_rows.h"
 #include "runtime/sort/spilling_rows.h"
@@ -24,7 +25,6 @@ namespace {
 
 constexpr uint64_t kLeastOutRows = 16, kMostOutRows = 2048;
 constexpr uint64_t kOutShare = 24;  // of what is set aside, for each run that is written
-constexpr uint64_t kRangesOfThread = 4, kLeastBlocksOfRange = 8;
 
 ColumnType RowIdType() {
   ColumnType type;
@@ -194,7 +194,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpilledRuns::NextPhase() {
                              [this](uint64_t task) { return last_locals_[task]->Spill().status(); }};
   }
   // Once there was memory, it is set aside.
-  if (!has_divided_ && !HasMemoryFor(runs_.size()))
+  if (!has_divided_ && !SetMemoryAsideFor(runs_.size()))
     return SharedWork::Phase{1, [this](uint64_t) { return MergeSome(); }};
   if (!std::exchange(has_divided_, true)) {
     dividing_leads_ = DividingLeads(runs_, leads_, NumRanges());
@@ -211,9 +211,9 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpilledRuns::NextPhase() {
   return std::nullopt;
 }
 
-// Whether so many runs can be read at once. All rows are written by now, so that more memory may be there than was set
-// aside; what is found stays set aside.
-bool SpilledRuns::HasMemoryFor(size_t num_runs) {
+// Sets memory aside for reading so many runs at once; false where there is too little. All rows are written by now, so
+// that more may be there than was set aside before.
+bool SpilledRuns::SetMemoryAsideFor(size_t num_runs) {
   if (num_runs <= most_runs()) return true;
   std::vector<uint64_t> most_block_bytes;
   for (const SortedRun& run : runs_) most_block_bytes.push_back(run.most_block_bytes());
@@ -229,7 +229,7 @@ absl::Status SpilledRuns::MergeSome() {
   std::sort(runs_.begin(), runs_.end(),
             [](const SortedRun& a, const SortedRun& b) { return a.rows.num_rows() > b.rows.num_rows(); });
   size_t most = runs_.size() - 1;
-  while (most > most_runs() && !HasMemoryFor(most)) most = std::max<size_t>(most / 2, most_runs());
+  while (most > most_runs() && !SetMemoryAsideFor(most)) most = std::max<size_t>(most / 2, most_runs());
   const size_t rest = (runs_.size() - 1) % (most - 1);
   const size_t num = rest == 0 ? most : rest + 1;
   RangeMerge merge(longer_runs_, generic_, spill_, types_, num);
@@ -270,8 +270,8 @@ uint64_t SpilledRuns::NumRanges() const {
     num_blocks += run.rows.blocks().size();
     num_bytes += run.rows.num_bytes();
   }
-  const uint64_t most = num_blocks / (kLeastBlocksOfRange * runs_.size());
-  const uint64_t wanted = std::max(kRangesOfThread * last_locals_.size(), num_bytes / spill_->io_bytes());
+  const uint64_t most = num_blocks / (thresholds::kLeastBlocksOfRange * runs_.size());
+  const uint64_t wanted = std::max(thresholds::kRangesOfThread * last_locals_.size(), num_bytes / spill_->io_bytes());
   return std::max<uint64_t>(std::min(wanted, most), 1);
 }
 

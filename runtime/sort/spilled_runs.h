@@ -66,7 +66,7 @@ class SpilledRuns {
   static absl::StatusOr<uint64_t> Fill(SortedRows* sorted, uint64_t first, uint64_t end, uint64_t most_bytes,
                                        SortColumnWriter* columns, SortedRows::BlockBuffers* buffers, OutputBatch* out);
   absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
-  bool HasMemoryFor(size_t num_runs);
+  bool SetMemoryAsideFor(size_t num_runs);
   absl::Status MergeSome();
   uint64_t NumRanges() const;
   absl::Status WriteMerged(uint64_t row_bytes, RangeMerge* merge, RunWriter* writer) const;

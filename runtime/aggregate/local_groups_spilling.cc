@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread does with its groups where memory is refused: it writes all of them (spilled_groups.h) and begins again
+// without any. Where that shows that groups hardly repeat, it writes rows as groups of one row each.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/aggregate/local_groups.h"
+#include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
+#include "runtime/rows/string_bytes.h"
+
+namespace quern {
+namespace {
+
+constexpr ColumnType kSavedType = {.id = TypeId::kBinary};  // of saved states
+
+}  // namespace
+
+void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
+  spilled_ = std::move(spilled);
+  constexpr uint64_t kShare = 32, kMostShare = 8, kLeast = 256 << 10, kMost = 2 << 20;
+  const uint64_t limit = context_.budget->limit_bytes();
+  reserve_bytes_ = limit == 0 ? kMost : std::min(std::clamp(limit / kShare, kLeast, kMost), limit / kMostShare);
+  reserve_.emplace(context_.budget);
+  context_.budget = reserve_->budget();
+  begun_tuples_.resize(kMaxBatchRows);
+  BeginAgain(context_.options.expected_groups);
+  HoldReserve();
+  spilled_->holders()->Add(this);
+}
+
+LocalGroups::~LocalGroups() {
+  if (spilled_ != nullptr) spilled_->holders()->Remove(this);
+}
+
+absl::Status LocalGroups::SpillOrAsk(bool* is_at_work) {
+  const std::unique_lock<std::mutex> lock(at_work_, std::try_to_lock);
+  *is_at_work = !lock.owns_lock();
+  if (*is_at_work) asked_.store(true, std::memory_order_relaxed);
+  if (*is_at_work || table_ == nullptr || begun_.num_rows != 0) return absl::OkStatus();
+  FreeReserve();
+  return has_groups() ? Spill() : absl::OkStatus();
+}
+
+absl::Status LocalGroups::FreeMemory(const absl::Status& refused) {
+  if (spilled_ == nullptr || !absl::IsResourceExhausted(refused)) return refused;
+  const std::lock_guard<std::mutex> at_work(at_work_);
+  if (table_ != nullptr && begun_.num_rows == 0 && has_groups()) return SpillAndHold();
+  if (++num_refusals_ > thresholds::kStarvedTries) return refused;
+  QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
+  return may_have_room ? absl::OkStatus() : refused;
+}
+
+absl::Status LocalGroups::SpillIfAsked() {
+  if (begun_.num_rows != 0) return absl::OkStatus();
+  asked_.store(false, std::memory_order_relaxed);
+  return has_groups() ? Spill() : absl::OkStatus();
+}
+
+uint64_t LocalGroups::group_bytes() const {
+  return (table_ == nullptr ? 0 : table_->bytes()) + parts_.num_tuples() * context_.descriptor->group()->tuple_bytes;
+}
+
+// As many of the next n rows as the reserve has room for: a group for each, its key, and a value for each of its
+// states, in pieces of a power of two, with the piece that it replaces. At least one, whatever it takes.
+uint32_t LocalGroups::RowsWithinReserve(const BatchView& batch, RowKind kind, const QuernColumn* keys,
+                                        uint32_t n) const {
+  constexpr uint64_t kTimesTuple = 4, kTimesString = 4;
+  if (spilled_ == nullptr) return n;
+  const AggregationSpec& spec = context_.descriptor->spec();
+  const auto bytes_of = [&](uint32_t rows) {
+    const uint64_t first = batch.selection == nullptr ? taken_rows_ : 0;
+    const uint32_t* const selection = batch.selection == nullptr ? nullptr : batch.selection + taken_rows_;
+    uint64_t strings = 0;
+    const auto add = [&](const ColumnType& type, const QuernColumn& column) {
+      strings += StringBytesOf(type, column, first, selection, rows);
+    };
+    for (size_t k = 0; k < spec.keys.size(); ++k)
+      if (!dictionaries_->has(k)) add(spec.keys[k].type, keys[k]);
+    for (size_t a = 0; a < spec.aggregates.size(); ++a) {
+      if (context_.descriptor->called(a) == nullptr) continue;
+      if (kind == RowKind::kStates) add(kSavedType, batch.payload[a]);
+      for (size_t i = 0; kind == RowKind::kInput && i < spec.aggregates[a].arguments.size(); ++i)
+        if (const auto& places = context_.descriptor->columns(a); !places.is_computed)  // strings never are
+          add(spec.aggregates[a].arguments[i], batch.payload[places.arguments[i]]);
+    }
+    return kTimesTuple * rows * context_.descriptor->group()->tuple_bytes + kTimesString * strings;
+  };
+  while (n > 1 && bytes_of(n) > reserve_bytes_) n /= 2;
+  return n;
+}
+
+// None where that is refused.
+void LocalGroups::HoldReserve() {
+  if (reserve_->reserved_bytes() == 0) (void)reserve_->GrowBy(reserve_bytes_);
+}
+
+void LocalGroups::FreeReserve() {
+  if (reserve_.has_value()) reserve_->GiveBack();
+  is_reserve_open_ = false;
+}
+
+absl::Status LocalGroups::SpillAndHold() {
+  FreeReserve();
+  QUERN_RETURN_IF_ERROR(Spill());
+  HoldReserve();
+  return absl::OkStatus();
+}
+
+// After a refusal: returns OK where it may be tried again. A block that has begun is completed first, with the reserve,
+// since its groups cannot leave before all their states have its rows. Groups that the block has only made leave with
+// states of no rows, which change nothing.
+absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
+  if (spilled_ == nullptr || !absl::IsResourceExhausted(refused) || table_->is_broken() || memory_->is_broken())
+    return refused;
+  if (++num_refusals_ > thresholds::kStarvedTries) return refused;
+  // Tuples of a block that only lack their place in the partitions leave with the groups.
+  block_is_spilled_ = deals_ && begun_.num_rows != 0 && begun_.aggregate == overflowed_.size();
+  if (block_is_spilled_ || (begun_.num_rows == 0 && has_groups())) return SpillAndHold();
+  if (!std::exchange(is_reserve_open_, true)) {
+    reserve_->Open();
+    return absl::OkStatus();
+  }
+  if (begun_.num_rows == 0 && std::exchange(is_expecting_, false)) {  // more groups than there is memory for
+    table_ = MakeGroupTable(context_, 0);
+    return absl::OkStatus();
+  }
+  // Other threads have all the memory.
+  QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
+  return may_have_room ? absl::OkStatus() : refused;
+}
+
+absl::Status LocalGroups::Spill() {
+  if (table_ != nullptr) {
+    CountTable();
+    ChooseToWriteRows();
+  }
+  QUERN_RETURN_IF_ERROR(WithSpiller([this](GroupSpiller* spiller) { return WriteAll(spiller); }));
+  BeginAgain(0);
+  return absl::OkStatus();
+}
+
+// Where nearly each row that came since the last time was a group of its own, looking for groups gains nothing. Later
+// rows may have fewer groups, so that a table is tried again. (Skipping partial aggregation as DataFusion does it.)
+void LocalGroups::ChooseToWriteRows() {
+  const uint64_t num_rows = num_rows_ - num_rows_before_, num_groups = table_->num_groups() + parts_.num_tuples();
+  const bool pays = static_cast<double>(num_groups) < thresholds::kGroupsToWriteRows * static_cast<double>(num_rows);
+  if (!pays && context_.descriptor->has_whole_tuples() && num_rows >= kMaxBatchRows)
+    rows_to_write_ = thresholds::kTimesToWriteRows * num_rows;
+}
+
+absl::Status LocalGroups::WriteRows(const Batch& batch, const KeyRows& rows) {
+  uint8_t* tuples[kMaxBatchRows];
+  uint64_t hashes[kMaxBatchRows];
+  QUERN_RETURN_IF_ERROR(MakeDealt(batch, rows, tuples, hashes));
+  QUERN_RETURN_IF_ERROR(Update(batch, rows, tuples));
+  rows_to_write_ -= std::min<uint64_t>(rows_to_write_, rows.n);
+  std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller(dictionaries_.get());
+  absl::Status written = WithoutBadAlloc([&] { return spiller->Write(tuples, rows.n, spilled_.get()); });
+  spilled_->GiveSpiller(std::move(spiller));
+  return absl::IsResourceExhausted(written) ? MemoryLost(written) : written;
+}
+
+absl::Status LocalGroups::SpillMerged(GroupTable* table) {
+  return WithSpiller([&](GroupSpiller* spiller) { return WriteTable(table, 0, spiller); });
+}
+
+template <class Write>
+absl::Status LocalGroups::WithSpiller(const Write& write) {
+  std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller(dictionaries_.get());
+  absl::Status written = WithoutBadAlloc([&]() -> absl::Status {
+    QUERN_RETURN_IF_ERROR(write(spiller.get()));
+    return spiller->Flush(spilled_.get());
+  });
+  spilled_->GiveSpiller(std::move(spiller));
+  // Groups of which some were written, and others not, cannot be written again.
+  return absl::IsResourceExhausted(written) ? MemoryLost(written) : written;
+}
+
+absl::Status LocalGroups::WriteTable(GroupTable* table, uint64_t first_position, GroupSpiller* spiller) {
+  uint8_t* tuples[kScanRows];
+  const uint64_t num_positions = table->num_positions();
+  for (uint64_t begin = first_position; begin < num_positions; begin += kScanRows) {
+    const uint32_t n = table->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
+    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
+  uint8_t* tuples[kScanRows];
+  if (table_ != nullptr) QUERN_RETURN_IF_ERROR(WriteTable(table_.get(), num_merged_, spiller));
+  const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
+  for (const TupleList& part : parts_.parts()) {
+    for (const TupleSpan& span : part) {
+      for (uint64_t first = 0; first < span.num_tuples; first += kScanRows) {
+        const auto n = static_cast<uint32_t>(std::min<uint64_t>(kScanRows, span.num_tuples - first));
+        for (uint32_t i = 0; i < n; ++i) tuples[i] = span.tuples + (first + i) * tuple_bytes;
+        QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+      }
+    }
+  }
+  for (uint32_t done = 0, n = 0; block_is_spilled_ && done < begun_.num_rows; done += n) {
+    n = std::min(kScanRows, begun_.num_rows - done);
+    for (uint32_t i = 0; i < n; ++i) tuples[i] = dealt_tuples_.data() + uint64_t{done + i} * tuple_bytes;
+    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+  }
+  return absl::OkStatus();
+}
+
+// Without groups.
+void LocalGroups::BeginAgain(uint64_t expected_groups) {
+  table_.reset();  // before the next one takes memory
+  begun_ = {};
+  parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
+  emptied_.clear();
+  old_parts_.clear();
+  old_key_bytes_.clear();
+  key_bytes_ = KeyBytes(context_);
+  memory_.emplace(context_.budget, context_.options.host);
+  is_expecting_ = expected_groups != 0;
+  deals_ = false;
+  num_dealt_ = num_merged_ = 0;
+  num_rows_before_ = num_rows_;
+  expected_groups_ = 0;
+  compact_at_ = context_.options.compact_tuples;
+  table_ = MakeGroupTable(context_, expected_groups);
+}
+
+}  // namespace quern
