@@ -326,17 +326,17 @@ void RunMerger::State::BuildTree() {
 // Finds the new winner when the previous one has another row, or none. Who wins at a node is as good as random, and a
 // branch that is predicted wrongly costs as much as all nodes of a path: so winner and loser are exchanged by masks.
 void RunMerger::State::Climb(uint32_t from) {
+  Loser* const nodes = losers.data();
   uint64_t run = from, lead = leads[from];
   for (uint32_t node = (num_runs + from) / 2; node >= 1; node /= 2) {
-    Loser& loser = losers[node];
+    const Loser loser = nodes[node];
     bool loser_wins = loser.lead < lead;
     if (loser.lead == lead) [[unlikely]]
       loser_wins = BeforeAtCollision(static_cast<uint32_t>(loser.run), static_cast<uint32_t>(run));
     uint64_t all_or_none = uint64_t{0} - static_cast<uint64_t>(loser_wins);
     asm("" : "+r"(all_or_none));  // or else compilers make a branch of it
     const uint64_t leads_differ = (loser.lead ^ lead) & all_or_none, runs_differ = (loser.run ^ run) & all_or_none;
-    loser.lead ^= leads_differ;
-    loser.run ^= runs_differ;
+    nodes[node] = {loser.lead ^ leads_differ, loser.run ^ runs_differ};
     lead ^= leads_differ;
     run ^= runs_differ;
   }
