@@ -54,8 +54,10 @@ class JobRun {
   JobRun(const SpillJob& job, const RunSettings& settings)
       : job_(job), settings_(settings), budget_(std::make_shared<MemoryBudget>(settings.limit_bytes)) {
     if (!settings.spills) return;
-    spill_ =
-        std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(SpillFolder(), 0, settings.calls), budget_);
+    SpillSettings spill;
+    spill.codec = settings.codec;
+    spill_ = std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(SpillFolder(), 0, settings.calls), budget_,
+                                            spill);
   }
 
   absl::Status Run() {

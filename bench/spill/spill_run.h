@@ -34,6 +34,7 @@ struct RunSettings {
   uint64_t limit_bytes = 0;  // 0: none
   bool spills = false;
   FileCalls* calls = SystemFileCalls();
+  BlockCodec codec = BlockCodec::kNone;
   bool digests = false;  // of the result; on one thread
 };
 

@@ -186,6 +186,52 @@ void AddDevice(Cells* cells) {
   AddJobs(cells, &DeviceCell);
 }
 
+// ---- codec -----------------------------------------------------------------------------------------------------
+
+absl::Status CodecCell(const Settings& settings, const SpillJob& job, unsigned threads, Section* section) {
+  constexpr uint64_t kShare = 4;
+  UncachedFiles uncached;
+  RunSettings run;
+  run.threads = threads;
+  QUERN_ASSIGN_OR_RETURN(const Measured in_memory, RunOnce(job, run));
+  run.spills = true;
+  run.limit_bytes = std::max(in_memory.peak_bytes / kShare, kLeastLimit);
+  std::vector<SpillContender> contenders;
+  for (FileCalls* calls : {SystemFileCalls(), static_cast<FileCalls*>(&uncached)}) {
+    for (const BlockCodec codec : {BlockCodec::kNone, BlockCodec::kLz4}) {
+      run.calls = calls;
+      run.codec = codec;
+      contenders.push_back({run, {}});
+    }
+  }
+  QUERN_RETURN_IF_ERROR(TakeTurns(job, settings.Turns(3), &contenders));
+  const auto best = [&](size_t i) -> const Measured& { return contenders[i].best; };
+  std::vector<std::string> row = RowStart(job, threads);
+  for (const size_t i : {0, 2})
+    row.insert(row.end(), {Milliseconds(best(i).seconds), Milliseconds(best(i + 1).seconds),
+                           Fixed(best(i).seconds / best(i + 1).seconds)});
+  const SpillStats& packed = best(1).spill;
+  row.push_back(Fixed(static_cast<double>(packed.row_bytes) / static_cast<double>(packed.written_bytes)));
+  AppendSpilled(packed, &row);
+  section->BreakAt(job.name + std::to_string(threads));
+  section->Row(row);
+  return absl::OkStatus();
+}
+
+void AddCodec(Cells* cells) {
+  cells->Begin("codec",
+               "does it pay to pack blocks by LZ4, under a quarter of the memory? Through the page cache, and past it; "
+               "gain: above 1 it pays",
+               Columns({{"none ms", 8, "cache"},
+                        {"lz4 ms", 8, "cache"},
+                        {"gain", 7, "cache"},
+                        {"none ms", 8, "device"},
+                        {"lz4 ms", 8, "device"},
+                        {"gain", 7, "device"},
+                        {"smaller", 8, "times"}}));
+  AddJobs(cells, &CodecCell);
+}
+
 // ---- linear ----------------------------------------------------------------------------------------------------
 
 // The time that making all rows takes, without a job.
@@ -279,6 +325,7 @@ std::vector<NamedCell> AllSpillCells(const Settings& settings) {
   Cells cells(settings, &all);
   AddBudget(&cells);
   AddDevice(&cells);
+  AddCodec(&cells);
   AddLinear(&cells);
   AddUnspilled(&cells);
   return all;

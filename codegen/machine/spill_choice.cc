@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The line of a profile that says how rows are spilled here:
 //
-//     spill block_bytes=1048576 read_ahead=4 write_behind=4 threads=4 reads=ring device_mb_s=520.5
+//     spill block_bytes=1048576 read_ahead=4 write_behind=4 threads=4 reads=ring codec=lz4 device_mb_s=520.5
 //       cache_mb_s=1900 default_device_mb_s=310.2 default_cache_mb_s=1450 noise=0.08        (one line)
 //
-// The fields come in this order. Speeds are for people: a plan takes the first five.
+// The fields come in this order. Speeds are for people: a plan takes the first six. Profiles of earlier versions have
+// no codec.
 #include "codegen/machine/spill_choice.h"
 
 #include <iterator>
@@ -25,7 +26,7 @@ constexpr CountField kCounts[] = {{"block_bytes", &SpillChoice::block_bytes, 16 
                                   {"write_behind", &SpillChoice::write_behind, 0, 64},
                                   {"threads", &SpillChoice::threads, 1, 64}};
 
-constexpr const char *kRing = "ring", *kThreads = "threads";
+constexpr const char *kRing = "ring", *kThreads = "threads", *kNone = "none", *kLz4 = "lz4";
 
 struct RealField {
   const char* name;
@@ -33,7 +34,7 @@ struct RealField {
 };
 
 std::string Form() {
-  return "spill block_bytes=N read_ahead=N write_behind=N threads=N reads=WORD device_mb_s=N cache_mb_s=N "
+  return "spill block_bytes=N read_ahead=N write_behind=N threads=N reads=WORD codec=WORD device_mb_s=N cache_mb_s=N "
          "default_device_mb_s=N default_cache_mb_s=N noise=N";
 }
 
@@ -54,7 +55,7 @@ std::string PrintSpillChoice(const SpillChoice& choice) {
   std::string text;
   for (const CountField& field : kCounts)
     text += (text.empty() ? "" : " ") + std::string(field.name) + "=" + std::to_string(choice.*field.value);
-  return text + " reads=" + (choice.reads_by_ring ? kRing : kThreads);
+  return text + " reads=" + (choice.reads_by_ring ? kRing : kThreads) + " codec=" + (choice.packs ? kLz4 : kNone);
 }
 
 std::string PrintSpillLine(const ProfileSpill& spill) {
@@ -84,6 +85,11 @@ absl::StatusOr<ProfileSpill> ParseSpillLine(std::string_view rest) {
   if (!ValueOf(reads, "reads", &value)) return Bad(reads, Form());
   if (value != kRing && value != kThreads) return Bad(reads, "ring, threads");
   spill.choice.reads_by_ring = value == kRing;
+  if (std::string_view after = rest; ValueOf(TakeWord(&after), "codec", &value)) {
+    if (value != kNone && value != kLz4) return Bad("codec=" + std::string(value), "none, lz4");
+    spill.choice.packs = value == kLz4;
+    rest = after;
+  }
   for (const RealField& field : reals) {
     const std::string_view word = TakeWord(&rest);
     if (!ValueOf(word, field.name, &value)) return Bad(word, Form());

@@ -11,18 +11,19 @@
 
 namespace quern {
 
-// The values of the plan parameters spill_block_bytes, spill_read_ahead, spill_write_behind, spill_threads and
-// spill_reads, with their defaults.
+// The values of the plan parameters spill_block_bytes, spill_read_ahead, spill_write_behind, spill_threads, spill_reads
+// and spill_codec, with their defaults.
 struct SpillChoice {
   uint32_t block_bytes = 256 << 10;
   uint32_t read_ahead = 2;
   uint32_t write_behind = 2;
   uint32_t threads = 2;
   bool reads_by_ring = true;
+  bool packs = false;  // spill_codec=lz4
 
   bool operator==(const SpillChoice&) const = default;
 };
-// "block_bytes=262144 read_ahead=2 write_behind=2 threads=2 reads=ring".
+// "block_bytes=262144 read_ahead=2 write_behind=2 threads=2 reads=ring codec=none".
 std::string PrintSpillChoice(const SpillChoice& choice);
 
 // Rows that are written and read again, in 10^6 bytes a second of both together.

@@ -130,6 +130,7 @@ void SetSpilling(const SpillChoice& choice, KernelPlan* plan) {
   plan->spill_write_behind = choice.write_behind;
   plan->spill_threads = choice.threads;
   plan->spill_reads = choice.reads_by_ring ? SpillReads::kRing : SpillReads::kThreads;
+  plan->spill_codec = choice.packs ? SpillCodec::kLz4 : SpillCodec::kNone;
 }
 
 // Constraints between parameters.
@@ -386,6 +387,7 @@ SpillSettings MakeSpillSettings(const KernelPlan& plan) {
   settings.write_depth = plan.spill_write_behind;
   settings.num_threads = plan.spill_threads;
   settings.uses_ring = plan.spill_reads == SpillReads::kRing;
+  settings.codec = plan.spill_codec == SpillCodec::kLz4 ? BlockCodec::kLz4 : BlockCodec::kNone;
   return settings;
 }
 

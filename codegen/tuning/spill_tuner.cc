@@ -13,6 +13,7 @@
 //     read ahead     1  2  4  8  16                    at 1M                 -> 4
 //     write behind   0  1  2  4  8                     at 1M, 4              -> 4
 //     reads          ring  threads                     at 1M, 4, 4           -> ring
+//     codec          none  lz4                         at 1M, 4, 4, ring     -> none
 //
 // Candidates of an axis take turns, so that what else happens on the device falls on all alike; the best median goes
 // on. At last it meets the default in pairs of new runs, and replaces it only beyond the noise of these pairs, and by
@@ -43,7 +44,7 @@ constexpr uint32_t kReadAhead[] = {1, 2, 4, 8, 16};
 constexpr uint32_t kWriteBehind[] = {0, 1, 2, 4, 8};
 constexpr uint32_t kLeastThreads = 2;
 // Ends of the axes, as shares of the time; the rest is for the duel.
-constexpr double kAxisEnds[] = {0.3, 0.5, 0.65, 0.75};
+constexpr double kAxisEnds[] = {0.3, 0.5, 0.6, 0.7, 0.78};
 constexpr size_t kMostRounds = 5, kLeastPairs = 3, kMostPairs = 15;
 constexpr double kLeastGain = 0.03;
 // What is set aside for reading and writing: enough for the largest candidate.
@@ -106,21 +107,27 @@ SpillSettings SettingsOf(const SpillChoice& choice) {
   settings.write_depth = choice.write_behind;
   settings.num_threads = choice.threads;
   settings.uses_ring = choice.reads_by_ring;
+  settings.codec = choice.packs ? BlockCodec::kLz4 : BlockCodec::kNone;
   settings.io_bytes = kIoBytes;
   return settings;
 }
 
-// Two columns of numbers, which no device makes smaller.
+// Two columns of numbers: one that nothing makes smaller, and one whose upper bytes are zero, as those of most keys and
+// sums are.
 class SomeRows {
  public:
-  SomeRows() : numbers_(kBatchRows) {
-    for (uint64_t i = 0; i < kBatchRows; ++i) numbers_[i] = blocks::Mix(i + 1, blocks::kPublicHash);
+  SomeRows() : random_(kBatchRows), small_(kBatchRows) {
+    for (uint64_t i = 0; i < kBatchRows; ++i) {
+      random_[i] = blocks::Mix(i + 1, blocks::kPublicHash);
+      small_[i] = random_[i] >> kZeroBits;
+    }
     ColumnType type;
     type.id = TypeId::kU64;
     types_ = {type, type};
     QuernColumn column = {};
-    column.values = numbers_.data();
+    column.values = random_.data();
     batch_.keys = {column, column};
+    batch_.keys[1].values = small_.data();
     batch_.num_rows = kBatchRows;
     batch_.first_row_id = 0;
   }
@@ -129,7 +136,8 @@ class SomeRows {
   static uint64_t Batches(uint64_t num_bytes) { return num_bytes / (2 * sizeof(uint64_t) * kBatchRows) + 1; }
 
  private:
-  std::vector<uint64_t> numbers_;
+  static constexpr uint32_t kZeroBits = 40;
+  std::vector<uint64_t> random_, small_;
   std::vector<ColumnType> types_;
   BatchView batch_;
 };
@@ -182,6 +190,9 @@ class Search {
     QUERN_RETURN_IF_ERROR(along(kWriteBehind, &SpillChoice::write_behind));
     SpillChoice other = best;
     other.reads_by_ring = !best.reads_by_ring;
+    QUERN_RETURN_IF_ERROR(Race({best, other}, At(kAxisEnds[axis++]), &best));
+    other = best;
+    other.packs = !best.packs;
     QUERN_RETURN_IF_ERROR(Race({best, other}, At(kAxisEnds[axis]), &best));
     QUERN_RETURN_IF_ERROR(Duel(best));
     return std::move(tuning_);

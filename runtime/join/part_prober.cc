@@ -143,7 +143,7 @@ uint64_t PartProber::BytesOf(const SpilledRows& rows, size_t num_blocks) const {
   const bool has_strings = spilled().build().strings().any();
   for (size_t b = 0; b < num_blocks; ++b) {
     num_rows += rows.blocks()[b].num_rows;
-    string_bytes += has_strings ? rows.blocks()[b].stored.bytes : 0;
+    string_bytes += has_strings ? rows.blocks()[b].num_bytes : 0;
   }
   return BuildBytesOf(*join_->descriptor_, num_rows, string_bytes) + thresholds::kPartitionSpareBytes;
 }

@@ -59,7 +59,7 @@ bool RowLeads::Precedes(const uint64_t* a, const uint64_t* b) const {
 
 uint64_t SortedRun::most_block_bytes() const {
   uint64_t most = 0;
-  for (const SpilledBlock& block : rows.blocks()) most = std::max(most, block.stored.bytes);
+  for (const SpilledBlock& block : rows.blocks()) most = std::max(most, block.num_bytes);
   return most;
 }
 

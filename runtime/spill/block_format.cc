@@ -40,6 +40,12 @@ Parts PartsOf(const ColumnType& type, uint64_t num_rows, bool has_nulls, uint64_
   return parts;
 }
 
+uint32_t ValueBytesOf(const ColumnType& type) {
+  const Storage storage = RowOf(type.id).storage;
+  if (storage == kBit) return 1;
+  return storage == kFixed ? type.width_bytes : static_cast<uint32_t>(StorageFieldBytes(storage));
+}
+
 absl::Status OtherColumns(const std::string& found) {
   return absl::DataLossError("spilled rows: a block is not what was written: " + found +
                              "; accepted: the bytes that the store was given");
@@ -55,24 +61,28 @@ BlockPieces::BlockPieces(const OutputBatch& rows) {
     header_.push_back(column.num_bytes);
   }
   pieces_.reserve(2 + 8 * rows.num_columns());
-  Add(header_.data(), header_.size() * sizeof(uint64_t));
+  value_bytes_.reserve(pieces_.capacity());
+  Add(header_.data(), header_.size() * sizeof(uint64_t), 1);
   for (size_t c = 0; c < rows.num_columns(); ++c) {
     const QuernOutColumn& column = rows.column(c);
     const uint64_t* const words = header_.data() + kFixedWords + kWordsPerColumn * c;
     const Parts parts = PartsOf(rows.type(c), rows.num_rows(), words[0] != 0, words[1]);
-    Add(column.validity, parts.validity);
-    Add(column.values, parts.values);
-    Add(column.offsets, parts.offsets);
-    Add(column.bytes, parts.bytes);
+    Add(column.validity, parts.validity, 1);
+    Add(column.values, parts.values, ValueBytesOf(rows.type(c)));
+    Add(column.offsets, parts.offsets, RowOf(rows.type(c).id).storage == kVar64 ? 8 : 4);
+    Add(column.bytes, parts.bytes, 1);
   }
 }
 
-void BlockPieces::Add(const void* bytes, uint64_t num_bytes) {
+void BlockPieces::Add(const void* bytes, uint64_t num_bytes, uint32_t value_bytes) {
   static constexpr uint8_t kPadding[kAlignment] = {};
   if (num_bytes == 0) return;
   pieces_.push_back({const_cast<void*>(bytes), num_bytes});
-  if (const uint64_t padding = Aligned(num_bytes) - num_bytes; padding != 0)
+  value_bytes_.push_back(value_bytes);
+  if (const uint64_t padding = Aligned(num_bytes) - num_bytes; padding != 0) {
     pieces_.push_back({const_cast<uint8_t*>(kPadding), padding});
+    value_bytes_.push_back(1);
+  }
   num_bytes_ += Aligned(num_bytes);
 }
 

@@ -23,14 +23,17 @@ class BlockPieces {
   BlockPieces& operator=(const BlockPieces&) = delete;
 
   const std::vector<iovec>& pieces() const { return pieces_; }
+  // Of each piece: the width of its values; 1 where it has none of a fixed width.
+  const std::vector<uint32_t>& value_bytes() const { return value_bytes_; }
   uint64_t num_bytes() const { return num_bytes_; }
   // Of all bytes. *Cost*: a pass over them, of about 20 GB a second.
   uint64_t Checksum() const;
 
  private:
-  void Add(const void* bytes, uint64_t num_bytes);
+  void Add(const void* bytes, uint64_t num_bytes, uint32_t value_bytes);
   std::vector<uint64_t> header_;
   std::vector<iovec> pieces_;
+  std::vector<uint32_t> value_bytes_;
   uint64_t num_bytes_ = 0;
 };
 

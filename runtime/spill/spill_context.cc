@@ -155,7 +155,9 @@ bool SpillContext::HasRoomInShare(uint64_t bytes) const {
 }
 
 uint32_t SpillContext::max_readers() const {
-  const uint64_t bytes_each = settings_.block_bytes * (settings_.read_depth + 1);
+  // A packed block that was asked for has its memory beside that of its rows.
+  const uint64_t blocks_each = settings_.read_depth * (settings_.codec == BlockCodec::kNone ? 1 : 2) + 1;
+  const uint64_t bytes_each = settings_.block_bytes * blocks_each;
   return static_cast<uint32_t>(std::clamp<uint64_t>(settings_.io_bytes / bytes_each, 2, 1024));
 }
 
@@ -171,11 +173,13 @@ bool SpillContext::HasIoRoom() const {
 }
 
 SpillStats SpillContext::stats() const {
-  return {written_bytes_, read_bytes_, written_blocks_, read_blocks_, written_rows_, max_level_, late_blocks_};
+  return {written_bytes_, read_bytes_,   row_bytes_, written_blocks_,
+          read_blocks_,   written_rows_, max_level_, late_blocks_};
 }
 
-void SpillContext::CountWritten(uint64_t bytes, uint64_t rows) {
-  if (whole_ != nullptr) return whole_->CountWritten(bytes, rows);
+void SpillContext::CountWritten(uint64_t bytes, uint64_t row_bytes, uint64_t rows) {
+  if (whole_ != nullptr) return whole_->CountWritten(bytes, row_bytes, rows);
+  row_bytes_.fetch_add(row_bytes, std::memory_order_relaxed);
   written_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   written_rows_.fetch_add(rows, std::memory_order_relaxed);
   written_blocks_.fetch_add(1, std::memory_order_relaxed);

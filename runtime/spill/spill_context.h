@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/base/memory.h"
+#include "runtime/spill/block_codec.h"
 #include "runtime/spill/spill_store.h"
 
 namespace quern {
@@ -28,11 +29,13 @@ struct SpillSettings {
   uint32_t write_depth = 2;  // blocks of all writers that are written behind, where memory allows it; 0: none
   uint32_t num_threads = 2;  // that write behind, and read ahead where io_uring does not; at least 1
   bool uses_ring = true;     // blocks are read ahead by io_uring, where the store and the kernel allow it
+  BlockCodec codec = BlockCodec::kNone;
 };
 
 // What a job has spilled so far.
 struct SpillStats {
-  uint64_t written_bytes = 0, read_bytes = 0;
+  uint64_t written_bytes = 0, read_bytes = 0;  // of the store: packed ones
+  uint64_t row_bytes = 0;                      // that were written, as they were before they were packed
   uint64_t written_blocks = 0, read_blocks = 0;
   uint64_t written_rows = 0;
   uint64_t max_level = 0;    // how often rows were divided again: 1 where each was written at most once
@@ -80,6 +83,7 @@ class SpillContext {
   uint64_t io_bytes() const { return settings_.io_bytes; }  // that are set aside
   uint32_t read_depth() const { return settings_.read_depth; }
   uint32_t write_depth() const { return settings_.write_depth; }
+  BlockCodec codec() const { return settings_.codec; }
   // How many sequences of rows can be read at once with the memory set aside; at least 2.
   uint32_t max_readers() const;
 
@@ -91,7 +95,8 @@ class SpillContext {
 
   // Of an operator's own context: zeros, as `whole` counts.
   SpillStats stats() const;
-  void CountWritten(uint64_t bytes, uint64_t rows);
+  // row_bytes: before they were packed.
+  void CountWritten(uint64_t bytes, uint64_t row_bytes, uint64_t rows);
   void CountRead(uint64_t bytes);
   void CountLate();
   void CountLevel(uint64_t level);
@@ -122,8 +127,8 @@ class SpillContext {
   bool has_rings_;
   std::vector<std::unique_ptr<ReadRing>> rings_;  // idle ones
   std::atomic<uint32_t> num_writes_{0};
-  std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, written_blocks_{0}, read_blocks_{0}, written_rows_{0},
-      max_level_{0}, late_blocks_{0};
+  std::atomic<uint64_t> written_bytes_{0}, read_bytes_{0}, row_bytes_{0}, written_blocks_{0}, read_blocks_{0},
+      written_rows_{0}, max_level_{0}, late_blocks_{0};
 };
 
 }  // namespace quern

@@ -19,6 +19,7 @@
 #include "runtime/base/output_buffer.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/copy_rows.h"
+#include "runtime/spill/block_codec.h"
 #include "runtime/spill/block_format.h"
 #include "runtime/spill/io_threads.h"
 
@@ -111,7 +112,7 @@ void SpilledRows::Add(const std::shared_ptr<SpillContext>& context, const Spille
   context_ = context;
   blocks_.push_back(block);
   num_rows_ += block.num_rows;
-  num_bytes_ += block.stored.bytes;
+  num_bytes_ += block.num_bytes;
 }
 
 void SpilledRows::Take(SpilledRows&& other) {
@@ -127,7 +128,7 @@ SpilledRows SpilledRows::SplitOff(size_t num_blocks) {
   for (size_t b = num_blocks; b < blocks_.size(); ++b) {
     rest.Add(context_, blocks_[b]);
     num_rows_ -= blocks_[b].num_rows;
-    num_bytes_ -= blocks_[b].stored.bytes;
+    num_bytes_ -= blocks_[b].num_bytes;
   }
   blocks_.resize(std::min(num_blocks, blocks_.size()));
   return rest;
@@ -212,7 +213,7 @@ absl::Status RowWriter::Append(const OutputBatch& rows) {
   const BlockPieces block(rows);
   if (!is_block || block.num_bytes() > most_bytes) return Append(ViewOf(rows));
   QUERN_RETURN_IF_ERROR(Flush());
-  behind_.WriteNow(rows);
+  behind_.WriteNow(buffers_.get(), rows);
   num_rows_ += rows.num_rows();
   return Drain(/*waits=*/false);
 }
@@ -220,7 +221,7 @@ absl::Status RowWriter::Append(const OutputBatch& rows) {
 absl::Status RowWriter::Flush(bool is_last) {
   if (rows_ == nullptr || rows_->num_rows() == 0) return Drain(/*waits=*/false);
   if (!behind_.WriteLater(buffers_, is_last, &rows_)) {
-    behind_.WriteNow(*rows_);
+    behind_.WriteNow(buffers_.get(), *rows_);
     if (HasOutgrown(*rows_, context_->block_bytes())) rows_.reset();
     else QUERN_RETURN_IF_ERROR(rows_->Reset());
   }
@@ -306,7 +307,8 @@ absl::StatusOr<std::vector<SpilledRows>> PartitionedWriter::Finish() {
 struct RowReader::Pending {
   SpillContext* context = nullptr;
   SpilledBlock block;
-  OutputBuffer memory;
+  OutputBuffer rows;
+  OutputBuffer packed;  // the bytes of the store, where those of the rows are others
   std::mutex mutex;
   std::condition_variable changed;
   bool is_done = false;
@@ -316,17 +318,24 @@ struct RowReader::Pending {
   RingRead ring_read;
 
   // Nobody catches what a thread that reads throws.
+  uint8_t* stored_bytes() const { return block.is_packed() ? packed.data() : rows.data(); }
+
   void Read() {
-    Check(WithoutBadAlloc([this] { return context->store()->Read(block.stored, memory.data()); }));
+    Check(WithoutBadAlloc([this] { return context->store()->Read(block.stored, stored_bytes()); }));
   }
 
   // read: of the bytes, whose checksum is looked at.
   void Check(absl::Status read) {
-    if (read.ok() && ChecksumOf(memory.data(), block.stored.bytes) != block.checksum) {
+    if (read.ok() && ChecksumOf(stored_bytes(), block.stored.bytes) != block.checksum) {
       read = WithoutBadAlloc([this] {
         return absl::DataLossError("spilled rows: a block is not what was written: its checksum differs over " +
                                    std::to_string(block.stored.bytes) + " bytes; accepted: a device that keeps data");
       });
+    }
+    if (read.ok() && block.is_packed()) {
+      read = WithoutBadAlloc(
+          [this] { return UnpackBlock(packed.data(), block.stored.bytes, rows.data(), block.num_bytes); });
+      packed.Free();
     }
     const std::lock_guard<std::mutex> lock(mutex);
     status = std::move(read);
@@ -400,7 +409,8 @@ absl::StatusOr<std::shared_ptr<RowReader::Pending>> RowReader::Request(const Spi
   auto pending = std::make_shared<Pending>();
   pending->context = context_.get();
   pending->block = block;
-  QUERN_RETURN_IF_ERROR(pending->memory.Allocate(budget_, block.stored.bytes));
+  QUERN_RETURN_IF_ERROR(pending->rows.Allocate(budget_, block.num_bytes));
+  if (block.is_packed()) QUERN_RETURN_IF_ERROR(pending->packed.Allocate(budget_, block.stored.bytes));
   return pending;
 }
 
@@ -426,7 +436,7 @@ absl::Status RowReader::ReadAhead() {
 
 void RowReader::Ask(const std::shared_ptr<Pending>& pending) {
   pending->is_of_ring = ring_ != nullptr && context_->store()->AskRing(ring_.get(), pending->block.stored,
-                                                                       pending->memory.data(), &pending->ring_read);
+                                                                       pending->stored_bytes(), &pending->ring_read);
   if (pending->is_of_ring) return;
   IoThreads* const threads = context_->io_threads();
   if (threads == nullptr) pending->Read();
@@ -438,7 +448,7 @@ absl::Status RowReader::Wait(Pending* pending) {
   if (!ring_->IsDone(pending->ring_read)) context_->CountLate();
   ring_->Wait(pending->ring_read);
   pending->is_of_ring = false;
-  pending->Check(context_->store()->EndRead(pending->block.stored, pending->memory.data(), pending->ring_read));
+  pending->Check(context_->store()->EndRead(pending->block.stored, pending->stored_bytes(), pending->ring_read));
   return pending->status;
 }
 
@@ -464,7 +474,7 @@ absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
 absl::Status RowReader::Decode(const std::shared_ptr<Pending>& read, BatchView* batch) const {
   batch->first_row_id = 0;
   batch->owner = read;
-  return ReadBlock(read->memory.data(), read->block.stored.bytes, types_, &batch->keys, &read->string_bytes,
+  return ReadBlock(read->rows.data(), read->block.num_bytes, types_, &batch->keys, &read->string_bytes,
                    &batch->num_rows);
 }
 

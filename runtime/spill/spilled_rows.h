@@ -53,7 +53,7 @@ class SpilledRows {
   ~SpilledRows() { Free(); }
 
   uint64_t num_rows() const { return num_rows_; }
-  uint64_t num_bytes() const { return num_bytes_; }  // in the store
+  uint64_t num_bytes() const { return num_bytes_; }  // of the rows, as they are read
   bool empty() const { return blocks_.empty(); }
   const std::vector<SpilledBlock>& blocks() const { return blocks_; }
   // Adds a block behind the others.

@@ -18,18 +18,41 @@
 
 #include "runtime/base/status.h"
 #include "runtime/rows/tuple_store.h"
+#include "runtime/spill/block_codec.h"
 #include "runtime/spill/block_format.h"
 #include "runtime/spill/io_threads.h"
 
 namespace quern {
 namespace {
 
-absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, const OutputBatch& rows) {
+constexpr uint32_t kBlocksToLeave = 15;  // after one that packing does not make smaller
+
+// The packed bytes of a block; 0 where it is to be stored as it is, as where there is no memory for them.
+uint64_t PackedBytes(const SpillContext& context, const BlockPieces& block, BlockBuffers* buffers,
+                     OutputBuffer* packed) {
+  if (context.codec() == BlockCodec::kNone || !buffers->TriesPacking()) return 0;
+  const absl::StatusOr<uint64_t> packed_bytes = PackBlock(block, context.io_budget(), packed);
+  if (!packed_bytes.ok()) return 0;
+  buffers->CountPacking(*packed_bytes != 0);
+  return *packed_bytes;
+}
+
+absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, BlockBuffers* buffers, const OutputBatch& rows) {
   const BlockPieces block(rows);
-  const uint64_t checksum = block.Checksum();
-  QUERN_ASSIGN_OR_RETURN(const StoredBlock stored, context->store()->Write(block.pieces()));
-  context->CountWritten(block.num_bytes(), rows.num_rows());
-  return SpilledBlock{stored, checksum, rows.num_rows()};
+  SpilledBlock written;
+  written.num_rows = rows.num_rows();
+  written.num_bytes = block.num_bytes();
+  OutputBuffer packed;
+  if (const uint64_t packed_bytes = PackedBytes(*context, block, buffers, &packed); packed_bytes != 0) {
+    written.checksum = ChecksumOf(packed.data(), packed_bytes);
+    const iovec piece = {packed.data(), packed_bytes};
+    QUERN_ASSIGN_OR_RETURN(written.stored, context->store()->Write({&piece, 1}));
+  } else {
+    written.checksum = block.Checksum();
+    QUERN_ASSIGN_OR_RETURN(written.stored, context->store()->Write(block.pieces()));
+  }
+  context->CountWritten(written.stored.bytes, written.num_bytes, written.num_rows);
+  return written;
 }
 
 }  // namespace
@@ -70,6 +93,17 @@ void BlockBuffers::GiveBack(std::unique_ptr<OutputBatch> rows, bool keeps) {
   if (idle_.size() < idle_.capacity()) idle_.push_back(std::move(rows));
 }
 
+bool BlockBuffers::TriesPacking() {
+  uint32_t left = blocks_to_leave_.load(std::memory_order_relaxed);
+  while (left != 0 && !blocks_to_leave_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
+  }
+  return left == 0;
+}
+
+void BlockBuffers::CountPacking(bool gains) {
+  blocks_to_leave_.store(gains ? 0 : kBlocksToLeave, std::memory_order_relaxed);
+}
+
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 
 // The writer and the thread that writes each hold it; the writer outlives the writing.
@@ -83,7 +117,7 @@ struct WriteBehind::Block {
     // Nobody catches what the thread throws.
     absl::StatusOr<SpilledBlock> result = SpilledBlock();
     const absl::Status status = WithoutBadAlloc([&] {
-      result = WriteBlock(context, *rows);
+      result = WriteBlock(context, buffers.get(), *rows);
       return result.status();
     });
     if (!status.ok()) result = status;
@@ -98,8 +132,8 @@ struct WriteBehind::Block {
   }
 };
 
-void WriteBehind::WriteNow(const OutputBatch& rows) {
-  absl::StatusOr<SpilledBlock> written = WriteBlock(context_, rows);
+void WriteBehind::WriteNow(BlockBuffers* buffers, const OutputBatch& rows) {
+  absl::StatusOr<SpilledBlock> written = WriteBlock(context_, buffers, rows);
   if (!written.ok()) {
     if (status_.ok()) status_ = written.status();
     return;

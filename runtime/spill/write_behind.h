@@ -3,6 +3,7 @@
 #ifndef QUERN_RUNTIME_SPILL_WRITE_BEHIND_H_
 #define QUERN_RUNTIME_SPILL_WRITE_BEHIND_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -22,15 +23,18 @@ namespace quern {
 
 struct SpilledBlock {
   StoredBlock stored;
-  uint64_t checksum = 0;
+  uint64_t checksum = 0;  // of the stored bytes
   uint64_t num_rows = 0;
+  uint64_t num_bytes = 0;  // of the rows
+  bool is_packed() const { return stored.bytes != num_bytes; }
 };
 
 // Whether strings of more than most_bytes have made a batch's buffers so large that they are to be freed, not used
 // again.
 bool HasOutgrown(const OutputBatch& rows, uint64_t most_bytes);
 
-// Batches of the same columns, which writers fill and give back once they are written. *Threads*: any number at once.
+// Batches of the same columns, which writers fill and give back once they are written, and what is known of packing
+// them. *Threads*: any number at once.
 class BlockBuffers {
  public:
   BlockBuffers(std::vector<ColumnType> types, uint64_t num_rows, std::shared_ptr<MemoryBudget> budget);
@@ -40,12 +44,17 @@ class BlockBuffers {
   // keeps: for the next one that is taken, or frees its memory.
   void GiveBack(std::unique_ptr<OutputBatch> rows, bool keeps);
 
+  // Whether packing the next block may gain something: where it did not, only one of sixteen is tried.
+  bool TriesPacking();
+  void CountPacking(bool gains);
+
  private:
   const std::vector<ColumnType> types_;
   const uint64_t num_rows_;
   const std::shared_ptr<MemoryBudget> budget_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<OutputBatch>> idle_;
+  std::atomic<uint32_t> blocks_to_leave_{0};
 };
 
 // The blocks of one sequence that are being written, in their order. *Threads*: one, besides those that write.
@@ -57,8 +66,8 @@ class WriteBehind {
   // All blocks were drained.
   ~WriteBehind() = default;
 
-  // Writes the rows, now.
-  void WriteNow(const OutputBatch& rows);
+  // Writes the rows, now. buffers: of such rows.
+  void WriteNow(BlockBuffers* buffers, const OutputBatch& rows);
   // Lets a thread of the context write *rows, and puts an empty batch of `buffers` in its place, or null where is_last
   // is set. False, and nothing is done, where as many blocks as the context allows are being written already, or memory
   // is short.

@@ -24,7 +24,8 @@ LEAST_LIMIT = 16 << 20
 STORES = ("files", "host")
 # Plan parameters that say how spilled rows are written and read.
 PARAMS = {"spill_reads": ("ring", "threads"), "spill_block_bytes": (16384, 65536, 1 << 20),
-          "spill_read_ahead": (1, 2, 7, 64), "spill_write_behind": (0, 1, 5, 64), "spill_threads": (1, 2, 5)}
+          "spill_read_ahead": (1, 2, 7, 64), "spill_write_behind": (0, 1, 5, 64), "spill_threads": (1, 2, 5),
+          "spill_codec": ("none", "lz4")}
 _SET_ASIDE = 1 << 20
 _RESOURCE_EXHAUSTED, _FAILED_PRECONDITION = 2, 3
 

@@ -7,7 +7,7 @@ Runs a sort, an aggregation and a join of the command line under a memory limit 
 call on the folder for spilled rows fails, comes short, or reads another byte than was written (failing_calls.c). A run
 that fails leaves the result file as it was. Whatever happens, a kill -9 too, no file is left in the folder. Without
 --all, the first and the tenth call of each kind fail; with it, the first 40 and then every hundredth. Rows are read by
-threads, and by io_uring where the kernel allows it."""
+threads, and by io_uring, packed, where the kernel allows it."""
 
 import ctypes
 import errno
@@ -57,6 +57,7 @@ def has_rings():
     return ring >= 0
 
 
+CODECS = {"threads": "none", "ring": "lz4"}  # of blocks, by who reads them
 FAULTS_OF_READERS = {"threads": FAULTS} | ({"ring": RING_FAULTS} if has_rings() else {})
 
 
@@ -73,7 +74,8 @@ def start(job, fault=None, file_limit=None, reads="threads"):
     OUT.write_bytes(OLD)
     limit = None if file_limit is None else lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
     return subprocess.Popen([QUERN, *JOBS[job], "--memory-limit", LIMIT, "--spill-dir", str(SPILL), "--threads", "2",
-                             "--param", f"spill_reads={reads}", "--quiet", "-o", str(OUT)], stderr=subprocess.PIPE,
+                             "--param", f"spill_reads={reads}", "--param", f"spill_codec={CODECS[reads]}", "--quiet",
+                             "-o", str(OUT)], stderr=subprocess.PIPE,
                             text=True, env=environment_of(fault), preexec_fn=limit)
 
 

@@ -144,13 +144,13 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "prefetch_sparse_rows, prefetch_string_bytes, "
             "prefetch_partition_bytes, prefetch_scan_bytes, prefetch_rebuild_rows, prefetch_state_rows, adapt, "
             "states, runs, "
-            "huge_pages, spill_block_bytes, spill_read_ahead, spill_write_behind, spill_threads, spill_reads, passes, "
-            "codegen_level");
+            "huge_pages, spill_block_bytes, spill_read_ahead, spill_write_behind, spill_threads, spill_reads, "
+            "spill_codec, passes, codegen_level");
   EXPECT_EQ(Error({{"test.hash", "zero"}}, kSpecs[2]),
             "unknown plan parameter: test.hash; accepted: prefix_words, bucket_bytes, dictionary_rows, top_rows, "
             "batch_size, prefetch, prefetch_gather, prefetch_collision, prefetch_string_bytes, prefetch_word_rows, "
             "prefetch_dictionary_rows, prefetch_merge_rows, huge_pages, spill_block_bytes, "
-            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, passes, codegen_level");
+            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, spill_codec, passes, codegen_level");
   for (const char* name : {"hash", "test.hash", "huge_pages", "partition_bits"})
     EXPECT_EQ(Error({{name, "1"}}, kSpecs[3]), "unknown plan parameter: " + std::string(name) +
                                                    "; accepted: batch_size, prefetch, passes, codegen_level");
@@ -170,8 +170,8 @@ TEST(Plan, ErrorsNameWhatIsAccepted) {
             "prefetch_probe_unchained, prefetch_sparse_rows, prefetch_string_bytes, prefetch_partition_bytes, adapt, "
             "huge_pages, "
             "spill_block_bytes, "
-            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, passes, "
-            "codegen_level");
+            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, "
+            "spill_codec, passes, codegen_level");
 }
 
 TEST(Plan, ErrorsOfSortsNameWhatIsAccepted) {
