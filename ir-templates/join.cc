@@ -5,7 +5,7 @@
 //
 //     filter            leave out rows that cannot match            only where a key may be null
 //     hash              batch_rows rows                             vectorised; reads only the key columns
-//     store             columns -> tuples in order of arrival       runtime/join/unchained_table.cc then makes the
+//     store             columns -> tuples in order of arrival       join/tables/unchained_table.cc then makes the
 //                                                                   tuples of a slot adjacent
 //
 // Probing:
@@ -20,7 +20,7 @@
 //     filter_residual        their matches               residual predicate
 //     reserve_output, emit   up to batch_rows matches    payload, column by column
 //
-// Keys that fit one machine word are packed instead (pack), and packed-key tables (runtime/join/packed_key_table.cc)
+// Keys that fit one machine word are packed instead (pack), and packed-key tables (join/tables/packed_key_table.cc)
 // replace hash, check_tags and compare: with packed keys those loops are the same for every spec, so they are not
 // compiled at run time.
 //

@@ -13,8 +13,8 @@
 #include "runtime/join/join_descriptor.h"
 #include "runtime/join/join_loop.h"
 #include "runtime/join/join_options.h"
-#include "runtime/join/packed_key_table.h"
 #include "runtime/join/spilled_build.h"
+#include "runtime/join/tables/packed_key_table.h"
 #include "runtime/rows/tuple_store.h"
 #include "runtime/sink/sink.h"
 

@@ -20,7 +20,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/join/build_side.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "runtime/rows/job_observer.h"
 #include "runtime/rows/output_batch.h"
 

@@ -30,11 +30,11 @@
 #include "runtime/join/join_table.h"
 #include "runtime/join/key_summary.h"
 #include "runtime/join/membership.h"
-#include "runtime/join/packed_key_table.h"
 #include "runtime/join/probe_scratch.h"
 #include "runtime/join/spilled_join.h"
 #include "runtime/join/spilling_builder.h"
 #include "runtime/join/table_builder.h"
+#include "runtime/join/tables/packed_key_table.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/job_observer.h"
 #include "runtime/sink/sink.h"
@@ -240,6 +240,7 @@ class JoinProber {
   JoinTable unprefetched_table_;  // the join's table without prefetch; used where hits are rare
   std::optional<AdaptiveGate> prefetch_gate_;
   std::optional<AdaptiveGate> key_filter_gate_, key_filter_before_piece_;
+  std::unique_ptr<ShortKeyCache> short_keys_;
   uint64_t adapt_rows_ = 0, adapt_hits_ = 0;
   uint64_t num_filtered_ = 0;  // rows that key filters have taken away
   BatchView input_;

@@ -23,10 +23,10 @@
 #include <cstring>
 
 #include "runtime/blocks/blocks.h"
-#include "runtime/join/crowded_slots.h"
 #include "runtime/join/key_filter.h"
-#include "runtime/join/packed_key_table.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/crowded_slots.h"
+#include "runtime/join/tables/packed_key_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "runtime/rows/sparse_rows.h"
 
 namespace quern {
@@ -98,7 +98,10 @@ class Prober {
       } else if (s_->batch_is_open) {
         if (const int32_t code = EndBatch(); code != kQuernDone) return code;
       } else if (a_->next_row < a_->num_rows) {
-        BeginBatch();
+        if (p_.short_keys != nullptr && s_->num_matches + MaxBatchRows() > kMaxBatchRows) {  // BeginBatch finds some
+          if (const int32_t code = Emit(); code != kQuernDone) return code;
+        }
+        if (const int32_t code = BeginBatch(); code != kQuernDone) return code;
       } else {
         return s_->num_matches > 0 ? Emit() : kQuernDone;
       }
@@ -149,13 +152,15 @@ class Prober {
   // Packed-key tables look up a whole batch at once, and need room for a match of every row.
   bool NeedsRoom() const { return s_->batch_next < s_->batch_rows && s_->num_matches + s_->batch_rows > kMaxBatchRows; }
 
-  void BeginBatch() {
+  int32_t BeginBatch() {
     const uint32_t n = BatchSize(MaxBatchRows(), a_->num_rows - a_->next_row);
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
     const QuernRowLayout* layout = &a_->descriptor->rows;
     if (a_->selection != nullptr)
       SparseRows(p_.sparse_rows, a_->selection + a_->next_row, n).Prefetch(layout->keys, layout->num_keys, a_->keys);
     BatchRows batch = SelectRows(*kernel_, layout, a_->keys, a_->selection, a_->next_row, n, s_->rows);
+    bool is_settled = false;  // without the table
+    uint32_t num_found = 0;   // of a batch that is settled
     if (rows_alone_) {
       s_->num_dropped = batch.n < n ? DroppedRows(a_->selection, a_->next_row, n, batch, s_->dropped) : 0;
       std::memset(s_->found, 0, batch.n);
@@ -176,14 +181,59 @@ class Prober {
         for (uint32_t k = 0; k < layout->num_keys; ++k)
           if (k != key) sparse.Prefetch(a_->keys[k], ColumnRowBytes(layout->keys[k]));
       }
-      kernel_->hash(layout, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
+      is_settled = p_.short_keys != nullptr && LookInCache(batch, &num_found);
+      if (!is_settled) kernel_->hash(layout, a_->keys, batch.first, batch.rows, batch.n, s_->hashes);
     }
     s_->batch_numbers = batch.rows;
     s_->batch_first = batch.first;
     s_->batch_rows = batch.n;
-    s_->batch_next = 0;
+    s_->batch_next = is_settled ? batch.n : 0;
     s_->batch_is_open = rows_alone_;
     a_->next_row += n;
+    if (!is_settled) return kQuernDone;
+    const uint32_t before = s_->num_matches;
+    s_->num_matches += num_found;
+    tally_.hits += num_found;
+    return Found(before);
+  }
+
+  // Whether the cache of short keys settles all rows of a batch. If so, their matches stand behind those there are.
+  bool LookInCache(const BatchRows& batch, uint32_t* num_found) {
+    if (!p_.short_keys->Takes(batch.n)) return false;
+    uint32_t* const found = s_->match_index + s_->num_matches;
+    uint64_t* const tuples = s_->match_tuples + s_->num_matches;
+    uint32_t num_others = 0;
+    *num_found =
+        p_.short_keys->Look(a_->keys, batch.first, batch.rows, batch.n, found, tuples, s_->looking, &num_others);
+    const bool is_settled = num_others == 0 || AskTable(batch, num_others, found, tuples, num_found);
+    p_.short_keys->Count(batch.n, is_settled);
+    return is_settled;
+  }
+
+  // Adds the matches of rows that the cache does not know, in their order.
+  bool AskTable(const BatchRows& batch, uint32_t num_others, uint32_t* found, uint64_t* tuples, uint32_t* num_found) {
+    if (num_others > batch.n / ShortKeyCache::kOthersShare) return false;
+    uint32_t rows[kMaxBatchRows];
+    uint32_t* const others = s_->looking;
+    for (uint32_t o = 0; o < num_others; ++o) rows[o] = blocks::RowAt(batch.rows, batch.first, others[o]);
+    kernel_->hash(&a_->descriptor->rows, a_->keys, 0, rows, num_others, s_->hashes);
+    if (!p_.short_keys->Ask(a_->keys, rows, s_->hashes, num_others, s_->words)) return false;
+    uint32_t num_more = 0;
+    for (uint32_t o = 0; o < num_others; ++o) {
+      others[num_more] = others[o];
+      s_->words[num_more] = s_->words[o];
+      num_more += s_->words[o] != ShortKeyCache::kNoTuple;
+    }
+    uint32_t from = *num_found, to = *num_found += num_more;
+    while (num_more != 0) {  // from the back, as the lists share their memory
+      const bool takes_other = from == 0 || others[num_more - 1] > found[from - 1];
+      --to;
+      found[to] = takes_other ? others[num_more - 1] : found[from - 1];
+      tuples[to] = takes_other ? s_->words[num_more - 1] : tuples[from - 1];
+      if (takes_other) --num_more;
+      else --from;
+    }
+    return true;
   }
 
   // Rows of which an earlier chunk of the build side has a match.

@@ -11,6 +11,7 @@
 #include "runtime/base/stop_flag.h"
 #include "runtime/join/host_residual.h"
 #include "runtime/join/join_table.h"
+#include "runtime/join/tables/short_key_cache.h"
 #include "runtime/rows/entry_slot.h"
 #include "runtime/rows/tuple_store.h"
 #include "runtime/spec/join_spec.h"
@@ -54,6 +55,7 @@ struct JoinProbe {
   CounterBlock* counters = nullptr;
   AdaptiveGate* key_filter = nullptr;      // null: the table has none that this probe may use
   uint64_t* num_filtered = nullptr;        // in/out, with it: rows that it has taken away
+  ShortKeyCache* short_keys = nullptr;     // null: the table has none
   uint32_t* num_new_candidates = nullptr;  // in/out: candidates in progress that have not been compared yet
   const StopFlag* stop_flag = nullptr;     // may be null
   const HostResidual* host = nullptr;      // where the descriptor asks it

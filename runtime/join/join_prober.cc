@@ -10,7 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/join/part_prober.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "runtime/rows/job_observer.h"
 #include "runtime/rows/output_batch.h"
 
@@ -167,6 +167,7 @@ void JoinProber::AdaptPrefetch() {
 void JoinProber::BeginPiece(bool is_again) {
   has_pieces_ = true;
   next_input_ = 0;
+  if (short_keys_ != nullptr) short_keys_->BeginPiece(is_again);
   if (is_again) {
     rows_seen_ = rows_before_piece_;
     num_filtered_ = num_filtered_before_piece_;
@@ -224,6 +225,12 @@ JoinProbe JoinProber::MakeProbe() {
     probe.key_filter = &*key_filter_gate_;
     probe.num_filtered = &num_filtered_;
   }
+  if (short_keys_ == nullptr && part_input_.found == nullptr &&
+      ShortKeyCache::Serves(*args_.descriptor, join_->table_)) {
+    short_keys_ =
+        std::make_unique<ShortKeyCache>(*args_.descriptor, join_->table_, join_->budget_, join_->options_.adapts);
+  }
+  probe.short_keys = short_keys_.get();
   probe.num_new_candidates = &num_new_candidates_;
   probe.stop_flag = join_->stop_flag();
   probe.host = &join_->host_residual_;

@@ -15,7 +15,7 @@
 
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/join/join_table.h"
-#include "runtime/join/packed_key_table.h"
+#include "runtime/join/tables/packed_key_table.h"
 #include "runtime/rows/key_words.h"
 #include "runtime/rows/tuple_store.h"
 

@@ -9,7 +9,7 @@
 #include "runtime/base/bytes.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/join/join_table.h"
-#include "runtime/join/packed_key_table.h"
+#include "runtime/join/tables/packed_key_table.h"
 
 namespace quern {
 

@@ -20,9 +20,9 @@
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/join_loop.h"
 #include "runtime/join/key_filter.h"
-#include "runtime/join/packed_key_table.h"
 #include "runtime/join/probe_scratch.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/packed_key_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "runtime/rows/prefetch_lines.h"
 #include "runtime/rows/sparse_rows.h"
 

@@ -27,7 +27,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/key_filter.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/unchained_table.h"
 
 namespace quern {
 namespace {

@@ -15,10 +15,10 @@
 #include "runtime/abi/join_abi.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/shared_work.h"
-#include "runtime/join/crowded_slots.h"
 #include "runtime/join/join_options.h"
 #include "runtime/join/join_table.h"
-#include "runtime/join/packed_key_table.h"
+#include "runtime/join/tables/crowded_slots.h"
+#include "runtime/join/tables/packed_key_table.h"
 #include "runtime/rows/tuple_store.h"
 #include "runtime/spec/join_spec.h"
 

@@ -3,7 +3,7 @@
 // null where all its bits are set, one u64 of payload, and the residual predicate `probe payload < build payload`.
 // There is no LLVM and no generator: a debugger and the sanitizers see the loops as written. Each kind of join runs
 // twice, with the key in a field of its own (the template's hash, check_tags and compare) and as a packed key (the
-// loops of runtime/join/packed_key_table.cc), and must return the rows of two nested loops:
+// loops of runtime/join/tables/packed_key_table.cc), and must return the rows of two nested loops:
 //
 //     build  7:70 7:71 null:72     probe  7 null 9
 //     full   (0,70) (0,71) (1,-) (2,-) (-,72)     right_semi  (-,70) (-,71)
@@ -18,8 +18,8 @@
 #include "ir-templates/holes.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/join_loop.h"
-#include "runtime/join/packed_key_table.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/packed_key_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "test/templates/guarded_buffer.h"
 
 extern "C" {

@@ -5,7 +5,7 @@
 //
 //     offsets 0 1 5, words of 4 bytes     base 0: 0 1 5     base -3: fffffffd fffffffe 2
 //                                         base 2^31: -2147483648 -2147483647 -2147483643
-#include "runtime/join/packed_key_table.h"
+#include "runtime/join/tables/packed_key_table.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "runtime/blocks/blocks.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "test/templates/guarded_buffer.h"
 
 namespace quern::test {

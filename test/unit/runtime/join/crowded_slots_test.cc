@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys that all meet in one slot, of the build side or of the probe side, cost a bounded number of comparisons a row,
 // and change no result. Neither do keys with many rows.
-#include "runtime/join/crowded_slots.h"
+#include "runtime/join/tables/crowded_slots.h"
 
 #include <gtest/gtest.h>
 

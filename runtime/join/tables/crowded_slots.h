@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slots of an unchained table in which so many different keys meet that a probe must not compare them all
 // (thresholds.def): somebody has made these keys. Such tuples are grouped by hash, and found by it.
-#ifndef QUERN_RUNTIME_JOIN_CROWDED_SLOTS_H_
-#define QUERN_RUNTIME_JOIN_CROWDED_SLOTS_H_
+#ifndef QUERN_RUNTIME_JOIN_TABLES_CROWDED_SLOTS_H_
+#define QUERN_RUNTIME_JOIN_TABLES_CROWDED_SLOTS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "runtime/abi/join_abi.h"
 #include "runtime/base/hash_secret.h"
 #include "runtime/base/memory.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/unchained_table.h"
 
 namespace quern {
 
@@ -66,4 +66,4 @@ class CrowdedSlots {
 
 }  // namespace quern
 
-#endif  // QUERN_RUNTIME_JOIN_CROWDED_SLOTS_H_
+#endif  // QUERN_RUNTIME_JOIN_TABLES_CROWDED_SLOTS_H_

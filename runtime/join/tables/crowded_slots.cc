@@ -17,7 +17,7 @@
 //
 // Different packed keys have different hashes, so that keys stand for hashes until runs are noted. Where keys are not
 // packed, hashes do not lie in tuples and are read from the spans. A slot's tuples lie in the order of the spans.
-#include "runtime/join/crowded_slots.h"
+#include "runtime/join/tables/crowded_slots.h"
 
 #include <algorithm>
 #include <bit>

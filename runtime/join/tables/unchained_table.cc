@@ -8,7 +8,7 @@
 //
 // This code depends on a kernel spec only through the size of a tuple, so none of it is compiled at run time. The
 // common sizes are instantiated below, so that a copy is a register move; the others call memcpy.
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/unchained_table.h"
 
 #include <algorithm>
 #include <bit>

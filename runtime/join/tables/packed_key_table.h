@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables over packed keys (layouts: join_table.h): building them and looking words up. This code depends on a spec only
 // through the sizes of a word and of a tuple, so none of it is compiled at run time.
-#ifndef QUERN_RUNTIME_JOIN_PACKED_KEY_TABLE_H_
-#define QUERN_RUNTIME_JOIN_PACKED_KEY_TABLE_H_
+#ifndef QUERN_RUNTIME_JOIN_TABLES_PACKED_KEY_TABLE_H_
+#define QUERN_RUNTIME_JOIN_TABLES_PACKED_KEY_TABLE_H_
 
 #include <cstdint>
 
@@ -81,4 +81,4 @@ void ComparePackedKeys(const JoinTable& table, const QuernJoinDescriptor& descri
 
 }  // namespace quern
 
-#endif  // QUERN_RUNTIME_JOIN_PACKED_KEY_TABLE_H_
+#endif  // QUERN_RUNTIME_JOIN_TABLES_PACKED_KEY_TABLE_H_

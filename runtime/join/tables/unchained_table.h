@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves the tuples of an unchained table to their places (layout: join_abi.h).
-#ifndef QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
-#define QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
+#ifndef QUERN_RUNTIME_JOIN_TABLES_UNCHAINED_TABLE_H_
+#define QUERN_RUNTIME_JOIN_TABLES_UNCHAINED_TABLE_H_
 
 #include <cstdint>
 #include <vector>
@@ -47,4 +47,4 @@ void PrefetchTuples(const JoinTable& table, const QuernProbeScratch& scratch);
 
 }  // namespace quern
 
-#endif  // QUERN_RUNTIME_JOIN_UNCHAINED_TABLE_H_
+#endif  // QUERN_RUNTIME_JOIN_TABLES_UNCHAINED_TABLE_H_

@@ -9,7 +9,7 @@
 //
 // With 40 % of the slots taken, 1 row in 4 needs a second round and 1 in 15 a third. These rows are unpredictable: a
 // mispredicted branch costs 15 cycles.
-#include "runtime/join/packed_key_table.h"
+#include "runtime/join/tables/packed_key_table.h"
 
 #include <algorithm>
 #include <bit>
@@ -18,7 +18,7 @@
 #include "runtime/base/cpu.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
-#include "runtime/join/unchained_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "runtime/rows/bitmap_lanes.h"
 #include "runtime/rows/prefetch_lines.h"
 
