@@ -29,6 +29,7 @@ namespace {
 
 constexpr uint32_t kLengthBits = 5;
 constexpr uint64_t kLengthMask = (uint64_t{1} << kLengthBits) - 1;
+constexpr uint64_t kLimitShare = 128;  // of a memory limit, which results and other probers need
 constexpr uint64_t kMultipliers[2] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu};
 
 template <class Key>
@@ -170,10 +171,12 @@ bool ShortKeyCache::Takes(uint32_t n) {
   return now_.gate.TakeTurn() && (memory_.data() != nullptr || MakeBuckets());
 }
 
-// False where memory is refused, and from then on.
+// False where memory is refused, or scarce, and from then on.
 bool ShortKeyCache::MakeBuckets() {
   const uint64_t num_buckets = std::max<uint64_t>(2, std::bit_ceil(2 * table_.num_tuples));
-  absl::StatusOr<HugeBuffer> memory = HugeBuffer::Allocate(budget_, num_buckets * sizeof(Bucket), false);
+  const uint64_t bytes = num_buckets * sizeof(Bucket), limit = budget_ == nullptr ? 0 : budget_->limit_bytes();
+  absl::StatusOr<HugeBuffer> memory = absl::ResourceExhaustedError("");
+  if (limit == 0 || bytes <= limit / kLimitShare) memory = HugeBuffer::Allocate(budget_, bytes, false);
   if (!memory.ok()) {
     now_.gate.Close();
     before_piece_.gate.Close();

@@ -23,7 +23,7 @@ class ShortKeyCache {
   static bool Serves(const QuernJoinDescriptor& descriptor, const JoinTable& table);
 
   // adapts: Takes says no where many rows need the table. budget: for 128 to 256 bytes a tuple, once Takes has seen
-  // many rows.
+  // many rows; none where that is more than a 128th of its limit.
   ShortKeyCache(const QuernJoinDescriptor& descriptor, const JoinTable& table, std::shared_ptr<MemoryBudget> budget,
                 bool adapts);
 

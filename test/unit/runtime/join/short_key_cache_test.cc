@@ -143,13 +143,13 @@ struct Outcome {
 };
 
 Outcome Join(const std::string& kind, const std::string& type, Storage storage, const Strings& build,
-             const Strings& probe, uint64_t capacity) {
+             const Strings& probe, uint64_t capacity, uint64_t limit_bytes = 0) {
   std::string text = "join." + kind + " keys=" + type;
   if (HasBuildSide(kind)) text += " build=i64";
   if (HasProbeSide(kind)) text += " probe=i64";
   const auto spec = ParseSpecOf<JoinSpec>(text);
   EXPECT_TRUE(spec.ok()) << spec.status();
-  const auto budget = std::make_shared<MemoryBudget>(0);
+  const auto budget = std::make_shared<MemoryBudget>(limit_bytes);
   const auto join = std::make_shared<HashJoin>(std::make_shared<JoinDescriptor>(*spec), GenericJoinKernel(), nullptr,
                                                budget, JoinOptions());
   const Column build_column(build, storage), probe_column(probe, storage);
@@ -258,6 +258,9 @@ TEST(ShortKeyCache, FewRowsAndOtherKeysHaveNone) {
   Strings few(sides.probe.begin(), sides.probe.begin() + 500);
   EXPECT_FALSE(Join("inner", "utf8", kVar32, sides.build, few, 4096).caches);
   EXPECT_FALSE(Join("inner", "utf8(utf8mb4_general_ci)", kVar32, sides.build, sides.probe, 4096).caches);
+  // 2,048 buckets of 64 bytes, of which a limit needs 128 times as much.
+  EXPECT_TRUE(Join("inner", "utf8", kVar32, sides.build, sides.probe, 4096, 128 << 17).caches);
+  EXPECT_FALSE(Join("inner", "utf8", kVar32, sides.build, sides.probe, 4096, (128 << 17) - 1).caches);
   const Sides many = MakeSides({"too many", 5000, 16, 16, 1, 90}, false);
   EXPECT_FALSE(Join("inner", "utf8", kVar32, many.build, many.probe, 4096).caches);
 }
