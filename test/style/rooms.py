@@ -24,7 +24,7 @@ ROWS = [
     [("runtime/sink", "what operators that need all rows share: local states, appending, finalising")],
     [("runtime/filter", "filters")],
     [("runtime/map", "maps: columns computed by expressions")],
-    [("runtime/join", "hash joins"),
+    [("runtime/join", "hash joins; `tables/` find tuples"),
      ("runtime/aggregate", "hash aggregations; `tables/` find groups, `accumulators/` run out of line"),
      ("runtime/sort", "sorts and merges of sorted runs")],
     [("runtime/pipeline", "rows through several operators, piece by piece"),

@@ -171,7 +171,7 @@ bool ShortKeyCache::Takes(uint32_t n) {
   return now_.gate.TakeTurn() && (memory_.data() != nullptr || MakeBuckets());
 }
 
-// False where memory is refused, or scarce, and from then on.
+// False where memory is refused, or scarce, and for a while.
 bool ShortKeyCache::MakeBuckets() {
   const uint64_t num_buckets = std::max<uint64_t>(2, std::bit_ceil(2 * table_.num_tuples));
   const uint64_t bytes = num_buckets * sizeof(Bucket), limit = budget_ == nullptr ? 0 : budget_->limit_bytes();
