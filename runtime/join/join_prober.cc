@@ -226,9 +226,9 @@ JoinProbe JoinProber::MakeProbe() {
     probe.num_filtered = &num_filtered_;
   }
   if (short_keys_ == nullptr && part_input_.found == nullptr &&
-      ShortKeyCache::Serves(*args_.descriptor, join_->table_)) {
-    short_keys_ =
-        std::make_unique<ShortKeyCache>(*args_.descriptor, join_->table_, join_->budget_, join_->options_.adapts);
+      ShortKeyCache::Serves(*join_->descriptor_->get(), join_->table_)) {
+    short_keys_ = std::make_unique<ShortKeyCache>(*join_->descriptor_->get(), join_->table_, join_->budget_,
+                                                  join_->options_.adapts);
   }
   probe.short_keys = short_keys_.get();
   probe.num_new_candidates = &num_new_candidates_;
