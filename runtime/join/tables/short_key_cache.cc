@@ -196,7 +196,8 @@ bool ShortKeyCache::MakeBuckets() {
 
 void ShortKeyCache::Put(const Key& key, uint64_t word) {
   Bucket& bucket = reinterpret_cast<Bucket*>(memory_.data())[Loops::HashOf(key) >> shift_];
-  constexpr uint64_t kTaken = kLengthMask;  // a length that no key has
+  // Its length plus 1 is 0, which no string has: any other one is that of strings that are probed, which may be long.
+  constexpr uint64_t kTaken = uint64_t{1} << kLengthBits;
   for (int which = 0; which < 2; ++which) {
     if (Loops::Difference(bucket, which, key, word & kLengthMask) == 0) {  // a second tuple of the key
       bucket.words[0] = bucket.words[1] = kTaken;

@@ -253,6 +253,17 @@ TEST(ShortKeyCache, AMatchOfEachRowComesInTheOrderOfTheRows) {
                          expected.begin() + static_cast<ptrdiff_t>(num_first)));
 }
 
+// Strings of every length that begin with a key of two tuples, whose bucket keeps its bytes.
+TEST(ShortKeyCache, NoLongStringMeetsAKeyThatItBeginsWith) {
+  Sides sides = MakeSides(kShapes[0], false);
+  const std::string twice = "sixteen bytes ..";
+  sides.build.push_back(twice);
+  sides.build.push_back(twice);
+  for (size_t r = 0; r < sides.probe.size(); r += 20) sides.probe[r] = twice + std::string(1 + r / 20 % 60, 'x');
+  EXPECT_EQ(Join("inner", "utf8", kVar32, sides.build, sides.probe, 4096).rows.size(),
+            Expected("inner", sides.build, sides.probe).size());
+}
+
 TEST(ShortKeyCache, FewRowsAndOtherKeysHaveNone) {
   Sides sides = MakeSides(kShapes[0], false);
   Strings few(sides.probe.begin(), sides.probe.begin() + 500);
