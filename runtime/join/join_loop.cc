@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/key_filter.h"
 #include "runtime/join/tables/crowded_slots.h"
@@ -212,7 +213,7 @@ class Prober {
 
   // Adds the matches of rows that the cache does not know, in their order.
   bool AskTable(const BatchRows& batch, uint32_t num_others, uint32_t* found, uint64_t* tuples, uint32_t* num_found) {
-    if (num_others > batch.n / ShortKeyCache::kOthersShare) return false;
+    if (num_others > batch.n / thresholds::kShortKeyOthersShare) return false;
     uint32_t rows[kMaxBatchRows];
     uint32_t* const others = s_->looking;
     for (uint32_t o = 0; o < num_others; ++o) rows[o] = blocks::RowAt(batch.rows, batch.first, others[o]);

@@ -20,6 +20,7 @@
 
 #include "runtime/base/cpu.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -162,7 +163,7 @@ absl::Status OtherBytes(const std::string& found) {
 
 absl::StatusOr<uint64_t> PackBlock(const BlockPieces& block, const std::shared_ptr<MemoryBudget>& budget,
                                    OutputBuffer* packed) {
-  const uint64_t most = block.num_bytes() / 8 * 7;
+  const uint64_t most = block.num_bytes() - block.num_bytes() / thresholds::kPackingShare;
   if (packed->capacity_bytes() < most) QUERN_RETURN_IF_ERROR(packed->Allocate(budget, most));
   Packer packer(packed->data(), most);
   for (size_t p = 0; p < block.pieces().size(); ++p) {

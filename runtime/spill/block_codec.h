@@ -17,8 +17,8 @@ namespace quern {
 enum class BlockCodec : uint8_t { kNone, kLz4 };
 
 // Packs a block. packed: receives the bytes; allocated where it has no room. Returns how many there are; 0 where they
-// would not be fewer by an eighth, and the block is to be stored as it is. *Cost*: 2 to 4 GB of numbers a second, 0.5
-// to 1 of texts. *Errors*: ResourceExhausted.
+// would be hardly fewer (kPackingShare), and the block is to be stored as it is. *Cost*: 2 to 4 GB of numbers a second,
+// 0.5 to 1 of texts. *Errors*: ResourceExhausted.
 absl::StatusOr<uint64_t> PackBlock(const BlockPieces& block, const std::shared_ptr<MemoryBudget>& budget,
                                    OutputBuffer* packed);
 

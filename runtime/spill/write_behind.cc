@@ -25,8 +25,6 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kBlocksToLeave = 15;  // after one that packing does not make smaller
-
 // The packed bytes of a block; 0 where it is to be stored as it is, as where there is no memory for them.
 uint64_t PackedBytes(const SpillContext& context, const BlockPieces& block, BlockBuffers* buffers,
                      OutputBuffer* packed) {
@@ -67,7 +65,10 @@ bool HasOutgrown(const OutputBatch& rows, uint64_t most_bytes) {
 }
 
 BlockBuffers::BlockBuffers(std::vector<ColumnType> types, uint64_t num_rows, std::shared_ptr<MemoryBudget> budget)
-    : types_(std::move(types)), num_rows_(num_rows), budget_(std::move(budget)) {}
+    : types_(std::move(types)),
+      num_rows_(num_rows),
+      budget_(std::move(budget)),
+      packing_gate_(Gate::kPackedBlocks, /*adapts=*/true) {}
 
 absl::StatusOr<std::unique_ptr<OutputBatch>> BlockBuffers::Take() {
   std::unique_ptr<OutputBatch> rows;
@@ -94,14 +95,13 @@ void BlockBuffers::GiveBack(std::unique_ptr<OutputBatch> rows, bool keeps) {
 }
 
 bool BlockBuffers::TriesPacking() {
-  uint32_t left = blocks_to_leave_.load(std::memory_order_relaxed);
-  while (left != 0 && !blocks_to_leave_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
-  }
-  return left == 0;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return packing_gate_.TakeTurn();
 }
 
-void BlockBuffers::CountPacking(bool gains) {
-  blocks_to_leave_.store(gains ? 0 : kBlocksToLeave, std::memory_order_relaxed);
+void BlockBuffers::CountPacking(bool is_smaller) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  packing_gate_.Count(1, is_smaller ? 1 : 0);
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------

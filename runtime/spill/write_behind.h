@@ -3,7 +3,6 @@
 #ifndef QUERN_RUNTIME_SPILL_WRITE_BEHIND_H_
 #define QUERN_RUNTIME_SPILL_WRITE_BEHIND_H_
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -13,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/adaptive_gate.h"
 #include "runtime/base/memory.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/spec/column_type.h"
@@ -44,9 +44,9 @@ class BlockBuffers {
   // keeps: for the next one that is taken, or frees its memory.
   void GiveBack(std::unique_ptr<OutputBatch> rows, bool keeps);
 
-  // Whether packing the next block may gain something: where it did not, only one of sixteen is tried.
+  // Whether to try to pack the next block, and what came of it.
   bool TriesPacking();
-  void CountPacking(bool gains);
+  void CountPacking(bool is_smaller);
 
  private:
   const std::vector<ColumnType> types_;
@@ -54,7 +54,7 @@ class BlockBuffers {
   const std::shared_ptr<MemoryBudget> budget_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<OutputBatch>> idle_;
-  std::atomic<uint32_t> blocks_to_leave_{0};
+  AdaptiveGate packing_gate_;
 };
 
 // The blocks of one sequence that are being written, in their order. *Threads*: one, besides those that write.

@@ -29,7 +29,6 @@ namespace {
 
 constexpr uint32_t kLengthBits = 5;
 constexpr uint64_t kLengthMask = (uint64_t{1} << kLengthBits) - 1;
-constexpr uint64_t kLimitShare = 128;  // of a memory limit, which results and other probers need
 constexpr uint64_t kMultipliers[2] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu};
 
 template <class Key>
@@ -127,13 +126,13 @@ struct ShortKeyCache::Loops {
   // How many strings from row `first` on have the length of the first one, or 0, so that their bytes lie as LookUpEven
   // needs it.
   static uint32_t NumEven(const QuernColumn& column, uint64_t first, uint32_t n, uint32_t* length) {
-    const auto* const offsets = static_cast<const int32_t*>(column.offsets) + first;
-    const auto begin = static_cast<uint32_t>(offsets[0]), step = static_cast<uint32_t>(offsets[1]) - begin;
+    const auto offset = [&](uint64_t i) { return blocks::LoadAt<uint32_t>(column.offsets, first + i); };
+    const uint32_t begin = offset(0), step = offset(1) - begin;
     if (step == 0 || step > kMostBytes) return 0;
     uint32_t differs = 0;
-    for (uint32_t i = 0; i < n; ++i) differs |= static_cast<uint32_t>(offsets[i + 1]) ^ (begin + (i + 1) * step);
+    for (uint32_t i = 1; i <= n; ++i) differs |= offset(i) ^ (begin + i * step);
     *length = step;
-    const uint32_t num_last = (kMostBytes - step + step - 1) / step;  // with fewer than kMostBytes bytes behind them
+    const uint32_t num_last = (kMostBytes - 1) / step;  // from which on fewer than kMostBytes bytes follow
     return differs != 0 || n <= num_last ? 0 : n - num_last;
   }
 };
@@ -174,15 +173,11 @@ bool ShortKeyCache::Takes(uint32_t n) {
 // False where memory is refused, or scarce, and for a while.
 bool ShortKeyCache::MakeBuckets() {
   const uint64_t num_buckets = std::max<uint64_t>(2, std::bit_ceil(2 * table_.num_tuples));
-  const uint64_t bytes = num_buckets * sizeof(Bucket), limit = budget_ == nullptr ? 0 : budget_->limit_bytes();
-  absl::StatusOr<HugeBuffer> memory = absl::ResourceExhaustedError("");
-  if (limit == 0 || bytes <= limit / kLimitShare) memory = HugeBuffer::Allocate(budget_, bytes, false);
-  if (!memory.ok()) {
+  if (!TakeMemory(num_buckets * sizeof(Bucket))) {
     now_.gate.Close();
     before_piece_.gate.Close();
     return false;
   }
-  memory_ = *std::move(memory);
   shift_ = static_cast<uint32_t>(64 - std::countr_zero(num_buckets));
   for (uint64_t tuple = 0; tuple != table_.num_tuples * tuple_bytes_; tuple += tuple_bytes_) {
     const uint8_t* const field = table_.tuples + tuple + field_.tuple_offset;
@@ -191,6 +186,15 @@ bool ShortKeyCache::MakeBuckets() {
     if (s.length > kMostBytes) has_long_ = true;
     else Put(LoadKey<Key>(s), tuple << kLengthBits | (s.length + 1));
   }
+  return true;
+}
+
+bool ShortKeyCache::TakeMemory(uint64_t bytes) {
+  const uint64_t limit = budget_ == nullptr ? 0 : budget_->limit_bytes();
+  if (limit != 0 && bytes > limit / thresholds::kShortKeyLimitShare) return false;
+  absl::StatusOr<HugeBuffer> memory = HugeBuffer::Allocate(budget_, bytes, false);
+  if (!memory.ok()) return false;
+  memory_ = *std::move(memory);
   return true;
 }
 
@@ -219,7 +223,7 @@ uint32_t ShortKeyCache::Look(const QuernColumn* keys, uint64_t first, const uint
   if (rows == nullptr && field_.storage == kVar32) num_even = Loops::NumEven(keys[0], first, n, &length);
   if (num_even != 0) {
     const uint8_t* const bytes =
-        static_cast<const uint8_t*>(keys[0].values) + static_cast<const int32_t*>(keys[0].offsets)[first];
+        static_cast<const uint8_t*>(keys[0].values) + blocks::LoadAt<int32_t>(keys[0].offsets, first);
 #if defined(__x86_64__)
     if (HasAvx2()) Loops::LookUpEvenAvx2(buckets(), shift_, bytes, length, num_even, &lists);
     else

@@ -23,7 +23,7 @@ class ShortKeyCache {
   static bool Serves(const QuernJoinDescriptor& descriptor, const JoinTable& table);
 
   // adapts: Takes says no where many rows need the table. budget: for 128 to 256 bytes a tuple, once Takes has seen
-  // many rows; none where that is more than a 128th of its limit.
+  // many rows; none where that is too large a share of its limit (kShortKeyLimitShare).
   ShortKeyCache(const QuernJoinDescriptor& descriptor, const JoinTable& table, std::shared_ptr<MemoryBudget> budget,
                 bool adapts);
 
@@ -37,8 +37,6 @@ class ShortKeyCache {
   // have room for n. Returns how many were found. *Cost*: 2 to 4 ns a row.
   uint32_t Look(const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* found,
                 uint64_t* tuples, uint32_t* others, uint32_t* num_others);
-  // Of a batch of more than one in kOthersShare others, the rows had better all go the table's way.
-  static constexpr uint32_t kOthersShare = 8;
   // Asks the table. hashes: of the rows, as the table has them. Writes the tuple of each row, or kNoTuple. False, and
   // nothing is known, where a row has two tuples. *Cost*: 10 to 20 ns a row.
   bool Ask(const QuernColumn* keys, const uint32_t* rows, const uint64_t* hashes, uint32_t n, uint64_t* tuples) const;
@@ -63,6 +61,7 @@ class ShortKeyCache {
   struct Loops;
 
   bool MakeBuckets();
+  bool TakeMemory(uint64_t bytes);
   void Put(const Key& key, uint64_t word);
   const Bucket* buckets() const { return reinterpret_cast<const Bucket*>(memory_.data()); }
 

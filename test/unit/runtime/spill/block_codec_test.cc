@@ -129,7 +129,6 @@ TEST(BlockCodec, RowsOfAllTypesComeBack) {
   }
 }
 
-// A context that packs gives up on rows that do not become smaller, and comes back to them.
 TEST(BlockCodec, RowsThatDoNotBecomeSmallerAreTriedSeldom) {
   const auto budget = std::make_shared<MemoryBudget>(0);
   BlockBuffers buffers({TypeOf(TypeId::kI64)}, 8, budget);
