@@ -210,25 +210,26 @@ absl::Status CodecCell(const Settings& settings, const SpillJob& job, unsigned t
   for (const size_t i : {0, 2})
     row.insert(row.end(), {Milliseconds(best(i).seconds), Milliseconds(best(i + 1).seconds),
                            Fixed(best(i).seconds / best(i + 1).seconds)});
-  const SpillStats& packed = best(1).spill;
-  row.push_back(Fixed(static_cast<double>(packed.row_bytes) / static_cast<double>(packed.written_bytes)));
-  AppendSpilled(packed, &row);
+  const SpillStats& compressed = best(1).spill;
+  row.push_back(Fixed(static_cast<double>(compressed.row_bytes) / static_cast<double>(compressed.written_bytes)));
+  AppendSpilled(compressed, &row);
   section->BreakAt(job.name + std::to_string(threads));
   section->Row(row);
   return absl::OkStatus();
 }
 
 void AddCodec(Cells* cells) {
-  cells->Begin("codec",
-               "does it pay to pack blocks by LZ4, under a quarter of the memory? Through the page cache, and past it; "
-               "gain: above 1 it pays",
-               Columns({{"none ms", 8, "cache"},
-                        {"lz4 ms", 8, "cache"},
-                        {"gain", 7, "cache"},
-                        {"none ms", 8, "device"},
-                        {"lz4 ms", 8, "device"},
-                        {"gain", 7, "device"},
-                        {"smaller", 8, "times"}}));
+  cells->Begin(
+      "codec",
+      "does it pay to compress blocks by LZ4, under a quarter of the memory? Through the page cache, and past it; "
+      "gain: above 1 it pays",
+      Columns({{"none ms", 8, "cache"},
+               {"lz4 ms", 8, "cache"},
+               {"gain", 7, "cache"},
+               {"none ms", 8, "device"},
+               {"lz4 ms", 8, "device"},
+               {"gain", 7, "device"},
+               {"smaller", 8, "times"}}));
   AddJobs(cells, &CodecCell);
 }
 

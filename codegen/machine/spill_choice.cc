@@ -55,7 +55,7 @@ std::string PrintSpillChoice(const SpillChoice& choice) {
   std::string text;
   for (const CountField& field : kCounts)
     text += (text.empty() ? "" : " ") + std::string(field.name) + "=" + std::to_string(choice.*field.value);
-  return text + " reads=" + (choice.reads_by_ring ? kRing : kThreads) + " codec=" + (choice.packs ? kLz4 : kNone);
+  return text + " reads=" + (choice.reads_by_ring ? kRing : kThreads) + " codec=" + (choice.compresses ? kLz4 : kNone);
 }
 
 std::string PrintSpillLine(const ProfileSpill& spill) {
@@ -87,7 +87,7 @@ absl::StatusOr<ProfileSpill> ParseSpillLine(std::string_view rest) {
   spill.choice.reads_by_ring = value == kRing;
   if (std::string_view after = rest; ValueOf(TakeWord(&after), "codec", &value)) {
     if (value != kNone && value != kLz4) return Bad("codec=" + std::string(value), "none, lz4");
-    spill.choice.packs = value == kLz4;
+    spill.choice.compresses = value == kLz4;
     rest = after;
   }
   for (const RealField& field : reals) {

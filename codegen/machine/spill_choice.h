@@ -19,7 +19,7 @@ struct SpillChoice {
   uint32_t write_behind = 2;
   uint32_t threads = 2;
   bool reads_by_ring = true;
-  bool packs = false;  // spill_codec=lz4
+  bool compresses = false;  // spill_codec=lz4
 
   bool operator==(const SpillChoice&) const = default;
 };

@@ -130,7 +130,7 @@ void SetSpilling(const SpillChoice& choice, KernelPlan* plan) {
   plan->spill_write_behind = choice.write_behind;
   plan->spill_threads = choice.threads;
   plan->spill_reads = choice.reads_by_ring ? SpillReads::kRing : SpillReads::kThreads;
-  plan->spill_codec = choice.packs ? SpillCodec::kLz4 : SpillCodec::kNone;
+  plan->spill_codec = choice.compresses ? SpillCodec::kLz4 : SpillCodec::kNone;
 }
 
 // Constraints between parameters.

@@ -107,7 +107,7 @@ SpillSettings SettingsOf(const SpillChoice& choice) {
   settings.write_depth = choice.write_behind;
   settings.num_threads = choice.threads;
   settings.uses_ring = choice.reads_by_ring;
-  settings.codec = choice.packs ? BlockCodec::kLz4 : BlockCodec::kNone;
+  settings.codec = choice.compresses ? BlockCodec::kLz4 : BlockCodec::kNone;
   settings.io_bytes = kIoBytes;
   return settings;
 }
@@ -192,7 +192,7 @@ class Search {
     other.reads_by_ring = !best.reads_by_ring;
     QUERN_RETURN_IF_ERROR(Race({best, other}, At(kAxisEnds[axis++]), &best));
     other = best;
-    other.packs = !best.packs;
+    other.compresses = !best.compresses;
     QUERN_RETURN_IF_ERROR(Race({best, other}, At(kAxisEnds[axis]), &best));
     QUERN_RETURN_IF_ERROR(Duel(best));
     return std::move(tuning_);

@@ -6,10 +6,10 @@
 //     values   4f 1a 02 00 | 93 77 05 00 | c8 0e 01 00 | ..
 //     split    4f 93 c8 .. | 1a 77 0e .. | 02 05 01 .. | 00 00 00 ..
 //
-// It is faster, too, since matches are long. A packed block is a sequence of chunks, each of up to 16 KiB of one part
-// of a column:
+// It is faster, too, since matches are long. A compressed block is a sequence of chunks, each of up to 16 KiB of one
+// part of a column:
 //
-//     chunk | num_bytes, packed_bytes, value_bytes | packed bytes |      num_bytes = packed_bytes: as they are
+//     chunk | num_bytes, compressed_bytes, value_bytes | bytes |      compressed_bytes = num_bytes: as they are
 #include "runtime/spill/block_codec.h"
 
 #include <lz4.h>
@@ -31,7 +31,7 @@ constexpr int kAcceleration = 4;            // of LZ4: places that vary are left
 constexpr uint32_t kWidest = 256;           // values that are split
 
 struct ChunkHead {
-  uint32_t num_bytes, packed_bytes, value_bytes;
+  uint32_t num_bytes, compressed_bytes, value_bytes;
 };
 
 template <class Word>
@@ -115,31 +115,31 @@ class ByteSplitter {
 };
 
 // Adds chunks behind one another, up to `most` bytes.
-class Packer {
+class Compressor {
  public:
-  Packer(uint8_t* to, uint64_t most) : to_(to), most_(most) {}
+  Compressor(uint8_t* to, uint64_t most) : to_(to), most_(most) {}
 
   // False where there is no room.
   bool Add(const uint8_t* bytes, uint64_t num_bytes, uint32_t value_bytes) {
-    if (num_packed_ + sizeof(ChunkHead) >= most_) return false;
-    const uint64_t room = most_ - num_packed_ - sizeof(ChunkHead);
+    if (num_compressed_ + sizeof(ChunkHead) >= most_) return false;
+    const uint64_t room = most_ - num_compressed_ - sizeof(ChunkHead);
     ChunkHead head = {static_cast<uint32_t>(num_bytes), static_cast<uint32_t>(num_bytes), value_bytes};
-    uint8_t* const to = to_ + num_packed_ + sizeof(ChunkHead);
-    if (const int n = num_bytes < kLeastBytes ? 0 : Pack(bytes, num_bytes, value_bytes, to, room); n > 0) {
-      head.packed_bytes = static_cast<uint32_t>(n);
+    uint8_t* const to = to_ + num_compressed_ + sizeof(ChunkHead);
+    if (const int n = num_bytes < kLeastBytes ? 0 : Compress(bytes, num_bytes, value_bytes, to, room); n > 0) {
+      head.compressed_bytes = static_cast<uint32_t>(n);
     } else if (num_bytes <= room) {
       std::memcpy(to, bytes, num_bytes);
     } else {
       return false;
     }
-    std::memcpy(to_ + num_packed_, &head, sizeof(head));
-    num_packed_ += sizeof(head) + head.packed_bytes;
+    std::memcpy(to_ + num_compressed_, &head, sizeof(head));
+    num_compressed_ += sizeof(head) + head.compressed_bytes;
     return true;
   }
-  uint64_t num_packed() const { return num_packed_; }
+  uint64_t num_compressed() const { return num_compressed_; }
 
  private:
-  int Pack(const uint8_t* bytes, uint64_t num_bytes, uint32_t value_bytes, uint8_t* to, uint64_t room) {
+  int Compress(const uint8_t* bytes, uint64_t num_bytes, uint32_t value_bytes, uint8_t* to, uint64_t room) {
     if (value_bytes != 1) splitter_.Split(bytes, num_bytes, value_bytes, split_);
     const uint8_t* const from = value_bytes == 1 ? bytes : split_;
     return LZ4_compress_fast(reinterpret_cast<const char*>(from), reinterpret_cast<char*>(to),
@@ -149,59 +149,59 @@ class Packer {
 
   uint8_t* const to_;
   const uint64_t most_;
-  uint64_t num_packed_ = 0;
+  uint64_t num_compressed_ = 0;
   ByteSplitter splitter_;
   alignas(64) uint8_t split_[kChunkBytes];
 };
 
 absl::Status OtherBytes(const std::string& found) {
-  return absl::DataLossError("spilled rows: a packed block is not what was written: " + found +
+  return absl::DataLossError("spilled rows: a compressed block is not what was written: " + found +
                              "; accepted: the bytes that the store was given");
 }
 
 }  // namespace
 
-absl::StatusOr<uint64_t> PackBlock(const BlockPieces& block, const std::shared_ptr<MemoryBudget>& budget,
-                                   OutputBuffer* packed) {
-  const uint64_t most = block.num_bytes() - block.num_bytes() / thresholds::kPackingShare;
-  if (packed->capacity_bytes() < most) QUERN_RETURN_IF_ERROR(packed->Allocate(budget, most));
-  Packer packer(packed->data(), most);
+absl::StatusOr<uint64_t> CompressBlock(const BlockPieces& block, const std::shared_ptr<MemoryBudget>& budget,
+                                       OutputBuffer* compressed) {
+  const uint64_t most = block.num_bytes() - block.num_bytes() / thresholds::kCompressionShare;
+  if (compressed->capacity_bytes() < most) QUERN_RETURN_IF_ERROR(compressed->Allocate(budget, most));
+  Compressor compressor(compressed->data(), most);
   for (size_t p = 0; p < block.pieces().size(); ++p) {
     const iovec& piece = block.pieces()[p];
     const uint32_t value_bytes = ByteSplitter::Takes(block.value_bytes()[p]) ? block.value_bytes()[p] : 1;
     const uint64_t chunk_bytes = kChunkBytes / value_bytes * value_bytes;
     for (uint64_t at = 0; at < piece.iov_len; at += chunk_bytes) {
       const uint64_t n = std::min<uint64_t>(chunk_bytes, piece.iov_len - at);
-      if (!packer.Add(static_cast<const uint8_t*>(piece.iov_base) + at, n, value_bytes)) return 0;
+      if (!compressor.Add(static_cast<const uint8_t*>(piece.iov_base) + at, n, value_bytes)) return 0;
     }
   }
-  return packer.num_packed();
+  return compressor.num_compressed();
 }
 
-absl::Status UnpackBlock(const uint8_t* packed, uint64_t packed_bytes, uint8_t* bytes, uint64_t num_bytes) {
+absl::Status DecompressBlock(const uint8_t* compressed, uint64_t compressed_bytes, uint8_t* bytes, uint64_t num_bytes) {
   ByteSplitter splitter;
   alignas(64) uint8_t split[kChunkBytes];
   uint64_t at = 0, done = 0;
-  while (at < packed_bytes) {
+  while (at < compressed_bytes) {
     ChunkHead head;
-    if (packed_bytes - at < sizeof(head)) return OtherBytes("a chunk of " + std::to_string(packed_bytes - at));
-    std::memcpy(&head, packed + at, sizeof(head));
+    if (compressed_bytes - at < sizeof(head)) return OtherBytes("a chunk of " + std::to_string(compressed_bytes - at));
+    std::memcpy(&head, compressed + at, sizeof(head));
     at += sizeof(head);
-    const bool is_whole = head.packed_bytes <= packed_bytes - at && head.num_bytes <= num_bytes - done &&
-                          head.num_bytes <= kChunkBytes && head.packed_bytes <= head.num_bytes;
+    const bool is_whole = head.compressed_bytes <= compressed_bytes - at && head.num_bytes <= num_bytes - done &&
+                          head.num_bytes <= kChunkBytes && head.compressed_bytes <= head.num_bytes;
     const bool has_values =
         head.value_bytes == 1 || (ByteSplitter::Takes(head.value_bytes) && head.num_bytes % head.value_bytes == 0);
     if (!is_whole || !has_values) return OtherBytes("a chunk of " + std::to_string(head.num_bytes) + " bytes");
-    if (head.packed_bytes == head.num_bytes) {
-      std::memcpy(bytes + done, packed + at, head.num_bytes);
+    if (head.compressed_bytes == head.num_bytes) {
+      std::memcpy(bytes + done, compressed + at, head.num_bytes);
     } else {
       uint8_t* const to = head.value_bytes == 1 ? bytes + done : split;
-      const int n = LZ4_decompress_safe(reinterpret_cast<const char*>(packed + at), reinterpret_cast<char*>(to),
-                                        static_cast<int>(head.packed_bytes), static_cast<int>(head.num_bytes));
+      const int n = LZ4_decompress_safe(reinterpret_cast<const char*>(compressed + at), reinterpret_cast<char*>(to),
+                                        static_cast<int>(head.compressed_bytes), static_cast<int>(head.num_bytes));
       if (n != static_cast<int>(head.num_bytes)) return OtherBytes("LZ4 refuses a chunk");
       if (head.value_bytes != 1) splitter.Join(split, head.num_bytes, head.value_bytes, bytes + done);
     }
-    at += head.packed_bytes;
+    at += head.compressed_bytes;
     done += head.num_bytes;
   }
   if (done != num_bytes)

@@ -155,7 +155,7 @@ bool SpillContext::HasRoomInShare(uint64_t bytes) const {
 }
 
 uint32_t SpillContext::max_readers() const {
-  // A packed block that was asked for has its memory beside that of its rows.
+  // A compressed block that was asked for has its memory beside that of its rows.
   const uint64_t blocks_each = settings_.read_depth * (settings_.codec == BlockCodec::kNone ? 1 : 2) + 1;
   const uint64_t bytes_each = settings_.block_bytes * blocks_each;
   return static_cast<uint32_t>(std::clamp<uint64_t>(settings_.io_bytes / bytes_each, 2, 1024));

@@ -34,8 +34,8 @@ struct SpillSettings {
 
 // What a job has spilled so far.
 struct SpillStats {
-  uint64_t written_bytes = 0, read_bytes = 0;  // of the store: packed ones
-  uint64_t row_bytes = 0;                      // that were written, as they were before they were packed
+  uint64_t written_bytes = 0, read_bytes = 0;  // of the store: compressed ones
+  uint64_t row_bytes = 0;                      // that were written, as they were before they were compressed
   uint64_t written_blocks = 0, read_blocks = 0;
   uint64_t written_rows = 0;
   uint64_t max_level = 0;    // how often rows were divided again: 1 where each was written at most once
@@ -95,7 +95,7 @@ class SpillContext {
 
   // Of an operator's own context: zeros, as `whole` counts.
   SpillStats stats() const;
-  // row_bytes: before they were packed.
+  // row_bytes: before they were compressed.
   void CountWritten(uint64_t bytes, uint64_t row_bytes, uint64_t rows);
   void CountRead(uint64_t bytes);
   void CountLate();

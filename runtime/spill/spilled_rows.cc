@@ -308,7 +308,7 @@ struct RowReader::Pending {
   SpillContext* context = nullptr;
   SpilledBlock block;
   OutputBuffer rows;
-  OutputBuffer packed;  // the bytes of the store, where those of the rows are others
+  OutputBuffer compressed;  // the bytes of the store, where those of the rows are others
   std::mutex mutex;
   std::condition_variable changed;
   bool is_done = false;
@@ -318,7 +318,7 @@ struct RowReader::Pending {
   RingRead ring_read;
 
   // Nobody catches what a thread that reads throws.
-  uint8_t* stored_bytes() const { return block.is_packed() ? packed.data() : rows.data(); }
+  uint8_t* stored_bytes() const { return block.is_compressed() ? compressed.data() : rows.data(); }
 
   void Read() {
     Check(WithoutBadAlloc([this] { return context->store()->Read(block.stored, stored_bytes()); }));
@@ -332,10 +332,10 @@ struct RowReader::Pending {
                                    std::to_string(block.stored.bytes) + " bytes; accepted: a device that keeps data");
       });
     }
-    if (read.ok() && block.is_packed()) {
+    if (read.ok() && block.is_compressed()) {
       read = WithoutBadAlloc(
-          [this] { return UnpackBlock(packed.data(), block.stored.bytes, rows.data(), block.num_bytes); });
-      packed.Free();
+          [this] { return DecompressBlock(compressed.data(), block.stored.bytes, rows.data(), block.num_bytes); });
+      compressed.Free();
     }
     const std::lock_guard<std::mutex> lock(mutex);
     status = std::move(read);
@@ -410,7 +410,7 @@ absl::StatusOr<std::shared_ptr<RowReader::Pending>> RowReader::Request(const Spi
   pending->context = context_.get();
   pending->block = block;
   QUERN_RETURN_IF_ERROR(pending->rows.Allocate(budget_, block.num_bytes));
-  if (block.is_packed()) QUERN_RETURN_IF_ERROR(pending->packed.Allocate(budget_, block.stored.bytes));
+  if (block.is_compressed()) QUERN_RETURN_IF_ERROR(pending->compressed.Allocate(budget_, block.stored.bytes));
   return pending;
 }
 

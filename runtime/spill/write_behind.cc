@@ -25,14 +25,14 @@
 namespace quern {
 namespace {
 
-// The packed bytes of a block; 0 where it is to be stored as it is, as where there is no memory for them.
-uint64_t PackedBytes(const SpillContext& context, const BlockPieces& block, BlockBuffers* buffers,
-                     OutputBuffer* packed) {
-  if (context.codec() == BlockCodec::kNone || !buffers->TriesPacking()) return 0;
-  const absl::StatusOr<uint64_t> packed_bytes = PackBlock(block, context.io_budget(), packed);
-  if (!packed_bytes.ok()) return 0;
-  buffers->CountPacking(*packed_bytes != 0);
-  return *packed_bytes;
+// The compressed bytes of a block; 0 where it is to be stored as it is, as where there is no memory for them.
+uint64_t CompressedBytes(const SpillContext& context, const BlockPieces& block, BlockBuffers* buffers,
+                         OutputBuffer* compressed) {
+  if (context.codec() == BlockCodec::kNone || !buffers->TriesCompression()) return 0;
+  const absl::StatusOr<uint64_t> compressed_bytes = CompressBlock(block, context.io_budget(), compressed);
+  if (!compressed_bytes.ok()) return 0;
+  buffers->CountCompression(*compressed_bytes != 0);
+  return *compressed_bytes;
 }
 
 absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, BlockBuffers* buffers, const OutputBatch& rows) {
@@ -40,10 +40,10 @@ absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, BlockBuffers* buf
   SpilledBlock written;
   written.num_rows = rows.num_rows();
   written.num_bytes = block.num_bytes();
-  OutputBuffer packed;
-  if (const uint64_t packed_bytes = PackedBytes(*context, block, buffers, &packed); packed_bytes != 0) {
-    written.checksum = ChecksumOf(packed.data(), packed_bytes);
-    const iovec piece = {packed.data(), packed_bytes};
+  OutputBuffer compressed;
+  if (const uint64_t compressed_bytes = CompressedBytes(*context, block, buffers, &compressed); compressed_bytes != 0) {
+    written.checksum = ChecksumOf(compressed.data(), compressed_bytes);
+    const iovec piece = {compressed.data(), compressed_bytes};
     QUERN_ASSIGN_OR_RETURN(written.stored, context->store()->Write({&piece, 1}));
   } else {
     written.checksum = block.Checksum();
@@ -68,7 +68,7 @@ BlockBuffers::BlockBuffers(std::vector<ColumnType> types, uint64_t num_rows, std
     : types_(std::move(types)),
       num_rows_(num_rows),
       budget_(std::move(budget)),
-      packing_gate_(Gate::kPackedBlocks, /*adapts=*/true) {}
+      compression_gate_(Gate::kCompressedBlocks, /*adapts=*/true) {}
 
 absl::StatusOr<std::unique_ptr<OutputBatch>> BlockBuffers::Take() {
   std::unique_ptr<OutputBatch> rows;
@@ -94,14 +94,14 @@ void BlockBuffers::GiveBack(std::unique_ptr<OutputBatch> rows, bool keeps) {
   if (idle_.size() < idle_.capacity()) idle_.push_back(std::move(rows));
 }
 
-bool BlockBuffers::TriesPacking() {
+bool BlockBuffers::TriesCompression() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return packing_gate_.TakeTurn();
+  return compression_gate_.TakeTurn();
 }
 
-void BlockBuffers::CountPacking(bool is_smaller) {
+void BlockBuffers::CountCompression(bool is_smaller) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  packing_gate_.Count(1, is_smaller ? 1 : 0);
+  compression_gate_.Count(1, is_smaller ? 1 : 0);
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------

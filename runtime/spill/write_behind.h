@@ -26,14 +26,14 @@ struct SpilledBlock {
   uint64_t checksum = 0;  // of the stored bytes
   uint64_t num_rows = 0;
   uint64_t num_bytes = 0;  // of the rows
-  bool is_packed() const { return stored.bytes != num_bytes; }
+  bool is_compressed() const { return stored.bytes != num_bytes; }
 };
 
 // Whether strings of more than most_bytes have made a batch's buffers so large that they are to be freed, not used
 // again.
 bool HasOutgrown(const OutputBatch& rows, uint64_t most_bytes);
 
-// Batches of the same columns, which writers fill and give back once they are written, and what is known of packing
+// Batches of the same columns, which writers fill and give back once they are written, and what is known of compressing
 // them. *Threads*: any number at once.
 class BlockBuffers {
  public:
@@ -44,9 +44,9 @@ class BlockBuffers {
   // keeps: for the next one that is taken, or frees its memory.
   void GiveBack(std::unique_ptr<OutputBatch> rows, bool keeps);
 
-  // Whether to try to pack the next block, and what came of it.
-  bool TriesPacking();
-  void CountPacking(bool is_smaller);
+  // Whether to try to compress the next block, and what came of it.
+  bool TriesCompression();
+  void CountCompression(bool is_smaller);
 
  private:
   const std::vector<ColumnType> types_;
@@ -54,7 +54,7 @@ class BlockBuffers {
   const std::shared_ptr<MemoryBudget> budget_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<OutputBatch>> idle_;
-  AdaptiveGate packing_gate_;
+  AdaptiveGate compression_gate_;
 };
 
 // The blocks of one sequence that are being written, in their order. *Threads*: one, besides those that write.

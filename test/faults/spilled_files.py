@@ -7,7 +7,7 @@ Runs a sort, an aggregation and a join of the command line under a memory limit 
 call on the folder for spilled rows fails, comes short, or reads another byte than was written (failing_calls.c). A run
 that fails leaves the result file as it was. Whatever happens, a kill -9 too, no file is left in the folder. Without
 --all, the first and the tenth call of each kind fail; with it, the first 40 and then every hundredth. Rows are read by
-threads, and by io_uring, packed, where the kernel allows it."""
+threads, and by io_uring, compressed, where the kernel allows it."""
 
 import ctypes
 import errno

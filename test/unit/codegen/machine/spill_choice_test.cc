@@ -58,7 +58,7 @@ TEST(SpillChoice, ALineOfAnEarlierVersionHasNoCodec) {
   line.erase(line.find("codec=lz4 "), std::string("codec=lz4 ").size());
   const absl::StatusOr<ProfileSpill> parsed = ParseSpillLine(line);
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_FALSE(parsed->choice.packs);
+  EXPECT_FALSE(parsed->choice.compresses);
   EXPECT_EQ(parsed->choice.threads, ASpill().choice.threads);
 }
 
@@ -117,7 +117,7 @@ TEST(SpillChoice, DefaultsAreThoseOfThePlanAndOfTheRuntime) {
   EXPECT_EQ(planned.uses_ring, settings.uses_ring);
   EXPECT_EQ(planned.uses_ring, choice.reads_by_ring);
   EXPECT_EQ(planned.codec, settings.codec);
-  EXPECT_EQ(planned.codec == BlockCodec::kLz4, choice.packs);
+  EXPECT_EQ(planned.codec == BlockCodec::kLz4, choice.compresses);
 }
 
 }  // namespace

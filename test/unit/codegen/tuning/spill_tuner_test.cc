@@ -45,11 +45,11 @@ struct Simulation {
   int num_runs = 0, failing_run = -1;
 };
 
-// Best at blocks of 1 MiB, 8 read ahead, 4 written behind, by threads, packed; each step away costs 20 %.
+// Best at blocks of 1 MiB, 8 read ahead, 4 written behind, by threads, compressed; each step away costs 20 %.
 SpillSpeed Valley(const SpillChoice& choice) {
   const auto steps = [](double value, double best) { return std::abs(std::log2(value) - std::log2(best)); };
   const double away = steps(choice.block_bytes, 1 << 20) + steps(choice.read_ahead, 8) +
-                      steps(choice.write_behind + 1, 5) + (choice.reads_by_ring ? 1 : 0) + (choice.packs ? 0 : 1);
+                      steps(choice.write_behind + 1, 5) + (choice.reads_by_ring ? 1 : 0) + (choice.compresses ? 0 : 1);
   return {1000 * std::pow(0.8, away), 3000 * std::pow(0.9, away)};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed blocks are the rows that were written, are smaller where there is something to gain, and damaged ones are
+// Compressed blocks are the rows that were written, are smaller where there is something to gain, and damaged ones are
 // refused.
 #include "runtime/spill/block_codec.h"
 
@@ -45,58 +45,59 @@ TEST(BlockCodec, ValuesOfAnyWidthComeBack) {
       const std::unique_ptr<OutputBatch> rows = Numbers(width, num_rows, false);
       const BlockPieces block(*rows);
       const std::vector<uint8_t> bytes = BytesOf(block);
-      OutputBuffer packed;
-      const absl::StatusOr<uint64_t> packed_bytes = PackBlock(block, nullptr, &packed);
-      ASSERT_TRUE(packed_bytes.ok());
-      EXPECT_TRUE(width < 4 || num_rows < 1000 || *packed_bytes != 0) << width;
-      if (*packed_bytes == 0) continue;
-      EXPECT_LE(*packed_bytes, bytes.size() / 8 * 7);
-      std::vector<uint8_t> unpacked(bytes.size());
-      ASSERT_TRUE(UnpackBlock(packed.data(), *packed_bytes, unpacked.data(), unpacked.size()).ok());
-      EXPECT_EQ(unpacked, bytes) << width << " " << num_rows;
+      OutputBuffer compressed;
+      const absl::StatusOr<uint64_t> compressed_bytes = CompressBlock(block, nullptr, &compressed);
+      ASSERT_TRUE(compressed_bytes.ok());
+      EXPECT_TRUE(width < 4 || num_rows < 1000 || *compressed_bytes != 0) << width;
+      if (*compressed_bytes == 0) continue;
+      EXPECT_LE(*compressed_bytes, bytes.size() / 8 * 7);
+      std::vector<uint8_t> decompressed(bytes.size());
+      ASSERT_TRUE(DecompressBlock(compressed.data(), *compressed_bytes, decompressed.data(), decompressed.size()).ok());
+      EXPECT_EQ(decompressed, bytes) << width << " " << num_rows;
     }
   }
 }
 
 TEST(BlockCodec, KeysBecomeSmallerByTheBytesThatDoNotVary) {
   const std::unique_ptr<OutputBatch> rows = Numbers(8, 20'000, false);
-  OutputBuffer packed;
-  const absl::StatusOr<uint64_t> packed_bytes = PackBlock(BlockPieces(*rows), nullptr, &packed);
-  ASSERT_TRUE(packed_bytes.ok());
-  EXPECT_GT(*packed_bytes, 60'000u);
-  EXPECT_LT(*packed_bytes, 62'000u);
+  OutputBuffer compressed;
+  const absl::StatusOr<uint64_t> compressed_bytes = CompressBlock(BlockPieces(*rows), nullptr, &compressed);
+  ASSERT_TRUE(compressed_bytes.ok());
+  EXPECT_GT(*compressed_bytes, 60'000u);
+  EXPECT_LT(*compressed_bytes, 62'000u);
 }
 
 TEST(BlockCodec, RandomBytesAreStoredAsTheyAre) {
-  OutputBuffer packed;
-  const absl::StatusOr<uint64_t> packed_bytes = PackBlock(BlockPieces(*Numbers(8, 20'000, true)), nullptr, &packed);
-  ASSERT_TRUE(packed_bytes.ok());
-  EXPECT_EQ(*packed_bytes, 0u);
+  OutputBuffer compressed;
+  const absl::StatusOr<uint64_t> compressed_bytes =
+      CompressBlock(BlockPieces(*Numbers(8, 20'000, true)), nullptr, &compressed);
+  ASSERT_TRUE(compressed_bytes.ok());
+  EXPECT_EQ(*compressed_bytes, 0u);
 }
 
 TEST(BlockCodec, DamagedBytesAreRefusedAndNothingIsWrittenBehind) {
   const std::unique_ptr<OutputBatch> rows = Numbers(16, 3000, false);
   const BlockPieces block(*rows);
-  OutputBuffer packed;
-  const absl::StatusOr<uint64_t> packed_bytes = PackBlock(block, nullptr, &packed);
-  ASSERT_TRUE(packed_bytes.ok() && *packed_bytes != 0);
-  const std::vector<uint8_t> whole(packed.data(), packed.data() + *packed_bytes);
+  OutputBuffer compressed;
+  const absl::StatusOr<uint64_t> compressed_bytes = CompressBlock(block, nullptr, &compressed);
+  ASSERT_TRUE(compressed_bytes.ok() && *compressed_bytes != 0);
+  const std::vector<uint8_t> whole(compressed.data(), compressed.data() + *compressed_bytes);
   std::mt19937_64 random(1);
   uint32_t num_refused = 0;
   for (int i = 0; i < 2000; ++i) {
     std::vector<uint8_t> damaged = whole;
     if (i % 4 == 0) damaged.resize(random() % damaged.size());
     else damaged[i < 1000 ? random() % 200 : random() % damaged.size()] ^= static_cast<uint8_t>(1 + random() % 255);
-    std::vector<uint8_t> unpacked(block.num_bytes() + 64, 0xab);
-    const absl::Status status = UnpackBlock(damaged.data(), damaged.size(), unpacked.data(), block.num_bytes());
+    std::vector<uint8_t> decompressed(block.num_bytes() + 64, 0xab);
+    const absl::Status status = DecompressBlock(damaged.data(), damaged.size(), decompressed.data(), block.num_bytes());
     EXPECT_TRUE(status.ok() || absl::IsDataLoss(status)) << status;
     num_refused += status.ok() ? 0 : 1;
-    for (size_t b = block.num_bytes(); b < unpacked.size(); ++b) ASSERT_EQ(unpacked[b], 0xab);
+    for (size_t b = block.num_bytes(); b < decompressed.size(); ++b) ASSERT_EQ(decompressed[b], 0xab);
   }
   EXPECT_GT(num_refused, 500u);
   const std::vector<uint8_t> none;
   std::vector<uint8_t> one(1);
-  EXPECT_TRUE(absl::IsDataLoss(UnpackBlock(none.data(), 0, one.data(), 1)));
+  EXPECT_TRUE(absl::IsDataLoss(DecompressBlock(none.data(), 0, one.data(), 1)));
 }
 
 TEST(BlockCodec, RowsOfAllTypesComeBack) {
@@ -132,13 +133,13 @@ TEST(BlockCodec, RowsOfAllTypesComeBack) {
 TEST(BlockCodec, RowsThatDoNotBecomeSmallerAreTriedSeldom) {
   const auto budget = std::make_shared<MemoryBudget>(0);
   BlockBuffers buffers({TypeOf(TypeId::kI64)}, 8, budget);
-  ASSERT_TRUE(buffers.TriesPacking());
-  buffers.CountPacking(false);
+  ASSERT_TRUE(buffers.TriesCompression());
+  buffers.CountCompression(false);
   int skipped = 0;
-  while (!buffers.TriesPacking()) ++skipped;
+  while (!buffers.TriesCompression()) ++skipped;
   EXPECT_EQ(skipped, 15);
-  buffers.CountPacking(true);
-  EXPECT_TRUE(buffers.TriesPacking());
+  buffers.CountCompression(true);
+  EXPECT_TRUE(buffers.TriesCompression());
 }
 
 }  // namespace
