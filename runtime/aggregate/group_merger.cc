@@ -25,21 +25,21 @@ namespace {
 constexpr uint64_t kFewGroups = thresholds::kSerialMergeGroups;
 constexpr uint32_t kScanRows = 1024;
 
-uint64_t NumTuples(const TupleList& list) {
-  uint64_t n = 0;
-  for (const TupleSpan& span : list) n += span.num_tuples;
-  return n;
-}
-
 }  // namespace
 
 GroupMerger::GroupMerger(const GroupContext& context, std::vector<LocalGroups*> locals, SpilledGroups* spilled,
                          bool spills)
-    : context_(context), local_states_(std::move(locals)), spilled_(spilled), spills_(spills), work_([this] {
-        return Next();
-      }) {}
+    : context_(context),
+      local_states_(std::move(locals)),
+      spilled_(spilled),
+      spills_(spills),
+      has_blocks_(std::any_of(local_states_.begin(), local_states_.end(),
+                              [](const LocalGroups* local) { return local->uses_blocks(); })),
+      num_parts_(has_blocks_ ? spilled->spill()->num_partitions() : uint64_t{1} << context.options.partition_bits),
+      work_([this] { return Next(); }) {}
 
 GroupMerger::NextPhase GroupMerger::Next() {
+  if (has_blocks_ && spilled_->is_used()) spills_ = true;  // some were written when they were partitioned
   if (spills_) return NextToSpill();
   if (++num_phases_ == 1) return FirstPhase();
   if (num_phases_ == 2 && by_parts_) return SecondPhase();
@@ -51,7 +51,7 @@ GroupMerger::NextPhase GroupMerger::FirstPhase() {
   bool any_dealt = false;
   for (LocalGroups* local : local_states_) {
     num_groups += local->table()->num_groups();
-    any_dealt |= local->parts().is_partitioned();
+    any_dealt |= local->is_partitioned();
   }
   if (local_states_.size() == 1 && !any_dealt) {
     tables_.push_back(local_states_[0]->TakeTable());
@@ -73,7 +73,7 @@ GroupMerger::NextPhase GroupMerger::SecondPhase() {
   }
   expected_groups_ = GroupsMet(num_rows, expected_groups_);
   SharedWork::Phase phase;
-  phase.num_tasks = uint64_t{1} << context_.options.partition_bits;
+  phase.num_tasks = num_parts_;
   tables_.resize(phase.num_tasks);
   memories_.resize(phase.num_tasks);
   phase.run = [this](uint64_t task) { return Merge(task); };
@@ -86,7 +86,7 @@ GroupMerger::NextPhase GroupMerger::NextToSpill() {
   switch (++num_spill_phases_) {
     case 1: return std::optional(Phase{tables_.size(), [this](uint64_t table) { return SpillMerged(table); }});
     case 2: return std::optional(Phase{local_states_.size(), [this](uint64_t i) { return local_states_[i]->Spill(); }});
-    case 3: return std::optional(Phase{1, [this](uint64_t) { return spilled_->Finish(); }});
+    case 3: return std::optional(Phase{1, [this](uint64_t) { return KeepBlocks(); }});
     default: tables_.clear(); return std::optional<Phase>();
   }
 }
@@ -96,7 +96,9 @@ absl::Status GroupMerger::Merge(uint64_t task) {
   if (spills_) return absl::OkStatus();
   absl::Status status = WithoutBadAlloc([&] {
     if (!by_parts_) return MergeIntoFirst();
-    return num_phases_ == 1 ? local_states_[task]->PartitionRows() : MergePartition(task);
+    if (num_phases_ != 1) return MergePartition(task);
+    if (has_blocks_) local_states_[task]->UseBlocks();
+    return local_states_[task]->PartitionRows();
   });
   if (spilled_ == nullptr || !absl::IsResourceExhausted(status) || IsBroken(task)) return status;
   spills_ = true;
@@ -112,6 +114,14 @@ bool GroupMerger::IsBroken(uint64_t task) const {
 absl::Status GroupMerger::SpillMerged(uint64_t number) {
   const std::unique_ptr<GroupTable> table = std::move(tables_[number]);
   return table == nullptr ? absl::OkStatus() : local_states_[0]->SpillMerged(table.get());
+}
+
+absl::Status GroupMerger::KeepBlocks() {
+  return WithoutBadAlloc([this]() -> absl::Status {
+    for (LocalGroups* local : local_states_)
+      if (local->uses_blocks()) QUERN_RETURN_IF_ERROR(spilled_->Keep(local->TakeBlocks(), local->expected_groups()));
+    return spilled_->Finish(local_states_.size(), *context_.budget);
+  });
 }
 
 absl::Status GroupMerger::MergeIntoFirst() {
@@ -139,18 +149,19 @@ absl::Status GroupMerger::MergeIntoFirst() {
 
 absl::Status GroupMerger::MergePartition(uint64_t part) {
   uint64_t num_tuples = 0;
-  for (LocalGroups* local : local_states_) num_tuples += NumTuples(local->parts().parts()[part]);
+  for (LocalGroups* local : local_states_) num_tuples += local->num_tuples_of(part);
   GroupContext context = context_;
-  context.common_bits = context_.options.partition_bits;
+  context.common_bits = has_blocks_ ? 0 : context_.options.partition_bits;
   // A partition's groups are scattered over the whole range of keys: an array does not pay.
   if (context.options.layout != GroupLayout::kDirectory) context.options.layout = GroupLayout::kOpen;
   // Not one group for each tuple, because a group may have many tuples: the table would exceed the cache and be mostly
   // empty.
-  tables_[part] =
-      MakeGroupTable(context, std::min(num_tuples, (expected_groups_ >> context_.options.partition_bits) + 1));
+  tables_[part] = MakeGroupTable(context, std::min(num_tuples, expected_groups_ / num_parts_ + 1));
   memories_[part] = std::make_unique<AccumulatorMemory>(context_.budget, context_.options.host);
-  for (LocalGroups* local : local_states_)
+  for (LocalGroups* local : local_states_) {
     QUERN_RETURN_IF_ERROR(MergePart(context, local->mutable_part(part), tables_[part].get(), memories_[part].get()));
+    local->FreePart(part);
+  }
   return absl::OkStatus();
 }
 

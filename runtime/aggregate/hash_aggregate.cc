@@ -74,7 +74,10 @@ std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
   if (spill_ == nullptr || !SpilledGroups::CanDivide(*descriptor_, *spill_, part_)) return groups;
   {
     const std::lock_guard<std::mutex> lock(spilled_mutex_);
-    if (spilled_ == nullptr) spilled_ = std::make_shared<SpilledGroups>(descriptor_, spill_, part_);
+    if (spilled_ == nullptr) {
+      spilled_ = std::make_shared<SpilledGroups>(descriptor_, spill_, part_);
+      if (whole_ != nullptr) spilled_->holders()->Add(whole_);
+    }
   }
   groups->SpillTo(spilled_);
   return groups;
@@ -121,7 +124,7 @@ absl::StatusOr<SharedWork*> HashAggregate::BeginFinalise() {
 // Whether memory suffices for groups of all threads and for the tables into which they are merged.
 bool HashAggregate::FitsMerged() const {
   const auto& locals = *const_cast<HashAggregate*>(this)->local_states();
-  if (locals.size() == 1 && !static_cast<LocalGroups*>(locals.front().get())->parts().is_partitioned()) return true;
+  if (locals.size() == 1 && !static_cast<LocalGroups*>(locals.front().get())->is_partitioned()) return true;
   uint64_t bytes = 0;
   for (const auto& local : locals) bytes += static_cast<LocalGroups*>(local.get())->group_bytes();
   // Keys and states may lie outside of the groups, and are copied with them: then the job has taken more than these.
@@ -138,7 +141,7 @@ void HashAggregate::EndFinalise() {
     stats_.layout = "spilled";
     return;
   }
-  if (spill_ != nullptr) spill_->EndSettingAside();  // results have the room
+  if (spill_ != nullptr && part_.level == 0) spill_->EndSettingAside();  // results have the room
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
   uint64_t position = 0;
@@ -193,17 +196,22 @@ class HashAggregate::PartShare {
 // reader that comes later: with two readers, a third. Shares that were taken when there were fewer readers are larger,
 // so that it gets no more than a half of what is left. Beside it, each may write rows once more. Null: too little is
 // left, and another reader, which has a partition, will take those that are left.
-std::unique_ptr<HashAggregate::PartShare> HashAggregate::NextShare(const ReaderShare& key) {
-  constexpr uint64_t kLeastBytes = 1 << 20, kWriterShare = 2;  // of the memory that is set aside
+absl::StatusOr<std::unique_ptr<HashAggregate::PartShare>> HashAggregate::NextShare(const ReaderShare& key) {
+  constexpr uint64_t kLeastBytes = 1 << 20;
   const std::lock_guard<std::mutex> lock(mutex_);
   const uint64_t limit = budget_->limit_bytes();
   if (limit == 0) return std::make_unique<PartShare>(this, key, 0, 0);
   // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
   if (part_.level != 0) return std::make_unique<PartShare>(this, key, std::max(limit, kLeastBytes), 0);
-  const uint64_t all = limit - std::min(limit, spill_->io_bytes()), left = all - std::min(all, shared_bytes_);
-  const uint64_t writer = spill_->io_bytes() / kWriterShare;
+  const uint64_t all = limit - std::min(limit, spill_->io_bytes()), writer = spilled_->WriterBytes();
+  uint64_t left = all - std::min(all, shared_bytes_ + spilled_->kept_bytes());
+  const uint64_t least = spilled_->LeastBytes(), wanted = 2 * std::max(spilled_->table_bytes(), least);
+  if (left < wanted && spilled_->kept_bytes() != 0) {
+    QUERN_RETURN_IF_ERROR(spilled_->FreeKept(wanted - left));
+    left = all - std::min(all, shared_bytes_ + spilled_->kept_bytes());
+  }
   const uint64_t bytes = std::min(all / (num_readers_ + 1), left / 2);
-  if (bytes < writer && num_shares_[key] != 0) return nullptr;
+  if (bytes < least && num_shares_[key] != 0) return nullptr;
   return std::make_unique<PartShare>(this, key, std::max(bytes, kLeastBytes), bytes + writer);
 }
 
@@ -211,19 +219,20 @@ std::unique_ptr<HashAggregate::PartShare> HashAggregate::NextShare(const ReaderS
 // memory is divided again.
 absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const ReaderShare& key,
                                                                        std::unique_ptr<PartShare>* share) {
-  *share = NextShare(key);
+  QUERN_ASSIGN_OR_RETURN(*share, NextShare(key));
   if (*share == nullptr) return nullptr;
-  const SpilledGroups::Taken taken = spilled_->Take(key.first, key.second);
-  if (taken.rows == nullptr) return nullptr;
+  SpilledGroups::Taken taken = spilled_->Take(key.first, key.second);
+  if (taken.kept == nullptr && taken.rows == nullptr) return nullptr;
   AggregateOptions options = options_;
-  options.expected_groups = 0;  // those of all partitions
+  options.expected_groups = taken.expected_groups;
   auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_,
                                               BudgetWithin(budget_, (*share)->bytes()), options, texts());
-  part->SetPart(taken.part);
+  part->SetPart(taken.part, spilled_.get());
   part->SetSpill(spill_);
   StopTogether(part.get());
+  if (taken.kept != nullptr) QUERN_RETURN_IF_ERROR(AppendKept(taken, part.get()));
   const size_t num_keys = descriptor_->spec().keys.size();
-  while (true) {
+  while (taken.rows != nullptr) {
     BatchView rows;
     QUERN_ASSIGN_OR_RETURN(const bool more, taken.rows->Next(&rows));
     if (!more) break;
@@ -237,6 +246,23 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const Rea
   }
   QUERN_RETURN_IF_ERROR(part->Finalise());
   return part;
+}
+
+// Adds blocks that were kept, and frees each of them, unless other readers have them, too.
+absl::Status HashAggregate::AppendKept(const SpilledGroups::Taken& taken, HashAggregate* part) {
+  PartBlocks& kept = *taken.kept;
+  for (size_t b = kept.memory.size(); b-- > 0;) {
+    QuernColumn tuples = {};
+    tuples.values = kept.spans[b].tuples;
+    BatchView rows;
+    rows.keys = {tuples};
+    rows.num_rows = kept.spans[b].num_tuples;
+    QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kTuples));
+    if (taken.is_shared) continue;
+    kept.spans.pop_back();
+    kept.memory.pop_back();
+  }
+  return absl::OkStatus();
 }
 
 // ---- reading ------------------------------------------------------------------------------------------------------

@@ -70,8 +70,11 @@ class HashAggregate final : public Sink {
   // measure settings. No effect where the plan does not prefetch. *Threads*: no other call may be in progress.
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
-  // The groups are those of a partition, which was spilled.
-  void SetPart(const GroupPart& part) { part_ = part; }
+  // The groups are those of a partition, which was spilled. whole: has the others, and frees memory for it; not owned.
+  void SetPart(const GroupPart& part, MemoryHolder* whole) {
+    part_ = part;
+    whole_ = whole;
+  }
 
   // Sets the pointer that functions of the host receive (host_aggregates.h). Call it before Append.
   void SetHost(void* host) { options_.host = host; }
@@ -96,7 +99,8 @@ class HashAggregate final : public Sink {
   // Of readers that share groups: the partition of theirs, and the number of partitions.
   using ReaderShare = std::pair<uint32_t, uint32_t>;
   class PartShare;
-  std::unique_ptr<PartShare> NextShare(const ReaderShare& key);
+  absl::StatusOr<std::unique_ptr<PartShare>> NextShare(const ReaderShare& key);
+  static absl::Status AppendKept(const SpilledGroups::Taken& taken, HashAggregate* part);
   absl::StatusOr<std::shared_ptr<HashAggregate>> NextPart(const ReaderShare& key, std::unique_ptr<PartShare>* share);
   // The first of the next n positions that no reader of the partition has taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
@@ -110,6 +114,7 @@ class HashAggregate final : public Sink {
   std::atomic<uint32_t> num_local_states_{0};
   std::unique_ptr<GroupMerger> merger_;
   GroupPart part_;
+  MemoryHolder* whole_ = nullptr;
   std::mutex spilled_mutex_;                // guards the making of spilled_
   std::shared_ptr<SpilledGroups> spilled_;  // null: groups stay in memory
   std::atomic<uint32_t> num_readers_{0};

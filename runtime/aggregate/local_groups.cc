@@ -17,6 +17,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/aggregate/group_keys.h"
 #include "runtime/aggregate/group_states.h"
 #include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
@@ -220,7 +221,7 @@ absl::Status LocalGroups::EndBlock(uint32_t n) {
   num_rows_ += n;
   taken_rows_ += n;
   num_refusals_ = 0;
-  return is_short() ? SpillAndHold() : absl::OkStatus();
+  return is_short() ? LetGoAndHold() : absl::OkStatus();
 }
 
 void LocalGroups::CountTable() {
@@ -312,7 +313,7 @@ absl::Status LocalGroups::MergeFixed(const QuernColumn* column, const KeyRows& r
 }
 
 absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
-  if (rows_to_write_ != 0) return WriteRows(batch, rows);
+  if (rows_to_write_ != 0 || (deals_ && uses_blocks_)) return AddToBlocks(batch, rows);
   if (deals_) return PartitionRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(FindTuples(rows, tuples));
@@ -461,6 +462,8 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
 absl::Status LocalGroups::CheckPays() {
   if (context_.descriptor->group()->num_keys == 0) return absl::OkStatus();
   if (deals_ || num_local_states_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
+    if (deals_ && uses_blocks_ && blocks_->has_written()) WriteRowsFor(num_rows_);
+    if (deals_ && !uses_blocks_ && IsShortOfMemory()) return MoveToBlocks();
     return deals_ && num_dealt_ > compact_at_ ? Compact() : absl::OkStatus();
   }
   const uint64_t local_groups = context_.options.local_groups, enough = std::min(local_groups, kGroupsToAdapt);
@@ -468,6 +471,7 @@ absl::Status LocalGroups::CheckPays() {
   const uint64_t groups = table_->num_groups();
   if (groups < enough || num_rows_ >= 2 * groups || ExpectedGroups(num_rows_, groups) < local_groups)
     return absl::OkStatus();
+  if (IsShortOfMemory()) UseBlocks();
   QUERN_RETURN_IF_ERROR(PartitionRows());
   deals_ = true;
   return absl::OkStatus();
@@ -475,6 +479,7 @@ absl::Status LocalGroups::CheckPays() {
 
 absl::Status LocalGroups::PartitionRows() {
   if (!deals_ && num_rows_ != 0) expected_groups_ = ExpectedGroups(num_rows_, table_->num_groups());
+  if (uses_blocks_) return MoveToBlocks();
   if (!parts_.is_partitioned()) QUERN_RETURN_IF_ERROR(parts_.Partition(context_.options.partition_bits));
   CountTable();
   ReserveOne(&emptied_);
@@ -541,13 +546,15 @@ absl::Status LocalGroups::MakeDealt(const Batch& batch, const KeyRows& rows, uin
   return key_bytes_.Keep(partitioned, rows.n);
 }
 
-// Hashes the rows' keys; writes them to the tuples where they are packed.
+// Hashes the rows' keys, as the partitions of their groups are numbered; writes them to the tuples where they are
+// packed.
 absl::Status LocalGroups::HashDealt(const KeyRows& rows, uint8_t* const* tuples, uint64_t* hashes) const {
   const QuernRowLayout& group = *context_.descriptor->group();
   if (group.packed_bytes != 0) {
     context_.entry_points.Now().pack(&group, rows.keys, rows.first, rows.rows, rows.n, hashes);
     for (uint32_t i = 0; i < rows.n; ++i) std::memcpy(tuples[i], &hashes[i], group.packed_bytes);
-    HashPackedKeys(hashes, rows.n, group.zero_hashes, hashes);
+    if (!uses_blocks_) HashPackedKeys(hashes, rows.n, group.zero_hashes, hashes);
+    else HashKeys(*context_.descriptor, *dictionaries_, tuples, rows.n, hashes);
     return absl::OkStatus();
   }
   const RefusedCalls refused;
@@ -600,6 +607,7 @@ absl::Status MergePart(const GroupContext& context, TupleList* part, GroupTable*
 // Runs each time the number of tuples has doubled since the last time. Where memory is refused, some partitions have
 // been merged and the others are as they were, and the next time merges all again.
 absl::Status LocalGroups::Compact() {
+  if (uses_blocks_) return CompactBlocks();
   TupleStore old(FormatOf(context_), context_.budget, context_.options.huge_pages);
   QUERN_RETURN_IF_ERROR(old.Partition(context_.options.partition_bits));
   ReserveOne(&old_parts_);

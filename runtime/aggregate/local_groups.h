@@ -53,6 +53,14 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status FreeMemory(const absl::Status& refused) override;
   // Of the table, and of rows in partitions.
   uint64_t group_bytes() const;
+  // Whether groups in partitions lie in blocks that may be written (group_blocks.h).
+  bool uses_blocks() const { return uses_blocks_; }
+  const GroupBlocks& blocks() const { return *blocks_; }
+  // Lets them lie there from now on, for a thread of several of which one does so.
+  void UseBlocks() { uses_blocks_ = blocks_ != nullptr; }
+  std::unique_ptr<GroupBlocks> TakeBlocks() { return std::move(blocks_); }
+  // Whether rows lie in partitions.
+  bool is_partitioned() const;
 
   // Moves the table's groups into 2^partition_bits partitions. *Cost*: one pass. *Errors*: ResourceExhausted, which
   // leaves them in the table.
@@ -64,14 +72,13 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   uint64_t expected_groups() const { return expected_groups_; }
   GroupTable* table() { return table_.get(); }
   std::unique_ptr<GroupTable> TakeTable() { return std::move(table_); }
-  const TupleStore& parts() const { return parts_; }
-  TupleList* mutable_part(uint64_t part) { return parts_.mutable_part(part); }
+  uint64_t num_tuples_of(uint64_t part) const;
+  TupleList* mutable_part(uint64_t part);
+  // Frees what MergePart has left of it.
+  void FreePart(uint64_t part);
   // The groups before this position of the table are in another one.
   void SetMerged(uint64_t position) { num_merged_ = position; }
-  void DropParts() {
-    parts_.Clear();
-    old_parts_.clear();
-  }
+  void DropParts();
   AccumulatorMemory* memory() { return &*memory_; }
 
  private:
@@ -97,8 +104,18 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status FindTuples(const KeyRows& rows, uint8_t** tuples);
   void KeepBegun(uint8_t* const* tuples);
   absl::Status PartitionRows(const Batch& batch, const KeyRows& rows);
-  absl::Status WriteRows(const Batch& batch, const KeyRows& rows);
-  void ChooseToWriteRows();
+  absl::Status AddToBlocks(const Batch& batch, const KeyRows& rows);
+  absl::Status AddToBlocks(uint8_t* const* tuples, uint32_t n);
+  template <class F>
+  absl::Status ForEachPartitioned(const F& f);
+  absl::Status MoveToBlocks();
+  bool IsShortOfMemory() const;
+  bool RowsAreGroups() const;
+  void WriteRowsFor(uint64_t num_rows);
+  absl::Status LetGo();
+  absl::Status LetGoAndHold();
+  absl::Status CompactBlocks();
+  static absl::Status Lost(const absl::Status& status);
   absl::Status MakeDealt(const Batch& batch, const KeyRows& rows, uint8_t** tuples, uint64_t* hashes);
   absl::Status HashDealt(const KeyRows& rows, uint8_t* const* tuples, uint64_t* hashes) const;
   absl::Status Update(const Batch& batch, const KeyRows& rows, uint8_t* const* tuples);
@@ -118,7 +135,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status WriteAll(GroupSpiller* spiller);
   absl::Status SpillIfAsked();
   bool has_groups() const { return table_->num_groups() != 0 || parts_.num_tuples() != 0; }
-  bool is_short() const { return is_reserve_open_ && begun_.num_rows == 0 && has_groups(); }
+  bool has_memory() const { return has_groups() || (blocks_ != nullptr && blocks_->bytes() != 0); }
+  bool is_short() const { return is_reserve_open_ && begun_.num_rows == 0 && has_memory(); }
   void HoldReserve();
   absl::Status SpillAndHold();
   void BeginAgain(uint64_t expected_groups);
@@ -158,7 +176,9 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   std::atomic<bool> asked_{false};            // to spill, by a thread that has no memory
   uint32_t num_refusals_ = 0;                 // since the last block that was added
   uint64_t num_rows_before_ = 0;              // that were added before the table began
-  uint64_t rows_to_write_ = 0;                // next rows that are written as groups of one row each, without a table
+  std::unique_ptr<GroupBlocks> blocks_;       // null: groups have no whole tuples, or stay in memory
+  bool uses_blocks_ = false;                  // parts_ is empty, and stays so
+  uint64_t rows_to_write_ = 0;                // next rows that are groups of one row each, of blocks_, without a table
   std::optional<BudgetWithReserve> reserve_;  // memory for the rest of a block that was refused when it had begun
   uint64_t reserve_bytes_ = 0;
   bool is_reserve_open_ = false;

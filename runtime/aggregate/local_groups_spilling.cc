@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/aggregate/group_keys.h"
 #include "runtime/aggregate/local_groups.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
@@ -21,6 +22,9 @@ void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
   constexpr uint64_t kShare = 32, kMostShare = 8, kLeast = 256 << 10, kMost = 2 << 20;
   const uint64_t limit = context_.budget->limit_bytes();
   reserve_bytes_ = limit == 0 ? kMost : std::min(std::clamp(limit / kShare, kLeast, kMost), limit / kMostShare);
+  // Blocks are kept when this state has ended, and so count in the job's own budget.
+  if (context_.descriptor->has_whole_tuples() && context_.budget->has_limit())
+    blocks_ = spilled_->NewBlocks(FormatOf(context_).prefetch_bytes, context_.budget);
   reserve_.emplace(context_.budget);
   context_.budget = reserve_->budget();
   begun_tuples_.resize(kMaxBatchRows);
@@ -39,13 +43,13 @@ absl::Status LocalGroups::SpillOrAsk(bool* is_at_work) {
   if (*is_at_work) asked_.store(true, std::memory_order_relaxed);
   if (*is_at_work || table_ == nullptr || begun_.num_rows != 0) return absl::OkStatus();
   FreeReserve();
-  return has_groups() ? Spill() : absl::OkStatus();
+  return has_memory() ? LetGo() : absl::OkStatus();
 }
 
 absl::Status LocalGroups::FreeMemory(const absl::Status& refused) {
   if (spilled_ == nullptr || !absl::IsResourceExhausted(refused)) return refused;
   const std::lock_guard<std::mutex> at_work(at_work_);
-  if (table_ != nullptr && begun_.num_rows == 0 && has_groups()) return SpillAndHold();
+  if (table_ != nullptr && begun_.num_rows == 0 && has_memory()) return LetGoAndHold();
   if (++num_refusals_ > thresholds::kStarvedTries) return refused;
   QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
   return may_have_room ? absl::OkStatus() : refused;
@@ -54,12 +58,41 @@ absl::Status LocalGroups::FreeMemory(const absl::Status& refused) {
 absl::Status LocalGroups::SpillIfAsked() {
   if (begun_.num_rows != 0) return absl::OkStatus();
   asked_.store(false, std::memory_order_relaxed);
-  return has_groups() ? Spill() : absl::OkStatus();
+  return has_memory() ? LetGo() : absl::OkStatus();
 }
 
 uint64_t LocalGroups::group_bytes() const {
-  return (table_ == nullptr ? 0 : table_->bytes()) + parts_.num_tuples() * context_.descriptor->group()->tuple_bytes;
+  const uint64_t table_bytes = table_ == nullptr ? 0 : table_->bytes();
+  return table_bytes + (blocks_ == nullptr ? 0 : blocks_->bytes()) +
+         parts_.num_tuples() * context_.descriptor->group()->tuple_bytes;
 }
+
+// ---- parts ----------------------------------------------------------------------------------------------------------
+
+bool LocalGroups::is_partitioned() const { return uses_blocks_ || parts_.is_partitioned(); }
+
+uint64_t LocalGroups::num_tuples_of(uint64_t part) const {
+  if (uses_blocks_) return blocks_->num_tuples_of(part);
+  uint64_t n = 0;
+  for (const TupleSpan& span : parts_.parts()[part]) n += span.num_tuples;
+  return n;
+}
+
+TupleList* LocalGroups::mutable_part(uint64_t part) {
+  return uses_blocks_ ? blocks_->mutable_spans(part) : parts_.mutable_part(part);
+}
+
+void LocalGroups::FreePart(uint64_t part) {
+  if (uses_blocks_) blocks_->FreePart(part);
+}
+
+void LocalGroups::DropParts() {
+  parts_.Clear();
+  old_parts_.clear();
+  blocks_.reset();
+}
+
+// ---- making room ----------------------------------------------------------------------------------------------------
 
 // As many of the next n rows as the reserve has room for: a group for each, its key, and a value for each of its
 // states, in pieces of a power of two, with the piece that it replaces. At least one, whatever it takes.
@@ -100,11 +133,20 @@ void LocalGroups::FreeReserve() {
   is_reserve_open_ = false;
 }
 
-absl::Status LocalGroups::SpillAndHold() {
+absl::Status LocalGroups::LetGoAndHold() {
   FreeReserve();
-  QUERN_RETURN_IF_ERROR(Spill());
+  QUERN_RETURN_IF_ERROR(LetGo());
   HoldReserve();
   return absl::OkStatus();
+}
+
+// Frees some of the memory: that of blocks first, unless the table has taken enough rows to show that each of them is
+// a group of its own.
+absl::Status LocalGroups::LetGo() {
+  constexpr uint64_t kShare = 8, kLeast = 1 << 20;
+  const uint64_t bytes = blocks_ == nullptr ? 0 : blocks_->bytes();
+  if (bytes == 0 || (table_->bytes() > bytes / kShare && RowsAreGroups())) return Spill();
+  return Lost(WithoutBadAlloc([&] { return blocks_->Free(std::max(bytes / kShare, kLeast)); }));
 }
 
 // After a refusal: returns OK where it may be tried again. A block that has begun is completed first, with the reserve,
@@ -116,7 +158,8 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   if (++num_refusals_ > thresholds::kStarvedTries) return refused;
   // Tuples of a block that only lack their place in the partitions leave with the groups.
   block_is_spilled_ = deals_ && begun_.num_rows != 0 && begun_.aggregate == overflowed_.size();
-  if (block_is_spilled_ || (begun_.num_rows == 0 && has_groups())) return SpillAndHold();
+  if (block_is_spilled_) return SpillAndHold();
+  if (begun_.num_rows == 0 && has_memory()) return LetGoAndHold();
   if (!std::exchange(is_reserve_open_, true)) {
     reserve_->Open();
     return absl::OkStatus();
@@ -130,35 +173,122 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   return may_have_room ? absl::OkStatus() : refused;
 }
 
+absl::Status LocalGroups::SpillAndHold() {
+  FreeReserve();
+  QUERN_RETURN_IF_ERROR(Spill());
+  HoldReserve();
+  return absl::OkStatus();
+}
+
 absl::Status LocalGroups::Spill() {
-  if (table_ != nullptr) {
-    CountTable();
-    ChooseToWriteRows();
+  if (table_ == nullptr) return absl::OkStatus();
+  CountTable();
+  if (blocks_ != nullptr) {
+    const uint64_t num_rows = num_rows_ - num_rows_before_;
+    if (num_rows != 0) expected_groups_ = std::max(expected_groups_, ExpectedGroups(num_rows, table_->num_groups()));
+    if (RowsAreGroups()) WriteRowsFor(num_rows);
+    QUERN_RETURN_IF_ERROR(MoveToBlocks());
+  } else {
+    QUERN_RETURN_IF_ERROR(WithSpiller([this](GroupSpiller* spiller) { return WriteAll(spiller); }));
   }
-  QUERN_RETURN_IF_ERROR(WithSpiller([this](GroupSpiller* spiller) { return WriteAll(spiller); }));
   BeginAgain(0);
   return absl::OkStatus();
 }
 
-// Where nearly each row that came since the last time was a group of its own, looking for groups gains nothing. Later
-// rows may have fewer groups, so that a table is tried again. (Skipping partial aggregation as DataFusion does it.)
-void LocalGroups::ChooseToWriteRows() {
-  const uint64_t num_rows = num_rows_ - num_rows_before_, num_groups = table_->num_groups() + parts_.num_tuples();
-  const bool pays = static_cast<double>(num_groups) < thresholds::kGroupsToWriteRows * static_cast<double>(num_rows);
-  if (!pays && context_.descriptor->has_whole_tuples() && num_rows >= kMaxBatchRows)
-    rows_to_write_ = thresholds::kTimesToWriteRows * num_rows;
+// Whether nearly each row that came since the last time was a group of its own.
+bool LocalGroups::RowsAreGroups() const {
+  const uint64_t num_rows = num_rows_ - num_rows_before_, num_groups = table_->num_groups();
+  return num_rows >= kMaxBatchRows &&
+         static_cast<double>(num_groups) >= thresholds::kGroupsToWriteRows * static_cast<double>(num_rows);
 }
 
-absl::Status LocalGroups::WriteRows(const Batch& batch, const KeyRows& rows) {
+// Where rows are groups of their own, looking for groups gains nothing: that many times the rows go to the blocks.
+// Later rows may have fewer groups, so that a table is tried again. (Skipping partial aggregation as DataFusion does
+// it.)
+void LocalGroups::WriteRowsFor(uint64_t num_rows) {
+  rows_to_write_ = thresholds::kTimesToWriteRows * num_rows;
+  deals_ = false;
+}
+
+// Whether so much memory is in use that groups may have to be written, and so are to lie in blocks.
+bool LocalGroups::IsShortOfMemory() const {
+  if (blocks_ == nullptr) return false;
+  const MemoryBudget& budget = *spilled_->spill()->budget();
+  return budget.limit_bytes() == 0 || budget.used_bytes() > budget.limit_bytes() / thresholds::kShortMemoryShare;
+}
+
+absl::Status LocalGroups::AddToBlocks(const Batch& batch, const KeyRows& rows) {
   uint8_t* tuples[kMaxBatchRows];
   uint64_t hashes[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(MakeDealt(batch, rows, tuples, hashes));
   QUERN_RETURN_IF_ERROR(Update(batch, rows, tuples));
   rows_to_write_ -= std::min<uint64_t>(rows_to_write_, rows.n);
-  std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller(dictionaries_.get());
-  absl::Status written = WithoutBadAlloc([&] { return spiller->Write(tuples, rows.n, spilled_.get()); });
-  spilled_->GiveSpiller(std::move(spiller));
-  return absl::IsResourceExhausted(written) ? MemoryLost(written) : written;
+  num_dealt_ += rows.n;
+  return Lost(blocks_->Add(tuples, hashes, rows.n));
+}
+
+// Calls f(tuples, n) for all tuples of parts_, until it fails.
+template <class F>
+absl::Status LocalGroups::ForEachPartitioned(const F& f) {
+  uint8_t* tuples[kScanRows];
+  const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
+  for (const TupleList& part : parts_.parts()) {
+    for (const TupleSpan& span : part) {
+      for (uint64_t first = 0; first < span.num_tuples; first += kScanRows) {
+        const auto n = static_cast<uint32_t>(std::min<uint64_t>(kScanRows, span.num_tuples - first));
+        for (uint32_t i = 0; i < n; ++i) tuples[i] = span.tuples + (first + i) * tuple_bytes;
+        QUERN_RETURN_IF_ERROR(f(tuples, n));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocalGroups::AddToBlocks(uint8_t* const* tuples, uint32_t n) {
+  uint64_t hashes[kScanRows];
+  HashKeys(*context_.descriptor, *dictionaries_, tuples, n, hashes);
+  return blocks_->Add(tuples, hashes, n);
+}
+
+// Adds all groups to the blocks, and begins a table without any.
+absl::Status LocalGroups::MoveToBlocks() {
+  uses_blocks_ = true;
+  const absl::Status moved = WithoutBadAlloc([&]() -> absl::Status {
+    QUERN_RETURN_IF_ERROR(
+        ForEachPartitioned([this](uint8_t* const* tuples, uint32_t n) { return AddToBlocks(tuples, n); }));
+    uint8_t* tuples[kScanRows];
+    const uint64_t num_positions = table_->num_positions();
+    for (uint64_t begin = num_merged_; begin < num_positions; begin += kScanRows) {
+      const uint32_t n = table_->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
+      QUERN_RETURN_IF_ERROR(AddToBlocks(tuples, n));
+      num_dealt_ += n;
+    }
+    return absl::OkStatus();
+  });
+  if (!moved.ok()) return Lost(moved);
+  parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
+  old_parts_.clear();
+  table_.reset();
+  table_ = MakeGroupTable(context_, 0);
+  num_merged_ = 0;
+  return absl::OkStatus();
+}
+
+// Merges groups of one row each, partition by partition (Compact).
+absl::Status LocalGroups::CompactBlocks() {
+  num_dealt_ = 0;
+  for (uint64_t p = 0; p < blocks_->num_parts(); ++p) {
+    QUERN_RETURN_IF_ERROR(MergePart(context_, blocks_->mutable_spans(p), table_.get(), &*memory_));
+    blocks_->FreePart(p);
+    QUERN_RETURN_IF_ERROR(MoveToBlocks());
+  }
+  compact_at_ = std::max(context_.options.compact_tuples, 2 * num_dealt_);
+  return absl::OkStatus();
+}
+
+// Groups of which some were written, and others not, cannot be written again.
+absl::Status LocalGroups::Lost(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) ? MemoryLost(status) : status;
 }
 
 absl::Status LocalGroups::SpillMerged(GroupTable* table) {
@@ -173,8 +303,7 @@ absl::Status LocalGroups::WithSpiller(const Write& write) {
     return spiller->Flush(spilled_.get());
   });
   spilled_->GiveSpiller(std::move(spiller));
-  // Groups of which some were written, and others not, cannot be written again.
-  return absl::IsResourceExhausted(written) ? MemoryLost(written) : written;
+  return Lost(written);
 }
 
 absl::Status LocalGroups::WriteTable(GroupTable* table, uint64_t first_position, GroupSpiller* spiller) {
@@ -189,17 +318,10 @@ absl::Status LocalGroups::WriteTable(GroupTable* table, uint64_t first_position,
 
 absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
   uint8_t* tuples[kScanRows];
-  if (table_ != nullptr) QUERN_RETURN_IF_ERROR(WriteTable(table_.get(), num_merged_, spiller));
   const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
-  for (const TupleList& part : parts_.parts()) {
-    for (const TupleSpan& span : part) {
-      for (uint64_t first = 0; first < span.num_tuples; first += kScanRows) {
-        const auto n = static_cast<uint32_t>(std::min<uint64_t>(kScanRows, span.num_tuples - first));
-        for (uint32_t i = 0; i < n; ++i) tuples[i] = span.tuples + (first + i) * tuple_bytes;
-        QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
-      }
-    }
-  }
+  if (table_ != nullptr) QUERN_RETURN_IF_ERROR(WriteTable(table_.get(), num_merged_, spiller));
+  QUERN_RETURN_IF_ERROR(ForEachPartitioned(
+      [&](uint8_t* const* of_parts, uint32_t n) { return spiller->Write(of_parts, n, spilled_.get()); }));
   for (uint32_t done = 0, n = 0; block_is_spilled_ && done < begun_.num_rows; done += n) {
     n = std::min(kScanRows, begun_.num_rows - done);
     for (uint32_t i = 0; i < n; ++i) tuples[i] = dealt_tuples_.data() + uint64_t{done + i} * tuple_bytes;
@@ -222,7 +344,7 @@ void LocalGroups::BeginAgain(uint64_t expected_groups) {
   deals_ = false;
   num_dealt_ = num_merged_ = 0;
   num_rows_before_ = num_rows_;
-  expected_groups_ = 0;
+  if (blocks_ == nullptr) expected_groups_ = 0;
   compact_at_ = context_.options.compact_tuples;
   table_ = MakeGroupTable(context_, expected_groups);
 }

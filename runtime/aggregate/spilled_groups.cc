@@ -10,6 +10,7 @@
 #include "runtime/aggregate/spilled_groups.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/key_partitions.h"
+#include "runtime/spill/io_threads.h"
 
 namespace quern {
 namespace {
@@ -130,6 +132,7 @@ SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descript
       spill_(std::move(spill)),
       types_(SpilledGroupTypes(*descriptor_)),
       of_(of),
+      no_dictionaries_(descriptor_->spec(), spill_->budget()),
       num_parts_(PartsOf(*spill_, of.level + 1)) {}
 
 bool SpilledGroups::CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
@@ -142,17 +145,53 @@ uint32_t SpilledGroups::PartOf(uint64_t hash) const {
   return PartitionOf(hash, static_cast<uint32_t>(num_parts_)) % spill_->num_partitions();
 }
 
-absl::Status SpilledGroups::Append(const BatchView& rows, const uint32_t* parts) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (writer_ == nullptr) {
-      writer_ = std::make_unique<PartitionedWriter>(spill_, types_, spill_->num_partitions());
-      spill_->CountLevel(of_.level + 1);
-    }
-  }
+void SpilledGroups::BeginWriting() {
+  if (is_used()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (writer_ != nullptr) return;
+  writer_ = std::make_unique<PartitionedWriter>(spill_, types_, spill_->num_partitions());
+  spill_->CountLevel(of_.level + 1);
   is_used_.store(true, std::memory_order_release);
+}
+
+absl::Status SpilledGroups::Append(const BatchView& rows, const uint32_t* parts) {
+  BeginWriting();
   num_groups_ += rows.num_rows;
   return writer_->Append(rows, parts);
+}
+
+absl::Status SpilledGroups::WritePart(uint32_t part, const BlockPieces& block, uint64_t num_tuples) {
+  BeginWriting();
+  num_groups_ += num_tuples;
+  return writer_->Write(part, block, num_tuples);
+}
+
+absl::Status SpilledGroups::WriteTuples(uint8_t* const* tuples, uint32_t n) {
+  BeginWriting();  // the spiller keeps them at first
+  std::unique_ptr<GroupSpiller> spiller = TakeSpiller(&no_dictionaries_);
+  const absl::Status written = spiller->Write(tuples, n, this);
+  GiveSpiller(std::move(spiller));
+  return written;
+}
+
+bool SpilledGroups::CallBehind(const std::function<void()>& write) {
+  if (!spill_->BeginWrite()) return false;
+  IoThreads* const threads = spill_->io_threads();
+  if (threads != nullptr) {
+    threads->Ask([context = spill_.get(), write] {
+      context->EndWrite();  // first: when `write` has returned, the context may be gone
+      write();
+    });
+  } else {
+    spill_->EndWrite();
+  }
+  return threads != nullptr;
+}
+
+std::unique_ptr<GroupBlocks> SpilledGroups::NewBlocks(uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget) {
+  const auto bits = static_cast<uint32_t>(std::countr_zero(spill_->num_partitions()));
+  return std::make_unique<GroupBlocks>(descriptor_->group()->tuple_bytes, spill_->num_partitions(), bits * of_.level,
+                                       spill_->block_bytes(), prefetch_bytes, std::move(budget), this);
 }
 
 // Rows of strings and states may take as much as there is set aside for two.
@@ -181,15 +220,108 @@ void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
   spiller_given_.notify_one();
 }
 
-absl::Status SpilledGroups::Finish() {
+// A reader needs a table, and memory to write rows once more (HashAggregate::NextShare). Where the limit is unknown, a
+// half is left.
+absl::Status SpilledGroups::Finish(uint64_t num_readers, const MemoryBudget& budget) {
   for (const auto& spiller : spillers_) QUERN_RETURN_IF_ERROR(spiller->Flush(this));
   spillers_.clear();
-  if (writer_ == nullptr) return absl::OkStatus();
-  QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> parts, writer_->Finish());
-  for (SpilledRows& part : parts)
-    parts_.push_back(part.empty() ? nullptr : std::make_shared<SpilledRows>(std::move(part)));
-  writer_.reset();
+  parts_.resize(spill_->num_partitions());
+  kept_.resize(spill_->num_partitions());
+  if (writer_ != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> parts, writer_->Finish());
+    for (size_t p = 0; p < parts.size(); ++p)
+      parts_[p] = parts[p].empty() ? nullptr : std::make_shared<SpilledRows>(std::move(parts[p]));
+    writer_.reset();
+  }
+  if (!descriptor_->has_whole_tuples()) return absl::OkStatus();
+  uint64_t most_groups = 0;
+  for (size_t p = 0; p < parts_.size(); ++p) most_groups = std::max(most_groups, ExpectedGroupsOf(NumTuplesOf(p)));
+  table_bytes_ = std::bit_ceil(2 * most_groups) * descriptor_->group()->tuple_bytes;
+  buffers_ = RowWriter::BuffersOf(*spill_, types_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (budget.limit_bytes() == 0) return budget.has_limit() ? FreeKeptLocked(kept_bytes() / 2) : absl::OkStatus();
+  const uint64_t free = budget.limit_bytes() - std::min(budget.limit_bytes(), budget.used_bytes());
+  const uint64_t wanted = (num_readers + 1) * table_bytes_ + num_readers * WriterBytes();
+  return free >= wanted ? absl::OkStatus() : FreeKeptLocked(wanted - free);
+}
+
+absl::Status SpilledGroups::Keep(std::unique_ptr<GroupBlocks> blocks, uint64_t expected_groups) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  expected_groups_ = std::max(expected_groups_, expected_groups);
+  kept_.resize(spill_->num_partitions());
+  QUERN_ASSIGN_OR_RETURN(std::vector<PartBlocks> parts, blocks->Take());
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (parts[p].memory.empty()) continue;
+    num_groups_ += parts[p].num_tuples();
+    kept_bytes_ += parts[p].bytes();
+    if (kept_[p] == nullptr) kept_[p] = std::make_shared<PartBlocks>();
+    kept_[p]->Take(&parts[p]);
+  }
   return absl::OkStatus();
+}
+
+absl::Status SpilledGroups::FreeKept(uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return FreeKeptLocked(bytes);
+}
+
+absl::Status SpilledGroups::SpillOrAsk(bool* is_at_work) {
+  constexpr uint64_t kShare = 8, kLeast = 1 << 20;
+  *is_at_work = false;
+  return FreeKept(std::max(kept_bytes() / kShare, kLeast));
+}
+
+namespace {
+
+// Writes behind what a partition has in the store.
+class PartWriter final : public BlockSink {
+ public:
+  PartWriter(std::shared_ptr<SpillContext> spill, BlockBuffers* buffers, std::shared_ptr<SpilledRows>* rows)
+      : spill_(std::move(spill)), buffers_(buffers), rows_(rows) {}
+  absl::Status WritePart(uint32_t, const BlockPieces& block, uint64_t num_tuples) override {
+    QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(spill_.get(), buffers_, block, num_tuples));
+    if (*rows_ == nullptr) *rows_ = std::make_shared<SpilledRows>();
+    (*rows_)->Add(spill_, written);
+    return absl::OkStatus();
+  }
+  // Are never called.
+  absl::Status WriteTuples(uint8_t* const*, uint32_t) override { return absl::OkStatus(); }
+  bool CallBehind(const std::function<void()>&) override { return false; }
+
+ private:
+  const std::shared_ptr<SpillContext> spill_;
+  BlockBuffers* const buffers_;
+  std::shared_ptr<SpilledRows>* const rows_;
+};
+
+}  // namespace
+
+absl::Status SpilledGroups::FreeKeptLocked(uint64_t bytes) {
+  const uint32_t tuple_bytes = descriptor_->group()->tuple_bytes;
+  uint64_t freed = 0;
+  for (size_t p = kept_.size(); p-- > 0 && freed < bytes;) {
+    PartWriter writer(spill_, buffers_.get(), &parts_[p]);
+    // Where several readers have the blocks, they cannot leave.
+    while (kept_[p] != nullptr && kept_[p].use_count() == 1 && !kept_[p]->memory.empty() && freed < bytes) {
+      if (!is_used_.exchange(true)) spill_->CountLevel(of_.level + 1);
+      const uint64_t some = std::min(bytes - freed, spill_->block_bytes());
+      QUERN_ASSIGN_OR_RETURN(const uint64_t written, WriteLastBlocks(static_cast<uint32_t>(p), some, tuple_bytes,
+                                                                     kept_[p].get(), &writer, nullptr));
+      freed += written;
+      kept_bytes_ -= written;
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t SpilledGroups::NumTuplesOf(size_t part) const {
+  return (parts_[part] == nullptr ? 0 : parts_[part]->num_rows()) +
+         (kept_[part] == nullptr ? 0 : kept_[part]->num_tuples());
+}
+
+uint64_t SpilledGroups::ExpectedGroupsOf(uint64_t num_tuples) const {
+  if (expected_groups_ == 0) return num_tuples;
+  return std::min(num_tuples, expected_groups_ / num_parts_ + 1);
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------------
@@ -207,12 +339,22 @@ SpilledGroups::Taken SpilledGroups::Take(uint32_t partition, uint32_t num_partit
     const unsigned __int128 begin = static_cast<unsigned __int128>(part) * num_partitions, end = begin + num_partitions;
     const unsigned __int128 our_begin = static_cast<unsigned __int128>(partition) * num_parts_,
                             our_end = our_begin + num_parts_;
-    if (parts_[number] == nullptr || end + 1 < our_begin || begin > our_end + 1) continue;
-    const GroupPart taken = {of_.level + 1, static_cast<uint32_t>(part)};
-    auto rows = num_partitions == 1
-                    ? std::make_unique<RowReader>(spill_, types_, std::move(*std::exchange(parts_[number], nullptr)))
-                    : std::make_unique<RowReader>(spill_, types_, parts_[number]);
-    return {taken, std::move(rows)};
+    if (end + 1 < our_begin || begin > our_end + 1 || NumTuplesOf(number) == 0) continue;
+    Taken taken;
+    taken.part = {of_.level + 1, static_cast<uint32_t>(part)};
+    taken.is_shared = num_partitions != 1;
+    if (descriptor_->has_whole_tuples()) taken.expected_groups = ExpectedGroupsOf(NumTuplesOf(number));
+    taken.kept = kept_[number];
+    std::shared_ptr<SpilledRows> rows = parts_[number];
+    if (!taken.is_shared) {
+      if (taken.kept != nullptr) kept_bytes_ -= taken.kept->bytes();
+      kept_[number].reset();
+      parts_[number].reset();
+      if (rows != nullptr) taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(*rows));
+    } else if (rows != nullptr) {
+      taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(rows));
+    }
+    return taken;
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #ifndef QUERN_RUNTIME_AGGREGATE_SPILLED_GROUPS_H_
 #define QUERN_RUNTIME_AGGREGATE_SPILLED_GROUPS_H_
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/aggregate/group_blocks.h"
 #include "runtime/aggregate/key_dictionaries.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/rows/output_batch.h"
@@ -63,8 +65,10 @@ class GroupSpiller {
   std::vector<uint32_t> partitions_;
 };
 
+// Tuples of whole groups need not be written: those that memory has room for are kept (group_blocks.h), and come out
+// with the others of their partition.
 // *Threads*: any.
-class SpilledGroups {
+class SpilledGroups final : public BlockSink, public MemoryHolder {
  public:
   // The groups of `of`, divided once more.
   SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
@@ -75,45 +79,79 @@ class SpilledGroups {
   static bool CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of);
 
   const std::shared_ptr<SpillContext>& spill() const { return spill_; }
+  // What is left beside the table of each reader, to divide its rows once more.
+  uint64_t WriterBytes() const { return spill_->io_bytes() / (descriptor_->has_whole_tuples() ? 16 : 2); }
+  // What the table of a reader has at least, unless there is no other reader.
+  uint64_t LeastBytes() const { return std::max(WriterBytes(), std::min(table_bytes_, spill_->io_bytes() / 2)); }
   // Whether groups were written.
   bool is_used() const { return is_used_.load(std::memory_order_acquire); }
-  // An upper bound: a group counts as often as it was written.
+  // An upper bound: a group counts as often as it was written, or kept.
   uint64_t num_groups() const { return num_groups_; }
   // The number of a hash among the partitions of the writer.
   uint32_t PartOf(uint64_t hash) const;
   absl::Status Append(const BatchView& rows, const uint32_t* parts);
+  absl::Status WritePart(uint32_t part, const BlockPieces& block, uint64_t num_tuples) override;
+  absl::Status WriteTuples(uint8_t* const* tuples, uint32_t n) override;
+  bool CallBehind(const std::function<void()>& write) override;
+  // Blocks for a thread, of descriptors that have whole tuples. prefetch_bytes: behind the end of each.
+  std::unique_ptr<GroupBlocks> NewBlocks(uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget);
   // A spiller for one thread at a time; waits while others write with all there are, since each has memory of its own.
   std::unique_ptr<GroupSpiller> TakeSpiller(const KeyDictionaries* dictionaries);
   void GiveSpiller(std::unique_ptr<GroupSpiller> spiller);
   // The threads' groups.
   MemoryHolders* holders() { return &holders_; }
-  // Completes what was written; nothing is appended any more.
-  absl::Status Finish();
+
+  // Keeps blocks of a thread, which appends no more. expected_groups: an estimate of all groups, 0: none.
+  absl::Status Keep(std::unique_ptr<GroupBlocks> blocks, uint64_t expected_groups);
+  // Completes what was written; nothing is appended or kept any more. Leaves so many readers room in the budget, for a
+  // table each.
+  absl::Status Finish(uint64_t num_readers, const MemoryBudget& budget);
+  // Of the blocks that are kept now, and that no reader has taken.
+  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
+  // Writes kept blocks until so many bytes are free, or there are no more.
+  absl::Status FreeKept(uint64_t bytes);
+  // The same for a partition that finds no memory while it is aggregated.
+  absl::Status SpillOrAsk(bool* is_at_work) override;
 
   // A partition that is to be aggregated, or none.
   struct Taken {
     GroupPart part;
-    std::unique_ptr<RowReader> rows;  // null: there is none
+    std::shared_ptr<PartBlocks> kept;  // null: none
+    std::unique_ptr<RowReader> rows;   // null: none
+    bool is_shared = false;            // other readers have the kept ones, too
+    uint64_t expected_groups = 0;      // 0: unknown
   };
-  // The next one that no reader of groups has taken that share `partition` of num_partitions (key_partitions.h).
+  // The next one that no reader of groups has taken that share `partition` of num_partitions (key_partitions.h); none:
+  // both are null.
   Taken Take(uint32_t partition, uint32_t num_partitions);
+  // What a reader takes for the table of the largest partition, roughly.
+  uint64_t table_bytes() const { return table_bytes_; }
 
  private:
   uint32_t MostSpillers() const;
+  void BeginWriting();
+  absl::Status FreeKeptLocked(uint64_t bytes);
+  uint64_t NumTuplesOf(size_t part) const;
+  uint64_t ExpectedGroupsOf(uint64_t num_tuples) const;
   const std::shared_ptr<const AggregateDescriptor> descriptor_;
   const std::shared_ptr<SpillContext> spill_;
   const std::vector<ColumnType> types_;
   const GroupPart of_;
-  const uint64_t num_parts_;  // at the next level
-  std::mutex mutex_;          // guards the making of writer_, next_, and spillers
+  const KeyDictionaries no_dictionaries_;  // those of keys that can be divided
+  const uint64_t num_parts_;               // at the next level
+  std::mutex mutex_;                       // guards the making of writer_, next_, and spillers
   std::condition_variable spiller_given_;
   MemoryHolders holders_;
   std::vector<std::unique_ptr<GroupSpiller>> spillers_;  // that no thread has
   uint32_t num_spillers_ = 0;
   std::unique_ptr<PartitionedWriter> writer_;
+  std::shared_ptr<BlockBuffers> buffers_;  // of blocks that are written when all have come
   std::atomic<bool> is_used_{false};
   std::atomic<uint64_t> num_groups_{0};
-  std::vector<std::shared_ptr<SpilledRows>> parts_;         // null: taken for good, or without rows
+  std::vector<std::shared_ptr<SpilledRows>> parts_;  // null: taken for good, or without rows
+  std::vector<std::shared_ptr<PartBlocks>> kept_;    // the same; empty: nothing is kept
+  std::atomic<uint64_t> kept_bytes_{0};
+  uint64_t expected_groups_ = 0, table_bytes_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;  // of parts_, by partition and number of partitions
 };
 

@@ -74,16 +74,34 @@ BlockPieces::BlockPieces(const OutputBatch& rows) {
   }
 }
 
+BlockPieces::BlockPieces(std::span<const iovec> values, uint32_t value_bytes, uint64_t num_rows)
+    : header_({kMagic, num_rows, 1, 0, 0}) {
+  pieces_.reserve(values.size() + 3);
+  value_bytes_.reserve(pieces_.capacity());
+  Add(header_.data(), header_.size() * sizeof(uint64_t), 1);
+  const uint64_t num_bytes = num_rows * value_bytes;
+  pieces_.insert(pieces_.end(), values.begin(), values.end());
+  value_bytes_.resize(pieces_.size(), value_bytes);
+  num_bytes_ += num_bytes;
+  Pad(num_bytes);
+}
+
 void BlockPieces::Add(const void* bytes, uint64_t num_bytes, uint32_t value_bytes) {
-  static constexpr uint8_t kPadding[kAlignment] = {};
   if (num_bytes == 0) return;
   pieces_.push_back({const_cast<void*>(bytes), num_bytes});
   value_bytes_.push_back(value_bytes);
-  if (const uint64_t padding = Aligned(num_bytes) - num_bytes; padding != 0) {
-    pieces_.push_back({const_cast<uint8_t*>(kPadding), padding});
-    value_bytes_.push_back(1);
-  }
-  num_bytes_ += Aligned(num_bytes);
+  num_bytes_ += num_bytes;
+  Pad(num_bytes);
+}
+
+// Behind a part of so many bytes.
+void BlockPieces::Pad(uint64_t num_bytes) {
+  static constexpr uint8_t kPadding[kAlignment] = {};
+  const uint64_t padding = Aligned(num_bytes) - num_bytes;
+  if (padding == 0) return;
+  pieces_.push_back({const_cast<uint8_t*>(kPadding), padding});
+  value_bytes_.push_back(1);
+  num_bytes_ += padding;
 }
 
 uint64_t BlockPieces::Checksum() const {

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,8 @@ namespace quern {
 class BlockPieces {
  public:
   explicit BlockPieces(const OutputBatch& rows);
+  // A block of one column of `fixed_binary`, without nulls, whose values lie in pieces: num_rows of value_bytes each.
+  BlockPieces(std::span<const iovec> values, uint32_t value_bytes, uint64_t num_rows);
   BlockPieces(const BlockPieces&) = delete;
   BlockPieces& operator=(const BlockPieces&) = delete;
 
@@ -31,6 +34,7 @@ class BlockPieces {
 
  private:
   void Add(const void* bytes, uint64_t num_bytes, uint32_t value_bytes);
+  void Pad(uint64_t num_bytes);
   std::vector<uint64_t> header_;
   std::vector<iovec> pieces_;
   std::vector<uint32_t> value_bytes_;

@@ -249,11 +249,12 @@ struct PartitionedWriter::Partition {
 };
 
 PartitionedWriter::PartitionedWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
-                                     uint32_t num_partitions) {
-  const std::shared_ptr<BlockBuffers> buffers = RowWriter::BuffersOf(*context, types);
+                                     uint32_t num_partitions)
+    : context_(std::move(context)) {
+  const std::shared_ptr<BlockBuffers> buffers = RowWriter::BuffersOf(*context_, types);
   partitions_.reserve(num_partitions);
   for (uint32_t p = 0; p < num_partitions; ++p)
-    partitions_.push_back(std::make_unique<Partition>(context, types, buffers));
+    partitions_.push_back(std::make_unique<Partition>(context_, types, buffers));
 }
 
 PartitionedWriter::~PartitionedWriter() = default;
@@ -285,6 +286,15 @@ absl::Status PartitionedWriter::Append(const BatchView& batch, const uint32_t* p
     const std::lock_guard<std::mutex> lock(partitions_[p]->mutex);
     QUERN_RETURN_IF_ERROR(append(p));
   }
+  return absl::OkStatus();
+}
+
+// Nobody waits for the device: a partition is held for the list of its blocks alone.
+absl::Status PartitionedWriter::Write(uint32_t partition, const BlockPieces& block, uint64_t num_rows) {
+  Partition& of = *partitions_[partition];
+  QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(context_.get(), of.writer.buffers(), block, num_rows));
+  const std::lock_guard<std::mutex> lock(of.mutex);
+  of.writer.Add(written);
   return absl::OkStatus();
 }
 

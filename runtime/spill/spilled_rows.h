@@ -114,6 +114,9 @@ class RowWriter {
   absl::Status Append(const BatchView& batch);
   // Adds all rows of a batch with these columns. Where it has many rows they are written from it, without a copy.
   absl::Status Append(const OutputBatch& rows);
+  // Adds a block that was written with WriteBlock.
+  void Add(const SpilledBlock& block) { written_.Add(context_, block); }
+  BlockBuffers* buffers() { return buffers_.get(); }
   // No rows follow. Writes the last block behind, where that can be, for Finish to find it written.
   absl::Status End() { return Flush(/*is_last=*/true); }
   absl::StatusOr<SpilledRows> Finish();
@@ -142,11 +145,14 @@ class PartitionedWriter {
   // partitions: of the batch's rows (of its selection's, in their order), each below num_partitions. *Errors*: as
   // RowWriter::Append.
   absl::Status Append(const BatchView& batch, const uint32_t* partitions);
+  // Writes rows of one partition as a block of their own, now.
+  absl::Status Write(uint32_t partition, const BlockPieces& block, uint64_t num_rows);
   // No thread appends any more. One sequence for each partition, some of them without rows.
   absl::StatusOr<std::vector<SpilledRows>> Finish();
 
  private:
   struct Partition;
+  const std::shared_ptr<SpillContext> context_;
   std::vector<std::unique_ptr<Partition>> partitions_;
 };
 

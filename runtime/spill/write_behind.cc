@@ -35,10 +35,12 @@ uint64_t CompressedBytes(const SpillContext& context, const BlockPieces& block, 
   return *compressed_bytes;
 }
 
-absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, BlockBuffers* buffers, const OutputBatch& rows) {
-  const BlockPieces block(rows);
+}  // namespace
+
+absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, BlockBuffers* buffers, const BlockPieces& block,
+                                        uint64_t num_rows) {
   SpilledBlock written;
-  written.num_rows = rows.num_rows();
+  written.num_rows = num_rows;
   written.num_bytes = block.num_bytes();
   OutputBuffer compressed;
   if (const uint64_t compressed_bytes = CompressedBytes(*context, block, buffers, &compressed); compressed_bytes != 0) {
@@ -52,8 +54,6 @@ absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, BlockBuffers* buf
   context->CountWritten(written.stored.bytes, written.num_bytes, written.num_rows);
   return written;
 }
-
-}  // namespace
 
 // ---- buffers --------------------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ struct WriteBehind::Block {
     // Nobody catches what the thread throws.
     absl::StatusOr<SpilledBlock> result = SpilledBlock();
     const absl::Status status = WithoutBadAlloc([&] {
-      result = WriteBlock(context, buffers.get(), *rows);
+      result = WriteBlock(context, buffers.get(), BlockPieces(*rows), rows->num_rows());
       return result.status();
     });
     if (!status.ok()) result = status;
@@ -133,7 +133,7 @@ struct WriteBehind::Block {
 };
 
 void WriteBehind::WriteNow(BlockBuffers* buffers, const OutputBatch& rows) {
-  absl::StatusOr<SpilledBlock> written = WriteBlock(context_, buffers, rows);
+  absl::StatusOr<SpilledBlock> written = WriteBlock(context_, buffers, BlockPieces(rows), rows.num_rows());
   if (!written.ok()) {
     if (status_.ok()) status_ = written.status();
     return;

@@ -16,6 +16,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/spec/column_type.h"
+#include "runtime/spill/block_format.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spill_store.h"
 
@@ -56,6 +57,10 @@ class BlockBuffers {
   std::vector<std::unique_ptr<OutputBatch>> idle_;
   AdaptiveGate compression_gate_;
 };
+
+// Writes a block, compressed where the context says so. buffers: of such blocks. *Errors*: those of the store.
+absl::StatusOr<SpilledBlock> WriteBlock(SpillContext* context, BlockBuffers* buffers, const BlockPieces& block,
+                                        uint64_t num_rows);
 
 // The blocks of one sequence that are being written, in their order. *Threads*: one, besides those that write.
 class WriteBehind {

@@ -424,9 +424,9 @@ TEST(SpillingAggregate, EveryFaultIsAnErrorOrChangesNothing) {
   const Lines expected = Unlimited(kSum, SumRows);
   for (const Fault fault : {Fault::kError, Fault::kOtherBytes}) {
     int num_errors = 0;
-    for (int64_t fails_at = 0;; fails_at += 41) {
+    for (int64_t fails_at = 0;; fails_at += 17) {
       FaultyCalls calls(fails_at, fault);
-      const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
+      const auto budget = std::make_shared<MemoryBudget>(500 * kKiB);
       {
         auto aggregate = NewAggregate(kSum, budget, TestContext(budget, &calls, kSmall));
         absl::Status status = AppendAll(aggregate, SumRows, 1);

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory ends when partitions 0 to 3 have so many blocks. What is written is the memory of what comes next:
+//
+//     partition 0  [full] [full] [full] [open]        partition 0  [full] [full] [full] [full] [open]
+//     partition 1  [full] [full] [open]          ->   partition 1  [full] [full] [full] [open]
+//     partition 2  [full] [full] [full] [open]        partition 2  [full] [full] [full] [open]
+//     partition 3  [full] [full] [open]               partition 3  [open]               written: 2 blocks
+//
+// So the first partitions stay in memory as a whole, as many as there is room for, and each tuple is copied once,
+// whether it stays or is written.
+#include "runtime/aggregate/group_blocks.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/prefetch_line.h"
+#include "runtime/base/status.h"
+
+namespace quern {
+namespace {
+
+// Blocks of memory are smaller than those that are written, so that a thread can have one for each partition.
+constexpr uint64_t kBlocksOfWritten = 4, kFewestBytes = uint64_t{16} << 10, kMostBytes = uint64_t{64} << 10;
+constexpr uint64_t kFewestTuples = 16;
+
+uint64_t BlockBytes(uint64_t write_bytes, uint32_t tuple_bytes) {
+  const uint64_t bytes = std::clamp(write_bytes / kBlocksOfWritten, kFewestBytes, kMostBytes);
+  return std::max(bytes, kFewestTuples * tuple_bytes);
+}
+
+}  // namespace
+
+// ---- blocks of a partition ------------------------------------------------------------------------------------------
+
+uint64_t PartBlocks::num_tuples() const {
+  uint64_t n = 0;
+  for (const TupleSpan& span : spans) n += span.num_tuples;
+  return n;
+}
+
+uint64_t PartBlocks::bytes() const {
+  uint64_t n = 0;
+  for (const HugeBuffer& block : memory) n += block.bytes();
+  return n;
+}
+
+void PartBlocks::Take(PartBlocks* other) {
+  spans.reserve(spans.size() + other->spans.size());
+  memory.reserve(memory.size() + other->memory.size());
+  spans.insert(spans.end(), other->spans.begin(), other->spans.end());
+  for (HugeBuffer& block : other->memory) memory.push_back(std::move(block));
+  other->Clear();
+}
+
+void PartBlocks::Clear() {
+  spans.clear();
+  memory.clear();
+}
+
+absl::StatusOr<uint64_t> WriteLastBlocks(uint32_t part, uint64_t bytes, uint32_t tuple_bytes, PartBlocks* blocks,
+                                         BlockSink* sink, std::vector<HugeBuffer>* idle) {
+  std::vector<iovec> values;
+  uint64_t freed = 0, num_tuples = 0;
+  size_t first = blocks->memory.size();
+  while (first != 0 && freed < bytes) {
+    const TupleSpan& span = blocks->spans[--first];
+    freed += blocks->memory[first].bytes();
+    if (span.num_tuples == 0) continue;
+    values.push_back({span.tuples, span.num_tuples * tuple_bytes});
+    num_tuples += span.num_tuples;
+  }
+  if (idle != nullptr) idle->reserve(idle->size() + blocks->memory.size() - first);
+  if (num_tuples != 0)
+    QUERN_RETURN_IF_ERROR(sink->WritePart(part, BlockPieces(values, tuple_bytes, num_tuples), num_tuples));
+  for (size_t b = first; b < blocks->memory.size() && idle != nullptr; ++b) {
+    idle->push_back(std::move(blocks->memory[b]));
+  }
+  blocks->spans.resize(first);
+  blocks->memory.resize(first);
+  return freed;
+}
+
+// ---- blocks of a thread ---------------------------------------------------------------------------------------------
+
+GroupBlocks::GroupBlocks(uint32_t tuple_bytes, uint32_t num_parts, uint32_t first_bit, uint64_t write_bytes,
+                         uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget, BlockSink* sink)
+    : tuple_bytes_(tuple_bytes),
+      shift_(64 - first_bit - static_cast<uint32_t>(std::countr_zero(num_parts))),
+      mask_(num_parts - 1),
+      block_bytes_(BlockBytes(write_bytes, tuple_bytes)),
+      write_bytes_(write_bytes),
+      prefetch_bytes_(prefetch_bytes),
+      budget_(std::move(budget)),
+      sink_(sink),
+      open_(num_parts),
+      parts_(num_parts) {}
+
+// Says how many tuples the block has that is being filled.
+void GroupBlocks::CloseSpan(uint64_t part) {
+  if (open_[part].next == nullptr) return;
+  TupleSpan& span = parts_[part].spans.back();
+  span.num_tuples = static_cast<uint64_t>(open_[part].next - span.tuples) / tuple_bytes_;
+}
+
+// Takes full blocks out of one partition, as many as are written together: of the last one that has so many, or else of
+// the one that has most. False: no block is full.
+bool GroupBlocks::TakeFull(uint32_t* part, PartBlocks* full) {
+  const size_t many = std::max<uint64_t>(write_bytes_ / block_bytes_, 1);
+  uint64_t chosen = 0;
+  size_t most = 0;
+  for (uint64_t p = parts_.size(); p-- > 0 && most < many;) {
+    const size_t num_full = parts_[p].memory.empty() ? 0 : parts_[p].memory.size() - 1;
+    if (num_full <= most) continue;
+    chosen = p;
+    most = num_full;
+  }
+  if (most == 0) return false;
+  PartBlocks& blocks = parts_[chosen];
+  most = std::min(most, many);
+  full->spans.reserve(most);
+  full->memory.reserve(most);
+  const size_t first = blocks.memory.size() - 1 - most;  // the block that is being filled stays, as the last one
+  for (size_t b = first; b < first + most; ++b) {
+    full->spans.push_back(blocks.spans[b]);
+    full->memory.push_back(std::move(blocks.memory[b]));
+  }
+  std::swap(blocks.spans[first], blocks.spans.back());
+  std::swap(blocks.memory[first], blocks.memory.back());
+  blocks.spans.resize(first + 1);
+  blocks.memory.resize(first + 1);
+  *part = static_cast<uint32_t>(chosen);
+  has_written_ = true;
+  return true;
+}
+
+// Writes full blocks of one partition now. Returns how many bytes that frees; 0: no block is full.
+absl::StatusOr<uint64_t> GroupBlocks::WriteFull(std::vector<HugeBuffer>* idle) {
+  uint32_t part;
+  PartBlocks full;
+  if (!TakeFull(&part, &full)) return 0;
+  return WriteLastBlocks(part, full.bytes(), tuple_bytes_, &full, sink_, idle);
+}
+
+// The same on another thread, where one is free.
+void GroupBlocks::WriteFullBehind() {
+  uint32_t part;
+  auto full = std::make_shared<PartBlocks>();
+  {
+    const std::lock_guard<std::mutex> lock(behind_.mutex);
+    if (behind_.num_pending != 0 || !TakeFull(&part, full.get())) return;
+    behind_.written.reserve(behind_.written.size() + full->memory.size());
+    ++behind_.num_pending;
+  }
+  const auto write = [this, part, full] {
+    std::vector<HugeBuffer> idle;
+    const absl::Status status = WithoutBadAlloc(
+        [&] { return WriteLastBlocks(part, full->bytes(), tuple_bytes_, full.get(), sink_, &idle).status(); });
+    const std::lock_guard<std::mutex> lock(behind_.mutex);
+    for (HugeBuffer& block : idle) behind_.written.push_back(std::move(block));  // there is room
+    if (behind_.status.ok()) behind_.status = status;
+    --behind_.num_pending;
+    behind_.changed.notify_all();
+  };
+  if (!sink_->CallBehind(write)) write();
+}
+
+// Adds the memory of blocks that were written behind to idle_. waits: for all of them.
+absl::Status GroupBlocks::TakeWritten(bool waits) {
+  std::unique_lock<std::mutex> lock(behind_.mutex);
+  if (waits) behind_.changed.wait(lock, [this] { return behind_.num_pending == 0; });
+  idle_.reserve(idle_.size() + behind_.written.size());
+  for (HugeBuffer& block : behind_.written) idle_.push_back(std::move(block));
+  behind_.written.clear();
+  return behind_.status;
+}
+
+GroupBlocks::~GroupBlocks() {
+  std::unique_lock<std::mutex> lock(behind_.mutex);
+  behind_.changed.wait(lock, [this] { return behind_.num_pending == 0; });
+}
+
+// Where memory is refused, a written block's. While one is filled, another thread writes the next ones.
+absl::StatusOr<HugeBuffer> GroupBlocks::TakeMemory() {
+  if (idle_.empty()) {
+    absl::StatusOr<HugeBuffer> memory = HugeBuffer::Allocate(budget_, block_bytes_, false, Contents::kAnything);
+    if (memory.ok()) bytes_ += block_bytes_;
+    if (!absl::IsResourceExhausted(memory.status())) return memory;
+    QUERN_RETURN_IF_ERROR(TakeWritten(/*waits=*/false));
+    if (idle_.empty()) QUERN_RETURN_IF_ERROR(WriteFull(&idle_).status());
+    if (idle_.empty()) QUERN_RETURN_IF_ERROR(TakeWritten(/*waits=*/true));
+    if (idle_.empty()) return memory;
+    WriteFullBehind();
+  }
+  HugeBuffer memory = std::move(idle_.back());
+  idle_.pop_back();
+  return memory;
+}
+
+// Opens a block of the partition. *Errors*: ResourceExhausted, which changes nothing; others, as of Add.
+absl::Status GroupBlocks::OpenBlock(uint64_t part) {
+  return WithoutBadAlloc([&]() -> absl::Status {
+    PartBlocks& blocks = parts_[part];
+    CloseSpan(part);
+    ReserveOne(&blocks.spans);
+    ReserveOne(&blocks.memory);
+    QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, TakeMemory());
+    const uint64_t capacity = memory.bytes() / tuple_bytes_;
+    blocks.spans.push_back({memory.data(), nullptr, 0, capacity});
+    open_[part] = {memory.data(), memory.data() + capacity * tuple_bytes_};
+    blocks.memory.push_back(std::move(memory));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status GroupBlocks::Add(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n) {
+  uint8_t* homeless[kMaxBatchRows];  // tuples for which there is no memory
+  uint32_t num_homeless = 0;
+  const auto add = [&]<uint32_t kBytes>() -> absl::Status {
+    const uint64_t bytes = kBytes != 0 ? kBytes : tuple_bytes_;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t part = (hashes[i] >> shift_) & mask_;
+      if (__builtin_expect(static_cast<int>(open_[part].next == open_[part].end), 0)) {
+        const absl::Status opened = OpenBlock(part);
+        if (absl::IsResourceExhausted(opened)) {
+          homeless[num_homeless++] = tuples[i];
+          continue;
+        }
+        QUERN_RETURN_IF_ERROR(opened);
+      }
+      uint8_t* const to = std::exchange(open_[part].next, open_[part].next + bytes);
+      std::memcpy(to, tuples[i], bytes);
+      PrefetchIf(prefetch_bytes_, to + prefetch_bytes_);
+    }
+    return absl::OkStatus();
+  };
+  switch (tuple_bytes_) {
+    case 8: QUERN_RETURN_IF_ERROR(add.template operator()<8>()); break;
+    case 16: QUERN_RETURN_IF_ERROR(add.template operator()<16>()); break;
+    case 24: QUERN_RETURN_IF_ERROR(add.template operator()<24>()); break;
+    case 32: QUERN_RETURN_IF_ERROR(add.template operator()<32>()); break;
+    case 40: QUERN_RETURN_IF_ERROR(add.template operator()<40>()); break;
+    case 64: QUERN_RETURN_IF_ERROR(add.template operator()<64>()); break;
+    default: QUERN_RETURN_IF_ERROR(add.template operator()<0>()); break;
+  }
+  if (num_homeless == 0) return absl::OkStatus();
+  has_written_ = true;
+  return sink_->WriteTuples(homeless, num_homeless);
+}
+
+absl::Status GroupBlocks::Free(uint64_t bytes) {
+  uint64_t freed = 0;
+  QUERN_RETURN_IF_ERROR(TakeWritten(/*waits=*/true));
+  for (; !idle_.empty() && freed < bytes; idle_.pop_back()) freed += block_bytes_;
+  while (freed < bytes) {
+    QUERN_ASSIGN_OR_RETURN(const uint64_t written, WriteFull(nullptr));
+    if (written == 0) break;
+    freed += written;
+  }
+  for (uint64_t p = parts_.size(); p-- > 0 && freed < bytes;) {
+    if (parts_[p].memory.empty()) continue;
+    CloseSpan(p);
+    has_written_ = true;
+    QUERN_ASSIGN_OR_RETURN(const uint64_t written, WriteLastBlocks(static_cast<uint32_t>(p), bytes - freed,
+                                                                   tuple_bytes_, &parts_[p], sink_, nullptr));
+    open_[p] = {};
+    freed += written;
+  }
+  bytes_ -= std::min(bytes_.load(), freed);
+  return absl::OkStatus();
+}
+
+uint64_t GroupBlocks::num_tuples() {
+  uint64_t n = 0;
+  for (uint64_t p = 0; p < parts_.size(); ++p) n += num_tuples_of(p);
+  return n;
+}
+
+uint64_t GroupBlocks::num_tuples_of(uint64_t part) {
+  CloseSpan(part);
+  return parts_[part].num_tuples();
+}
+
+TupleList* GroupBlocks::mutable_spans(uint64_t part) {
+  CloseSpan(part);
+  open_[part] = {};
+  return &parts_[part].spans;
+}
+
+void GroupBlocks::FreePart(uint64_t part) {
+  bytes_ -= parts_[part].bytes();
+  parts_[part].Clear();
+  open_[part] = {};
+}
+
+absl::StatusOr<std::vector<PartBlocks>> GroupBlocks::Take() {
+  QUERN_RETURN_IF_ERROR(TakeWritten(/*waits=*/true));
+  for (uint64_t p = 0; p < parts_.size(); ++p) CloseSpan(p);
+  std::vector<PartBlocks> taken(parts_.size());
+  taken.swap(parts_);
+  std::fill(open_.begin(), open_.end(), Open());
+  idle_.clear();
+  bytes_ = 0;
+  return taken;
+}
+
+}  // namespace quern
