@@ -24,6 +24,8 @@ namespace {
 // Blocks of memory are smaller than those that are written, so that a thread can have one for each partition.
 constexpr uint64_t kBlocksOfWritten = 4, kFewestBytes = uint64_t{16} << 10, kMostBytes = uint64_t{64} << 10;
 constexpr uint64_t kFewestTuples = 16;
+// That go without a block after a refusal, as each refusal costs a microsecond.
+constexpr uint32_t kUnaskedTuples = 256;
 
 uint64_t BlockBytes(uint64_t write_bytes, uint32_t tuple_bytes) {
   const uint64_t bytes = std::clamp(write_bytes / kBlocksOfWritten, kFewestBytes, kMostBytes);
@@ -222,8 +224,10 @@ absl::Status GroupBlocks::Add(uint8_t* const* tuples, const uint64_t* hashes, ui
     for (uint32_t i = 0; i < n; ++i) {
       const uint64_t part = (hashes[i] >> shift_) & mask_;
       if (__builtin_expect(static_cast<int>(open_[part].next == open_[part].end), 0)) {
-        const absl::Status opened = OpenBlock(part);
-        if (absl::IsResourceExhausted(opened)) {
+        const bool asks = num_unasked_ == 0;
+        const absl::Status opened = asks ? OpenBlock(part) : absl::OkStatus();
+        if (!asks || absl::IsResourceExhausted(opened)) {
+          num_unasked_ = asks ? kUnaskedTuples : num_unasked_ - 1;
           homeless[num_homeless++] = tuples[i];
           continue;
         }
@@ -258,14 +262,16 @@ absl::Status GroupBlocks::Free(uint64_t bytes) {
     if (written == 0) break;
     freed += written;
   }
-  for (uint64_t p = parts_.size(); p-- > 0 && freed < bytes;) {
-    if (parts_[p].memory.empty()) continue;
+  for (uint64_t p = parts_.size(); p-- > 0;) {
     CloseSpan(p);
-    has_written_ = true;
-    QUERN_ASSIGN_OR_RETURN(const uint64_t written, WriteLastBlocks(static_cast<uint32_t>(p), bytes - freed,
-                                                                   tuple_bytes_, &parts_[p], sink_, nullptr));
-    open_[p] = {};
-    freed += written;
+    while (freed < bytes && !parts_[p].memory.empty()) {
+      has_written_ = true;
+      open_[p] = {};
+      QUERN_ASSIGN_OR_RETURN(const uint64_t written,
+                             WriteLastBlocks(static_cast<uint32_t>(p), std::min(bytes - freed, write_bytes_),
+                                             tuple_bytes_, &parts_[p], sink_, nullptr));
+      freed += written;
+    }
   }
   bytes_ -= std::min(bytes_.load(), freed);
   return absl::OkStatus();

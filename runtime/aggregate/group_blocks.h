@@ -115,6 +115,7 @@ class GroupBlocks {
   std::vector<HugeBuffer> idle_;    // of written blocks
   std::atomic<uint64_t> bytes_{0};  // of all blocks, idle ones too; FreePart is called by several threads
   bool has_written_ = false;
+  uint32_t num_unasked_ = 0;  // tuples that go without a block
 };
 
 }  // namespace quern

@@ -230,7 +230,10 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const Rea
   part->SetPart(taken.part, spilled_.get());
   part->SetSpill(spill_);
   StopTogether(part.get());
-  if (taken.kept != nullptr) QUERN_RETURN_IF_ERROR(AppendKept(taken, part.get()));
+  if (taken.kept != nullptr) {
+    if (taken.rows != nullptr) QUERN_RETURN_IF_ERROR(taken.rows->Begin());
+    QUERN_RETURN_IF_ERROR(AppendKept(taken, part.get()));
+  }
   const size_t num_keys = descriptor_->spec().keys.size();
   while (taken.rows != nullptr) {
     BatchView rows;
