@@ -33,7 +33,7 @@ SpillSettings Complete(SpillSettings settings, uint64_t limit) {
         limit == 0 ? kAsideBytesWithoutLimit : std::clamp(limit / kAsideShare, kMinAsideBytes, kMaxAsideBytes);
   }
   if (settings.num_partitions == 0) {
-    settings.num_partitions = settings.io_bytes >= 16 * kMiB ? 64 : settings.io_bytes >= 4 * kMiB ? 32 : 16;
+    settings.num_partitions = settings.io_bytes >= 16 * kMiB ? 64 : settings.io_bytes >= 3 * kMiB ? 32 : 16;
   }
   settings.num_partitions = std::clamp<uint32_t>(std::bit_ceil(settings.num_partitions), 2, 256);
   if (settings.block_bytes == 0) {
