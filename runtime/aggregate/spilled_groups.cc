@@ -222,7 +222,7 @@ void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
 
 // A reader needs a table, and memory to write rows once more (HashAggregate::NextShare). Where the limit is unknown, a
 // half is left.
-absl::Status SpilledGroups::Finish(uint64_t num_readers, const MemoryBudget& budget) {
+absl::Status SpilledGroups::Finish(uint64_t num_readers, uint64_t l2_bytes, const MemoryBudget& budget) {
   for (const auto& spiller : spillers_) QUERN_RETURN_IF_ERROR(spiller->Flush(this));
   spillers_.clear();
   parts_.resize(spill_->num_partitions());
@@ -236,7 +236,10 @@ absl::Status SpilledGroups::Finish(uint64_t num_readers, const MemoryBudget& bud
   if (!descriptor_->has_whole_tuples()) return absl::OkStatus();
   uint64_t most_groups = 0;
   for (size_t p = 0; p < parts_.size(); ++p) most_groups = std::max(most_groups, ExpectedGroupsOf(NumTuplesOf(p)));
-  table_bytes_ = std::bit_ceil(2 * most_groups) * descriptor_->group()->tuple_bytes;
+  // The slots that PackedKeyGroups::BitsFor chooses at a load of 60 %.
+  const uint64_t tuple_bytes = descriptor_->group()->tuple_bytes;
+  const uint64_t roomy_bytes = std::bit_ceil(most_groups * 10 / 3 + 1) * tuple_bytes;
+  table_bytes_ = roomy_bytes <= l2_bytes ? roomy_bytes : std::bit_ceil(most_groups * 5 / 3 + 1) * tuple_bytes;
   buffers_ = RowWriter::BuffersOf(*spill_, types_);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (budget.limit_bytes() == 0) return budget.has_limit() ? FreeKeptLocked(kept_bytes() / 2) : absl::OkStatus();

@@ -377,6 +377,42 @@ TEST(SpillingAggregate, ManyReadersTakeTurns) {
   }
 }
 
+// Groups of a fixed size are written only as far as they do not fit, beside what is set aside and the tables of
+// readers.
+TEST(SpillingAggregate, WhatFitsStays) {
+  constexpr uint32_t kManyBatches = 200;
+  constexpr uint64_t kAllBytes = uint64_t{kManyBatches} * kBatchRows * 16;  // of tuples
+  const auto groups_of = [](const std::shared_ptr<HashAggregate>& aggregate) {
+    for (uint32_t b = 0; b < kManyBatches; ++b) {
+      const BatchView rows = Rows(kBatchRows, {NumberColumn(Numbers(b, 1u << 30))}, {NumberColumn(Numbers(b, 977))});
+      EXPECT_EQ(aggregate->Append(rows), absl::OkStatus());
+    }
+    EXPECT_EQ(aggregate->Finalise(), absl::OkStatus());
+    GroupReader reader(aggregate);
+    OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 1000, nullptr);
+    std::pair<uint64_t, uint64_t> groups = {0, 0};  // their number, and a digest
+    for (bool more = true; more; groups.first += out.num_rows()) {
+      more = *reader.Next(&out);
+      const auto* const keys = static_cast<const uint64_t*>(out.column(0).values);
+      const auto* const sums = static_cast<const uint64_t*>(out.column(1).values);
+      for (uint64_t i = 0; i < out.num_rows(); ++i) groups.second += (keys[i] + 1) * (sums[i] + 3);
+    }
+    return groups;
+  };
+  const auto expected = groups_of(NewAggregate(kSum, std::make_shared<MemoryBudget>(), nullptr));
+  uint64_t written[3];
+  for (const uint64_t thirds : {1, 2, 3}) {
+    const auto budget = std::make_shared<MemoryBudget>(thirds * kAllBytes / 3);
+    const auto spill = TestContext(budget, SystemFileCalls(), {64, 4 << 10, 1, 1 << 20});
+    EXPECT_EQ(groups_of(NewAggregate(kSum, budget, spill)), expected) << thirds;
+    EXPECT_EQ(spill->stats().max_level, 1) << thirds;
+    written[thirds - 1] = spill->stats().row_bytes;
+  }
+  EXPECT_LT(written[0], kAllBytes * 19 / 20);
+  EXPECT_LT(written[1], written[0] - kAllBytes / 6);
+  EXPECT_LT(written[2], written[1] - kAllBytes / 6);
+}
+
 TEST(SpillingAggregate, CountsAndStates) {
   const Lines expected = Unlimited(kSum, SumRows);
   const auto budget = std::make_shared<MemoryBudget>(900 * kKiB);
