@@ -108,6 +108,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status AddToBlocks(uint8_t* const* tuples, uint32_t n);
   template <class F>
   absl::Status ForEachPartitioned(const F& f);
+  template <class F>
+  absl::Status ForEachOfRefusedBlock(const F& f);
   absl::Status MoveToBlocks();
   bool IsShortOfMemory() const;
   bool RowsAreGroups() const;

@@ -244,6 +244,19 @@ absl::Status LocalGroups::ForEachPartitioned(const F& f) {
   return absl::OkStatus();
 }
 
+// The same for the tuples of a block that was refused its place in parts_.
+template <class F>
+absl::Status LocalGroups::ForEachOfRefusedBlock(const F& f) {
+  uint8_t* tuples[kScanRows];
+  const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
+  for (uint32_t done = 0, n = 0; block_is_spilled_ && done < begun_.num_rows; done += n) {
+    n = std::min(kScanRows, begun_.num_rows - done);
+    for (uint32_t i = 0; i < n; ++i) tuples[i] = dealt_tuples_.data() + uint64_t{done + i} * tuple_bytes;
+    QUERN_RETURN_IF_ERROR(f(tuples, n));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LocalGroups::AddToBlocks(uint8_t* const* tuples, uint32_t n) {
   uint64_t hashes[kScanRows];
   HashKeys(*context_.descriptor, *dictionaries_, tuples, n, hashes);
@@ -263,7 +276,7 @@ absl::Status LocalGroups::MoveToBlocks() {
       QUERN_RETURN_IF_ERROR(AddToBlocks(tuples, n));
       num_dealt_ += n;
     }
-    return absl::OkStatus();
+    return ForEachOfRefusedBlock([this](uint8_t* const* tuples, uint32_t n) { return AddToBlocks(tuples, n); });
   });
   if (!moved.ok()) return Lost(moved);
   parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
@@ -317,17 +330,11 @@ absl::Status LocalGroups::WriteTable(GroupTable* table, uint64_t first_position,
 }
 
 absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
-  uint8_t* tuples[kScanRows];
-  const uint32_t tuple_bytes = context_.descriptor->group()->tuple_bytes;
   if (table_ != nullptr) QUERN_RETURN_IF_ERROR(WriteTable(table_.get(), num_merged_, spiller));
   QUERN_RETURN_IF_ERROR(ForEachPartitioned(
       [&](uint8_t* const* of_parts, uint32_t n) { return spiller->Write(of_parts, n, spilled_.get()); }));
-  for (uint32_t done = 0, n = 0; block_is_spilled_ && done < begun_.num_rows; done += n) {
-    n = std::min(kScanRows, begun_.num_rows - done);
-    for (uint32_t i = 0; i < n; ++i) tuples[i] = dealt_tuples_.data() + uint64_t{done + i} * tuple_bytes;
-    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
-  }
-  return absl::OkStatus();
+  return ForEachOfRefusedBlock(
+      [&](uint8_t* const* of_block, uint32_t n) { return spiller->Write(of_block, n, spilled_.get()); });
 }
 
 // Without groups.

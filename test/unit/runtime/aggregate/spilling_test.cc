@@ -377,6 +377,22 @@ TEST(SpillingAggregate, ManyReadersTakeTurns) {
   }
 }
 
+// The number of groups of kSum, and a digest of their rows.
+std::pair<uint64_t, uint64_t> DigestOf(const std::shared_ptr<HashAggregate>& aggregate) {
+  GroupReader reader(aggregate);
+  OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 1000, nullptr);
+  std::pair<uint64_t, uint64_t> groups = {0, 0};
+  for (bool more = true; more; groups.first += out.num_rows()) {
+    const absl::StatusOr<bool> next = reader.Next(&out);
+    EXPECT_TRUE(next.ok()) << next.status();
+    more = next.ok() && *next;
+    const auto* const keys = static_cast<const uint64_t*>(out.column(0).values);
+    const auto* const sums = static_cast<const uint64_t*>(out.column(1).values);
+    for (uint64_t i = 0; i < out.num_rows(); ++i) groups.second += (keys[i] + 1) * (sums[i] + 3);
+  }
+  return groups;
+}
+
 // Groups of a fixed size are written only as far as they do not fit, beside what is set aside and the tables of
 // readers.
 TEST(SpillingAggregate, WhatFitsStays) {
@@ -388,16 +404,7 @@ TEST(SpillingAggregate, WhatFitsStays) {
       EXPECT_EQ(aggregate->Append(rows), absl::OkStatus());
     }
     EXPECT_EQ(aggregate->Finalise(), absl::OkStatus());
-    GroupReader reader(aggregate);
-    OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), 1000, nullptr);
-    std::pair<uint64_t, uint64_t> groups = {0, 0};  // their number, and a digest
-    for (bool more = true; more; groups.first += out.num_rows()) {
-      more = *reader.Next(&out);
-      const auto* const keys = static_cast<const uint64_t*>(out.column(0).values);
-      const auto* const sums = static_cast<const uint64_t*>(out.column(1).values);
-      for (uint64_t i = 0; i < out.num_rows(); ++i) groups.second += (keys[i] + 1) * (sums[i] + 3);
-    }
-    return groups;
+    return DigestOf(aggregate);
   };
   const auto expected = groups_of(NewAggregate(kSum, std::make_shared<MemoryBudget>(), nullptr));
   uint64_t written[3];
@@ -411,6 +418,41 @@ TEST(SpillingAggregate, WhatFitsStays) {
   EXPECT_LT(written[0], kAllBytes * 19 / 20);
   EXPECT_LT(written[1], written[0] - kAllBytes / 6);
   EXPECT_LT(written[2], written[1] - kAllBytes / 6);
+}
+
+// Two threads divide rows in memory, and are refused memory within a batch: each row counts once.
+TEST(SpillingAggregate, RowsThatAreDividedWhenMemoryEnds) {
+  constexpr uint32_t kManyRows = 400'000, kFewRows = 500;
+  AggregateOptions options;
+  options.local_groups = 1;
+  options.partition_bits = 3;
+  const auto rows_of = [](uint64_t seed, uint32_t n) {
+    std::vector<int64_t> keys(n), values(n);
+    for (uint32_t i = 0; i < n; ++i) {
+      keys[i] = static_cast<int64_t>((seed * kManyRows + i) * 0x9e3779b97f4a7c15 >> 20);
+      values[i] = static_cast<int64_t>(seed + i);
+    }
+    return Rows(n, {NumberColumn(keys)}, {NumberColumn(values)});
+  };
+  const auto spilled = [&](const std::shared_ptr<MemoryBudget>& budget, const std::shared_ptr<SpillContext>& spill) {
+    auto aggregate = NewAggregate(kSum, budget, spill, options);
+    Appender first(aggregate), second(aggregate);
+    for (const uint32_t n : {kFewRows, kManyRows}) {
+      EXPECT_EQ(first.Append(rows_of(n, n)), absl::OkStatus());
+      EXPECT_EQ(second.Append(rows_of(n + 1, n)), absl::OkStatus());
+    }
+    EXPECT_EQ(first.Finish(), absl::OkStatus());
+    EXPECT_EQ(second.Finish(), absl::OkStatus());
+    EXPECT_EQ(aggregate->Finalise(), absl::OkStatus());
+    return DigestOf(aggregate);
+  };
+  const auto expected = spilled(std::make_shared<MemoryBudget>(), nullptr);
+  for (const uint64_t memory : {4000 * kKiB, 6000 * kKiB, 8000 * kKiB}) {
+    const auto budget = std::make_shared<MemoryBudget>(memory);
+    const auto spill = TestContext(budget, SystemFileCalls(), {16, 8 << 10, 1, 512 << 10});
+    EXPECT_EQ(spilled(budget, spill), expected) << memory;
+    EXPECT_NE(spill->stats().written_blocks, 0) << memory;
+  }
 }
 
 TEST(SpillingAggregate, CountsAndStates) {
