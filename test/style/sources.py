@@ -167,6 +167,7 @@ PLAIN_LOCKS = {
     "runtime/base/shared_work.h": "of one operator",
     "runtime/base/shared_work.cc": "of one call",
     "runtime/aggregate/key_dictionaries.h": "of one operator",
+    "runtime/aggregate/group_blocks.h": "of one operator",
     "runtime/aggregate/hash_aggregate.h": "of one operator",
     "runtime/aggregate/local_groups.cc": "of one operator",
     "runtime/aggregate/local_groups.h": "of one operator",
