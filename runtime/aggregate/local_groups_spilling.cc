@@ -210,11 +210,12 @@ void LocalGroups::WriteRowsFor(uint64_t num_rows) {
   deals_ = false;
 }
 
-// Whether so much memory is in use that groups may have to be written, and so are to lie in blocks.
+// Whether so much memory is in use that groups may have to be written, and so are to lie in blocks. What an account of
+// the host has left is unknown.
 bool LocalGroups::IsShortOfMemory() const {
   if (blocks_ == nullptr) return false;
   const MemoryBudget& budget = *spilled_->spill()->budget();
-  return budget.limit_bytes() == 0 || budget.used_bytes() > budget.limit_bytes() / thresholds::kShortMemoryShare;
+  return budget.limit_bytes() != 0 && budget.used_bytes() > budget.limit_bytes() / thresholds::kShortMemoryShare;
 }
 
 absl::Status LocalGroups::AddToBlocks(const Batch& batch, const KeyRows& rows) {
