@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each thread writes its groups when its memory ends, and begins again; a group may so be written several times:
+// Each thread writes its groups when its memory ends, and begins again; a group may so be written several times. Groups
+// that are whole tuples are written only as far as they do not fit (group_blocks.h), others all together:
 //
 //     thread 0    | groups 0 .. 999 | refused: written | groups 0 .. 850 | ..
 //     thread 1    | groups 0 .. 990 | refused: written | ..
@@ -220,8 +221,8 @@ void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
   spiller_given_.notify_one();
 }
 
-// A reader needs a table, and memory to write rows once more (HashAggregate::NextShare). Where the limit is unknown, a
-// half is left.
+// A reader needs a table, and memory to write rows once more (HashAggregate::NextShare). Where the limit is unknown,
+// nothing is kept.
 absl::Status SpilledGroups::Finish(uint64_t num_readers, uint64_t l2_bytes, const MemoryBudget& budget) {
   for (const auto& spiller : spillers_) QUERN_RETURN_IF_ERROR(spiller->Flush(this));
   spillers_.clear();
@@ -242,7 +243,9 @@ absl::Status SpilledGroups::Finish(uint64_t num_readers, uint64_t l2_bytes, cons
   table_bytes_ = roomy_bytes <= l2_bytes ? roomy_bytes : std::bit_ceil(most_groups * 5 / 3 + 1) * tuple_bytes;
   buffers_ = RowWriter::BuffersOf(*spill_, types_);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (budget.limit_bytes() == 0) return budget.has_limit() ? FreeKeptLocked(kept_bytes() / 2) : absl::OkStatus();
+  if (budget.limit_bytes() == 0) return FreeKeptLocked(kept_bytes());
+  const uint64_t kept = kept_bytes(), most = spill_->most_kept_bytes();
+  if (of_.level == 0 && kept > most) QUERN_RETURN_IF_ERROR(FreeKeptLocked(kept - most));
   const uint64_t free = budget.limit_bytes() - std::min(budget.limit_bytes(), budget.used_bytes());
   const uint64_t wanted = (num_readers + 1) * table_bytes_ + num_readers * WriterBytes();
   return free >= wanted ? absl::OkStatus() : FreeKeptLocked(wanted - free);

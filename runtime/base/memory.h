@@ -40,6 +40,8 @@ class MemoryBudget {
   uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }
   uint64_t limit_bytes() const { return limit_; }
+  // Whether a host counts the bytes, too.
+  bool has_host() const { return account_.reserve != nullptr && account_.budget == nullptr; }
   // Whether a request may be refused although the system has memory.
   bool has_limit() const { return limit_ != 0 || account_.reserve != nullptr; }
 

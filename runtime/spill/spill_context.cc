@@ -154,6 +154,14 @@ bool SpillContext::HasRoomInShare(uint64_t bytes) const {
   return is_within && HasRoom(bytes);
 }
 
+// An operator that follows has two thirds, and a host that counts the bytes has all.
+uint64_t SpillContext::most_kept_bytes() const {
+  const uint64_t limit = budget_->limit_bytes();
+  if (budget_->has_host()) return 0;
+  if (share_bytes_ != 0) return std::min(share_bytes_, limit);
+  return is_shared_ ? limit / 3 : limit;
+}
+
 uint32_t SpillContext::max_readers() const {
   // A compressed block that was asked for has its memory beside that of its rows.
   const uint64_t blocks_each = settings_.read_depth * (settings_.codec == BlockCodec::kNone ? 1 : 2) + 1;

@@ -77,6 +77,10 @@ class SpillContext {
   bool HasRoom(uint64_t bytes) const;
   // The same for an operator that has written rows, and leaves to others what is beyond its share.
   bool HasRoomInShare(uint64_t bytes) const;
+  // Several operators have this context, and its budget, one after the other.
+  void ShareWithOthers() { is_shared_ = true; }
+  // Of the budget, what an operator that has written rows keeps beside what it reads.
+  uint64_t most_kept_bytes() const;
 
   uint32_t num_partitions() const { return settings_.num_partitions; }
   uint64_t block_bytes() const { return settings_.block_bytes; }
@@ -118,6 +122,7 @@ class SpillContext {
   const std::shared_ptr<MemoryBudget> budget_;
   const SpillSettings given_;
   const uint64_t share_bytes_;  // of the budget; 0: all
+  bool is_shared_ = false;
   SpillSettings settings_;
   std::shared_ptr<Aside> aside_;
   std::shared_ptr<MemoryBudget> io_budget_;

@@ -56,6 +56,7 @@ void SinkMemory::EndBuild(bool has_spilled) const {
 QueryMemory::QueryMemory(const PreparedQuery& query, const std::vector<TableRows>& tables,
                          const RunQueryOptions& options)
     : plan_(query.plan()), options_(options) {
+  if (options.spill != nullptr) options.spill->ShareWithOthers();
   const std::vector<PlannedPipeline>& pipelines = plan_.pipelines;
   std::vector<uint64_t> most_rows;  // that come out of each pipeline's sink
   for (size_t p = 0; p < pipelines.size(); ++p) {
