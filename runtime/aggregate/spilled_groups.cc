@@ -245,7 +245,7 @@ absl::Status SpilledGroups::Finish(uint64_t num_readers, uint64_t l2_bytes, cons
   const std::lock_guard<std::mutex> lock(mutex_);
   if (budget.limit_bytes() == 0) return FreeKeptLocked(kept_bytes());
   const uint64_t kept = kept_bytes(), most = spill_->most_kept_bytes();
-  if (of_.level == 0 && kept > most) QUERN_RETURN_IF_ERROR(FreeKeptLocked(kept - most));
+  if (kept > most) QUERN_RETURN_IF_ERROR(FreeKeptLocked(kept - most));
   const uint64_t free = budget.limit_bytes() - std::min(budget.limit_bytes(), budget.used_bytes());
   const uint64_t wanted = (num_readers + 1) * table_bytes_ + num_readers * WriterBytes();
   return free >= wanted ? absl::OkStatus() : FreeKeptLocked(wanted - free);

@@ -154,12 +154,9 @@ bool SpillContext::HasRoomInShare(uint64_t bytes) const {
   return is_within && HasRoom(bytes);
 }
 
-// An operator that follows has two thirds, and a host that counts the bytes has all.
+// Nothing where operators that follow, or a host that counts the bytes, need them.
 uint64_t SpillContext::most_kept_bytes() const {
-  const uint64_t limit = budget_->limit_bytes();
-  if (budget_->has_host()) return 0;
-  if (share_bytes_ != 0) return std::min(share_bytes_, limit);
-  return is_shared_ ? limit / 3 : limit;
+  return budget_->has_host() || is_shared_ || whole_ != nullptr ? 0 : budget_->limit_bytes();
 }
 
 uint32_t SpillContext::max_readers() const {
