@@ -17,6 +17,7 @@
 
 #include "runtime/base/prefetch_line.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -61,8 +62,8 @@ void PartBlocks::Clear() {
   memory.clear();
 }
 
-absl::StatusOr<uint64_t> WriteLastBlocks(uint32_t part, uint64_t bytes, uint32_t tuple_bytes, PartBlocks* blocks,
-                                         BlockSink* sink, std::vector<HugeBuffer>* idle) {
+absl::StatusOr<uint64_t> WriteLastBlocks(uint64_t bytes, uint32_t tuple_bytes, WriteTogether write, PartBlocks* blocks,
+                                         std::vector<HugeBuffer>* idle) {
   std::vector<iovec> values;
   uint64_t freed = 0, num_tuples = 0;
   size_t first = blocks->memory.size();
@@ -74,14 +75,17 @@ absl::StatusOr<uint64_t> WriteLastBlocks(uint32_t part, uint64_t bytes, uint32_t
     num_tuples += span.num_tuples;
   }
   if (idle != nullptr) idle->reserve(idle->size() + blocks->memory.size() - first);
-  if (num_tuples != 0)
-    QUERN_RETURN_IF_ERROR(sink->WritePart(part, BlockPieces(values, tuple_bytes, num_tuples), num_tuples));
+  if (num_tuples != 0) QUERN_RETURN_IF_ERROR(write(BlockPieces(values, tuple_bytes, num_tuples), num_tuples));
   for (size_t b = first; b < blocks->memory.size() && idle != nullptr; ++b) {
     idle->push_back(std::move(blocks->memory[b]));
   }
   blocks->spans.resize(first);
   blocks->memory.resize(first);
   return freed;
+}
+
+uint64_t BytesToFree(uint64_t block_bytes) {
+  return std::max(block_bytes / thresholds::kFreedBlocksShare, thresholds::kFewestFreedBytes);
 }
 
 // ---- blocks of a thread ---------------------------------------------------------------------------------------------
@@ -137,12 +141,20 @@ bool GroupBlocks::TakeFull(uint32_t* part, PartBlocks* full) {
   return true;
 }
 
+absl::StatusOr<uint64_t> GroupBlocks::Write(uint64_t part, uint64_t bytes, PartBlocks* blocks,
+                                            std::vector<HugeBuffer>* idle) {
+  const auto write = [&](const BlockPieces& block, uint64_t num_tuples) {
+    return sink_->WritePart(static_cast<uint32_t>(part), block, num_tuples);
+  };
+  return WriteLastBlocks(bytes, tuple_bytes_, write, blocks, idle);
+}
+
 // Writes full blocks of one partition now. Returns how many bytes that frees; 0: no block is full.
 absl::StatusOr<uint64_t> GroupBlocks::WriteFull(std::vector<HugeBuffer>* idle) {
   uint32_t part;
   PartBlocks full;
   if (!TakeFull(&part, &full)) return 0;
-  return WriteLastBlocks(part, full.bytes(), tuple_bytes_, &full, sink_, idle);
+  return Write(part, full.bytes(), &full, idle);
 }
 
 // The same on another thread, where one is free.
@@ -157,8 +169,7 @@ void GroupBlocks::WriteFullBehind() {
   }
   const auto write = [this, part, full] {
     std::vector<HugeBuffer> idle;
-    const absl::Status status = WithoutBadAlloc(
-        [&] { return WriteLastBlocks(part, full->bytes(), tuple_bytes_, full.get(), sink_, &idle).status(); });
+    const absl::Status status = WithoutBadAlloc([&] { return Write(part, full->bytes(), full.get(), &idle).status(); });
     const std::lock_guard<std::mutex> lock(behind_.mutex);
     for (HugeBuffer& block : idle) behind_.written.push_back(std::move(block));  // there is room
     if (behind_.status.ok()) behind_.status = status;
@@ -219,11 +230,15 @@ absl::Status GroupBlocks::OpenBlock(uint64_t part) {
 absl::Status GroupBlocks::Add(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n) {
   uint8_t* homeless[kMaxBatchRows];  // tuples for which there is no memory
   uint32_t num_homeless = 0;
-  const auto add = [&]<uint32_t kBytes>() -> absl::Status {
+  // Copies, so that the compiler need not assume that stores change them.
+  Open* const open = open_.data();
+  const uint32_t shift = shift_, mask = mask_;
+  const uint64_t prefetch_bytes = prefetch_bytes_;
+  const auto add = [&, open, shift, mask, prefetch_bytes]<uint32_t kBytes>() -> absl::Status {
     const uint64_t bytes = kBytes != 0 ? kBytes : tuple_bytes_;
     for (uint32_t i = 0; i < n; ++i) {
-      const uint64_t part = (hashes[i] >> shift_) & mask_;
-      if (__builtin_expect(static_cast<int>(open_[part].next == open_[part].end), 0)) {
+      const uint64_t part = (hashes[i] >> shift) & mask;
+      if (__builtin_expect(static_cast<int>(open[part].next == open[part].end), 0)) {
         const bool asks = num_unasked_ == 0;
         const absl::Status opened = asks ? OpenBlock(part) : absl::OkStatus();
         if (!asks || absl::IsResourceExhausted(opened)) {
@@ -233,9 +248,9 @@ absl::Status GroupBlocks::Add(uint8_t* const* tuples, const uint64_t* hashes, ui
         }
         QUERN_RETURN_IF_ERROR(opened);
       }
-      uint8_t* const to = std::exchange(open_[part].next, open_[part].next + bytes);
+      uint8_t* const to = std::exchange(open[part].next, open[part].next + bytes);
       std::memcpy(to, tuples[i], bytes);
-      PrefetchIf(prefetch_bytes_, to + prefetch_bytes_);
+      PrefetchIf(prefetch_bytes, to + prefetch_bytes);
     }
     return absl::OkStatus();
   };
@@ -268,8 +283,7 @@ absl::Status GroupBlocks::Free(uint64_t bytes) {
       has_written_ = true;
       open_[p] = {};
       QUERN_ASSIGN_OR_RETURN(const uint64_t written,
-                             WriteLastBlocks(static_cast<uint32_t>(p), std::min(bytes - freed, write_bytes_),
-                                             tuple_bytes_, &parts_[p], sink_, nullptr));
+                             Write(p, std::min(bytes - freed, write_bytes_), &parts_[p], nullptr));
       freed += written;
     }
   }

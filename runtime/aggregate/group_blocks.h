@@ -13,6 +13,7 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/base/memory.h"
@@ -45,16 +46,20 @@ class BlockSink {
   virtual bool CallBehind(const std::function<void()>& write) = 0;
 };
 
-// Writes blocks of a partition, from the last one on, until `bytes` bytes of memory are free, and adds their memory to
-// `idle`, or gives it back where that is null. Returns how many bytes that were. *Errors*: those of the sink.
-absl::StatusOr<uint64_t> WriteLastBlocks(uint32_t part, uint64_t bytes, uint32_t tuple_bytes, PartBlocks* blocks,
-                                         BlockSink* sink, std::vector<HugeBuffer>* idle);
+// Calls `write` with the last blocks of a partition, as many as free `bytes` bytes of memory, and adds their memory to
+// `idle`, or gives it back where that is null. Returns how many bytes that were. *Errors*: those of `write`.
+using WriteTogether = absl::FunctionRef<absl::Status(const BlockPieces& block, uint64_t num_tuples)>;
+absl::StatusOr<uint64_t> WriteLastBlocks(uint64_t bytes, uint32_t tuple_bytes, WriteTogether write, PartBlocks* blocks,
+                                         std::vector<HugeBuffer>* idle);
+
+// How much of the memory of blocks is given back at a time, for others that need some.
+uint64_t BytesToFree(uint64_t block_bytes);
 
 // *Threads*: one.
 class GroupBlocks {
  public:
-  // num_parts: a power of two. first_bit: bits of a hash before those that number its partition. write_bytes: of a
-  // block that is written, roughly. sink: not owned.
+  // num_parts: a power of two. first_bit: bits of a hash before those that number its partition, as
+  // SpilledGroups::PartOf does. write_bytes: of a block that is written, roughly. sink: not owned.
   GroupBlocks(uint32_t tuple_bytes, uint32_t num_parts, uint32_t first_bit, uint64_t write_bytes,
               uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget, BlockSink* sink);
   GroupBlocks(const GroupBlocks&) = delete;
@@ -99,6 +104,7 @@ class GroupBlocks {
   absl::Status OpenBlock(uint64_t part);
   absl::StatusOr<HugeBuffer> TakeMemory();
   bool TakeFull(uint32_t* part, PartBlocks* full);
+  absl::StatusOr<uint64_t> Write(uint64_t part, uint64_t bytes, PartBlocks* blocks, std::vector<HugeBuffer>* idle);
   absl::StatusOr<uint64_t> WriteFull(std::vector<HugeBuffer>* idle);
   void WriteFullBehind();
   absl::Status TakeWritten(bool waits);

@@ -120,7 +120,7 @@ absl::Status GroupMerger::KeepBlocks() {
   return WithoutBadAlloc([this]() -> absl::Status {
     for (LocalGroups* local : local_states_)
       if (local->uses_blocks()) QUERN_RETURN_IF_ERROR(spilled_->Keep(local->TakeBlocks(), local->expected_groups()));
-    return spilled_->Finish(local_states_.size(), context_.options.caches.l2_bytes, *context_.budget);
+    return spilled_->Finish(local_states_.size(), context_.options, *context_.budget);
   });
 }
 

@@ -50,8 +50,8 @@ class GroupMerger {
   std::atomic<bool> spills_;
   uint32_t num_phases_ = 0, num_spill_phases_ = 0;
   bool by_parts_ = false;
-  bool has_blocks_;  // of all threads, or of none
-  uint64_t num_parts_;
+  const bool has_blocks_;  // the partitions of some threads, and then of all, lie in blocks
+  const uint64_t num_parts_;
   uint64_t expected_groups_ = 0;  // of all rows
   std::vector<std::unique_ptr<GroupTable>> tables_;
   std::vector<std::unique_ptr<AccumulatorMemory>> memories_;  // of states that merging created

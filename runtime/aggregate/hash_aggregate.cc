@@ -141,7 +141,8 @@ void HashAggregate::EndFinalise() {
     stats_.layout = "spilled";
     return;
   }
-  if (spill_ != nullptr && part_.level == 0) spill_->EndSettingAside();  // results have the room
+  // Results have the room; after those of a part, other parts are read.
+  if (spill_ != nullptr && part_.level == 0) spill_->EndSettingAside();
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
   uint64_t position = 0;

@@ -144,10 +144,9 @@ absl::Status LocalGroups::LetGoAndHold() {
 // Frees some of the memory: that of blocks first, unless the table has taken enough rows to show that each of them is
 // a group of its own.
 absl::Status LocalGroups::LetGo() {
-  constexpr uint64_t kShare = 8, kLeast = 1 << 20;
   const uint64_t bytes = blocks_ == nullptr ? 0 : blocks_->bytes();
-  if (bytes == 0 || (table_->bytes() > bytes / kShare && RowsAreGroups())) return Spill();
-  return Lost(WithoutBadAlloc([&] { return blocks_->Free(std::max(bytes / kShare, kLeast)); }));
+  if (bytes == 0 || (table_->bytes() > BytesToFree(bytes) && RowsAreGroups())) return Spill();
+  return Lost(WithoutBadAlloc([&] { return blocks_->Free(BytesToFree(bytes)); }));
 }
 
 // After a refusal: returns OK where it may be tried again. A block that has begun is completed first, with the reserve,

@@ -18,6 +18,7 @@
 #include "runtime/aggregate/group_keys.h"
 #include "runtime/aggregate/group_states.h"
 #include "runtime/aggregate/hash_aggregate.h"
+#include "runtime/aggregate/tables/packed_key_groups.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/key_partitions.h"
@@ -223,7 +224,7 @@ void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
 
 // A reader needs a table, and memory to write rows once more (HashAggregate::NextShare). Where the limit is unknown,
 // nothing is kept.
-absl::Status SpilledGroups::Finish(uint64_t num_readers, uint64_t l2_bytes, const MemoryBudget& budget) {
+absl::Status SpilledGroups::Finish(uint64_t num_readers, const AggregateOptions& options, const MemoryBudget& budget) {
   for (const auto& spiller : spillers_) QUERN_RETURN_IF_ERROR(spiller->Flush(this));
   spillers_.clear();
   parts_.resize(spill_->num_partitions());
@@ -237,10 +238,8 @@ absl::Status SpilledGroups::Finish(uint64_t num_readers, uint64_t l2_bytes, cons
   if (!descriptor_->has_whole_tuples()) return absl::OkStatus();
   uint64_t most_groups = 0;
   for (size_t p = 0; p < parts_.size(); ++p) most_groups = std::max(most_groups, ExpectedGroupsOf(NumTuplesOf(p)));
-  // The slots that PackedKeyGroups::BitsFor chooses at a load of 60 %.
-  const uint64_t tuple_bytes = descriptor_->group()->tuple_bytes;
-  const uint64_t roomy_bytes = std::bit_ceil(most_groups * 10 / 3 + 1) * tuple_bytes;
-  table_bytes_ = roomy_bytes <= l2_bytes ? roomy_bytes : std::bit_ceil(most_groups * 5 / 3 + 1) * tuple_bytes;
+  const uint32_t tuple_bytes = descriptor_->group()->tuple_bytes;
+  table_bytes_ = uint64_t{tuple_bytes} << OpenGroupBits(most_groups, tuple_bytes, options);
   buffers_ = RowWriter::BuffersOf(*spill_, types_);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (budget.limit_bytes() == 0) return FreeKeptLocked(kept_bytes());
@@ -272,47 +271,26 @@ absl::Status SpilledGroups::FreeKept(uint64_t bytes) {
 }
 
 absl::Status SpilledGroups::SpillOrAsk(bool* is_at_work) {
-  constexpr uint64_t kShare = 8, kLeast = 1 << 20;
   *is_at_work = false;
-  return FreeKept(std::max(kept_bytes() / kShare, kLeast));
+  return FreeKept(BytesToFree(kept_bytes()));
 }
-
-namespace {
-
-// Writes behind what a partition has in the store.
-class PartWriter final : public BlockSink {
- public:
-  PartWriter(std::shared_ptr<SpillContext> spill, BlockBuffers* buffers, std::shared_ptr<SpilledRows>* rows)
-      : spill_(std::move(spill)), buffers_(buffers), rows_(rows) {}
-  absl::Status WritePart(uint32_t, const BlockPieces& block, uint64_t num_tuples) override {
-    QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(spill_.get(), buffers_, block, num_tuples));
-    if (*rows_ == nullptr) *rows_ = std::make_shared<SpilledRows>();
-    (*rows_)->Add(spill_, written);
-    return absl::OkStatus();
-  }
-  // Are never called.
-  absl::Status WriteTuples(uint8_t* const*, uint32_t) override { return absl::OkStatus(); }
-  bool CallBehind(const std::function<void()>&) override { return false; }
-
- private:
-  const std::shared_ptr<SpillContext> spill_;
-  BlockBuffers* const buffers_;
-  std::shared_ptr<SpilledRows>* const rows_;
-};
-
-}  // namespace
 
 absl::Status SpilledGroups::FreeKeptLocked(uint64_t bytes) {
   const uint32_t tuple_bytes = descriptor_->group()->tuple_bytes;
   uint64_t freed = 0;
   for (size_t p = kept_.size(); p-- > 0 && freed < bytes;) {
-    PartWriter writer(spill_, buffers_.get(), &parts_[p]);
+    const auto write = [&](const BlockPieces& block, uint64_t num_tuples) -> absl::Status {
+      QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(spill_.get(), buffers_.get(), block, num_tuples));
+      if (parts_[p] == nullptr) parts_[p] = std::make_shared<SpilledRows>();
+      parts_[p]->Add(spill_, written);
+      return absl::OkStatus();
+    };
     // Where several readers have the blocks, they cannot leave.
     while (kept_[p] != nullptr && kept_[p].use_count() == 1 && !kept_[p]->memory.empty() && freed < bytes) {
       if (!is_used_.exchange(true)) spill_->CountLevel(of_.level + 1);
       const uint64_t some = std::min(bytes - freed, spill_->block_bytes());
-      QUERN_ASSIGN_OR_RETURN(const uint64_t written, WriteLastBlocks(static_cast<uint32_t>(p), some, tuple_bytes,
-                                                                     kept_[p].get(), &writer, nullptr));
+      QUERN_ASSIGN_OR_RETURN(const uint64_t written,
+                             WriteLastBlocks(some, tuple_bytes, write, kept_[p].get(), nullptr));
       freed += written;
       kept_bytes_ -= written;
     }

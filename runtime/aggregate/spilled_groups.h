@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/aggregate/aggregate_options.h"
 #include "runtime/aggregate/group_blocks.h"
 #include "runtime/aggregate/key_dictionaries.h"
 #include "runtime/aggregate/tables/group_table.h"
@@ -105,7 +106,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   absl::Status Keep(std::unique_ptr<GroupBlocks> blocks, uint64_t expected_groups);
   // Completes what was written; nothing is appended or kept any more. Leaves so many readers room in the budget, for a
   // table each.
-  absl::Status Finish(uint64_t num_readers, uint64_t l2_bytes, const MemoryBudget& budget);
+  absl::Status Finish(uint64_t num_readers, const AggregateOptions& options, const MemoryBudget& budget);
   // Of the blocks that are kept now, and that no reader has taken.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
   // Writes kept blocks until so many bytes are free, or there are no more.

@@ -109,12 +109,15 @@ uint64_t PackedKeyGroups::Expected(uint64_t groups) const {
   return std::min(ExpectedGroups(rows_seen_, groups), kMostGrowth * groups);
 }
 
-// Slots, log2, for so many groups. Tables that stay in the L2 cache are filled half as far as others: there, a second
-// probe costs more than space.
+// Tables that stay in the L2 cache are filled half as far as others: there, a second probe costs more than space.
+uint32_t OpenGroupBits(uint64_t groups, uint32_t tuple_bytes, const AggregateOptions& options) {
+  const uint32_t roomy = SlotBitsFor(groups, options.load_percent / 2);
+  const uint64_t roomy_bytes = uint64_t{tuple_bytes} << roomy;
+  return roomy_bytes <= options.caches.l2_bytes ? roomy : SlotBitsFor(groups, options.load_percent);
+}
+
 uint32_t PackedKeyGroups::BitsFor(uint64_t groups) const {
-  const uint32_t load_percent = context_.options.load_percent, roomy = SlotBitsFor(groups, load_percent / 2);
-  const uint64_t roomy_bytes = (uint64_t{1} << roomy) * context_.descriptor->group()->tuple_bytes;
-  return roomy_bytes <= context_.options.caches.l2_bytes ? roomy : SlotBitsFor(groups, load_percent);
+  return OpenGroupBits(groups, context_.descriptor->group()->tuple_bytes, context_.options);
 }
 
 absl::Status PackedKeyGroups::Begin(const uint64_t* words, uint32_t n) {

@@ -15,6 +15,9 @@
 
 namespace quern {
 
+// Slots, log2, of an open table for so many groups.
+uint32_t OpenGroupBits(uint64_t groups, uint32_t tuple_bytes, const AggregateOptions& options);
+
 // Begins as an array where the first batch's words have a small range, or as a list where they are in order. It changes
 // its layout when a word falls outside the range or breaks the order or, conversely, when it would grow and an array
 // would be no larger.
