@@ -41,6 +41,7 @@ constexpr uint64_t kMaxCapacityRows = INT32_MAX;
 // that.
 constexpr uint64_t kFirstBytesPerRow = 16;
 constexpr uint64_t kMaxFirstBytes = uint64_t{1} << 20;
+constexpr uint64_t kLeastShrunkBytes = uint64_t{16} << 10;
 
 uint64_t BitmapBytes(uint64_t rows) { return (rows + 7) / 8; }
 
@@ -120,6 +121,7 @@ struct OutputBatch::Buffers {
   absl::Status Allocate(const ColumnType& type, uint64_t rows, uint64_t expected_bytes,
                         const std::shared_ptr<MemoryBudget>& budget);
   void StartBatch(QuernOutColumn* column, const ColumnType& type, uint64_t capacity_rows);
+  void Shrink(const ColumnType& type, uint64_t num_rows, QuernOutColumn* column);
   static ArrowArray Export(std::unique_ptr<Buffers> buffers, const QuernOutColumn& column, Storage storage,
                            uint64_t num_rows);
   static void ReleaseExported(ArrowArray* array);
@@ -153,6 +155,25 @@ void OutputBatch::Buffers::StartBatch(QuernOutColumn* column, const ColumnType& 
   column->bytes = bytes.data();
   column->bytes_capacity = bytes.capacity_bytes();
   column->owner = &bytes;
+}
+
+// Moves the rows to buffers of their size, where those that they are in are hardly used: an array may be kept for long.
+// Where that is refused, they stay.
+void OutputBatch::Buffers::Shrink(const ColumnType& type, uint64_t num_rows, QuernOutColumn* column) {
+  const Storage storage = RowOf(type.id).storage;
+  const auto shrink = [](OutputBuffer* buffer, uint64_t used_bytes) {
+    const uint64_t capacity = buffer->capacity_bytes();
+    if (capacity >= kLeastShrunkBytes && used_bytes < capacity / thresholds::kShrunkOutputShare)
+      buffer->Grow(used_bytes, used_bytes).IgnoreError();
+  };
+  shrink(&validity, BitmapBytes(num_rows));
+  shrink(&values, ValuesBytes(type, storage, num_rows));
+  shrink(&offsets, (num_rows + 1) * OffsetBytes(storage));
+  shrink(&bytes, column->num_bytes);
+  column->validity = validity.data();
+  column->values = values.data();
+  column->offsets = offsets.data();
+  column->bytes = bytes.data();
 }
 
 OutputBatch::OutputBatch(std::vector<ColumnType> types, uint64_t capacity_rows, std::shared_ptr<MemoryBudget> budget)
@@ -243,6 +264,7 @@ void OutputBatch::ExportArrow(ArrowArray* out) {
     if (!buffers) buffers = std::make_unique<Buffers>();  // a batch that was never reset: no rows
   for (size_t i = 0; i < types_.size(); ++i) {
     exported_bytes_[i] = columns_[i].num_bytes;
+    buffers_[i]->Shrink(types_[i], num_rows_, &columns_[i]);
     batch->children.push_back(
         Buffers::Export(std::move(buffers_[i]), columns_[i], RowOf(types_[i].id).storage, num_rows_));
     batch->pointers.push_back(&batch->children.back());

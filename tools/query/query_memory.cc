@@ -41,6 +41,19 @@ uint64_t MostBytesOf(const PlannedPipeline& planned, const CompiledKernel& compi
   return 2 * BuildBytesOf(descriptor, num_rows, num_rows * row_bytes);
 }
 
+// What so many rows of the result take at most, about; 0 where their number is unknown.
+uint64_t ResultBytesOf(const QueryPlan& plan, uint64_t num_rows) {
+  if (num_rows == kUnknown) return 0;
+  if (plan.limit != 0) num_rows = std::min(num_rows, plan.limit);
+  uint64_t row_bytes = 0;
+  for (const uint32_t number : plan.columns) {
+    const std::optional<ColumnType>& type = plan.pipelines.back().results[number].type;
+    const bool has_width = type.has_value() && !IsVariable(RowOf(type->id).storage);
+    row_bytes += has_width ? std::max<uint64_t>(type->width_bytes, 1) : kStringBytes;
+  }
+  return Times(num_rows, row_bytes);
+}
+
 }  // namespace
 
 void SinkMemory::EndBuild(bool has_spilled) const {
@@ -73,6 +86,14 @@ QueryMemory::QueryMemory(const PreparedQuery& query, const std::vector<TableRows
                               ? kUnknown
                               : MostBytesOf(planned, query.kernels(p).back(), num_rows));
   }
+  result_bytes_ = ResultBytesOf(plan_, most_rows.back());
+}
+
+// Whether the rows of a sink are those of the result.
+bool QueryMemory::HasResult(size_t pipeline) const {
+  const PlannedPipeline& last = plan_.pipelines.back();
+  if (last.sink != SinkKind::kResult) return pipeline + 1 == plan_.pipelines.size();
+  return !last.reads_table && last.source == pipeline;
 }
 
 // What others take that begin while the sink is there, at most `most_each` of them each, or an equal share where that
@@ -96,15 +117,21 @@ uint64_t QueryMemory::LeftToLater(size_t pipeline, uint64_t free, uint64_t most_
 SinkMemory QueryMemory::Of(size_t pipeline) const {
   const bool has_limit = options_.budget != nullptr && options_.budget->limit_bytes() != 0;
   const bool is_build = plan_.pipelines[pipeline].sink == SinkKind::kBuild;
-  if (options_.spill == nullptr || !has_limit || !has_joins_)
+  const bool has_result = HasResult(pipeline) && result_bytes_ != 0;
+  if (options_.spill == nullptr || !has_limit || (!has_joins_ && !has_result))
     return {options_.budget, is_build ? nullptr : options_.spill, nullptr, 0};
   const uint64_t limit = options_.budget->limit_bytes(), used = options_.budget->used_bytes();
   const uint64_t unused = limit - std::min(limit, used), free = unused - unused / thresholds::kRowsOnTheirWayShare;
   const uint64_t little = kLeastShareBytes + free / thresholds::kLittleShareOfFree;
+  // The result stays in memory. A sort, which gives all its rows, leaves it as much as it can take; groups, which may
+  // be few, a half at most.
+  const bool is_sort = plan_.pipelines[pipeline].sink == SinkKind::kSort;
+  const uint64_t most_to_result = is_sort ? free - std::min(free, little) : free / 2;
+  const uint64_t to_result = has_result ? std::min(result_bytes_, most_to_result) : 0;
+  const auto left = [&](uint64_t most_each) { return std::max(LeftToLater(pipeline, free, most_each), to_result); };
   SinkMemory memory;
-  memory.share_bytes =
-      std::max({free - LeftToLater(pipeline, free, 0), std::min(kLeastShareBytes, unused), uint64_t{1}});
-  const uint64_t most = std::max(free - LeftToLater(pipeline, free, little), memory.share_bytes);
+  memory.share_bytes = std::max({free - left(0), std::min(kLeastShareBytes, unused), uint64_t{1}});
+  const uint64_t most = std::max(free - left(little), memory.share_bytes);
   memory.reserve = std::make_shared<BudgetWithReserve>(options_.budget, most);
   memory.budget = memory.reserve->budget();
   memory.spill = std::make_shared<SpillContext>(options_.spill, memory.budget, memory.share_bytes);

@@ -40,12 +40,14 @@ class QueryMemory {
 
  private:
   uint64_t LeftToLater(size_t pipeline, uint64_t free, uint64_t most_each) const;
+  bool HasResult(size_t pipeline) const;
 
   const QueryPlan& plan_;
   const RunQueryOptions& options_;
   bool has_joins_ = false;
   std::vector<size_t> last_use_;      // of each pipeline's sink: the pipeline that reads or probes it
   std::vector<uint64_t> most_bytes_;  // that each sink can take; UINT64_MAX: unknown
+  uint64_t result_bytes_ = 0;         // the same of the result; 0: unknown
 };
 
 }  // namespace quern::query

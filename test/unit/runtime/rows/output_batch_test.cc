@@ -193,6 +193,23 @@ TEST(ExportArrow, MovesTheRowsOut) {
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
+// An array that is kept for long does not hold buffers for many more rows than it has.
+TEST(ExportArrow, FewRowsMoveToSmallBuffers) {
+  auto budget = std::make_shared<MemoryBudget>();
+  OutputBatch batch({Type(TypeId::kI64, true), Type(TypeId::kUtf8, true)}, 1 << 20, budget);
+  FillThreeRows(&batch);
+  EXPECT_GT(budget->used_bytes(), 8 << 20);
+  ArrowArray array;
+  batch.ExportArrow(&array);
+  EXPECT_LT(budget->used_bytes(), 32 << 10);
+  EXPECT_EQ(*static_cast<const uint8_t*>(array.children[0]->buffers[0]), 0b101);
+  EXPECT_EQ(static_cast<const int64_t*>(array.children[0]->buffers[1])[2], 30);
+  EXPECT_EQ(static_cast<const int32_t*>(array.children[1]->buffers[1])[3], 8);
+  EXPECT_EQ(std::string(static_cast<const char*>(array.children[1]->buffers[2]), 8), "onethree");
+  array.release(&array);
+  EXPECT_EQ(budget->used_bytes(), 0u);
+}
+
 TEST(ExportArrow, ChildrenOutliveTheirParentAndTheBatch) {
   auto budget = std::make_shared<MemoryBudget>();
   ArrowArray array, child;
