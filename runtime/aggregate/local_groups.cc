@@ -313,7 +313,7 @@ absl::Status LocalGroups::MergeFixed(const QuernColumn* column, const KeyRows& r
 }
 
 absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
-  if (rows_to_write_ != 0 || (deals_ && uses_blocks_)) return AddToBlocks(batch, rows);
+  if (rows_without_table_ != 0 || (deals_ && uses_blocks_)) return AddToBlocks(batch, rows);
   if (deals_) return PartitionRows(batch, rows);
   uint8_t* tuples[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(FindTuples(rows, tuples));
@@ -462,7 +462,7 @@ absl::Status LocalGroups::UpdateOutOfLine(const Batch& batch, const KeyRows& row
 absl::Status LocalGroups::CheckPays() {
   if (context_.descriptor->group()->num_keys == 0) return absl::OkStatus();
   if (deals_ || num_local_states_->load(std::memory_order_relaxed) < 2 || context_.options.partition_bits == 0) {
-    if (deals_ && uses_blocks_ && blocks_->has_written()) WriteRowsFor(num_rows_);
+    if (deals_ && uses_blocks_ && blocks_->has_written()) DoWithoutTable(num_rows_);
     if (deals_ && !uses_blocks_ && IsShortOfMemory()) return MoveToBlocks();
     return deals_ && num_dealt_ > compact_at_ ? Compact() : absl::OkStatus();
   }

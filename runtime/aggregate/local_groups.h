@@ -55,8 +55,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   uint64_t group_bytes() const;
   // Whether groups in partitions lie in blocks that may be written (group_blocks.h).
   bool uses_blocks() const { return uses_blocks_; }
-  const GroupBlocks& blocks() const { return *blocks_; }
-  // Lets them lie there from now on, for a thread of several of which one does so.
+  // Lets them lie there from now on, as those of another thread do.
   void UseBlocks() { uses_blocks_ = blocks_ != nullptr; }
   std::unique_ptr<GroupBlocks> TakeBlocks() { return std::move(blocks_); }
   // Whether rows lie in partitions.
@@ -113,7 +112,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status MoveToBlocks();
   bool IsShortOfMemory() const;
   bool RowsAreGroups() const;
-  void WriteRowsFor(uint64_t num_rows);
+  void DoWithoutTable(uint64_t num_rows);
   absl::Status LetGo();
   absl::Status LetGoAndHold();
   absl::Status CompactBlocks();
@@ -180,7 +179,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   uint64_t num_rows_before_ = 0;              // that were added before the table began
   std::unique_ptr<GroupBlocks> blocks_;       // null: groups have no whole tuples, or stay in memory
   bool uses_blocks_ = false;                  // parts_ is empty, and stays so
-  uint64_t rows_to_write_ = 0;                // next rows that are groups of one row each, of blocks_, without a table
+  uint64_t rows_without_table_ = 0;           // next rows that go to blocks_ as groups of one row each
   std::optional<BudgetWithReserve> reserve_;  // memory for the rest of a block that was refused when it had begun
   uint64_t reserve_bytes_ = 0;
   bool is_reserve_open_ = false;

@@ -186,7 +186,7 @@ absl::Status LocalGroups::Spill() {
   if (blocks_ != nullptr) {
     const uint64_t num_rows = num_rows_ - num_rows_before_;
     if (num_rows != 0) expected_groups_ = std::max(expected_groups_, ExpectedGroups(num_rows, table_->num_groups()));
-    if (RowsAreGroups()) WriteRowsFor(num_rows);
+    if (RowsAreGroups()) DoWithoutTable(num_rows);
     QUERN_RETURN_IF_ERROR(MoveToBlocks());
   } else {
     QUERN_RETURN_IF_ERROR(WithSpiller([this](GroupSpiller* spiller) { return WriteAll(spiller); }));
@@ -205,8 +205,8 @@ bool LocalGroups::RowsAreGroups() const {
 // Where rows are groups of their own, looking for groups gains nothing: that many times the rows go to the blocks.
 // Later rows may have fewer groups, so that a table is tried again. (Skipping partial aggregation as DataFusion does
 // it.)
-void LocalGroups::WriteRowsFor(uint64_t num_rows) {
-  rows_to_write_ = thresholds::kTimesToWriteRows * num_rows;
+void LocalGroups::DoWithoutTable(uint64_t num_rows) {
+  rows_without_table_ = thresholds::kTimesToWriteRows * num_rows;
   deals_ = false;
 }
 
@@ -223,7 +223,7 @@ absl::Status LocalGroups::AddToBlocks(const Batch& batch, const KeyRows& rows) {
   uint64_t hashes[kMaxBatchRows];
   QUERN_RETURN_IF_ERROR(MakeDealt(batch, rows, tuples, hashes));
   QUERN_RETURN_IF_ERROR(Update(batch, rows, tuples));
-  rows_to_write_ -= std::min<uint64_t>(rows_to_write_, rows.n);
+  rows_without_table_ -= std::min<uint64_t>(rows_without_table_, rows.n);
   num_dealt_ += rows.n;
   return Lost(blocks_->Add(tuples, hashes, rows.n));
 }
