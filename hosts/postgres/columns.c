@@ -157,6 +157,138 @@ void columns_put_stored(Columns* columns, ColumnBuffer* column, int row, const c
   }
 }
 
+/* ---- tuples of a page ---- */
+
+/* Bytes behind a value that may be read with it, as long as they lie in the page. */
+enum { kChunk = 16 };
+
+static bool chunk_fits(const FoundTuples* found, const char* at) { return at + kChunk <= found->page + BLCKSZ; }
+
+/* Copies to where kChunk bytes more than `length` may be written. */
+static void copy_bytes(const FoundTuples* found, char* out, const char* from, Size length) {
+  if (likely(chunk_fits(found, from + length))) {
+    for (Size i = 0; i < length; i += kChunk) memcpy(out + i, from + i, kChunk);
+  } else {
+    memcpy(out, from, length);
+  }
+}
+
+/* Makes a view of bytes that lie in the page: a copy of them, in the view or in the arena, which has room. */
+static pg_attribute_always_inline void view_stored(Columns* columns, const FoundTuples* found, const char* data,
+                                                   Size length, View* view) {
+  view->length = (uint32)length;
+  if (length > kInlineBytes) {
+    memcpy(view->prefix, data, sizeof(view->prefix));
+    view->buffer = 0;
+    view->offset = (uint32)columns->bytes.used;
+    copy_bytes(found, columns->bytes.data + columns->bytes.used, data, length);
+    columns->bytes.used += length;
+  } else if (likely(chunk_fits(found, data))) {
+    const uint64 low_mask = length < 8 ? ((uint64)1 << (8 * length)) - 1 : PG_UINT64_MAX;
+    const uint32 high_mask = length > 8 ? (uint32)(((uint64)1 << (8 * (length - 8))) - 1) : 0;
+    uint64 low;
+    uint32 high;
+
+    memcpy(&low, data, sizeof(low));
+    memcpy(&high, data + sizeof(low), sizeof(high));
+    low &= low_mask;
+    high &= high_mask;
+    memcpy(view->prefix, &low, sizeof(low));
+    memcpy(view->prefix + sizeof(low), &high, sizeof(high));
+  } else {
+    memset(view->prefix, 0, kInlineBytes);
+    memcpy(view->prefix, data, length);
+  }
+}
+
+/* The strings of a page have less than BLCKSZ bytes, so that the arena is asked for room once. */
+static pg_attribute_always_inline void put_strings(Columns* columns, ColumnBuffer* column, const uint16* places,
+                                                   const FoundTuples* found, int first, int n, int row,
+                                                   ColumnKind kind) {
+  View* views = (View*)column->values + row;
+
+  bytes_reserve(&columns->bytes, BLCKSZ + kChunk);
+  for (int i = 0; i < n; ++i) {
+    const char* at = found->page + places[found->tuples[first + i]];
+    const bool is_short = VARATT_IS_1B(at);
+    const char* data = at + (is_short ? VARHDRSZ_SHORT : VARHDRSZ);
+    Size length = is_short ? VARSIZE_1B(at) - VARHDRSZ_SHORT : VARSIZE_4B(at) - VARHDRSZ;
+
+    if (at == found->page) continue;
+    if (kind == KIND_TRIMMED)
+      while (length > 0 && data[length - 1] == ' ') --length;
+    if (kind == KIND_VARLENA) {
+      /* Stored in the canonical form, unless it has a long header without need. */
+      if (unlikely(!is_short && length + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)) {
+        put_bytes(columns, column, row + i, (struct varlena*)at);
+        bytes_reserve(&columns->bytes, BLCKSZ + kChunk);
+        continue;
+      }
+      length += data - at;
+      data = at;
+    }
+    view_stored(columns, found, data, length, &views[i]);
+  }
+}
+
+#define PUT_VALUES(to, from)                                                              \
+  do {                                                                                    \
+    to* out = (to*)column->values + row;                                                  \
+    for (int i = 0; i < n; ++i) out[i] = *(const from*)(found->page + places[tuples[i]]); \
+  } while (0)
+
+static void put_values(ColumnBuffer* column, const uint16* places, const FoundTuples* found, int first, int n,
+                       int row) {
+  const uint16* tuples = found->tuples + first;
+  const Size width = column->width;
+
+  switch (column->kind) {
+    case KIND_I64_OF_I16: PUT_VALUES(int64, int16); break;
+    case KIND_I64_OF_I32: PUT_VALUES(int64, int32); break;
+    case KIND_F64_OF_F32: PUT_VALUES(float8, float4); break;
+    case KIND_BOOL:
+      for (int i = 0; i < n; ++i) column->values[row + i] = found->page[places[tuples[i]]] != 0;
+      break;
+    case KIND_FIXED:
+      for (int i = 0; i < n; ++i) memcpy(column->values + width * (row + i), found->page + places[tuples[i]], width);
+      break;
+    default:
+      switch (width) {
+        case 1: PUT_VALUES(uint8, uint8); break;
+        case 2: PUT_VALUES(uint16, uint16); break;
+        case 4: PUT_VALUES(uint32, uint32); break;
+        default: PUT_VALUES(uint64, uint64); break;
+      }
+  }
+}
+
+void columns_put_found(Columns* columns, ColumnBuffer* column, const uint16* places, const FoundTuples* found,
+                       int first, int n, int row) {
+  switch (column->kind) {
+    case KIND_FLAG: memset(column->values + row, 0, n); break;
+    case KIND_DECIMAL:
+      if (!decimals_of_found(column->values + sizeof(Decimal) * row, column->scale, places, found, first, n))
+        columns->inexact = true;
+      break;
+    case KIND_TEXT: put_strings(columns, column, places, found, first, n, row, KIND_TEXT); break;
+    case KIND_TRIMMED: put_strings(columns, column, places, found, first, n, row, KIND_TRIMMED); break;
+    case KIND_VARLENA: put_strings(columns, column, places, found, first, n, row, KIND_VARLENA); break;
+    case KIND_NUMERIC_KEY:
+      for (int i = 0; i < n; ++i) {
+        const uint16 place = places[found->tuples[first + i]];
+
+        if (place != 0) put_bytes(columns, column, row + i, (struct varlena*)(found->page + place));
+      }
+      break;
+    default: put_values(column, places, found, first, n, row); break;
+  }
+  if (!found->has_nulls) return;
+  for (int i = 0; i < n; ++i)
+    if (places[found->tuples[first + i]] == 0) columns_put_null(columns, column, row + i);
+}
+
+/* ---- single values ---- */
+
 void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value) {
   switch (column->kind) {
     case KIND_BYVALUE:

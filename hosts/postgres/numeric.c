@@ -114,6 +114,76 @@ bool decimal_of_numeric(struct varlena* numeric, int scale, Decimal* decimal) {
   return true;
 }
 
+/* ---- numerics of a page ---- */
+
+/* kWeights[p][i] is the value of digit i of a numeric whose first digit is worth kBase^p. */
+static const uint64 kWeights[4][4] = {
+    {1, 0, 0, 0}, {10000, 1, 0, 0}, {100000000, 10000, 1, 0}, {1000000000000, 100000000, 10000, 1}};
+static const uint64 kDigitMasks[5] = {0, 0xffff, 0xffffffff, 0xffffffffffff, 0xffffffffffffffff};
+
+enum { kShortHeader = 3, kMostDigits = 4, kWeightBits = 0x7F, kWeightSign = 0x40, kSignShift = 13 };
+
+/* Up to four digits of the base, none of them further behind the point than `fraction_digits`: nearly all values. In a
+ * varlena of a short header they begin at its fourth byte. Without branches but for the last one. */
+static pg_attribute_always_inline bool few_digits(const char* at, int fraction_digits, uint64 divisor, int64* value) {
+  const int num_digits = ((int)VARSIZE_1B(at) - kShortHeader) / 2;
+  const uint16 header = read_u16(at + 1);
+  const int place = ((header & kWeightBits) ^ kWeightSign) - kWeightSign + fraction_digits;
+  uint64 digits, number;
+  const uint64* weights;
+
+  if (unlikely(!VARATT_IS_1B(at) || (header & kSignMask) != kShort || num_digits > kMostDigits)) return false;
+  if (unlikely((unsigned)place >= lengthof(kWeights) || num_digits > place + 1)) return false;
+  weights = kWeights[place];
+  memcpy(&digits, at + kShortHeader, sizeof(digits));
+  digits &= kDigitMasks[num_digits];
+  number = (digits & 0xffff) * weights[0] + (digits >> 16 & 0xffff) * weights[1] +
+           (digits >> 32 & 0xffff) * weights[2] + (digits >> 48) * weights[3];
+  *value = (int64)(number / divisor);
+  if (unlikely(number % divisor != 0)) return false;
+  if ((header & kShortSign) != 0) *value = -*value;
+  return true;
+}
+
+/* `divisor` is a constant where this is inlined. */
+static pg_attribute_always_inline bool decimals_by(char* values, int scale, const uint16* places,
+                                                   const FoundTuples* found, int first, int n, uint64 divisor) {
+  const int fraction_digits = (scale + kDigitsOfBase - 1) / kDigitsOfBase;
+  const char* const page = found->page;
+  const char* const end = page + BLCKSZ - kShortHeader - sizeof(uint64);
+  const uint16* const tuples = found->tuples + first;
+  bool exact = true;
+
+  for (int i = 0; i < n; ++i) {
+    const char* at = page + places[tuples[i]];
+    char* const out = values + sizeof(Decimal) * i;
+    int64 few = 0;
+
+    if (likely(at <= end) && likely(few_digits(at, fraction_digits, divisor, &few))) {
+      /* Two halves in two stores: a 128-bit value would go through memory. */
+      const int64 high = few >> 63;
+
+      memcpy(out, &few, sizeof(few));
+      memcpy(out + sizeof(few), &high, sizeof(high));
+    } else if (at != page) {
+      Decimal decimal = 0;
+
+      exact &= decimal_of_numeric((struct varlena*)at, scale, &decimal);
+      memcpy(out, &decimal, sizeof(decimal));
+    }
+  }
+  return exact;
+}
+
+bool decimals_of_found(char* values, int scale, const uint16* places, const FoundTuples* found, int first, int n) {
+  switch (scale % kDigitsOfBase) {
+    case 1: return decimals_by(values, scale, places, found, first, n, 1000);
+    case 2: return decimals_by(values, scale, places, found, first, n, 100);
+    case 3: return decimals_by(values, scale, places, found, first, n, 10);
+    default: return decimals_by(values, scale, places, found, first, n, 1);
+  }
+}
+
 struct varlena* numeric_of_decimal(Decimal decimal, int scale) {
   uint16 digits[12];
   int num_digits = 0, first, weight;

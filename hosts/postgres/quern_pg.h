@@ -10,7 +10,7 @@
  *                  what is read from a child, and what a map computes of it
  *     types.c      PostgreSQL's types as column types of a spec
  *     node.c       CustomScan: life cycle, rows out, the stock plan where a value cannot be exact
- *     source.c, heap.c
+ *     source.c, heap.c, tuples.c
  *                  batches from a child: by slots, by heap pages, from another of our nodes
  *     columns.c    values into columns;   output.c: columns into Datums;   numeric.c: numerics as 128-bit integers
  *     explain.c    EXPLAIN;   versions.h: what differs between versions of PostgreSQL
@@ -165,6 +165,19 @@ extern void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum v
 /* The same of a value as a tuple has it; `at` is aligned as its type asks. */
 extern void columns_put_stored(Columns* columns, ColumnBuffer* column, int row, const char* at);
 extern void columns_put_null(Columns* columns, ColumnBuffer* column, int row);
+
+/* Tuples of a page that is pinned. */
+typedef struct FoundTuples {
+  const char* page;
+  const uint16* tuples; /* their numbers in lists of places */
+  int num_tuples;
+  bool has_nulls; /* one of the page has */
+} FoundTuples;
+
+/* The values of tuples first .. first + n - 1 into rows row .. row + n - 1. `places`: of each tuple, bytes from the
+ * begin of the page, 0 for null. No value is compressed or stored elsewhere. */
+extern void columns_put_found(Columns* columns, ColumnBuffer* column, const uint16* places, const FoundTuples* found,
+                              int first, int n, int row);
 /* Completes `vectors`. */
 extern void columns_finish(Columns* columns);
 
@@ -178,6 +191,9 @@ typedef __int128 Decimal;
 
 /* Returns false where the value is NaN or infinite, or has more digits than fit. */
 extern bool decimal_of_numeric(struct varlena* numeric, int scale, Decimal* decimal);
+/* The same of values of a page, into n elements of 16 bytes; returns whether all of them have such a form. */
+extern bool decimals_of_found(char* values, int scale, const uint16* places, const FoundTuples* found, int first,
+                              int n);
 /* In the current memory context, with `scale` digits behind the point. */
 extern struct varlena* numeric_of_decimal(Decimal decimal, int scale);
 /* Appends the canonical bytes of a numeric: those of equal numerics are equal. */
@@ -301,6 +317,26 @@ extern void source_end(Source* source);
 /* Destroys its handles; also after an error. */
 extern void source_release(Source* source);
 extern const char* source_way(const Source* source);
+
+/* Attributes of the tuples of one page (tuples.c). */
+typedef struct PageTuples PageTuples;
+
+/* How the tuples of a page are put into columns. */
+typedef enum PageKind {
+  PAGE_BY_COLUMNS, /* column by column */
+  PAGE_BY_ROWS,    /* a value is compressed or stored elsewhere: row by row, since it may be large */
+  PAGE_BY_SLOTS    /* a tuple is older than a column: through PostgreSQL's executor */
+} PageKind;
+
+/* Of tuples with the attributes 1 .. num_attributes at least. */
+extern PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes);
+/* The places of an attribute, for each page that is read from now on. */
+extern const uint16* page_tuples_read(PageTuples* tuples, AttrNumber attno);
+/* Leaves out tuples whose attribute, an integer of `width` bytes, is null, below `low` or above `high`. */
+extern void page_tuples_add_range(PageTuples* tuples, AttrNumber attno, int width, int64 low, int64 high);
+/* Finds the attributes of the visible tuples of a page, and lists the tuples that are in all ranges, in their order. */
+extern PageKind page_tuples_find(PageTuples* tuples, const char* page, const OffsetNumber* visible, int n,
+                                 FoundTuples* found);
 
 extern HeapPages* heap_pages_create(const Source* source);
 extern int heap_pages_fill(HeapPages* pages, Columns* columns);

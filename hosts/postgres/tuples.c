@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The attributes of a page's tuples. Each step passes over all tuples of the page before the next one begins: its loop
+ * has no branch on a type, and no tuple waits for what another one has in memory.
+ */
+#include "quern_pg.h"
+
+#include "storage/bufpage.h"
+
+/* Attributes of fixed length that follow one another at the same distances in all tuples, or one of another length. */
+typedef struct Step {
+  int first, num_attributes;
+  int align; /* of the first one: bytes */
+  int bytes; /* of all; -1: a varlena, -2: a C string */
+} Step;
+
+typedef struct Attribute {
+  int16 length;
+  char align;
+  uint16 distance; /* from the begin of its step */
+  uint16* places;  /* of packed tuples: bytes from the begin of the page, 0 where it is null; NULL: not read */
+} Attribute;
+
+/* low <= value <= high */
+typedef struct Range {
+  const uint16* places;
+  int width;
+  int64 low, high;
+} Range;
+
+struct PageTuples {
+  Attribute* attributes; /* up to the last that is read */
+  int num_attributes;
+  Step* steps;
+  int num_steps;
+  Range* ranges;
+  int num_ranges;
+  uint16 ends[MaxHeapTuplesPerPage];  /* of what has been passed of the tuples without nulls */
+  uint16 order[MaxHeapTuplesPerPage]; /* of the visible tuples: those without nulls are packed first */
+  uint16 in_ranges[MaxHeapTuplesPerPage];
+};
+
+/* ---- what is read ---- */
+
+static int bytes_of_align(char align) {
+  switch (align) {
+    case TYPALIGN_CHAR: return 1;
+    case TYPALIGN_SHORT: return ALIGNOF_SHORT;
+    case TYPALIGN_INT: return ALIGNOF_INT;
+    default: return ALIGNOF_DOUBLE;
+  }
+}
+
+static void add_attribute(PageTuples* tuples, int number, int length, int align) {
+  Step* last = tuples->num_steps > 0 ? &tuples->steps[tuples->num_steps - 1] : NULL;
+  Attribute* attribute = &tuples->attributes[number];
+
+  if (length < 0 || last == NULL || last->bytes < 0 || align > last->align) {
+    last = &tuples->steps[tuples->num_steps++];
+    last->first = number;
+    /* The first attribute lies as if it had the largest alignment: so does what comes before it. */
+    last->align = number == 0 && length > 0 ? MAXIMUM_ALIGNOF : align;
+  }
+  if (length > 0) {
+    attribute->distance = TYPEALIGN(align, last->bytes);
+    last->bytes = attribute->distance + length;
+  } else {
+    last->bytes = length;
+  }
+  ++last->num_attributes;
+}
+
+static uint16* read_attribute(PageTuples* tuples, AttrNumber attno) {
+  Attribute* attribute = &tuples->attributes[attno - 1];
+
+  if (attribute->places == NULL) attribute->places = palloc0(sizeof(uint16) * MaxHeapTuplesPerPage);
+  return attribute->places;
+}
+
+PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes) {
+  PageTuples* tuples = palloc0(sizeof(PageTuples));
+
+  tuples->num_attributes = num_attributes;
+  tuples->attributes = palloc0(sizeof(Attribute) * (num_attributes + 1));
+  tuples->steps = palloc0(sizeof(Step) * (num_attributes + 1));
+  for (int i = 0; i < num_attributes; ++i) {
+    const Form_pg_attribute form = TupleDescAttr(descriptor, i);
+
+    tuples->attributes[i].length = form->attlen;
+    tuples->attributes[i].align = form->attalign;
+    add_attribute(tuples, i, form->attlen, bytes_of_align(form->attalign));
+  }
+  return tuples;
+}
+
+const uint16* page_tuples_read(PageTuples* tuples, AttrNumber attno) { return read_attribute(tuples, attno); }
+
+void page_tuples_add_range(PageTuples* tuples, AttrNumber attno, int width, int64 low, int64 high) {
+  const Range range = {.places = read_attribute(tuples, attno), .width = width, .low = low, .high = high};
+
+  tuples->ranges = tuples->ranges == NULL ? palloc(sizeof(Range))
+                                          : repalloc(tuples->ranges, sizeof(Range) * (tuples->num_ranges + 1));
+  tuples->ranges[tuples->num_ranges++] = range;
+}
+
+/* ---- a page ---- */
+
+/* Tuples of a page that has been read long ago lie in memory, not in a cache, and in an order that the processor does
+ * not foresee: those to come are prefetched, with the attributes that are read from them. */
+enum { kPrefetchDistance = 8, kCacheLine = 64, kPrefetchBytes = 256 };
+
+static void prefetch_tuple(Page page, OffsetNumber number) {
+  const ItemId item = PageGetItemId(page, number);
+  const char* tuple = PageGetItem(page, item);
+
+  for (unsigned i = 0; i < Min(ItemIdGetLength(item), kPrefetchBytes); i += kCacheLine) __builtin_prefetch(tuple + i);
+}
+
+/* Passes attributes of fixed length. */
+static void pass_fixed(PageTuples* tuples, const Step* step, int n) {
+  const uint16 mask = (uint16)(step->align - 1), bytes = (uint16)step->bytes;
+  uint16* const restrict ends = tuples->ends;
+
+  for (int i = step->first; i < step->first + step->num_attributes; ++i) {
+    const uint16 distance = tuples->attributes[i].distance;
+    uint16* const restrict places = tuples->attributes[i].places;
+
+    if (places == NULL) continue;
+    for (int k = 0; k < n; ++k) places[k] = (uint16)(((ends[k] + mask) & ~mask) + distance);
+  }
+  for (int k = 0; k < n; ++k) ends[k] = (uint16)(((ends[k] + mask) & ~mask) + bytes);
+}
+
+/* Passes a varlena. Returns whether one that is read is compressed or stored elsewhere. */
+static bool pass_varlena(PageTuples* tuples, const Step* step, const char* page, int n) {
+  const unsigned mask = step->align - 1;
+  uint16* const places = tuples->attributes[step->first].places;
+  bool is_extended = false;
+
+  for (int k = 0; k < n; ++k) {
+    const unsigned end = tuples->ends[k];
+    const unsigned place = VARATT_NOT_PAD_BYTE(page + end) ? end : (end + mask) & ~mask;
+    const char* at = page + place;
+
+    if (places != NULL) places[k] = (uint16)place;
+    if (likely(VARATT_IS_1B(at) && !VARATT_IS_1B_E(at))) {
+      tuples->ends[k] = (uint16)(place + VARSIZE_1B(at));
+    } else {
+      is_extended |= VARATT_IS_EXTENDED(at);
+      tuples->ends[k] = (uint16)(place + VARSIZE_ANY(at));
+    }
+  }
+  return is_extended && places != NULL;
+}
+
+static void pass_c_string(PageTuples* tuples, const Step* step, const char* page, int n) {
+  for (int k = 0; k < n; ++k) tuples->ends[k] += (uint16)(strlen(page + tuples->ends[k]) + 1);
+  (void)step;
+}
+
+/* Finds the attributes of a tuple that has nulls. */
+static bool pass_with_nulls(PageTuples* tuples, const char* page, HeapTupleHeader tuple, int k) {
+  const uint32 data = (uint32)((const char*)tuple + tuple->t_hoff - page);
+  uint32 offset = 0;
+  bool is_extended = false;
+
+  for (int i = 0; i < tuples->num_attributes; ++i) {
+    const Attribute* attribute = &tuples->attributes[i];
+    const char* at;
+
+    if (att_isnull(i, tuple->t_bits)) {
+      if (attribute->places != NULL) attribute->places[k] = 0;
+      continue;
+    }
+    offset = att_align_pointer(offset, attribute->align, attribute->length, page + data + offset);
+    at = page + data + offset;
+    if (attribute->places != NULL) {
+      attribute->places[k] = (uint16)(data + offset);
+      is_extended |= attribute->length == -1 && VARATT_IS_EXTENDED(at) && (!VARATT_IS_1B(at) || VARATT_IS_1B_E(at));
+    }
+    offset = att_addlength_pointer(offset, attribute->length, at);
+  }
+  return is_extended;
+}
+
+/* Keeps the tuples whose value lies in a range. */
+static int keep_in_range(const Range* range, const char* page, uint16* kept, int n) {
+  int num_kept = 0;
+
+  for (int i = 0; i < n; ++i) {
+    const uint16 k = kept[i], place = range->places[k];
+    /* A null reads the begin of the page. */
+    const int64 value = range->width == 4 ? *(const int32*)(page + place) : *(const int64*)(page + place);
+
+    kept[num_kept] = k;
+    num_kept += place != 0 && value >= range->low && value <= range->high;
+  }
+  return num_kept;
+}
+
+PageKind page_tuples_find(PageTuples* tuples, const char* page, const OffsetNumber* visible, int n,
+                          FoundTuples* found) {
+  uint16 with_nulls[MaxHeapTuplesPerPage];
+  int num_plain = 0, num_nulls = 0;
+  bool is_extended = false;
+
+  for (int i = 0; i < Min(n, kPrefetchDistance); ++i) prefetch_tuple((Page)page, visible[i]);
+  for (int i = 0; i < n; ++i) {
+    const ItemId item = PageGetItemId((Page)page, visible[i]);
+    const HeapTupleHeader tuple = (HeapTupleHeader)PageGetItem((Page)page, item);
+
+    if (i + kPrefetchDistance < n) prefetch_tuple((Page)page, visible[i + kPrefetchDistance]);
+    if (HeapTupleHeaderGetNatts(tuple) < tuples->num_attributes) return PAGE_BY_SLOTS;
+    if ((tuple->t_infomask & HEAP_HASNULL) != 0) {
+      with_nulls[num_nulls++] = (uint16)i;
+    } else {
+      tuples->order[i] = (uint16)num_plain;
+      tuples->ends[num_plain++] = (uint16)(ItemIdGetOffset(item) + tuple->t_hoff);
+    }
+  }
+  for (int i = 0; i < tuples->num_steps; ++i) {
+    const Step* step = &tuples->steps[i];
+
+    if (step->bytes >= 0) pass_fixed(tuples, step, num_plain);
+    else if (step->bytes == -1) is_extended |= pass_varlena(tuples, step, page, num_plain);
+    else pass_c_string(tuples, step, page, num_plain);
+  }
+  for (int i = 0; i < num_nulls; ++i) {
+    const ItemId item = PageGetItemId((Page)page, visible[with_nulls[i]]);
+    const int k = num_plain + i;
+
+    tuples->order[with_nulls[i]] = (uint16)k;
+    is_extended |= pass_with_nulls(tuples, page, (HeapTupleHeader)PageGetItem((Page)page, item), k);
+  }
+  memcpy(tuples->in_ranges, tuples->order, sizeof(uint16) * n);
+  found->page = page;
+  found->tuples = tuples->in_ranges;
+  found->num_tuples = n;
+  found->has_nulls = num_nulls > 0;
+  for (int i = 0; i < tuples->num_ranges; ++i)
+    found->num_tuples = keep_in_range(&tuples->ranges[i], page, tuples->in_ranges, found->num_tuples);
+  return is_extended ? PAGE_BY_ROWS : PAGE_BY_COLUMNS;
+}
