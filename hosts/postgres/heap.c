@@ -21,6 +21,8 @@ struct HeapPages {
   const uint16** places; /* of each column */
   PageKind kind;         /* of the page that is read */
   FoundTuples found;
+  const char* prefetched;     /* a page; NULL: none */
+  BlockNumber next_lookup;    /* of a page in the shared buffers, ahead of its turn */
   int next_tuple, num_tuples; /* of the page: those found, or those visible where it is read by slots */
 };
 
@@ -131,16 +133,38 @@ static int take_tuples(HeapPages* pages, Columns* columns, int row) {
   return take_slots(pages, columns, row);
 }
 
+/* Tuples are longer than this where a page has few, so that most of its lines are not read. */
+enum { kFewTuples = 16, kPagesWithoutLookup = 64, kCacheLine = 64 };
+
+/* Where the next page lies in the shared buffers, so that it is prefetched; NULL: not there. Where one page is not, the
+ * next ones are not looked for, since looking asks the system to read them. */
+static const char* next_page(HeapPages* pages) {
+  const HeapScanDesc scan = (HeapScanDesc)pages->scan;
+  const BlockNumber next = scan->rs_cblock + 1;
+  Buffer buffer;
+
+  if (scan->rs_ntuples < kFewTuples || next >= scan->rs_nblocks || next < pages->next_lookup) return NULL;
+  buffer = PrefetchBuffer(scan->rs_base.rs_rd, MAIN_FORKNUM, next).recent_buffer;
+  if (BufferIsValid(buffer)) return BufferGetPage(buffer);
+  pages->next_lookup = next + kPagesWithoutLookup;
+  return NULL;
+}
+
 /* Finds the tuples of the page that has been read. */
 static void open_page(HeapPages* pages) {
   const HeapScanDesc scan = (HeapScanDesc)pages->scan;
+  const char* page = BufferGetPage(scan->rs_cbuf);
   const int n = (int)scan->rs_ntuples;
+  bool is_prefetched;
 
   pages->kind = PAGE_BY_SLOTS;
   pages->num_tuples = n;
   count_returned_tuples(scan->rs_base.rs_rd, n);
   if (pages->qual != NULL) return;
-  pages->kind = page_tuples_find(pages->tuples, BufferGetPage(scan->rs_cbuf), scan->rs_vistuples, n, &pages->found);
+  is_prefetched = page == pages->prefetched;
+  pages->prefetched = next_page(pages);
+  pages->kind =
+      page_tuples_find(pages->tuples, page, is_prefetched, pages->prefetched, scan->rs_vistuples, n, &pages->found);
   if (pages->kind == PAGE_BY_SLOTS) return;
   pages->num_tuples = pages->found.num_tuples;
   InstrCountFiltered1(pages->scan_state, n - pages->num_tuples);
@@ -165,7 +189,7 @@ int heap_pages_fill(HeapPages* pages, Columns* columns) {
 }
 
 void heap_pages_rescan(HeapPages* pages) {
-  pages->next_block = 0;
+  pages->next_block = pages->next_lookup = 0;
   pages->at_end = false;
   pages->next_tuple = pages->num_tuples = 0;
   ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);

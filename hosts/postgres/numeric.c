@@ -116,41 +116,51 @@ bool decimal_of_numeric(struct varlena* numeric, int scale, Decimal* decimal) {
 
 /* ---- numerics of a page ---- */
 
-/* kWeights[p][i] is the value of digit i of a numeric whose first digit is worth kBase^p. */
-static const uint64 kWeights[4][4] = {
-    {1, 0, 0, 0}, {10000, 1, 0, 0}, {100000000, 10000, 1, 0}, {1000000000000, 100000000, 10000, 1}};
+/* What digit i of a numeric is worth, kWeights[d][p][i], whose digit p is worth 10^-d. */
+static const uint64 kWeights[kDigitsOfBase][4][3] = {
+    {{0, 0, 0}, {10000, 0, 0}, {100000000, 10000, 0}, {1000000000000, 100000000, 10000}},
+    {{0, 0, 0}, {1000, 0, 0}, {10000000, 1000, 0}, {100000000000, 10000000, 1000}},
+    {{0, 0, 0}, {100, 0, 0}, {1000000, 100, 0}, {10000000000, 1000000, 100}},
+    {{0, 0, 0}, {10, 0, 0}, {100000, 10, 0}, {1000000000, 100000, 10}}};
+/* By the number of digits. */
 static const uint64 kDigitMasks[5] = {0, 0xffff, 0xffffffff, 0xffffffffffff, 0xffffffffffffffff};
 
-enum { kShortHeader = 3, kMostDigits = 4, kWeightBits = 0x7F, kWeightSign = 0x40, kSignShift = 13 };
+/* The first byte of a varlena of n digits is 7 + 4n, where its header and the numeric's are short. */
+enum { kNoDigits = 7, kBytesShift = 2, kMostDigits = 4, kWeightSign = 0x40 };
+enum { kKnownBits = 0xC07F, kFewBytes = 3 + sizeof(uint64) };
 
-/* Up to four digits of the base, none of them further behind the point than `fraction_digits`: nearly all values. In a
- * varlena of a short header they begin at its fourth byte. Without branches but for the last one. */
-static pg_attribute_always_inline bool few_digits(const char* at, int fraction_digits, uint64 divisor, int64* value) {
-  const int num_digits = ((int)VARSIZE_1B(at) - kShortHeader) / 2;
+/* Up to four digits of the base, none of them further behind the point than `fraction_digits`: nearly all values. The
+ * result is the value times kBase^fraction_digits / 10^dropped. Without branches but for values of other kinds. */
+static pg_attribute_always_inline bool few_digits(const char* at, int fraction_digits, int dropped, int64* value) {
+  const uint32 first = (uint8)*at - kNoDigits;
+  const uint32 num_digits = first >> kBytesShift;
   const uint16 header = read_u16(at + 1);
-  const int place = ((header & kWeightBits) ^ kWeightSign) - kWeightSign + fraction_digits;
-  uint64 digits, number;
+  /* Of the digit that is worth 1; too large for specials and for long headers. */
+  const uint32 place = (((header & kKnownBits) ^ kShort ^ kWeightSign) - kWeightSign) + (uint32)fraction_digits;
   const uint64* weights;
+  uint64 digits, number;
+  const uint32 divisor = (uint32)kPowers[dropped];
+  uint32 last;
 
-  if (unlikely(!VARATT_IS_1B(at) || (header & kSignMask) != kShort || num_digits > kMostDigits)) return false;
-  if (unlikely((unsigned)place >= lengthof(kWeights) || num_digits > place + 1)) return false;
-  weights = kWeights[place];
-  memcpy(&digits, at + kShortHeader, sizeof(digits));
+  if (unlikely((first & 3) != 0 || num_digits > kMostDigits)) return false;
+  if (unlikely(place >= lengthof(kWeights[0]) || num_digits > place + 1)) return false;
+  weights = kWeights[dropped][place];
+  memcpy(&digits, at + 3, sizeof(digits));
   digits &= kDigitMasks[num_digits];
+  last = (uint32)(digits >> (16 * place)) & 0xffff;
+  if (unlikely(last % divisor != 0)) return false;
   number = (digits & 0xffff) * weights[0] + (digits >> 16 & 0xffff) * weights[1] +
-           (digits >> 32 & 0xffff) * weights[2] + (digits >> 48) * weights[3];
-  *value = (int64)(number / divisor);
-  if (unlikely(number % divisor != 0)) return false;
-  if ((header & kShortSign) != 0) *value = -*value;
+           (digits >> 32 & 0xffff) * weights[2] + last / divisor;
+  *value = (header & kShortSign) != 0 ? -(int64)number : (int64)number;
   return true;
 }
 
-/* `divisor` is a constant where this is inlined. */
+/* `dropped` is a constant where this is inlined. */
 static pg_attribute_always_inline bool decimals_by(char* values, int scale, const uint16* places,
-                                                   const FoundTuples* found, int first, int n, uint64 divisor) {
+                                                   const FoundTuples* found, int first, int n, int dropped) {
   const int fraction_digits = (scale + kDigitsOfBase - 1) / kDigitsOfBase;
   const char* const page = found->page;
-  const char* const end = page + BLCKSZ - kShortHeader - sizeof(uint64);
+  const char* const end = page + BLCKSZ - kFewBytes;
   const uint16* const tuples = found->tuples + first;
   bool exact = true;
 
@@ -159,7 +169,7 @@ static pg_attribute_always_inline bool decimals_by(char* values, int scale, cons
     char* const out = values + sizeof(Decimal) * i;
     int64 few = 0;
 
-    if (likely(at <= end) && likely(few_digits(at, fraction_digits, divisor, &few))) {
+    if (likely(at <= end) && likely(few_digits(at, fraction_digits, dropped, &few))) {
       /* Two halves in two stores: a 128-bit value would go through memory. */
       const int64 high = few >> 63;
 
@@ -177,10 +187,10 @@ static pg_attribute_always_inline bool decimals_by(char* values, int scale, cons
 
 bool decimals_of_found(char* values, int scale, const uint16* places, const FoundTuples* found, int first, int n) {
   switch (scale % kDigitsOfBase) {
-    case 1: return decimals_by(values, scale, places, found, first, n, 1000);
-    case 2: return decimals_by(values, scale, places, found, first, n, 100);
-    case 3: return decimals_by(values, scale, places, found, first, n, 10);
-    default: return decimals_by(values, scale, places, found, first, n, 1);
+    case 1: return decimals_by(values, scale, places, found, first, n, 3);
+    case 2: return decimals_by(values, scale, places, found, first, n, 2);
+    case 3: return decimals_by(values, scale, places, found, first, n, 1);
+    default: return decimals_by(values, scale, places, found, first, n, 0);
   }
 }
 

@@ -334,9 +334,10 @@ extern PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes);
 extern const uint16* page_tuples_read(PageTuples* tuples, AttrNumber attno);
 /* Leaves out tuples whose attribute, an integer of `width` bytes, is null, below `low` or above `high`. */
 extern void page_tuples_add_range(PageTuples* tuples, AttrNumber attno, int width, int64 low, int64 high);
-/* Finds the attributes of the visible tuples of a page, and lists the tuples that are in all ranges, in their order. */
-extern PageKind page_tuples_find(PageTuples* tuples, const char* page, const OffsetNumber* visible, int n,
-                                 FoundTuples* found);
+/* Finds the attributes of the visible tuples of a page, and lists the tuples that are in all ranges, in their order.
+ * `next`: a page to prefetch, or NULL. */
+extern PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetched, const char* next,
+                                 const OffsetNumber* visible, int n, FoundTuples* found);
 
 extern HeapPages* heap_pages_create(const Source* source);
 extern int heap_pages_fill(HeapPages* pages, Columns* columns);

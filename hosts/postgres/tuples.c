@@ -33,6 +33,7 @@ struct PageTuples {
   int num_attributes;
   Step* steps;
   int num_steps;
+  int num_varlenas; /* of the steps */
   Range* ranges;
   int num_ranges;
   uint16 ends[MaxHeapTuplesPerPage];  /* of what has been passed of the tuples without nulls */
@@ -66,6 +67,7 @@ static void add_attribute(PageTuples* tuples, int number, int length, int align)
     last->bytes = attribute->distance + length;
   } else {
     last->bytes = length;
+    tuples->num_varlenas += length == -1;
   }
   ++last->num_attributes;
 }
@@ -106,8 +108,28 @@ void page_tuples_add_range(PageTuples* tuples, AttrNumber attno, int width, int6
 /* ---- a page ---- */
 
 /* Tuples of a page that has been read long ago lie in memory, not in a cache, and in an order that the processor does
- * not foresee: those to come are prefetched, with the attributes that are read from them. */
-enum { kPrefetchDistance = 8, kCacheLine = 64, kPrefetchBytes = 256 };
+ * not foresee. Where the next page is known, its lines are prefetched a few at a time, while attributes of this page
+ * are passed: a core waits for some 24 lines at most. Where it is not, tuples to come are prefetched. */
+enum { kPrefetchDistance = 8, kCacheLine = 64, kPrefetchBytes = 256, kFractionBits = 8 };
+
+typedef struct Ahead {
+  const char* page;
+  uint32 line;
+  uint32 end, stride; /* in bytes << kFractionBits */
+} Ahead;
+
+/* `n` calls of prefetch_some prefetch all of a page. */
+static Ahead prefetch_in(const char* page, int n) {
+  Ahead ahead = {.page = page, .stride = page == NULL || n == 0 ? 0 : (BLCKSZ << kFractionBits) / n};
+
+  return ahead;
+}
+
+static pg_attribute_always_inline void prefetch_some(Ahead* ahead) {
+  ahead->end += ahead->stride;
+  for (; ahead->line < ahead->end >> kFractionBits; ahead->line += kCacheLine)
+    __builtin_prefetch(ahead->page + ahead->line);
+}
 
 static void prefetch_tuple(Page page, OffsetNumber number) {
   const ItemId item = PageGetItemId(page, number);
@@ -132,16 +154,18 @@ static void pass_fixed(PageTuples* tuples, const Step* step, int n) {
 }
 
 /* Passes a varlena. Returns whether one that is read is compressed or stored elsewhere. */
-static bool pass_varlena(PageTuples* tuples, const Step* step, const char* page, int n) {
+static bool pass_varlena(PageTuples* tuples, const Step* step, const char* page, int n, Ahead* next) {
   const unsigned mask = step->align - 1;
   uint16* const places = tuples->attributes[step->first].places;
   bool is_extended = false;
+  Ahead ahead = *next;
 
   for (int k = 0; k < n; ++k) {
     const unsigned end = tuples->ends[k];
     const unsigned place = VARATT_NOT_PAD_BYTE(page + end) ? end : (end + mask) & ~mask;
     const char* at = page + place;
 
+    prefetch_some(&ahead);
     if (places != NULL) places[k] = (uint16)place;
     if (likely(VARATT_IS_1B(at) && !VARATT_IS_1B_E(at))) {
       tuples->ends[k] = (uint16)(place + VARSIZE_1B(at));
@@ -150,6 +174,7 @@ static bool pass_varlena(PageTuples* tuples, const Step* step, const char* page,
       tuples->ends[k] = (uint16)(place + VARSIZE_ANY(at));
     }
   }
+  *next = ahead;
   return is_extended && places != NULL;
 }
 
@@ -183,33 +208,47 @@ static bool pass_with_nulls(PageTuples* tuples, const char* page, HeapTupleHeade
   return is_extended;
 }
 
-/* Keeps the tuples whose value lies in a range. */
-static int keep_in_range(const Range* range, const char* page, uint16* kept, int n) {
+/* Keeps the tuples whose value lies in a range; a null reads the begin of the page. */
+static pg_attribute_always_inline int keep_in_range(const Range* range, int width, const char* page, uint16* kept,
+                                                    int n) {
+  const uint16* const places = range->places;
+  const int64 low = range->low, high = range->high;
   int num_kept = 0;
 
   for (int i = 0; i < n; ++i) {
-    const uint16 k = kept[i], place = range->places[k];
-    /* A null reads the begin of the page. */
-    const int64 value = range->width == 4 ? *(const int32*)(page + place) : *(const int64*)(page + place);
+    const uint16 k = kept[i], place = places[k];
+    const int64 value = width == 4 ? *(const int32*)(page + place) : *(const int64*)(page + place);
 
     kept[num_kept] = k;
-    num_kept += place != 0 && value >= range->low && value <= range->high;
+    num_kept += (place != 0) & (value >= low) & (value <= high);
   }
   return num_kept;
 }
 
-PageKind page_tuples_find(PageTuples* tuples, const char* page, const OffsetNumber* visible, int n,
-                          FoundTuples* found) {
+static int keep_in_ranges(const PageTuples* tuples, const char* page, uint16* kept, int n) {
+  for (int i = 0; i < tuples->num_ranges; ++i) {
+    const Range* range = &tuples->ranges[i];
+
+    n = range->width == 4 ? keep_in_range(range, 4, page, kept, n) : keep_in_range(range, 8, page, kept, n);
+  }
+  return n;
+}
+
+PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetched, const char* next,
+                          const OffsetNumber* visible, int n, FoundTuples* found) {
   uint16 with_nulls[MaxHeapTuplesPerPage];
   int num_plain = 0, num_nulls = 0;
+  Ahead ahead = prefetch_in(next, n * (1 + tuples->num_varlenas));
   bool is_extended = false;
 
-  for (int i = 0; i < Min(n, kPrefetchDistance); ++i) prefetch_tuple((Page)page, visible[i]);
+  const int distance = is_prefetched ? n : kPrefetchDistance;
+  for (int i = 0; i < (is_prefetched ? 0 : Min(n, distance)); ++i) prefetch_tuple((Page)page, visible[i]);
   for (int i = 0; i < n; ++i) {
     const ItemId item = PageGetItemId((Page)page, visible[i]);
     const HeapTupleHeader tuple = (HeapTupleHeader)PageGetItem((Page)page, item);
 
-    if (i + kPrefetchDistance < n) prefetch_tuple((Page)page, visible[i + kPrefetchDistance]);
+    if (i + distance < n) prefetch_tuple((Page)page, visible[i + distance]);
+    prefetch_some(&ahead);
     if (HeapTupleHeaderGetNatts(tuple) < tuples->num_attributes) return PAGE_BY_SLOTS;
     if ((tuple->t_infomask & HEAP_HASNULL) != 0) {
       with_nulls[num_nulls++] = (uint16)i;
@@ -222,7 +261,7 @@ PageKind page_tuples_find(PageTuples* tuples, const char* page, const OffsetNumb
     const Step* step = &tuples->steps[i];
 
     if (step->bytes >= 0) pass_fixed(tuples, step, num_plain);
-    else if (step->bytes == -1) is_extended |= pass_varlena(tuples, step, page, num_plain);
+    else if (step->bytes == -1) is_extended |= pass_varlena(tuples, step, page, num_plain, &ahead);
     else pass_c_string(tuples, step, page, num_plain);
   }
   for (int i = 0; i < num_nulls; ++i) {
@@ -235,9 +274,7 @@ PageKind page_tuples_find(PageTuples* tuples, const char* page, const OffsetNumb
   memcpy(tuples->in_ranges, tuples->order, sizeof(uint16) * n);
   found->page = page;
   found->tuples = tuples->in_ranges;
-  found->num_tuples = n;
+  found->num_tuples = keep_in_ranges(tuples, page, tuples->in_ranges, n);
   found->has_nulls = num_nulls > 0;
-  for (int i = 0; i < tuples->num_ranges; ++i)
-    found->num_tuples = keep_in_range(&tuples->ranges[i], page, tuples->in_ranges, found->num_tuples);
   return is_extended ? PAGE_BY_ROWS : PAGE_BY_COLUMNS;
 }

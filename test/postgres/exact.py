@@ -8,9 +8,10 @@ import sys
 
 import cluster
 
+SCALES = range(10)
 TABLES = """
 create table a(k int, n numeric(10,2), d numeric(12,4), i int8, f float8, s int2, day date, c char(5), t text);
-insert into a select g, g, g, g, g, g % 100, date '2000-01-01' + g, 'c' || g % 7, 'text ' || g % 11
+insert into a select g, g, g, g, g, g %% 100, date '2000-01-01' + g, 'c' || g %% 7, 'text ' || g %% 11
   from generate_series(1, 20000) g;
 create table holes as select * from a;
 insert into holes(k, n, d) values (5, 'NaN', 'NaN'), (6, 1.5, 'NaN'), (7, null, null);
@@ -19,9 +20,28 @@ insert into b values (5, 'NaN', 'NaN'), (6, 1, 'Infinity');
 create table large(k int, i int8, f float8, day date);
 insert into large values (1, 9223372036854775807, 1e308, 'infinity'), (1, 1, 1e308, '-infinity'),
   (2, 1, 'Infinity', '0044-03-15 BC'), (2, 2, 'NaN', '2024-02-29');
+create table scales(k int, %s);
+insert into scales select g, %s from generate_series(-3000, 3000) g;
+insert into scales(k, n3) values (1, 0.001), (2, -0.001), (3, 0), (4, 123456789012.345), (5, null);
+create table pages(t0 text, v varchar(40), k int, c char(20), b bytea, old int);
+insert into pages select case when g %% 3 > 0 then repeat('x', g %% 150) end, g, case when g %% 5 > 0 then g end,
+  repeat('y', g %% 19), decode(repeat('ab', g %% 130), 'hex'), g from generate_series(1, 5000) g;
+insert into pages select repeat(md5(g::text), 100), repeat('z', g %% 40), g, 'w', repeat('long', 3000)::bytea, g
+  from generate_series(1, 100) g;
+alter table pages drop column old;
+alter table pages add column new int default 7, add column late text;
+insert into pages select 'short', 'row', g, 'late', null, g, repeat('late', g %% 20) from generate_series(1, 3000) g;
 analyze;
-"""
+""" % (", ".join(f"n{scale} numeric(18,{scale})" for scale in SCALES),
+       ", ".join(f"g * {7 ** scale}::numeric / {10 ** scale}::numeric" for scale in SCALES))
 QUERIES = [
+    # Tuples of every digit of the base behind the point; of strings, nulls, large values and columns that are new.
+    *(("QuernAggregate", f"select sum(n{scale}), min(n{scale}), max(n{scale}), count(distinct n{scale}), "
+                         f"sum(n{scale} * k) from scales where k between -2000 and 2900") for scale in SCALES),
+    ("QuernAggregate QuernSort", "select n3, n2, n9, count(*) from scales group by n3, n2, n9 order by n3, n2, n9"),
+    *(("QuernAggregate", f"select {key}, count(*), sum(k) from pages where k <> 11 group by {key} order by {key}")
+      for key in ("t0", "v", "c", "b", "new", "late")),
+    ("QuernSort", "select t0, v, k, c, b, new, late from pages where k > 4 order by k, v, t0, late"),
     # the nodes that run, the query
     ("QuernAggregate QuernJoin", "select count(*), sum(a.k) from holes a join b using (k) where a.n > 2 and b.n >= 3"),
     ("QuernAggregate", "select sum(n), sum(d * n), avg(n), max(n), min(d), count(n) from holes where n > 2"),
