@@ -352,7 +352,7 @@ static Plan* make_hashed(Agg* agg, Plan* child) {
   making.plan.op = QUERN_AGGREGATE;
   making.plan.spec = psprintf("aggregate%s%s", making.keys.data, making.functions.data);
   making.plan.num_keys = making.num_keys;
-  making.plan.sources[0] = source_plan_make(child, list_concat(making.keys_of, making.arguments), true);
+  making.plan.sources[0] = source_plan_make(child, list_concat(making.keys_of, making.arguments), true, false);
   making.plan.outputs = list_concat(making.plan.outputs, making.outputs);
   making.plan.input_rows = child->plan_rows;
   making.plan.output_rows = plan->plan_rows;

@@ -31,6 +31,7 @@ static void show_run(QuernNode* node, ExplainState* explain) {
     ExplainPropertyText("Ran", "PostgreSQL's own node", explain);
     return;
   }
+  if (node->loop != NULL) ExplainPropertyInteger("Outer Rows Looked Up", NULL, (int64)node->loop->num_given, explain);
   if (tier != NULL) ExplainPropertyText("Kernel", tier, explain);
   if (stats.layout != NULL) ExplainPropertyText("Layout", stats.layout, explain);
   ExplainPropertyInteger("Peak Memory", "kB", (int64)(stats.peak_bytes / 1024), explain);
@@ -54,5 +55,7 @@ void node_explain(CustomScanState* state, List* ancestors, ExplainState* explain
     if (node->sources[1] != NULL) ways = psprintf("%s, %s", ways, source_way(node->sources[1]));
     ExplainPropertyText("Reads", ways, explain);
   }
+  if (node->plan->loop != NULL && !explain->analyze)
+    ExplainPropertyText("Outer Rows", "looked up while that is faster", explain);
   if (explain->analyze) show_run(node, explain);
 }

@@ -22,7 +22,7 @@ typedef struct JoinMaking {
   List* payload_of[2];
 } JoinMaking;
 
-static const char* kind_of(JoinType type) {
+static const char* kind_of(int type) {
   switch (type) {
     case JOIN_INNER: return "inner";
     case JOIN_LEFT: return "left";
@@ -148,7 +148,7 @@ static bool add_conditions(JoinMaking* making, const HashJoin* join) {
   return true;
 }
 
-Plan* replace_join(HashJoin* join) {
+Plan* replace_join(HashJoin* join, bool build_by_rows) {
   Plan* plan = &join->join.plan;
   Plan* children[2] = {plan->lefttree, plan->righttree->lefttree};
   JoinMaking making = {{0}};
@@ -177,7 +177,8 @@ Plan* replace_join(HashJoin* join) {
   for (int side = 0; side < 2; ++side)
     making.plan.sources[side] = source_plan_make(
         children[side],
-        list_concat(list_concat(making.keys_of[side], making.payload_of[side]), making.residuals_of[side]), false);
+        list_concat(list_concat(making.keys_of[side], making.payload_of[side]), making.residuals_of[side]), false,
+        side == 1 && build_by_rows);
   making.plan.op = QUERN_JOIN;
   making.plan.spec = spec.data;
   making.plan.num_keys = making.num_keys;

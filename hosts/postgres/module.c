@@ -15,6 +15,8 @@ int quern_enabled = QUERN_ON;
 bool quern_join = true;
 bool quern_aggregate = true;
 bool quern_sort = true;
+bool quern_loop = true;
+int quern_loop_rows = -1;
 int quern_min_rows = 10000;
 int quern_scan = SCAN_BY_PAGES;
 int quern_min_memory = 16 * 1024;
@@ -35,6 +37,11 @@ static void define_settings(void) {
                            GUC_EXPLAIN, NULL, NULL, NULL);
   DefineCustomBoolVariable("quern.sorts", "Replaces sorts.", NULL, &quern_sort, true, PGC_USERSET, GUC_EXPLAIN, NULL,
                            NULL, NULL);
+  DefineCustomBoolVariable("quern.loops", "Replaces nested loops that look up an index.", NULL, &quern_loop, true,
+                           PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+  DefineCustomIntVariable("quern.loop_rows", "Outer rows of a nested loop that are looked up in the index.",
+                          "-1: as many as are expected to be faster than a hash join.", &quern_loop_rows, -1, -1,
+                          INT_MAX / 4, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
   DefineCustomIntVariable("quern.min_rows", "Expected input rows below which PostgreSQL's own node runs.", NULL,
                           &quern_min_rows, 10000, 0, INT_MAX, PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
   DefineCustomEnumVariable("quern.scan", "How nodes read the rows of tables: by slots or by whole pages.", NULL,

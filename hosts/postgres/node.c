@@ -46,6 +46,7 @@ void node_register(void) {
   RegisterCustomScanMethods(&quern_join_methods);
   RegisterCustomScanMethods(&quern_aggregate_methods);
   RegisterCustomScanMethods(&quern_sort_methods);
+  RegisterCustomScanMethods(&quern_gate_methods);
 }
 
 bool node_is_ours(const Plan* plan) {
@@ -126,11 +127,20 @@ static void release(void* argument) {
   node->kernel = NULL;
 }
 
+/* Opens the sources and the kernel. */
+static void open_kernel(QuernNode* node) {
+  const quern_compile_options options = {.struct_size = sizeof(options),
+                                         .expected_rows = (uint64)Max(node->plan->input_rows, 0)};
+  ListCell* cell;
+
+  foreach (cell, node->css.custom_ps)
+    source_create(node, lfirst(cell), node->plan->sources[foreach_current_index(cell)]);
+  QUERN_CALL(quern_compile_with(node->plan->spec, &options, &node->kernel, &quern_last_error));
+}
+
 static void begin_node(CustomScanState* state, EState* estate, int flags) {
   QuernNode* node = (QuernNode*)state;
   CustomScan* scan = (CustomScan*)state->ss.ps.plan;
-  const quern_compile_options options = {.struct_size = sizeof(options),
-                                         .expected_rows = (uint64)Max(node->plan->input_rows, 0)};
   ListCell* cell;
 
   foreach (cell, scan->custom_plans)
@@ -140,13 +150,13 @@ static void begin_node(CustomScanState* state, EState* estate, int flags) {
   foreach (cell, node->plan->outputs) node->outputs[foreach_current_index(cell)] = *(OutputPlan*)lfirst(cell);
   node->is_plain = state->ss.ps.qual == NULL && state->ss.ps.ps_ProjInfo == NULL;
   node->stats.struct_size = sizeof(node->stats);
+  if (node->plan->loop != NULL) node->loop = loop_begin(node, estate, flags);
   if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
 
   node->callback.func = release;
   node->callback.arg = node;
   MemoryContextRegisterResetCallback(estate->es_query_cxt, &node->callback);
-  foreach (cell, state->custom_ps) source_create(node, lfirst(cell), node->plan->sources[foreach_current_index(cell)]);
-  QUERN_CALL(quern_compile_with(node->plan->spec, &options, &node->kernel, &quern_last_error));
+  if (node->loop == NULL) open_kernel(node);
 }
 
 /* Tests count these lines, so that they are known to test something. */
@@ -167,6 +177,7 @@ static void end_node(CustomScanState* state) {
   release(node);
   foreach (cell, state->custom_ps) ExecEndNode(lfirst(cell));
   if (node->stock != NULL) ExecEndNode(node->stock);
+  if (node->loop != NULL) loop_end(node->loop);
 }
 
 static bool has_spilled(const QuernNode* node) {
@@ -199,6 +210,7 @@ static bool has_params(const SourcePlan* source) {
 /* A join whose build side stays as it is keeps its table. */
 static bool keeps_table(const QuernNode* node) {
   if (node->plan->op != QUERN_JOIN || node->state == NODE_NEW || node->job == NULL || node->stock != NULL) return false;
+  if (node->loop != NULL) return false;
   if (((PlanState*)lsecond(node->css.custom_ps))->chgParam != NULL) return false;
   if (node->css.ss.ps.chgParam != NULL && has_params(node->plan->sources[1])) return false;
   /* Matched flags are set, or probe rows are in files. */
@@ -232,6 +244,11 @@ static void rescan_node(CustomScanState* state) {
   node->has_emitted = false;
   for (int i = 0; i < 2; ++i)
     if (node->sources[i] != NULL) source_rescan(node->sources[i]);
+  if (node->loop == NULL) return;
+  loop_rescan(node);
+  if (node->sources[0] != NULL) return;
+  foreach (cell, state->custom_ps)
+    if (((PlanState*)lfirst(cell))->chgParam == NULL) ExecReScan(lfirst(cell));
 }
 
 /* ---- memory and files ---- */
@@ -386,10 +403,36 @@ static bool read_output(QuernNode* node) {
   return true;
 }
 
+/* Opens the kernel where a loop has left rows to it; in the memory of the query. */
+static void open_behind_loop(QuernNode* node) {
+  MemoryContext before;
+
+  if (node->sources[0] != NULL) return;
+  before = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+  open_kernel(node);
+  MemoryContextSwitchTo(before);
+}
+
+/* Runs the nested loop. Returns whether node->result has rows of it; else the state is NODE_NEW, for the outer rows
+ * that are left, or NODE_DONE. */
+static bool run_loop(QuernNode* node) {
+  node->state = NODE_LOOPING;
+  if (loop_next(node)) return node->has_emitted = true;
+  if (node->loop->is_cut_off) open_behind_loop(node);
+  node->state = node->loop->is_cut_off ? NODE_NEW : NODE_DONE;
+  return false;
+}
+
+static bool begins_as_loop(const QuernNode* node) {
+  if (node->loop == NULL) return false;
+  return node->state == NODE_LOOPING || (node->state == NODE_NEW && !node->loop->is_cut_off);
+}
+
 bool node_next_batch(QuernNode* node) {
   node->row = 0;
   node->result = NULL;
   if (node->stock != NULL) return false;
+  if (begins_as_loop(node) && run_loop(node)) return true;
   if (node->state == NODE_NEW && !build(node)) return false;
   while (node->state != NODE_DONE) {
     CHECK_FOR_INTERRUPTS();

@@ -110,7 +110,10 @@ List* node_plan_to_list(const NodePlan* plan) {
   list = lappend(list, source_to_list(plan->sources[0]));
   list = lappend(list, source_to_list(plan->sources[1]));
   list = lappend(list, outputs_to_list(plan->outputs));
-  return lappend(list, plan->stock);
+  list = lappend(list, plan->stock);
+  list = lappend(list, plan->loop);
+  list = lappend(list, rows_node(plan->loop_rows));
+  return lappend(list, makeFloat(psprintf("%.3f", plan->hash_ms)));
 }
 
 NodePlan* node_plan_of_list(List* list) {
@@ -127,5 +130,8 @@ NodePlan* node_plan_of_list(List* list) {
   plan->sources[1] = source_of_list(list_nth(list, 5));
   plan->outputs = outputs_of_list(list_nth(list, 6));
   plan->stock = list_nth(list, 7);
+  plan->loop = list_nth(list, 8);
+  plan->loop_rows = floatVal(list_nth(list, 9));
+  plan->hash_ms = floatVal(list_nth(list, 10));
   return plan;
 }

@@ -8,6 +8,7 @@
 
 #include "common/int.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
@@ -81,12 +82,12 @@ static double saved_by(const Plan* made, const Plan* plan) {
   return saved;
 }
 
-static Plan* replace(Plan* plan, const Plan* parent, Replacing* replacing);
+static Plan* replace(Plan* plan, const Plan* parent, bool collected, Replacing* replacing);
 
-static void replace_list(List* plans, const Plan* parent, Replacing* replacing) {
+static void replace_list(List* plans, const Plan* parent, bool collected, Replacing* replacing) {
   ListCell* cell;
 
-  foreach (cell, plans) lfirst(cell) = replace(lfirst(cell), parent, replacing);
+  foreach (cell, plans) lfirst(cell) = replace(lfirst(cell), parent, collected, replacing);
 }
 
 /* Rows that a Limit with constants wants of the sort below it; 0: unknown. */
@@ -107,14 +108,21 @@ static int64 limit_of(const Plan* parent) {
   return Max(rows, 0);
 }
 
+/* Whether rows come from a join in place of a nested loop, of which there are many where it pays. */
+static bool has_loop_below(const Plan* plan) {
+  if (plan == NULL) return false;
+  if (node_is_ours(plan) && node_plan_of_list(((const CustomScan*)plan)->custom_private)->hash_ms > 0) return true;
+  return has_loop_below(plan->lefttree);
+}
+
 static Plan* replacement_of(Plan* plan, const Plan* parent) {
   double rows = 0;
 
   if (plan->parallel_aware) return NULL;
   if (plan->lefttree != NULL) rows += plan->lefttree->plan_rows;
   if (plan->righttree != NULL) rows += plan->righttree->plan_rows;
-  if (quern_enabled != QUERN_FORCE && rows < quern_min_rows) return NULL;
-  if (IsA(plan, HashJoin)) return quern_join ? replace_join((HashJoin*)plan) : NULL;
+  if (quern_enabled != QUERN_FORCE && rows < quern_min_rows && !has_loop_below(plan)) return NULL;
+  if (IsA(plan, HashJoin)) return quern_join ? replace_join((HashJoin*)plan, false) : NULL;
   if (IsA(plan, Agg)) return quern_aggregate ? replace_aggregate((Agg*)plan) : NULL;
   if (IsA(plan, Sort) && quern_sort) {
     const int64 limit = limit_of(parent);
@@ -128,25 +136,72 @@ static Plan* replacement_of(Plan* plan, const Plan* parent) {
   return NULL;
 }
 
+/* Whether an aggregation wants its rows in an order. */
+static bool find_ordered(Node* node, void* context) {
+  if (node == NULL) return false;
+  if (IsA(node, Aggref) && (((const Aggref*)node)->aggorder != NIL || ((const Aggref*)node)->aggdistinct != NIL))
+    return true;
+  return expression_tree_walker(node, find_ordered, context);
+}
+
+/* Whether a node reads all rows of its outer child, and these may come in any order. `collected`: whether its parent
+ * does so. */
+static bool collects(const Plan* plan, bool collected) {
+  switch (nodeTag(plan)) {
+    case T_Sort:
+    case T_Hash: return true;
+    case T_Agg: {
+      const Agg* agg = (const Agg*)plan;
+
+      if (agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_HASHED) return false;
+      return !find_ordered((Node*)plan->targetlist, NULL) && !find_ordered((Node*)plan->qual, NULL);
+    }
+    case T_HashJoin:
+    case T_NestLoop:
+    case T_Append:
+    case T_Result:
+    case T_SubqueryScan: return collected;
+    default: return false;
+  }
+}
+
+/* Whether the inner side of a nested loop is expected to run once, whatever the outer row is. */
+static bool runs_once(const Plan* plan) {
+  return IsA(plan, NestLoop) && plan->lefttree->plan_rows <= 1 && ((const NestLoop*)plan)->nestParams == NIL;
+}
+
+static Plan* loop_replacement(Plan* plan) {
+  const double rows = plan->lefttree->plan_rows;
+
+  if (!quern_loop || !quern_join || plan->parallel_aware) return NULL;
+  /* It is run again for each value of a parameter. */
+  if (!bms_is_empty(plan->extParam)) return NULL;
+  /* One row of an index stays one row. */
+  if (quern_enabled != QUERN_FORCE && rows <= 1 && IsA(plan->lefttree, IndexScan)) return NULL;
+  return replace_loop((NestLoop*)plan);
+}
+
 /* Replaces what can be, from the leaves up. Below a Gather, plans run in other processes and stay as they are. */
-static Plan* replace(Plan* plan, const Plan* parent, Replacing* replacing) {
+static Plan* replace(Plan* plan, const Plan* parent, bool collected, Replacing* replacing) {
+  bool collects_rows;
   Plan* made;
 
   if (plan == NULL || IsA(plan, Gather) || IsA(plan, GatherMerge)) return plan;
-  plan->lefttree = replace(plan->lefttree, plan, replacing);
-  plan->righttree = replace(plan->righttree, plan, replacing);
+  collects_rows = collects(plan, collected);
+  plan->lefttree = replace(plan->lefttree, plan, collects_rows, replacing);
+  plan->righttree = replace(plan->righttree, plan, collected && runs_once(plan), replacing);
   switch (nodeTag(plan)) {
-    case T_Append: replace_list(((Append*)plan)->appendplans, plan, replacing); break;
-    case T_MergeAppend: replace_list(((MergeAppend*)plan)->mergeplans, plan, replacing); break;
+    case T_Append: replace_list(((Append*)plan)->appendplans, plan, collects_rows, replacing); break;
+    case T_MergeAppend: replace_list(((MergeAppend*)plan)->mergeplans, plan, false, replacing); break;
     case T_SubqueryScan:
-      ((SubqueryScan*)plan)->subplan = replace(((SubqueryScan*)plan)->subplan, plan, replacing);
+      ((SubqueryScan*)plan)->subplan = replace(((SubqueryScan*)plan)->subplan, plan, collects_rows, replacing);
       break;
     default: break;
   }
-  made = replacement_of(plan, parent);
+  made = IsA(plan, NestLoop) ? collected ? loop_replacement(plan) : NULL : replacement_of(plan, parent);
   if (made == NULL) return plan;
   ++replacing->replaced;
-  if (node_is_ours(made)) replacing->saved += saved_by(made, plan);
+  if (node_is_ours(made) && !IsA(plan, NestLoop)) replacing->saved += saved_by(made, plan);
   return made;
 }
 
@@ -168,8 +223,8 @@ static Replacing replace_all(PlannedStmt* statement, int cursor_options) {
   const bool went_back = ExecSupportsBackwardScan(statement->planTree);
 
   planned_statement = statement;
-  statement->planTree = replace(statement->planTree, NULL, &replacing);
-  replace_list(statement->subplans, NULL, &replacing);
+  statement->planTree = replace(statement->planTree, NULL, false, &replacing);
+  replace_list(statement->subplans, NULL, false, &replacing);
   if (replacing.replaced > 0 && may_go_back(cursor_options) && went_back &&
       !ExecSupportsBackwardScan(statement->planTree))
     statement->planTree = materialize_finished_plan(statement->planTree);

@@ -3,7 +3,7 @@
  * The PostgreSQL extension: nodes of finished plans that run as kernels of libquern.
  *
  *     planner.c    planner_hook: which nodes of a finished plan become ours, and what that does to the cost
- *     join.c, aggregate.c, sort.c
+ *     join.c, loop.c, aggregate.c, sort.c
  *                  one node: its spec, its sources, its results
  *     variables.c  columns of children in expressions as columns of a node's rows
  *     source_plan.c, expressions.c
@@ -28,6 +28,7 @@
 #include "lib/stringinfo.h"
 #include "nodes/extensible.h"
 #include "nodes/plannodes.h"
+#include "portability/instr_time.h"
 #include "quern.h"
 #include "versions.h"
 
@@ -40,9 +41,11 @@ extern int quern_enabled;    /* an Enabled */
 extern bool quern_join;      /* replace hash joins */
 extern bool quern_aggregate; /* .. aggregations */
 extern bool quern_sort;      /* .. sorts */
+extern bool quern_loop;      /* .. nested loops that look up an index */
 extern int quern_min_rows;   /* rows that a node's children must be expected to bring */
 extern int quern_scan;       /* a ScanBy */
 extern int quern_min_memory; /* kB that a node may always take, whatever work_mem says */
+extern int quern_loop_rows;  /* outer rows of a nested loop that are looked up; -1: as it is expected to pay */
 extern bool quern_log_nodes; /* a line in the server's log for each node that has run */
 
 /* ---- columns ---- */
@@ -120,6 +123,10 @@ typedef struct NodePlan {
   double input_rows;      /* as the planner expects */
   double output_rows;
   Plan* stock; /* the replaced node */
+  /* Of a join in place of a nested loop: that loop, where it begins with it, else NULL; the outer rows that the planner
+   * expects; and the milliseconds that reading the inner table is expected to take, 0 for other nodes. */
+  Plan* loop;
+  double loop_rows, hash_ms;
 } NodePlan;
 
 /* ---- values into columns (columns.c) ---- */
@@ -242,13 +249,17 @@ extern int source_column(List** columns, const ColumnPlan* column);
 /* A copy of a column with its type's name in a spec, and the expression that it is read from. */
 extern ColumnPlan* column_with(const ColumnPlan* column, const char* type, Expr* expr);
 /* How the columns `wanted` (of ColumnPlan, over the child's rows) are had from a child. `may_fail`: the node can still
- * turn to the stock plan when a row has no result. */
-extern SourcePlan* source_plan_make(Plan* child, List* wanted, bool may_fail);
+ * turn to the stock plan when a row has no result. `by_rows`: no pages are read, since the child's own
+ * code has begun to. */
+extern SourcePlan* source_plan_make(Plan* child, List* wanted, bool may_fail, bool by_rows);
+/* Whether a plan scans a plain heap, whose pages may be read. */
+extern bool scans_heap(const Plan* plan);
 
 /* ---- plans (planner.c, plan_lists.c, join.c, aggregate.c, sort.c) ---- */
 
 /* Each returns the node that takes the plan's place, or NULL. `limit`: rows that are wanted of a sort; 0: all. */
-extern Plan* replace_join(HashJoin* join);
+extern Plan* replace_join(HashJoin* join, bool build_by_rows);
+extern Plan* replace_loop(NestLoop* loop);
 extern Plan* replace_aggregate(Agg* aggregate);
 extern Plan* replace_sort(Sort* sort, int64 limit);
 
@@ -278,6 +289,7 @@ extern void planner_install(void);
 /* ---- sources (source.c, heap.c) ---- */
 
 typedef struct QuernNode QuernNode;
+typedef struct LoopRun LoopRun;
 typedef struct HeapPages HeapPages;
 
 /* A map over columns of a source. */
@@ -348,10 +360,26 @@ extern void heap_pages_end(HeapPages* pages);
 
 typedef enum NodeState {
   NODE_NEW,
+  NODE_LOOPING, /* a join: rows come from the nested loop */
   NODE_PROBING, /* a join: the probe side is read */
   NODE_READING, /* an output is read to its end */
   NODE_DONE
 } NodeState;
+
+/* A nested loop that a join begins with (loop.c). */
+struct LoopRun {
+  PlanState* state; /* the loop */
+  PlanState* outer; /* its outer side, of which the kernel has the rows that the loop does not get */
+  Columns* columns; /* rows of the loop */
+  quern_result result;
+  double expected_rows; /* of the outer side */
+  double hash_ms;
+  uint64 num_given;        /* outer rows, to the loop */
+  uint64 num_timed;        /* of these */
+  instr_time timed, began; /* looking them up; the last of them */
+  bool is_timing;
+  bool outer_ended, is_cut_off;
+};
 
 struct QuernNode {
   CustomScanState css;
@@ -369,13 +397,14 @@ struct QuernNode {
   bool is_plain;      /* neither condition nor projection */
   int num_outputs;
   OutputPlan* outputs;
+  LoopRun* loop;    /* NULL: there is none */
   PlanState* stock; /* runs in the node's place; NULL: it does not */
   MemoryContextCallback callback;
   quern_job_stats stats; /* of the last job */
   const char* tier;
 };
 
-extern const CustomScanMethods quern_join_methods, quern_aggregate_methods, quern_sort_methods;
+extern const CustomScanMethods quern_join_methods, quern_aggregate_methods, quern_sort_methods, quern_gate_methods;
 extern void node_register(void);
 extern QuernNode* node_of_state(PlanState* state);
 /* Makes result the next batch. Returns false at its end, or where the stock plan has taken over (node->stock). */
@@ -387,6 +416,12 @@ extern Datum output_varlena(const quern_column* column, uint64 row);
 /* Whether a sum of floats of this batch has left the range, so that the stock plan has to say what that means. */
 extern bool output_overflowed(const QuernNode* node);
 extern void node_explain(CustomScanState* state, List* ancestors, ExplainState* explain);
+
+extern LoopRun* loop_begin(QuernNode* node, EState* estate, int flags);
+/* Makes node->result the loop's next rows; false at its end, which may come before that of the outer rows. */
+extern bool loop_next(QuernNode* node);
+extern void loop_rescan(QuernNode* node);
+extern void loop_end(LoopRun* run);
 
 extern quern_error quern_last_error;
 /* Raises the last error of libquern as PostgreSQL's. */

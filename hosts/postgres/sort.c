@@ -176,7 +176,7 @@ Plan* replace_sort(Sort* sort, int64 limit) {
   if (!add_payload(&making, plan) || !make_lists(&making, plan, &scan_tlist, &targetlist)) return NULL;
   if (limit > 0) appendStringInfo(&making.spec, " limit=" INT64_FORMAT, limit);
   making.plan.op = QUERN_SORT;
-  making.plan.sources[0] = source_plan_make(child, making.columns, true);
+  making.plan.sources[0] = source_plan_make(child, making.columns, true, false);
   making.plan.spec = making.spec.data;
   making.plan.input_rows = child->plan_rows;
   making.plan.output_rows = plan->plan_rows;

@@ -136,46 +136,50 @@ static int fill_by_slots(Source* source) {
   return row;
 }
 
-/* Rows of a batch of a child of ours, one column of which has another form here. */
-static void convert(Source* source, int index, uint64 rows) {
+/* Rows of a batch of a child of ours, from `first` on, where they cannot be read as they lie there. */
+static void convert(Source* source, int index, uint64 first) {
   const OutputPlan* output = &source->node->outputs[source->node_columns[index]];
   const quern_column* from = &source->node->result->columns[output->column];
   ColumnBuffer* to = &source->columns->buffers[index];
 
-  for (uint64 row = 0; row < rows; ++row) {
+  for (uint64 row = first; row < source->node->result->num_rows; ++row) {
     const char* value = (const char*)from->values + (Size)output->values.width * row;
+    const int place = (int)(row - first);
 
-    if (column_is_null(from, row)) columns_put_null(source->columns, to, (int)row);
-    else if (output->values.kind == KIND_VARLENA) columns_put(source->columns, to, (int)row, output_varlena(from, row));
+    if (column_is_null(from, row)) columns_put_null(source->columns, to, place);
+    else if (to->kind == KIND_FLAG) columns_put(source->columns, to, place, 0);
+    else if (output->values.kind == KIND_VARLENA) columns_put(source->columns, to, place, output_varlena(from, row));
     else if (output->values.kind == KIND_BYVALUE)
-      columns_put(source->columns, to, (int)row, fetch_att(value, true, output->values.width));
-    else columns_put(source->columns, to, (int)row, 0); /* KIND_FLAG */
+      columns_put(source->columns, to, place, fetch_att(value, true, output->values.width));
+    else columns_put(source->columns, to, place, PointerGetDatum(value)); /* KIND_FIXED */
   }
 }
 
-/* A batch of the child as it lies there, but for columns of another form. */
+static bool is_converted(const Source* source, int index) {
+  return source->node->outputs[source->node_columns[index]].values.kind != source->columns->buffers[index].kind;
+}
+
+/* A batch of the child as it lies there, but for columns of another form; or what is left of one of which rows were
+ * taken one by one. */
 static uint64 take_batch(Source* source) {
   Columns* columns = source->columns;
   QuernNode* node = source->node;
-  uint64 rows;
+  uint64 first = node->result != NULL ? node->row : 0;
 
-  if (!node_next_batch(node)) return 0;
-  rows = node->result->num_rows;
-  for (int i = 0; i < columns->num_columns; ++i) {
-    const OutputPlan* output = &node->outputs[source->node_columns[i]];
-
-    if (output->values.kind != columns->buffers[i].kind) convert(source, i, rows);
+  if (first == 0 || first >= node->result->num_rows) {
+    first = 0;
+    if (!node_next_batch(node)) return 0;
   }
+  for (int i = 0; i < columns->num_columns; ++i)
+    if (first > 0 || is_converted(source, i)) convert(source, i, first);
   columns_finish(columns);
-  for (int i = 0; i < columns->num_columns; ++i) {
-    const OutputPlan* output = &node->outputs[source->node_columns[i]];
-
-    if (output->values.kind == columns->buffers[i].kind) {
-      columns->vectors[i] = node->result->columns[output->column];
-      columns->vectors[i].num_bytes = columns->vectors[i].null_count = 0;
-    }
+  for (int i = 0; i < columns->num_columns && first == 0; ++i) {
+    if (is_converted(source, i)) continue;
+    columns->vectors[i] = node->result->columns[node->outputs[source->node_columns[i]].column];
+    columns->vectors[i].num_bytes = columns->vectors[i].null_count = 0;
   }
-  return rows;
+  node->row = node->result->num_rows;
+  return node->result->num_rows - first;
 }
 
 /* Rows of the child, as columns. */

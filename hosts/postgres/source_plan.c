@@ -55,7 +55,7 @@ static Node* resolve(Node* node, Resolving* resolving) {
 }
 
 /* A scan of a plain heap, whose pages we may read. The relation is locked and open for planning. */
-static bool scans_heap(const Plan* plan) {
+bool scans_heap(const Plan* plan) {
   Relation relation;
   bool plain;
 
@@ -151,11 +151,12 @@ static SourcePlan* projected(List* wanted) {
   return plan;
 }
 
-SourcePlan* source_plan_make(Plan* child, List* wanted, bool may_fail) {
+SourcePlan* source_plan_make(Plan* child, List* wanted, bool may_fail, bool by_rows) {
   SourcePlan* plan = palloc0(sizeof(SourcePlan));
   List* targetlist = NIL;
 
   plan->way = way_of(child);
+  if (by_rows && plan->way == SOURCE_PAGES) plan->way = SOURCE_SLOTS;
   if (plan->way == SOURCE_PAGES || plan->way == SOURCE_JOIN) targetlist = child->targetlist;
   if (!add_vectors(plan, wanted, targetlist, may_fail)) return projected(wanted);
   if (plan->way == SOURCE_PAGES) add_condition(plan, child, may_fail);

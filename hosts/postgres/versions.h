@@ -73,15 +73,22 @@ static inline int plan_disabled_nodes(const Plan* plan) {
 #endif
 }
 
-/* The kind of a semi or anti join whose rows are those of the build side, as a spec names it; NULL: another join. */
-static inline const char* join_of_build_rows(JoinType type) {
-#if PG_VERSION_NUM >= 160000
-  if (type == JOIN_RIGHT_ANTI) return "right_anti";
-#endif
+/* Semi and anti joins whose rows are those of the build side. Where PostgreSQL has none, nodes of ours may. */
 #if PG_VERSION_NUM >= 180000
-  if (type == JOIN_RIGHT_SEMI) return "right_semi";
+enum { kJoinRightSemi = JOIN_RIGHT_SEMI };
+#else
+enum { kJoinRightSemi = 1000 };
 #endif
-  return NULL;
+#if PG_VERSION_NUM >= 160000
+enum { kJoinRightAnti = JOIN_RIGHT_ANTI };
+#else
+enum { kJoinRightAnti = 1001 };
+#endif
+
+/* The kind of such a join, as a spec names it; NULL: another join. */
+static inline const char* join_of_build_rows(int type) {
+  if (type == kJoinRightAnti) return "right_anti";
+  return type == kJoinRightSemi ? "right_semi" : NULL;
 }
 
 /* For pg_stat_user_tables. */

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Nested loops that look up an index for each row of their outer side. Where more outer rows come than the planner
+ * expects, which is often so above other joins, or where each of them reads pages that are in no cache, such a loop
+ * takes seconds where a hash join would read the inner table once. The node that replaces it begins as that loop, and
+ * measures it. Where looking up the outer rows that are still expected would take longer than reading the inner table,
+ * it builds a hash table of them, and the inner table probes it. Once as many rows have come as the planner expected,
+ * as many again are expected as have come so far: so the node takes at most twice as long as the better of the two
+ * ways.
+ */
+#include "quern_pg.h"
+
+#include "access/table.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "portability/instr_time.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+/* ---- planning: the hash join that a loop stands for ---- */
+
+/* Milliseconds, of tables in shared buffers: a page that is read and a row that probes; a row that is looked up where
+ * its neighbours were just before, and a row that is found. Far from them it takes ten times as long, which the loop
+ * finds out. A loop that is expected to be kTooSlow times as slow does not begin. */
+static const double kPageMs = 0.0017, kProbeMs = 0.00001, kLookupMs = 0.001, kFetchMs = 0.0003, kTooSlow = 3;
+
+enum { kFewestTimed = 64, kRowsBetween = 256, kRowsTimed = 8 };
+
+typedef struct LoopMaking {
+  const NestLoop* loop;
+  const IndexScan* inner;
+  List* inner_tlist;  /* of the inner table's scan: what the loop reads, then columns of conditions */
+  List* scan_quals;   /* of the inner table alone */
+  List* hash_clauses; /* inner column = outer expression */
+  List* join_quals;
+  bool failed;
+} LoopMaking;
+
+/* Positions of columns in the rows of the inner scan, to which they are added. */
+static AttrNumber inner_position(LoopMaking* making, const Var* var) {
+  ListCell* cell;
+  TargetEntry* entry;
+
+  foreach (cell, making->inner_tlist)
+    if (equal(lfirst_node(TargetEntry, cell)->expr, var)) return (AttrNumber)(foreach_current_index(cell) + 1);
+  entry = makeTargetEntry((Expr*)copyObject(var), (AttrNumber)(list_length(making->inner_tlist) + 1), NULL, true);
+  making->inner_tlist = lappend(making->inner_tlist, entry);
+  return entry->resno;
+}
+
+static const Var* outer_of_param(const NestLoop* loop, int number) {
+  ListCell* cell;
+
+  foreach (cell, loop->nestParams) {
+    const NestLoopParam* param = lfirst(cell);
+
+    if (param->paramno == number) return param->paramval;
+  }
+  return NULL;
+}
+
+/* Whether an expression has parameters of the loop. */
+static bool is_of_loop(Node* node, void* loop) {
+  if (node == NULL) return false;
+  if (IsA(node, Param) && ((const Param*)node)->paramkind == PARAM_EXEC)
+    return outer_of_param(loop, ((const Param*)node)->paramid) != NULL;
+  return expression_tree_walker(node, is_of_loop, loop);
+}
+
+/* A condition of the inner scan as one of a hash join whose outer side is that scan. */
+static Node* turn_scan(Node* node, LoopMaking* making) {
+  if (node == NULL) return NULL;
+  if (IsA(node, Param) && ((const Param*)node)->paramkind == PARAM_EXEC) {
+    const Var* outer = outer_of_param(making->loop, ((const Param*)node)->paramid);
+    Var* var;
+
+    if (outer == NULL) return copyObject(node);
+    if (!IsA(outer, Var) || outer->varno != OUTER_VAR) {
+      making->failed = true;
+      return node;
+    }
+    var = (Var*)copyObject((void*)outer);
+    var->varno = INNER_VAR;
+    return (Node*)var;
+  }
+  if (IsA(node, Var)) {
+    Var* var = copyObject((Var*)node);
+
+    if (var->varno != making->inner->scan.scanrelid || var->varattno <= 0) making->failed = true;
+    else var->varattno = inner_position(making, (const Var*)node);
+    var->varno = OUTER_VAR;
+    return (Node*)var;
+  }
+  if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan)) {
+    making->failed = true;
+    return node;
+  }
+  return expression_tree_mutator(node, turn_scan, making);
+}
+
+/* An expression of the loop as one of that hash join: the sides change places. */
+static Node* turn_sides(Node* node, void* context) {
+  if (node == NULL) return NULL;
+  if (IsA(node, Var)) {
+    Var* var = copyObject((Var*)node);
+
+    if (var->varno == OUTER_VAR) var->varno = INNER_VAR;
+    else if (var->varno == INNER_VAR) var->varno = OUTER_VAR;
+    return (Node*)var;
+  }
+  return expression_tree_mutator(node, turn_sides, context);
+}
+
+/* Whether all columns of an expression are of one side, and there is one. */
+static bool is_of_side(Node* expr, int varno) {
+  VarColumns columns = {{NIL}};
+
+  var_columns_collect(&columns, expr);
+  if (columns.failed || columns.aggregates != NIL) return false;
+  return columns.vars[varno == INNER_VAR] != NIL && columns.vars[varno != INNER_VAR] == NIL;
+}
+
+/* A comparison by which a hash join finds its rows: the column of the inner scan comes first. NULL: it is none. */
+static OpExpr* hash_clause(Node* clause) {
+  OpExpr* op = (OpExpr*)clause;
+  ColumnPlan columns[2] = {{0}};
+  const char* spec;
+
+  if (!IsA(op, OpExpr) || list_length(op->args) != 2) return NULL;
+  if (is_of_side(linitial(op->args), INNER_VAR) && is_of_side(lsecond(op->args), OUTER_VAR)) {
+    if (!OidIsValid(get_commutator(op->opno))) return NULL;
+    op = copyObject(op);
+    CommuteOpExpr(op);
+  }
+  if (!is_of_side(linitial(op->args), OUTER_VAR) || !is_of_side(lsecond(op->args), INNER_VAR)) return NULL;
+  return type_join_keys(op->opno, op->inputcollid, columns, &spec) ? op : NULL;
+}
+
+static void add_scan_qual(LoopMaking* making, Node* clause) {
+  Node* turned;
+  OpExpr* key;
+
+  if (!is_of_loop(clause, (void*)making->loop)) {
+    making->scan_quals = lappend(making->scan_quals, copyObject(clause));
+    return;
+  }
+  turned = turn_scan(clause, making);
+  if (making->failed) return;
+  key = hash_clause(turned);
+  if (key != NULL) making->hash_clauses = lappend(making->hash_clauses, key);
+  else making->join_quals = lappend(making->join_quals, turned);
+}
+
+/* The kind of hash join that keeps the loop's outer rows in its table. */
+static bool turned_kind(JoinType type, JoinType* turned) {
+  switch (type) {
+    case JOIN_INNER: *turned = JOIN_INNER; return true;
+    case JOIN_LEFT: *turned = JOIN_RIGHT; return true;
+    case JOIN_SEMI: *turned = kJoinRightSemi; return true;
+    case JOIN_ANTI: *turned = kJoinRightAnti; return true;
+    default: return false;
+  }
+}
+
+static const IndexScan* index_scan_of(const Plan* plan) {
+  if (IsA(plan, Memoize)) plan = plan->lefttree;
+  if (!IsA(plan, IndexScan) || plan->initPlan != NIL) return NULL;
+  return ((const IndexScan*)plan)->indexorderby == NIL ? (const IndexScan*)plan : NULL;
+}
+
+/* A scan of the whole inner table, with the conditions of that table alone. */
+static SeqScan* whole_scan(const LoopMaking* making, double rows) {
+  SeqScan* scan = makeNode(SeqScan);
+  const NodeTag tag = scan->scan.plan.type;
+  ListCell* cell;
+
+  scan->scan = making->inner->scan;
+  scan->scan.plan.type = tag;
+  scan->scan.plan.targetlist = making->inner_tlist;
+  scan->scan.plan.qual = making->scan_quals;
+  scan->scan.plan.plan_rows = rows;
+  scan->scan.plan.extParam = bms_copy(scan->scan.plan.extParam);
+  scan->scan.plan.allParam = bms_copy(scan->scan.plan.allParam);
+  foreach (cell, making->loop->nestParams) {
+    const int number = ((const NestLoopParam*)lfirst(cell))->paramno;
+
+    scan->scan.plan.extParam = bms_del_member(scan->scan.plan.extParam, number);
+    scan->scan.plan.allParam = bms_del_member(scan->scan.plan.allParam, number);
+  }
+  return scan;
+}
+
+/* Gives the loop rows of the outer side, whose state is the node's. */
+static Plan* gate_of(const Plan* outer) {
+  CustomScan* gate = makeNode(CustomScan);
+  ListCell* cell;
+
+  gate->scan.plan.plan_rows = outer->plan_rows;
+  gate->scan.plan.plan_width = outer->plan_width;
+  gate->methods = &quern_gate_methods;
+  foreach (cell, outer->targetlist) {
+    const TargetEntry* entry = lfirst_node(TargetEntry, cell);
+    Expr* var = (Expr*)makeVar(INDEX_VAR, entry->resno, exprType((Node*)entry->expr), exprTypmod((Node*)entry->expr),
+                               exprCollation((Node*)entry->expr), 0);
+
+    gate->scan.plan.targetlist =
+        lappend(gate->scan.plan.targetlist, makeTargetEntry(var, entry->resno, NULL, entry->resjunk));
+    gate->custom_scan_tlist =
+        lappend(gate->custom_scan_tlist, makeTargetEntry(var, entry->resno, NULL, entry->resjunk));
+  }
+  return (Plan*)gate;
+}
+
+/* The loop that gives the rows of the hash join's scan tuple. Its outer rows come through a gate. */
+static NestLoop* gated_loop(const LoopMaking* making, const CustomScan* made) {
+  NestLoop* loop = palloc(sizeof(NestLoop));
+  const List* inner_tlist = making->inner->scan.plan.targetlist;
+
+  *loop = *making->loop;
+  loop->join.plan.lefttree = gate_of(making->loop->join.plan.lefttree);
+  loop->join.plan.targetlist = (List*)turn_sides((Node*)made->custom_scan_tlist, NULL);
+  loop->join.plan.qual = NIL;
+  /* These are conditions of the node's rows. */
+  if (loop->join.jointype == JOIN_INNER) loop->join.joinqual = NIL;
+  if (list_length(making->inner_tlist) > list_length(inner_tlist)) {
+    IndexScan* inner = palloc(sizeof(IndexScan));
+
+    *inner = *making->inner;
+    inner->scan.plan.targetlist = making->inner_tlist;
+    loop->join.plan.righttree = (Plan*)inner;
+  }
+  return loop;
+}
+
+/* Whether the loop may begin, and when it ends. Returns false where the inner table is small. */
+static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, double* inner_rows) {
+  const Plan* outer = making->loop->join.plan.lefttree;
+  Relation relation = table_open(planned_relation(making->inner->scan.scanrelid), NoLock);
+  const double pages = RelationGetNumberOfBlocks(relation);
+  const double lookup = kLookupMs + kFetchMs * making->loop->join.plan.righttree->plan_rows;
+
+  *inner_rows = Max(relation->rd_rel->reltuples, 0);
+  table_close(relation, NoLock);
+  plan->hash_ms = pages * kPageMs + *inner_rows * kProbeMs;
+  plan->loop_rows = outer->plan_rows;
+  if (quern_loop_rows >= 0) *begins = quern_loop_rows > 0;
+  else *begins = quern_enabled != QUERN_FORCE && outer->plan_rows * lookup < kTooSlow * plan->hash_ms;
+  return quern_enabled == QUERN_FORCE || *inner_rows >= quern_min_rows;
+}
+
+Plan* replace_loop(NestLoop* loop) {
+  LoopMaking making = {.loop = loop, .inner = index_scan_of(loop->join.plan.righttree)};
+  HashJoin join = {.join = loop->join};
+  Hash hash = {.plan.type = T_Hash, .plan.lefttree = loop->join.plan.lefttree};
+  NodePlan way = {0};
+  NodePlan* plan;
+  CustomScan* made;
+  double inner_rows;
+  bool begins;
+  ListCell* cell;
+
+  if (making.inner == NULL || !turned_kind(loop->join.jointype, &join.join.jointype)) return NULL;
+  if (contain_volatile_functions((Node*)loop->join.joinqual) || contain_volatile_functions((Node*)loop->join.plan.qual))
+    return NULL;
+  if (contain_volatile_functions((Node*)making.inner->scan.plan.qual)) return NULL;
+  if (!choose_way(&making, &way, &begins, &inner_rows)) return NULL;
+  making.inner_tlist = list_copy(making.inner->scan.plan.targetlist);
+  foreach (cell, making.inner->indexqualorig) add_scan_qual(&making, lfirst(cell));
+  foreach (cell, making.inner->scan.plan.qual) add_scan_qual(&making, lfirst(cell));
+  if (making.failed || making.hash_clauses == NIL) return NULL;
+  /* Rows of Memoize have no further columns. */
+  if (IsA(loop->join.plan.righttree, Memoize) && begins &&
+      list_length(making.inner_tlist) > list_length(making.inner->scan.plan.targetlist))
+    return NULL;
+
+  join.join.plan.type = T_HashJoin;
+  join.join.plan.lefttree = (Plan*)whole_scan(&making, inner_rows);
+  join.join.plan.righttree = &hash.plan;
+  join.join.plan.targetlist = (List*)turn_sides((Node*)loop->join.plan.targetlist, NULL);
+  join.join.plan.qual = (List*)turn_sides((Node*)loop->join.plan.qual, NULL);
+  join.join.joinqual = list_concat(making.join_quals, (List*)turn_sides((Node*)loop->join.joinqual, NULL));
+  join.hashclauses = making.hash_clauses;
+  if (!scans_heap(join.join.plan.lefttree)) return NULL;
+  made = (CustomScan*)replace_join(&join, begins);
+  if (made == NULL) return NULL;
+  plan = node_plan_of_list(made->custom_private);
+  plan->stock = &loop->join.plan;
+  plan->hash_ms = way.hash_ms;
+  plan->loop_rows = way.loop_rows;
+  if (begins) plan->loop = (Plan*)gated_loop(&making, made);
+  made->custom_private = node_plan_to_list(plan);
+  return (Plan*)made;
+}
+
+/* ---- the gate ---- */
+
+typedef struct Gate {
+  CustomScanState css;
+  LoopRun* run; /* of the node */
+} Gate;
+
+static Node* create_gate(CustomScan* scan);
+static void begin_gate(CustomScanState* state, EState* estate, int flags) {}
+static void end_gate(CustomScanState* state) {}
+static void rescan_gate(CustomScanState* state) {}
+
+/* Whether a hash join is faster for the outer rows that are left. */
+static bool is_too_slow(const LoopRun* run) {
+  const double given = (double)run->num_given;
+  double per_row;
+
+  if (quern_loop_rows >= 0) return run->num_given >= (uint64)quern_loop_rows;
+  if (run->num_timed < kFewestTimed || run->num_given % kRowsBetween != 0) return false;
+  per_row = INSTR_TIME_GET_MILLISEC(run->timed) / (double)run->num_timed;
+  return per_row * Max(run->expected_rows - given, given) > run->hash_ms;
+}
+
+/* From the row that the loop was given last to this call, it has looked up that row. */
+static void stop_timing(LoopRun* run) {
+  instr_time now;
+
+  if (!run->is_timing) return;
+  INSTR_TIME_SET_CURRENT(now);
+  INSTR_TIME_ACCUM_DIFF(run->timed, now, run->began);
+  ++run->num_timed;
+  run->is_timing = false;
+}
+
+static TupleTableSlot* exec_gate(CustomScanState* state) {
+  LoopRun* run = ((Gate*)state)->run;
+  TupleTableSlot* slot = state->ss.ss_ScanTupleSlot;
+  const int n = slot->tts_tupleDescriptor->natts;
+  TupleTableSlot* row;
+
+  stop_timing(run);
+  ExecClearTuple(slot);
+  run->is_cut_off = run->is_cut_off || is_too_slow(run);
+  if (run->is_cut_off || run->outer_ended) return slot;
+  row = ExecProcNode(run->outer);
+  run->outer_ended = TupIsNull(row);
+  if (run->outer_ended) return slot;
+  ++run->num_given;
+  slot_getallattrs(row);
+  memcpy(slot->tts_values, row->tts_values, sizeof(Datum) * n);
+  memcpy(slot->tts_isnull, row->tts_isnull, sizeof(bool) * n);
+  if (run->num_given % kRowsTimed == 0) {
+    run->is_timing = true;
+    INSTR_TIME_SET_CURRENT(run->began);
+  }
+  return ExecStoreVirtualTuple(slot);
+}
+
+const CustomScanMethods quern_gate_methods = {"QuernGate", create_gate};
+static const CustomExecMethods kGateMethods = {.CustomName = "QuernGate",
+                                               .BeginCustomScan = begin_gate,
+                                               .ExecCustomScan = exec_gate,
+                                               .EndCustomScan = end_gate,
+                                               .ReScanCustomScan = rescan_gate};
+
+static Node* create_gate(CustomScan* scan) {
+  Gate* gate = (Gate*)newNode(sizeof(Gate), T_CustomScanState);
+
+  gate->css.methods = &kGateMethods;
+  return (Node*)gate;
+}
+
+/* ---- running ---- */
+
+LoopRun* loop_begin(QuernNode* node, EState* estate, int flags) {
+  LoopRun* run = palloc0(sizeof(LoopRun));
+  List* columns = NIL;
+
+  run->state = ExecInitNode(node->plan->loop, estate, flags);
+  ((Gate*)castNode(CustomScanState, outerPlanState(run->state)))->run = run;
+  run->outer = lsecond(node->css.custom_ps);
+  run->expected_rows = node->plan->loop_rows;
+  run->hash_ms = node->plan->hash_ms;
+  if (flags & EXEC_FLAG_EXPLAIN_ONLY) return run;
+  for (int i = 0; i < node->num_outputs; ++i) columns = lappend(columns, &node->outputs[i].values);
+  run->columns = columns_create(columns, BATCH_ROWS);
+  return run;
+}
+
+bool loop_next(QuernNode* node) {
+  LoopRun* run = node->loop;
+  int row = 0;
+
+  columns_clear(run->columns);
+  while (!columns_are_full(run->columns, row)) {
+    TupleTableSlot* slot = ExecProcNode(run->state);
+
+    if (TupIsNull(slot)) break;
+    slot_getallattrs(slot);
+    for (int i = 0; i < node->num_outputs; ++i) {
+      if (slot->tts_isnull[i]) columns_put_null(run->columns, &run->columns->buffers[i], row);
+      else columns_put(run->columns, &run->columns->buffers[i], row, slot->tts_values[i]);
+    }
+    ++row;
+  }
+  /* What the parent does with these rows is not the loop's. */
+  run->is_timing = false;
+  columns_finish(run->columns);
+  run->result.num_rows = (uint64)row;
+  run->result.num_columns = (size_t)node->num_outputs;
+  run->result.columns = run->columns->vectors;
+  run->result.state = QUERN_RESULT_MORE;
+  node->result = row > 0 ? &run->result : NULL;
+  return row > 0;
+}
+
+void loop_rescan(QuernNode* node) {
+  LoopRun* run = node->loop;
+
+  run->num_given = run->num_timed = 0;
+  INSTR_TIME_SET_ZERO(run->timed);
+  run->is_cut_off = run->outer_ended = run->is_timing = false;
+  if (node->css.ss.ps.chgParam != NULL) UpdateChangedParamSet(run->state, node->css.ss.ps.chgParam);
+  if (run->state->chgParam == NULL) ExecReScan(run->state);
+}
+
+void loop_end(LoopRun* run) { ExecEndNode(run->state); }
