@@ -265,6 +265,26 @@ static bool add_aggregate(AggregateMaking* making, const Aggref* aggref) {
   }
 }
 
+/* The expression that a column of a plan's rows is computed by, in that plan or below it. */
+static Node* origin_of(const Plan* plan, const TargetEntry* entry) {
+  const Expr* expr = entry->expr;
+
+  while (IsA(expr, Var) && plan != NULL) {
+    const Var* var = (const Var*)expr;
+    const List* list = NIL;
+
+    if (var->varno == INDEX_VAR && IsA(plan, CustomScan)) {
+      list = ((const CustomScan*)plan)->custom_scan_tlist;
+    } else if (var->varno == OUTER_VAR || var->varno == INNER_VAR) {
+      plan = var->varno == OUTER_VAR ? plan->lefttree : plan->righttree;
+      if (plan != NULL) list = plan->targetlist;
+    }
+    if (var->varattno <= 0 || var->varattno > list_length(list)) break;
+    expr = list_nth_node(TargetEntry, list, var->varattno - 1)->expr;
+  }
+  return (Node*)expr;
+}
+
 static bool add_keys(AggregateMaking* making, const Agg* agg) {
   const Plan* child = agg->plan.lefttree;
 
@@ -280,7 +300,7 @@ static bool add_keys(AggregateMaking* making, const Agg* agg) {
     const char* spec;
 
     if (!type_group_key(type, typmod, agg->grpOperators[i], agg->grpCollations[i], &column, &spec)) {
-      column.scale = decimal_scale_of((Node*)entry->expr);
+      column.scale = decimal_scale_of(origin_of(child, entry));
       if (column.scale < 0 || agg->grpOperators[i] != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr) return false;
       column.kind = KIND_DECIMAL, spec = "decimal128";
     }

@@ -228,6 +228,7 @@ static void rescan_node(CustomScanState* state) {
     if (node->stock->chgParam == NULL) ExecReScan(node->stock);
     return;
   }
+  node->first_rows = 0;
   if (keeps_table(node)) {
     quern_output_destroy(node->output);
     node->output = NULL;
@@ -356,9 +357,35 @@ static void open_output(QuernNode* node, quern_port port) {
   QUERN_CALL(quern_output_create(node->job, port, &options, &node->output, &quern_last_error));
 }
 
+/* Whether a row of the probe side is wanted before the build side is read, which then is not where there is none.
+ * Errors of the build side depend on it, so that this is PostgreSQL's own rule (ExecHashJoin). */
+static bool probes_first(const QuernNode* node) {
+  const JoinType type = (JoinType)node->plan->join_type;
+  const List* children = ((const CustomScan*)node->css.ss.ps.plan)->custom_plans;
+
+  if (node->plan->op != QUERN_JOIN || has_build_rows(node) || node->loop != NULL) return false;
+  if (type == JOIN_LEFT || type == JOIN_ANTI) return true;
+  return ((const Plan*)linitial(children))->startup_cost < ((const Plan*)lsecond(children))->total_cost;
+}
+
+/* Rows of the probe side; 0: they have ended. */
+static uint64 next_probe_rows(QuernNode* node) {
+  uint64 rows = node->first_rows;
+
+  node->first_rows = 0;
+  if (rows > 0) return rows;
+  rows = source_next(node->sources[0]);
+  if (node->sources[0]->failed) elog(ERROR, "quern: a column of a join has no exact form");
+  return rows;
+}
+
 static bool build(QuernNode* node) {
   const bool is_join = node->plan->op == QUERN_JOIN;
 
+  if (probes_first(node)) {
+    node->first_rows = next_probe_rows(node);
+    if (node->first_rows == 0) return node->state = NODE_DONE, true;
+  }
   create_job(node);
   if (!append_rows(node, node->sources[is_join ? 1 : 0], is_join ? QUERN_PORT_BUILD : QUERN_PORT_ROWS)) return false;
   if (!finish_work(node)) return false;
@@ -370,7 +397,7 @@ static bool build(QuernNode* node) {
 /* Gives the join its next batch of probe rows, or turns to its unmatched rows where those have ended. */
 static void next_probe_batch(QuernNode* node) {
   Source* source = node->sources[0];
-  quern_batch batch = {.struct_size = sizeof(batch), .num_rows = source_next(source)};
+  quern_batch batch = {.struct_size = sizeof(batch), .num_rows = next_probe_rows(node)};
 
   if (batch.num_rows > 0) {
     batch.keys = source->vectors;
@@ -379,7 +406,6 @@ static void next_probe_batch(QuernNode* node) {
     node->batch_pending = true;
     return;
   }
-  if (source->failed) elog(ERROR, "quern: a column of a join has no exact form");
   if (has_build_rows(node) || has_spilled(node)) {
     open_output(node, QUERN_PORT_UNMATCHED);
     node->state = NODE_READING;

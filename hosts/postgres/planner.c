@@ -24,7 +24,7 @@ Oid planned_relation(Index entry) { return list_nth_node(RangeTblEntry, planned_
 /* What our nodes cost, in shares of PostgreSQL's own: more than was measured but for joins by long texts
  * (docs/postgres.md), so that a close race goes to PostgreSQL's parallel plan. */
 static const double kShareOfCost[] = {[QUERN_JOIN] = 0.35, [QUERN_AGGREGATE] = 0.3, [QUERN_SORT] = 0.5};
-static const double kShareOfScan = 0.7;
+static const double kShareOfScan = 0.5;
 
 typedef struct Replacing {
   int replaced;

@@ -392,6 +392,7 @@ struct QuernNode {
   const quern_result* result; /* NULL: none */
   uint64 row;                 /* of result, that is next */
   NodeState state;
+  uint64 first_rows;  /* of the probe side, read before the build side; 0: none */
   bool batch_pending; /* a pushed batch may have more rows */
   bool has_emitted;   /* a row or a batch has left the node */
   bool is_plain;      /* neither condition nor projection */

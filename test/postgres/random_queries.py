@@ -59,8 +59,12 @@ def settings(rng):
         "plan_cache_mode": pick(("auto", "force_generic_plan", "force_custom_plan")),
         "quern.scan": pick(("slots", "pages")),
     }
+    if rng.random() < 0.4:
+        # Nested loops over indexes, of which the first outer rows are looked up: none, a few, all.
+        values.update({"enable_nestloop": "on", "enable_hashjoin": "off", "enable_mergejoin": "off",
+                       "random_page_cost": "0.1", "quern.loop_rows": pick(("0", "1", "3", "50", "100000"))})
     if rng.random() < 0.15:
-        values["quern." + pick(("joins", "aggregates", "sorts"))] = "off"
+        values["quern." + pick(("joins", "aggregates", "sorts", "loops"))] = "off"
     if parallel:
         values.update({"min_parallel_table_scan_size": "0", "parallel_setup_cost": "0", "parallel_tuple_cost": "0",
                        "enable_parallel_hash": pick(("on", "off"))})
@@ -231,6 +235,7 @@ class Run:
         self.options, self.pg = options, pg
         self.num_failures = self.num_cases = self.num_timeouts = self.num_rows = 0
         self.with_node, self.left_stock, self.sqlstates = (collections.Counter() for _ in range(3))
+        self.with_loop = 0
         self.slower, self.num_known = [], 0
 
     def report(self, dataset, number, case, what, left=(), right=()):
@@ -284,6 +289,7 @@ class Run:
             return
         nodes = cluster.node_types(plan)
         self.with_node.update(set(nodes) & set(NODES))
+        self.with_loop += any("Outer Rows:" in line for (line,) in plan)
         self.left_stock.update(set(nodes) & set(STOCK))
         if took["force"] > 2 * took["off"] + 0.3:
             self.slower.append((took["force"], took["off"], f"{dataset}.{number}"))
@@ -343,6 +349,7 @@ class Run:
         print(f"seed {self.options.seed}: {self.num_cases} queries, {self.num_rows:,} rows, {self.num_timeouts} "
               f"timed out without Quern; errors that both modes had: {errors}")
         print("queries with a node: " + ", ".join(f"{name} {self.with_node[name]}" for name in NODES))
+        print(f"queries with a join that begins as a nested loop: {self.with_loop}")
         kept = ", ".join(f"{name} {count}" for name, count in sorted(self.left_stock.items()))
         print(f"queries that kept a node of PostgreSQL: {kept or 'none'}")
         for force, off, name in sorted(self.slower, reverse=True)[:3]:

@@ -298,11 +298,18 @@ class Table:
                       f"update {name} set {self.added.name} = null where id % 5 = 1;"]
         if rng.random() < 0.3 and not self.is_partitioned:
             lines.append(f"create unique index on {name} (id);")
+        for column in self.columns:
+            if column.kind.name in INDEXED and rng.random() < 0.5:
+                lines.append(f"create index on {name} ({column.name}{rng.choice(('', ', id'))});")
         if rng.random() < 0.4:
             lines.append(f"vacuum {name};")
         if rng.random() < 0.8:
             lines.append(f"analyze {name};")
         return "\n".join(lines)
+
+
+# Types whose values are short enough for a row of an index.
+INDEXED = ("i2", "i4", "i8", "f8", "n9", "v", "c", "d", "ts", "tz", "u", "o")
 
 
 def quoted(value):

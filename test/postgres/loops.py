@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins that begin as nested loops: loops.py --library QUERN.SO
+
+Each query has the same rows as without Quern, whether all outer rows are looked up in the index, some, or none. And a
+loop whose outer rows are far more than the planner expects turns to the hash join."""
+
+import argparse
+import re
+import sys
+
+import cluster
+
+TABLES = """
+create table inner_side(k int, k8 int8, t text, c char(6), v numeric(9,2), d date, wide text);
+insert into inner_side select case when g % 50 > 0 then g / 3 end, g / 3, 'key ' || g / 3, 'c' || g / 3, g / 7.0,
+  date '2000-01-01' + g / 3, repeat('w', g % 60) from generate_series(1, 9000) g;
+create index on inner_side(k); create index on inner_side(k8, d); create index on inner_side(t);
+create index on inner_side(c);
+create table outer_side(id int, k int, k8 int8, t text, c char(6), v numeric(9,2), d date, note text);
+insert into outer_side select g, case when g % 40 > 0 then g * 7 % 3600 end, g * 7 % 3600, 'key ' || g * 7 % 3600,
+  'c' || g * 7 % 3600, g / 3.0, date '2000-01-01' + g * 7 % 3600, case when g % 9 > 0 then 'note ' || g end
+  from generate_series(1, 2500) g;
+create table few(n int, x int); insert into few values (1, 10), (2, 100);
+-- The planner takes both conditions for independent, and expects a hundredth of the rows that come.
+create table skewed(k int, a int, b int, pad text);
+insert into skewed select g, g % 100, g % 100, repeat('p', 20) from generate_series(1, 400000) g;
+vacuum analyze;
+""".replace("\n  ", " ")
+
+# Join, condition, what is computed of the rows.
+JOINS = [
+    ("{o} o join inner_side i on o.k = i.k", "count(*), sum(o.id), sum(i.v), max(i.wide), min(o.note)"),
+    ("{o} o join inner_side i on o.k = i.k and o.v < i.v + 1000", "count(*), sum(o.id * i.v)"),
+    ("{o} o join inner_side i on o.k8 = i.k8 and o.d >= i.d", "count(*), sum(o.id), max(i.d)"),
+    ("{o} o join inner_side i on o.k = i.k8 and i.d = o.d and i.v > 5", "count(*), sum(o.id), min(i.t)"),
+    ("{o} o join inner_side i on i.t = o.t where i.wide <> o.note", "count(*), sum(i.v), max(i.c)"),
+    ("{o} o join inner_side i on i.c = o.c and i.k is not null", "count(*), sum(o.id), max(i.c), max(o.c)"),
+    ("{o} o left join inner_side i on o.k = i.k and i.v < 300", "count(*), count(i.k), sum(i.v), sum(o.id), max(i.wide)"),
+    ("{o} o left join inner_side i on o.k = i.k and i.k8 > o.id", "count(*), count(i.k8), sum(o.id)"),
+    ("{o} o left join inner_side i on o.k = i.k where i.k is null or i.v > 40", "count(*), count(i.k), sum(o.id)"),
+    ("{o} o where exists (select from inner_side i where i.k = o.k and i.v > 50)", "count(*), sum(o.id), max(o.note)"),
+    ("{o} o where exists (select from inner_side i where i.k8 = o.k8 and i.k < o.id)", "count(*), sum(o.id)"),
+    ("{o} o where not exists (select from inner_side i where i.k = o.k)", "count(*), sum(o.id), max(o.note)"),
+    ("{o} o where not exists (select from inner_side i where i.k8 = o.k8 and i.k <> o.id)", "count(*), sum(o.id)"),
+    ("{o} o join inner_side i on o.k = i.k join inner_side j on i.k8 = j.k8", "count(*), sum(j.v), max(o.note)"),
+    ("{o} o join inner_side i on o.k8 = i.k8 left join inner_side j on i.t = j.t and j.v < o.v",
+     "count(*), count(j.v), sum(i.v), max(j.wide)"),
+    ("(select k, count(*) as n from {o} s group by k) o join inner_side i on o.k = i.k", "count(*), sum(n), sum(i.v)"),
+]
+# The outer side: a table; a join of ours, whose batches the hash join takes; no row.
+OUTER = ["outer_side", "(select o.* from outer_side o join few on few.n = o.id % 3)", "(select * from outer_side where id < 0)"]
+ROWS = (0, 1, 700, 10000000)
+WHOLE = [
+    # Rows in an order, through a sort; groups.
+    "select o.id, i.v, i.wide from outer_side o join inner_side i on o.k = i.k order by o.id, i.v, i.wide",
+    "select i.k8, sum(o.id), count(*) from outer_side o left join inner_side i on o.k = i.k group by 1 order by 1",
+    # Run again for each row of few; with a parameter, and without.
+    "select n, m.* from few, lateral (select count(*), sum(i.v) from outer_side o join inner_side i on o.k = i.k "
+    "where o.id % 200 < x offset 0) m order by n",
+    "select n, (select sum(i.v) from outer_side o join inner_side i on o.k = i.k + n * 0 where o.id > x) from few",
+]
+
+
+def queries():
+    for join, shown in JOINS:
+        for outer in OUTER:
+            yield f"select {shown} from {join.format(o=outer)}"
+    yield from WHOLE
+
+
+def compare(session):
+    """Returns the numbers of queries, of those with a loop of ours, and of those that differ."""
+    num_loops = num_bad = num = 0
+    for query in queries():
+        session.execute("set quern.enabled = off")
+        expected = session.results([query])[0]
+        session.execute("set quern.enabled = on")
+        num += 1
+        for rows in ROWS:
+            session.execute(f"set quern.loop_rows = {rows}")
+            plan = session.rows(f"explain {query}")
+            found = session.results([query])[0]
+            num_loops += rows == ROWS[-1] and any("Outer Rows:" in line for (line,) in plan)
+            if expected.failed or found.failed or found.rows != expected.rows:
+                num_bad += 1
+                print(f"{query}\n  loop_rows {rows}: {found} {found.rows[:3] if found.rows else ''}\n"
+                      f"  off: {expected} {expected.rows[:3] if expected.rows else ''}")
+    return num, num_loops, num_bad
+
+
+def turns(session):
+    """Whether a loop of 4,000 rows where 40 are expected turns to the hash join."""
+    query = ("select count(*), sum(i.v) from skewed s join inner_side i on s.k % 10000 = i.k "
+             "where s.a = 7 and s.b = 7")
+    session.execute("set quern.enabled = off")
+    expected = session.results([query])[0].rows
+    session.execute("set quern.enabled = on", "reset quern.loop_rows")
+    plan = "\n".join(line for (line,) in session.rows(f"explain (analyze, timing off) {query}"))
+    looked_up = re.search(r"Outer Rows Looked Up: (\d+)", plan)
+    rows = session.results([query])[0].rows
+    good = looked_up is not None and int(looked_up[1]) < 4000 and "Kernel:" in plan and rows == expected
+    print("the loop has turned" if good else f"the loop has not turned: {rows}, {expected}\n{plan}")
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", required=True)
+    options = parser.parse_args()
+    cluster.end_on_signals()
+    settings = {"enable_mergejoin": "off", "enable_hashjoin": "off", "max_parallel_workers_per_gather": "0",
+                "random_page_cost": "1", "quern.min_rows": "100"}
+    with cluster.Cluster(settings, options.library) as pg, pg.session() as session:
+        session.execute(*TABLES.strip().split(";\n"))
+        num, num_loops, num_bad = compare(session)
+        turned = turns(session)
+    print(f"{num} queries, {num_loops} begin as nested loops, {num_bad} differ")
+    sys.exit(num_bad > 0 or not turned)
+
+
+if __name__ == "__main__":
+    main()
