@@ -4,6 +4,8 @@
  */
 #include "quern_pg.h"
 
+#include <math.h>
+
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
 
@@ -95,7 +97,9 @@ static List* outputs_of_list(List* list) {
   return outputs;
 }
 
-/* Expected rows, as a whole number. */
+enum { kMicroseconds = 1000 }; /* of a millisecond */
+
+/* A number without a fraction. */
 static Node* rows_node(double rows) {
   const double most = 1e18;
 
@@ -113,7 +117,7 @@ List* node_plan_to_list(const NodePlan* plan) {
   list = lappend(list, plan->stock);
   list = lappend(list, plan->loop);
   list = lappend(list, rows_node(plan->loop_rows));
-  return lappend(list, makeFloat(psprintf("%.3f", plan->hash_ms)));
+  return lappend(list, rows_node(ceil(plan->hash_ms * kMicroseconds)));
 }
 
 NodePlan* node_plan_of_list(List* list) {
@@ -132,6 +136,6 @@ NodePlan* node_plan_of_list(List* list) {
   plan->stock = list_nth(list, 7);
   plan->loop = list_nth(list, 8);
   plan->loop_rows = floatVal(list_nth(list, 9));
-  plan->hash_ms = floatVal(list_nth(list, 10));
+  plan->hash_ms = floatVal(list_nth(list, 10)) / kMicroseconds;
   return plan;
 }

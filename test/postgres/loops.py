@@ -35,7 +35,8 @@ JOINS = [
     ("{o} o join inner_side i on o.k = i.k8 and i.d = o.d and i.v > 5", "count(*), sum(o.id), min(i.t)"),
     ("{o} o join inner_side i on i.t = o.t where i.wide <> o.note", "count(*), sum(i.v), max(i.c)"),
     ("{o} o join inner_side i on i.c = o.c and i.k is not null", "count(*), sum(o.id), max(i.c), max(o.c)"),
-    ("{o} o left join inner_side i on o.k = i.k and i.v < 300", "count(*), count(i.k), sum(i.v), sum(o.id), max(i.wide)"),
+    ("{o} o left join inner_side i on o.k = i.k and i.v < 300",
+     "count(*), count(i.k), sum(i.v), sum(o.id), max(i.wide)"),
     ("{o} o left join inner_side i on o.k = i.k and i.k8 > o.id", "count(*), count(i.k8), sum(o.id)"),
     ("{o} o left join inner_side i on o.k = i.k where i.k is null or i.v > 40", "count(*), count(i.k), sum(o.id)"),
     ("{o} o where exists (select from inner_side i where i.k = o.k and i.v > 50)", "count(*), sum(o.id), max(o.note)"),
@@ -48,7 +49,8 @@ JOINS = [
     ("(select k, count(*) as n from {o} s group by k) o join inner_side i on o.k = i.k", "count(*), sum(n), sum(i.v)"),
 ]
 # The outer side: a table; a join of ours, whose batches the hash join takes; no row.
-OUTER = ["outer_side", "(select o.* from outer_side o join few on few.n = o.id % 3)", "(select * from outer_side where id < 0)"]
+OUTER = ["outer_side", "(select o.* from outer_side o join few on few.n = o.id % 3)",
+         "(select * from outer_side where id < 0)"]
 ROWS = (0, 1, 700, 10000000)
 WHOLE = [
     # Rows in an order, through a sort; groups.
