@@ -11,6 +11,7 @@
 #include "quern_pg.h"
 
 #include "access/table.h"
+#include "access/transam.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -21,10 +22,11 @@
 
 /* ---- planning: the hash join that a loop stands for ---- */
 
-/* Milliseconds, of tables in shared buffers: a page that is read and a row that probes; a row that is looked up where
- * its neighbours were just before, and a row that is found. Far from them it takes ten times as long, which the loop
- * finds out. A loop that is expected to be kTooSlow times as slow does not begin. */
-static const double kPageMs = 0.0017, kProbeMs = 0.00001, kLookupMs = 0.001, kFetchMs = 0.0003, kTooSlow = 3;
+/* Milliseconds, of tables in shared buffers: a page that is read and a row that probes, and one that comes by a slot; a
+ * row that is looked up where its neighbours were just before, and a row that is found. Far from them it takes ten
+ * times as long, which the loop finds out. A loop that is expected to be kTooSlow times as slow does not begin. */
+static const double kPageMs = 0.0017, kProbeMs = 0.00001, kSlotMs = 0.00012, kLookupMs = 0.001, kFetchMs = 0.0003,
+                    kTooSlow = 3;
 
 enum { kFewestTimed = 64, kRowsBetween = 256, kRowsTimed = 8 };
 
@@ -35,6 +37,7 @@ typedef struct LoopMaking {
   List* scan_quals;   /* of the inner table alone */
   List* hash_clauses; /* inner column = outer expression */
   List* join_quals;
+  bool reads_slots; /* PostgreSQL decides these, row by row */
   bool failed;
 } LoopMaking;
 
@@ -138,11 +141,35 @@ static OpExpr* hash_clause(Node* clause) {
   return type_join_keys(op->opno, op->inputcollid, columns, &spec) ? op : NULL;
 }
 
+/* A comparison of columns and constants of a type that PostgreSQL has by itself: it raises no error, though those of
+ * numerics are not marked as leakproof. */
+static bool is_plain_comparison(const Node* clause) {
+  const OpExpr* op = (const OpExpr*)clause;
+  bool negated = false;
+  ListCell* cell;
+
+  if (!IsA(op, OpExpr) || list_length(op->args) != 2 || op->opno >= FirstNormalObjectId) return false;
+  foreach (cell, op->args) {
+    const Node* arg = lfirst(cell);
+
+    if (IsA(arg, RelabelType)) arg = (const Node*)((const RelabelType*)arg)->arg;
+    if (!IsA(arg, Var) && !IsA(arg, Const)) return false;
+  }
+  return comparison_strategy(op->opno, exprType(linitial(op->args)), &negated) != 0;
+}
+
+static const ColumnPlan kBool = {.kind = KIND_BOOL, .type = "bool"};
+
 static void add_scan_qual(LoopMaking* making, Node* clause) {
   Node* turned;
   OpExpr* key;
 
   if (!is_of_loop(clause, (void*)making->loop)) {
+    /* It is decided for rows that the index would not have found: it has to be free of errors. */
+    if (!expression_cannot_fail(clause, &kBool)) {
+      if (contain_leaked_vars(clause) && !is_plain_comparison(clause)) making->failed = true;
+      making->reads_slots = true;
+    }
     making->scan_quals = lappend(making->scan_quals, copyObject(clause));
     return;
   }
@@ -243,7 +270,7 @@ static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, d
 
   *inner_rows = Max(relation->rd_rel->reltuples, 0);
   table_close(relation, NoLock);
-  plan->hash_ms = pages * kPageMs + *inner_rows * kProbeMs;
+  plan->hash_ms = pages * kPageMs + *inner_rows * (making->reads_slots ? kSlotMs : kProbeMs);
   plan->loop_rows = outer->plan_rows;
   if (quern_loop_rows >= 0) *begins = quern_loop_rows > 0;
   else *begins = quern_enabled != QUERN_FORCE && outer->plan_rows * lookup < kTooSlow * plan->hash_ms;
@@ -265,11 +292,11 @@ Plan* replace_loop(NestLoop* loop) {
   if (contain_volatile_functions((Node*)loop->join.joinqual) || contain_volatile_functions((Node*)loop->join.plan.qual))
     return NULL;
   if (contain_volatile_functions((Node*)making.inner->scan.plan.qual)) return NULL;
-  if (!choose_way(&making, &way, &begins, &inner_rows)) return NULL;
   making.inner_tlist = list_copy(making.inner->scan.plan.targetlist);
   foreach (cell, making.inner->indexqualorig) add_scan_qual(&making, lfirst(cell));
   foreach (cell, making.inner->scan.plan.qual) add_scan_qual(&making, lfirst(cell));
   if (making.failed || making.hash_clauses == NIL) return NULL;
+  if (!choose_way(&making, &way, &begins, &inner_rows)) return NULL;
   /* Rows of Memoize have no further columns. */
   if (IsA(loop->join.plan.righttree, Memoize) && begins &&
       list_length(making.inner_tlist) > list_length(making.inner->scan.plan.targetlist))

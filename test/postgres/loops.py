@@ -56,6 +56,9 @@ WHOLE = [
     # Rows in an order, through a sort; groups.
     "select o.id, i.v, i.wide from outer_side o join inner_side i on o.k = i.k order by o.id, i.v, i.wide",
     "select i.k8, sum(o.id), count(*) from outer_side o left join inner_side i on o.k = i.k group by 1 order by 1",
+    # Conditions that are not to be decided for rows that the index does not find.
+    "select count(*), sum(i.v) from outer_side o join inner_side i on o.k = i.k and 10 / i.k8 >= 0 where o.k > 0",
+    "select count(*) from outer_side o join inner_side i on o.k = i.k and (select count(*) from few where n < i.k) > 0",
     # Run again for each row of few; with a parameter, and without.
     "select n, m.* from few, lateral (select count(*), sum(i.v) from outer_side o join inner_side i on o.k = i.k "
     "where o.id % 200 < x offset 0) m order by n",
