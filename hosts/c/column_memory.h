@@ -16,16 +16,36 @@
 
 namespace quern::c_abi {
 
+// Large pages of which the batches of an input take memory for their strings, one after the other: tables find strings
+// at random, so that in small pages each one is a miss of the TLB, too. A page is freed with the last batch that has
+// strings in it. *Threads*: one; batches may be freed by others.
+class StringPages {
+ public:
+  explicit StringPages(bool huge_pages) : huge_pages_(huge_pages) {}
+
+  // *owner*: set to what the strings live as long as. *Errors*: ResourceExhausted.
+  absl::StatusOr<uint8_t*> Allocate(const std::shared_ptr<MemoryBudget>& budget, uint64_t num_bytes,
+                                    std::shared_ptr<const void>* owner);
+
+ private:
+  bool huge_pages_;
+  std::shared_ptr<HugeBuffer> last_;
+  uint64_t used_bytes_ = 0;  // of the last one
+  uint64_t all_bytes_ = 0;
+};
+
 // Bytes of strings that outlive the batch, charged to the job's memory budget.
 class StringBytes {
  public:
-  explicit StringBytes(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
+  // pages: null, or lives as long as this is allocated from.
+  StringBytes(std::shared_ptr<MemoryBudget> budget, StringPages* pages) : budget_(std::move(budget)), pages_(pages) {}
   StringBytes(const StringBytes&) = delete;
   StringBytes& operator=(const StringBytes&) = delete;
   ~StringBytes() { budget_->Release(num_bytes_); }
 
   // *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> Allocate(uint64_t num_bytes) {
+    if (pages_ != nullptr) return pages_->Allocate(budget_, num_bytes, &owners_.emplace_back());
     QUERN_RETURN_IF_ERROR(budget_->Reserve(num_bytes));
     num_bytes_ += num_bytes;
     blocks_.push_back(std::make_unique_for_overwrite<uint8_t[]>(num_bytes));
@@ -34,14 +54,16 @@ class StringBytes {
 
  private:
   std::shared_ptr<MemoryBudget> budget_;
+  StringPages* pages_;
   uint64_t num_bytes_ = 0;
   std::vector<std::unique_ptr<uint8_t[]>> blocks_;
+  std::vector<std::shared_ptr<const void>> owners_;
 };
 
 // *Threads*: one. Addresses do not change.
 class ColumnMemory {
  public:
-  explicit ColumnMemory(std::shared_ptr<MemoryBudget> budget) : budget_(std::move(budget)) {}
+  ColumnMemory(std::shared_ptr<MemoryBudget> budget, StringPages* pages) : budget_(std::move(budget)), pages_(pages) {}
 
   // Zeroed bitmaps, offsets, values or views, for as long as the batch is read.
   uint8_t* NewArray(uint64_t num_bytes) { return scratch()->arrays.emplace_back(num_bytes).data(); }
@@ -51,7 +73,7 @@ class ColumnMemory {
   const QuernColumn* NewDictionary(const QuernColumn& values) { return &scratch()->dictionaries.emplace_back(values); }
   // Bytes of strings, for as long as stored rows point to them. *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> NewStrings(uint64_t num_bytes) {
-    if (strings_ == nullptr) strings_ = std::make_shared<StringBytes>(budget_);
+    if (strings_ == nullptr) strings_ = std::make_shared<StringBytes>(budget_, pages_);
     return strings_->Allocate(num_bytes);
   }
 
@@ -71,6 +93,7 @@ class ColumnMemory {
   }
 
   std::shared_ptr<MemoryBudget> budget_;
+  StringPages* pages_;
   std::shared_ptr<Scratch> scratch_;
   std::shared_ptr<StringBytes> strings_;
 };

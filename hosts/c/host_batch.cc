@@ -101,7 +101,7 @@ std::vector<uint32_t> Distinct(const std::vector<uint32_t>& rows) {
 class HostColumns {
  public:
   HostColumns(const quern_batch& batch, const StringMemory& strings)
-      : batch_(batch), copies_strings_(strings.copy), memory_(strings.budget) {}
+      : batch_(batch), copies_strings_(strings.copy), memory_(strings.budget, strings.pages) {}
 
   absl::StatusOr<QuernColumn> Convert(const quern_column& given, const ColumnType& type, const ColumnName& name) {
     if (type.id == TypeId::kRowId || batch_.num_rows == 0) return QuernColumn{};
@@ -346,11 +346,11 @@ const quern_column* ShownColumns::Show(std::span<const QuernColumn> columns) {
 
 absl::StatusOr<HostBatchView> WithCopiedStrings(const BatchView& batch, const std::vector<ColumnType>& keys,
                                                 const std::vector<ColumnType>& payload, std::string_view side,
-                                                const std::shared_ptr<MemoryBudget>& budget) {
+                                                const StringMemory& strings) {
   ShownColumns shown_keys, shown_payload;
   const quern_batch host = {
       shown_keys.Show(batch.keys), shown_payload.Show(batch.payload), batch.selection, batch.num_rows, 0, 0};
-  QUERN_ASSIGN_OR_RETURN(HostBatchView copied, ViewOfHostBatch(host, keys, payload, side, {budget, true}));
+  QUERN_ASSIGN_OR_RETURN(HostBatchView copied, ViewOfHostBatch(host, keys, payload, side, strings));
   copied.batch.first_row_id = batch.first_row_id;
   return copied;
 }

@@ -21,10 +21,13 @@ struct HostBatchView {
   std::shared_ptr<const void> strings;  // the copied bytes, to which stored tuples point; null if there are none
 };
 
+class StringPages;
+
 // What to do with the bytes of strings.
 struct StringMemory {
   std::shared_ptr<MemoryBudget> budget;  // pays for copies
   bool copy = false;                     // copy those of all strings and binaries, so that the host's may go away
+  StringPages* pages = nullptr;          // of the input; null: blocks of their own
 };
 
 // The view of a host's batch.
@@ -50,7 +53,7 @@ class ShownColumns {
 // The same rows with copies of their strings, of a batch that has them elsewhere. *Cost*, *errors*: as above.
 absl::StatusOr<HostBatchView> WithCopiedStrings(const BatchView& batch, const std::vector<ColumnType>& keys,
                                                 const std::vector<ColumnType>& payload, std::string_view side,
-                                                const std::shared_ptr<MemoryBudget>& budget);
+                                                const StringMemory& strings);
 
 // *Errors*: InvalidArgument for more rows than there are row numbers.
 absl::Status CheckNumRows(uint64_t num_rows);

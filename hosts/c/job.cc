@@ -132,7 +132,7 @@ absl::StatusOr<HostBatchView> FreeingMemory(quern_input* input, MakeView&& make_
 
 absl::Status AppendSlice(quern_input* input, const quern_batch& batch, uint64_t* taken_rows) {
   const BatchTypes& types = input->port->types;
-  const StringMemory strings = {input->job->budget, input->copies_strings};
+  const StringMemory strings = {input->job->budget, input->copies_strings, &input->string_pages};
   QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
                            return ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings);
                          }));
@@ -305,6 +305,8 @@ absl::Status SinkJob::CheckDone() const {
 
 // ---- handles --------------------------------------------------------------------------------------------------------
 
+StringPages StringPagesOf(const Job& job) { return StringPages(job.kernel->plan.huge_pages == HugePages::kOn); }
+
 absl::StatusOr<std::unique_ptr<quern_input>> NewInput(const std::shared_ptr<Job>& job, quern_port port,
                                                       const InputOptions& options) {
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<JobInput> made, job->NewInput(port, options));
@@ -313,6 +315,7 @@ absl::StatusOr<std::unique_ptr<quern_input>> NewInput(const std::shared_ptr<Job>
                                                    .port = job->FindPort(port),
                                                    .kept = kept,
                                                    .copies_strings = options.copy_bytes && kept == Kept::kStrings,
+                                                   .string_pages = StringPagesOf(*job),
                                                    .input = std::move(made)});
 }
 
@@ -343,7 +346,7 @@ absl::Status AppendImportedSlice(quern_input* input, const BatchView& batch, uin
   const BatchTypes& types = input->port->types;
   QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
                            return WithCopiedStrings(batch, types.keys, types.payload, input->port->name,
-                                                    input->job->budget);
+                                                    {input->job->budget, true, &input->string_pages});
                          }));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   view.batch.owner = view.strings;

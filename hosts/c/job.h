@@ -23,6 +23,7 @@
 #include "codegen/operators.h"
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/boundary.h"
+#include "hosts/c/column_memory.h"
 #include "hosts/c/kernel_handle.h"
 #include "hosts/c/quern.h"
 #include "runtime/base/memory.h"
@@ -247,6 +248,9 @@ uint64_t ResultRows(uint64_t batch_rows, uint64_t num_rows);
 
 // ---- calls on handles ----
 
+// For the copies of an input's strings.
+StringPages StringPagesOf(const Job& job);
+
 absl::StatusOr<std::unique_ptr<quern_input>> NewInput(const std::shared_ptr<Job>& job, quern_port port,
                                                       const InputOptions& options);
 absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Job>& job, quern_port port,
@@ -274,6 +278,7 @@ struct quern_input {
   quern::c_abi::PortColumns* port;
   quern::c_abi::Kept kept;
   bool copies_strings;
+  quern::c_abi::StringPages string_pages;  // of the copies
   std::unique_ptr<quern::c_abi::JobInput> input;
   quern::c_abi::RefusedBatch refused = {};
 };

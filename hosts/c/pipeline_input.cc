@@ -316,6 +316,7 @@ absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pi
                            .port = source,
                            .kept = kept,
                            .copies_strings = options.copy_bytes && kept == Kept::kStrings,
+                           .string_pages = StringPagesOf(*of),
                            .input = std::move(made)};
   return absl::OkStatus();
 }
