@@ -387,7 +387,7 @@ static const Sort* sort_below(const Plan* plan) {
   const Plan* stock = plan;
 
   if (node_is_ours(plan)) stock = node_plan_of_list(((const CustomScan*)plan)->custom_private)->stock;
-  return IsA(stock, Sort) ? (const Sort*)stock : NULL;
+  return stock != NULL && IsA(stock, Sort) ? (const Sort*)stock : NULL;
 }
 
 /* Whether the columns of a sort are those of its child, one for one, and it does nothing else. */

@@ -10,8 +10,10 @@
  */
 #include "quern_pg.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -22,11 +24,12 @@
 
 /* ---- planning: the hash join that a loop stands for ---- */
 
-/* Milliseconds, of tables in shared buffers: a page that is read and a row that probes, and one that comes by a slot; a
- * row that is looked up where its neighbours were just before, and a row that is found. Far from them it takes ten
- * times as long, which the loop finds out. A loop that is expected to be kTooSlow times as slow does not begin. */
-static const double kPageMs = 0.0017, kProbeMs = 0.00001, kSlotMs = 0.00012, kLookupMs = 0.001, kFetchMs = 0.0003,
-                    kTooSlow = 3;
+/* Milliseconds: a page that is read from shared buffers, and one that is not; a row that probes, and one that comes by
+ * a slot; a row that is looked up where its neighbours were just before, and a row that is found. Far from them it
+ * takes ten times as long, which the loop finds out. A loop that is expected to be kTooSlow times as slow does not
+ * begin. */
+static const double kPageMs = 0.0017, kFarPageMs = 0.02, kProbeMs = 0.00001, kSlotMs = 0.00012, kLookupMs = 0.001,
+                    kFetchMs = 0.0003, kTooSlow = 3;
 
 enum { kFewestTimed = 64, kRowsBetween = 256, kRowsTimed = 8 };
 
@@ -160,7 +163,16 @@ static bool is_plain_comparison(const Node* clause) {
 
 static const ColumnPlan kBool = {.kind = KIND_BOOL, .type = "bool"};
 
-static void add_scan_qual(LoopMaking* making, Node* clause) {
+/* Whether both sides may be computed for rows that the index does not find. It has every row of the outer side. */
+static bool keys_cannot_fail(const OpExpr* key, bool of_index) {
+  const Node *inner = linitial(key->args), *outer = lsecond(key->args);
+
+  while (IsA(inner, RelabelType)) inner = (const Node*)((const RelabelType*)inner)->arg;
+  while (IsA(outer, RelabelType)) outer = (const Node*)((const RelabelType*)outer)->arg;
+  return IsA(inner, Var) && (of_index || IsA(outer, Var));
+}
+
+static void add_scan_qual(LoopMaking* making, Node* clause, bool of_index) {
   Node* turned;
   OpExpr* key;
 
@@ -176,7 +188,7 @@ static void add_scan_qual(LoopMaking* making, Node* clause) {
   turned = turn_scan(clause, making);
   if (making->failed) return;
   key = hash_clause(turned);
-  if (key != NULL) making->hash_clauses = lappend(making->hash_clauses, key);
+  if (key != NULL && keys_cannot_fail(key, of_index)) making->hash_clauses = lappend(making->hash_clauses, key);
   else making->join_quals = lappend(making->join_quals, turned);
 }
 
@@ -191,10 +203,27 @@ static bool turned_kind(JoinType type, JoinType* turned) {
   }
 }
 
+/* A partial index has decided conditions that the scan does not show. */
+static bool is_partial(Oid index) {
+  Relation relation = index_open(index, AccessShareLock);
+  const bool found = RelationGetIndexPredicate(relation) != NIL;
+
+  index_close(relation, NoLock);
+  return found;
+}
+
+/* A scan of an index that gives columns of its table and nothing else: expressions may have parameters of the loop, or
+ * fail for rows that the index does not find. */
 static const IndexScan* index_scan_of(const Plan* plan) {
+  const IndexScan* scan;
+  ListCell* cell;
+
   if (IsA(plan, Memoize)) plan = plan->lefttree;
   if (!IsA(plan, IndexScan) || plan->initPlan != NIL) return NULL;
-  return ((const IndexScan*)plan)->indexorderby == NIL ? (const IndexScan*)plan : NULL;
+  scan = (const IndexScan*)plan;
+  foreach (cell, plan->targetlist)
+    if (!IsA(lfirst_node(TargetEntry, cell)->expr, Var)) return NULL;
+  return scan->indexorderby == NIL && !is_partial(scan->indexid) ? scan : NULL;
 }
 
 /* A scan of the whole inner table, with the conditions of that table alone. */
@@ -249,8 +278,12 @@ static NestLoop* gated_loop(const LoopMaking* making, const CustomScan* made) {
   loop->join.plan.lefttree = gate_of(making->loop->join.plan.lefttree);
   loop->join.plan.targetlist = (List*)turn_sides((Node*)made->custom_scan_tlist, NULL);
   loop->join.plan.qual = NIL;
-  /* These are conditions of the node's rows. */
-  if (loop->join.jointype == JOIN_INNER) loop->join.joinqual = NIL;
+  loop->join.plan.initPlan = NIL;
+  /* These are conditions of the node's rows. Without them the first row of the index need not be the only one. */
+  if (loop->join.jointype == JOIN_INNER) {
+    loop->join.joinqual = NIL;
+    loop->join.inner_unique = false;
+  }
   if (list_length(making->inner_tlist) > list_length(inner_tlist)) {
     IndexScan* inner = palloc(sizeof(IndexScan));
 
@@ -270,7 +303,8 @@ static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, d
 
   *inner_rows = Max(relation->rd_rel->reltuples, 0);
   table_close(relation, NoLock);
-  plan->hash_ms = pages * kPageMs + *inner_rows * (making->reads_slots ? kSlotMs : kProbeMs);
+  plan->hash_ms = Min(pages, NBuffers) * kPageMs + Max(pages - NBuffers, 0) * kFarPageMs +
+                  *inner_rows * (making->reads_slots ? kSlotMs : kProbeMs);
   plan->loop_rows = outer->plan_rows;
   if (quern_loop_rows >= 0) *begins = quern_loop_rows > 0;
   else *begins = quern_enabled != QUERN_FORCE && outer->plan_rows * lookup < kTooSlow * plan->hash_ms;
@@ -293,8 +327,8 @@ Plan* replace_loop(NestLoop* loop) {
     return NULL;
   if (contain_volatile_functions((Node*)making.inner->scan.plan.qual)) return NULL;
   making.inner_tlist = list_copy(making.inner->scan.plan.targetlist);
-  foreach (cell, making.inner->indexqualorig) add_scan_qual(&making, lfirst(cell));
-  foreach (cell, making.inner->scan.plan.qual) add_scan_qual(&making, lfirst(cell));
+  foreach (cell, making.inner->indexqualorig) add_scan_qual(&making, lfirst(cell), true);
+  foreach (cell, making.inner->scan.plan.qual) add_scan_qual(&making, lfirst(cell), false);
   if (making.failed || making.hash_clauses == NIL) return NULL;
   if (!choose_way(&making, &way, &begins, &inner_rows)) return NULL;
   /* Rows of Memoize have no further columns. */

@@ -14,6 +14,7 @@
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "storage/fd.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -143,6 +144,9 @@ static void begin_node(CustomScanState* state, EState* estate, int flags) {
   CustomScan* scan = (CustomScan*)state->ss.ps.plan;
   ListCell* cell;
 
+  /* EXPLAIN names the columns of conditions by these two. */
+  scan->scan.plan.lefttree = linitial(scan->custom_plans);
+  scan->scan.plan.righttree = list_length(scan->custom_plans) > 1 ? lsecond(scan->custom_plans) : NULL;
   foreach (cell, scan->custom_plans)
     state->custom_ps = lappend(state->custom_ps, ExecInitNode(lfirst(cell), estate, flags));
   node->num_outputs = list_length(node->plan->outputs);
@@ -327,6 +331,7 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
     if (quern_input_append(node->input, &batch, &quern_last_error) != QUERN_OK) return fail(node), false;
     batch.first_row_id += batch.num_rows;
   }
+  node->built_rows = batch.first_row_id;
   if (source->failed) {
     if (node->plan->op == QUERN_JOIN) elog(ERROR, "quern: a column of a join has no exact form");
     run_stock(node);
@@ -357,13 +362,30 @@ static void open_output(QuernNode* node, quern_port port) {
   QUERN_CALL(quern_output_create(node->job, port, &options, &node->output, &quern_last_error));
 }
 
+/* Whether a plan computes expressions that may raise errors, as far as can be seen. */
+static bool may_raise(const Plan* plan) {
+  const List* children = NIL;
+  ListCell* cell;
+
+  if (plan == NULL) return false;
+  if (contain_leaked_vars((Node*)plan->qual) || contain_leaked_vars((Node*)plan->targetlist)) return true;
+  if (IsA(plan, SubqueryScan) && may_raise(((const SubqueryScan*)plan)->subplan)) return true;
+  if (IsA(plan, CustomScan)) children = ((const CustomScan*)plan)->custom_plans;
+  foreach (cell, children)
+    if (may_raise(lfirst(cell))) return true;
+  return may_raise(plan->lefttree) || may_raise(plan->righttree);
+}
+
 /* Whether a row of the probe side is wanted before the build side is read, which then is not where there is none.
  * Errors of the build side depend on it, so that this is PostgreSQL's own rule (ExecHashJoin). */
 static bool probes_first(const QuernNode* node) {
   const JoinType type = (JoinType)node->plan->join_type;
   const List* children = ((const CustomScan*)node->css.ss.ps.plan)->custom_plans;
 
-  if (node->plan->op != QUERN_JOIN || has_build_rows(node) || node->loop != NULL) return false;
+  /* The probe side of a join in place of a nested loop is its inner side. */
+  if (node->plan->op != QUERN_JOIN || has_build_rows(node) || node->plan->hash_ms > 0) return false;
+  /* A batch of rows is read, not one: it must not raise what the first row would not. */
+  if (may_raise(linitial(children))) return false;
   if (type == JOIN_LEFT || type == JOIN_ANTI) return true;
   return ((const Plan*)linitial(children))->startup_cost < ((const Plan*)lsecond(children))->total_cost;
 }
@@ -379,6 +401,14 @@ static uint64 next_probe_rows(QuernNode* node) {
   return rows;
 }
 
+/* Whether a join has no results where its build side has no rows: its probe side is then not read. */
+static bool needs_build_rows(const QuernNode* node) {
+  const JoinType type = (JoinType)node->plan->join_type;
+
+  if (node->plan->op != QUERN_JOIN) return false;
+  return type == JOIN_INNER || type == JOIN_SEMI || type == JOIN_RIGHT || join_of_build_rows(type) != NULL;
+}
+
 static bool build(QuernNode* node) {
   const bool is_join = node->plan->op == QUERN_JOIN;
 
@@ -388,6 +418,11 @@ static bool build(QuernNode* node) {
   }
   create_job(node);
   if (!append_rows(node, node->sources[is_join ? 1 : 0], is_join ? QUERN_PORT_BUILD : QUERN_PORT_ROWS)) return false;
+  if (node->built_rows == 0 && needs_build_rows(node)) {
+    drop_job(node);
+    node->state = NODE_DONE;
+    return true;
+  }
   if (!finish_work(node)) return false;
   node->state = is_join ? NODE_PROBING : NODE_READING;
   if (!is_join) open_output(node, QUERN_PORT_ROWS);

@@ -99,12 +99,14 @@ static List* outputs_of_list(List* list) {
 
 enum { kMicroseconds = 1000 }; /* of a millisecond */
 
-/* A number without a fraction. */
+/* A number without a fraction, in a node that is read back as what it was written as: a Float may become an Integer. */
 static Node* rows_node(double rows) {
   const double most = 1e18;
 
-  return (Node*)makeFloat(psprintf(INT64_FORMAT, (int64)Min(Max(rows, 0), most)));
+  return (Node*)makeString(psprintf(INT64_FORMAT, (int64)Min(Max(rows, 0), most)));
 }
+
+static double number_of_node(Node* node) { return (double)strtoll(strVal(node), NULL, 10); }
 
 List* node_plan_to_list(const NodePlan* plan) {
   List* list = list_make3(list_make3_int(plan->op, plan->num_keys, plan->join_type), makeString(plan->spec),
@@ -114,7 +116,8 @@ List* node_plan_to_list(const NodePlan* plan) {
   list = lappend(list, source_to_list(plan->sources[0]));
   list = lappend(list, source_to_list(plan->sources[1]));
   list = lappend(list, outputs_to_list(plan->outputs));
-  list = lappend(list, plan->stock);
+  /* A join never runs it, and copies of a plan would copy all below it once more. */
+  list = lappend(list, plan->op == QUERN_JOIN ? NULL : plan->stock);
   list = lappend(list, plan->loop);
   list = lappend(list, rows_node(plan->loop_rows));
   return lappend(list, rows_node(ceil(plan->hash_ms * kMicroseconds)));
@@ -128,14 +131,14 @@ NodePlan* node_plan_of_list(List* list) {
   plan->num_keys = lsecond_int(numbers);
   plan->join_type = lthird_int(numbers);
   plan->spec = strVal(list_nth(list, 1));
-  plan->input_rows = floatVal(list_nth(list, 2));
-  plan->output_rows = floatVal(list_nth(list, 3));
+  plan->input_rows = number_of_node(list_nth(list, 2));
+  plan->output_rows = number_of_node(list_nth(list, 3));
   plan->sources[0] = source_of_list(list_nth(list, 4));
   plan->sources[1] = source_of_list(list_nth(list, 5));
   plan->outputs = outputs_of_list(list_nth(list, 6));
   plan->stock = list_nth(list, 7);
   plan->loop = list_nth(list, 8);
-  plan->loop_rows = floatVal(list_nth(list, 9));
-  plan->hash_ms = floatVal(list_nth(list, 10)) / kMicroseconds;
+  plan->loop_rows = number_of_node(list_nth(list, 9));
+  plan->hash_ms = number_of_node(list_nth(list, 10)) / kMicroseconds;
   return plan;
 }

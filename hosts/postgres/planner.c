@@ -6,12 +6,14 @@
  */
 #include "quern_pg.h"
 
+#include "access/transam.h"
 #include "common/int.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 static planner_hook_type previous_planner;
@@ -45,7 +47,7 @@ Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, Lis
   scan->scan.plan.targetlist = targetlist;
   scan->scan.plan.qual = qual;
   scan->scan.plan.parallel_aware = false;
-  /* The executor runs custom_plans alone. EXPLAIN names the columns of conditions by these two. */
+  /* The executor runs custom_plans alone. The planner finds what is below by these two (unlink_children). */
   scan->scan.plan.lefttree = linitial(children);
   scan->scan.plan.righttree = list_length(children) > 1 ? lsecond(children) : NULL;
   scan->scan.scanrelid = 0;
@@ -136,11 +138,21 @@ static Plan* replacement_of(Plan* plan, const Plan* parent) {
   return NULL;
 }
 
-/* Whether an aggregation wants its rows in an order. */
+/* Whether an aggregate has the same result in any order of its rows, but for the rounding of floats. */
+static bool is_unordered(const Aggref* aggref) {
+  static const char* const kNames[] = {"count", "sum", "avg", "min", "max", "bool_and", "bool_or", "every"};
+  const char* name = get_func_name(aggref->aggfnoid);
+
+  if (aggref->aggorder != NIL || aggref->aggdistinct != NIL || aggref->aggfnoid >= FirstNormalObjectId) return false;
+  for (int i = 0; i < lengthof(kNames); ++i)
+    if (name != NULL && strcmp(name, kNames[i]) == 0) return true;
+  return false;
+}
+
+/* Whether an aggregation wants its rows in an order, or gets values that are in theirs. */
 static bool find_ordered(Node* node, void* context) {
   if (node == NULL) return false;
-  if (IsA(node, Aggref) && (((const Aggref*)node)->aggorder != NIL || ((const Aggref*)node)->aggdistinct != NIL))
-    return true;
+  if (IsA(node, Aggref) && !is_unordered((const Aggref*)node)) return true;
   return expression_tree_walker(node, find_ordered, context);
 }
 
@@ -218,16 +230,47 @@ static bool may_go_back(int cursor_options) {
   return (cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && (cursor_options & CURSOR_OPT_NO_SCROLL) == 0;
 }
 
+/* Leaves the children of our nodes in custom_plans alone, until the executor begins: a plan that is kept is copied, and
+ * each further pointer would be a further copy of all that is below. */
+static void unlink_children(Plan* plan) {
+  const List* children = NIL;
+  ListCell* cell;
+
+  if (plan == NULL) return;
+  if (node_is_ours(plan)) {
+    children = ((CustomScan*)plan)->custom_plans;
+    plan->lefttree = plan->righttree = NULL;
+  } else if (IsA(plan, Append)) {
+    children = ((Append*)plan)->appendplans;
+  } else if (IsA(plan, MergeAppend)) {
+    children = ((MergeAppend*)plan)->mergeplans;
+  } else if (IsA(plan, SubqueryScan)) {
+    unlink_children(((SubqueryScan*)plan)->subplan);
+  }
+  unlink_children(plan->lefttree);
+  unlink_children(plan->righttree);
+  foreach (cell, children) unlink_children(lfirst(cell));
+}
+
 static Replacing replace_all(PlannedStmt* statement, int cursor_options) {
   Replacing replacing = {0};
   const bool went_back = ExecSupportsBackwardScan(statement->planTree);
+  ListCell* cell;
 
   planned_statement = statement;
   statement->planTree = replace(statement->planTree, NULL, false, &replacing);
-  replace_list(statement->subplans, NULL, false, &replacing);
+  foreach (cell, statement->subplans) {
+    Plan* subplan = lfirst(cell);
+
+    /* Workers run it each by themselves. */
+    if (subplan != NULL && statement->parallelModeNeeded && subplan->parallel_safe) continue;
+    lfirst(cell) = replace(subplan, NULL, false, &replacing);
+  }
   if (replacing.replaced > 0 && may_go_back(cursor_options) && went_back &&
       !ExecSupportsBackwardScan(statement->planTree))
     statement->planTree = materialize_finished_plan(statement->planTree);
+  unlink_children(statement->planTree);
+  foreach (cell, statement->subplans) unlink_children(lfirst(cell));
   return replacing;
 }
 

@@ -318,7 +318,8 @@ typedef struct Source {
   uint32* selected;      /* rows for which the condition is true */
   int max_attno;
   bool at_end;
-  bool failed; /* the rows cannot be had exactly: the stock plan is to run */
+  bool is_timed; /* by the child's instrumentation */
+  bool failed;   /* the rows cannot be had exactly: the stock plan is to run */
 } Source;
 
 extern Source* source_create(QuernNode* parent, PlanState* child, const SourcePlan* plan);
@@ -392,6 +393,7 @@ struct QuernNode {
   const quern_result* result; /* NULL: none */
   uint64 row;                 /* of result, that is next */
   NodeState state;
+  uint64 built_rows;  /* of a join's build side */
   uint64 first_rows;  /* of the probe side, read before the build side; 0: none */
   bool batch_pending; /* a pushed batch may have more rows */
   bool has_emitted;   /* a row or a batch has left the node */

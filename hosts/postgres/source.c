@@ -27,8 +27,11 @@ static bool fits(const ColumnPlan* from, const ColumnBuffer* to) {
                                         to->kind == KIND_NUMERIC_KEY);
 }
 
-/* A child that is a node of ours hands over its batches, if nothing has to be computed between the two. */
-static void find_node(Source* source) {
+static bool is_copied(ColumnKind kind) { return kind == KIND_BYVALUE || kind == KIND_FIXED || kind == KIND_VARLENA; }
+
+/* A child that is a node of ours hands over its batches, if nothing has to be computed between the two. Of one that is
+ * taken in the middle, after rows one by one, values are copied. */
+static void find_node(Source* source, bool in_the_middle) {
   QuernNode* node = node_of_state(source->child);
 
   if (node == NULL || source->child->plan->qual != NIL) return;
@@ -38,6 +41,7 @@ static void find_node(Source* source) {
     const int output = source->plan->way == SOURCE_JOIN ? attno - 1 : child_output(node, attno);
 
     if (output < 0 || !fits(&node->outputs[output].values, &source->columns->buffers[i])) return;
+    if (in_the_middle && !is_copied(node->outputs[output].values.kind)) return;
     source->node_columns[i] = output;
   }
   source->node = node;
@@ -96,7 +100,7 @@ Source* source_create(QuernNode* parent, PlanState* child, const SourcePlan* pla
   source->vectors = palloc0(sizeof(quern_column) * (list_length(plan->vectors) + 1));
   if (plan->way == SOURCE_PROJECTED) project(source, parent);
   else find_columns(source);
-  if (plan->way == SOURCE_JOIN || plan->way == SOURCE_NODE) find_node(source);
+  if (plan->way == SOURCE_JOIN || plan->way == SOURCE_NODE) find_node(source, parent->plan->loop != NULL);
   if (plan->way == SOURCE_JOIN && source->node == NULL) elog(ERROR, "quern: a join does not hand over its batches");
   if (plan->way == SOURCE_PAGES) source->pages = heap_pages_create(source);
   open_map(&source->map, plan->map, plan->map_inputs);
@@ -196,6 +200,9 @@ static uint64 read_columns(Source* source) {
     rows = take_batch(source);
     if (rows > 0 || source->node->stock == NULL) return rows;
     columns_clear(source->columns);
+    /* From now on the child counts its rows by itself. */
+    if (source->is_timed) InstrStopNode(source->child->instrument, 0);
+    source->is_timed = false;
   }
   rows = (uint64)fill_by_slots(source);
   columns_finish(source->columns);
@@ -271,9 +278,10 @@ uint64 source_next(Source* source) {
   uint64 rows;
 
   if (source->child->chgParam != NULL) ExecReScan(source->child);
-  if (instrument != NULL) InstrStartNode(instrument);
+  source->is_timed = instrument != NULL;
+  if (source->is_timed) InstrStartNode(instrument);
   source->failed = !read_selected(source, &rows, &selection);
-  if (instrument != NULL) InstrStopNode(instrument, source->failed ? 0 : (double)rows);
+  if (source->is_timed) InstrStopNode(instrument, source->failed ? 0 : (double)rows);
   if (source->failed || rows == 0) return 0;
   if (source->map.job != NULL && !run_map(&source->map, source->columns, selection, rows)) {
     source->failed = true;

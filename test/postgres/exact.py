@@ -72,6 +72,10 @@ QUERIES = [
                        "count(distinct 100 / s) filter (where s > 0) from a"),
     # A condition of an outer join is not computed for rows whose keys differ.
     ("", "select count(*), sum(b.n) from a left join b on a.k = b.k and a.s < 100 / (b.k % 7 + b.k / 7 * 7 - a.k + 1)"),
+    # Where one side of a join has no row, conditions of the other one are not decided.
+    ("QuernJoin", "select count(*) from a join (select * from b where k < 0) e on e.k = a.k where 1 / a.s >= 0"),
+    ("QuernJoin", "select count(*), max(e.n) from a join (select k, 1 / (k % 7) as n from b offset 0) e on e.k = a.k "
+                  "where a.s < 0"),
     # The key of the build side has a parameter.
     ("QuernJoin", "select v, m.* from (values (1), (50), (3)) v(v), "
                   "lateral (select count(*), sum(a.k) from a join b on a.k = b.k + v where b.k < 1000 offset 0) m"),
