@@ -8,18 +8,23 @@
 
 namespace quern::c_abi {
 
+absl::StatusOr<uint8_t*> OwnStrings(const std::shared_ptr<MemoryBudget>& budget, uint64_t num_bytes,
+                                    std::shared_ptr<const void>* owner, bool huge_pages) {
+  // No bytes have an address, too.
+  QUERN_ASSIGN_OR_RETURN(
+      HugeBuffer own, HugeBuffer::Allocate(budget, std::max<uint64_t>(num_bytes, 1), huge_pages, Contents::kAnything));
+  uint8_t* const bytes = own.data();
+  *owner = std::make_shared<HugeBuffer>(std::move(own));
+  return bytes;
+}
+
 absl::StatusOr<uint8_t*> StringPages::Allocate(const std::shared_ptr<MemoryBudget>& budget, uint64_t num_bytes,
                                                std::shared_ptr<const void>* owner) {
-  num_bytes = std::max<uint64_t>(num_bytes, 1);  // no bytes have an address, too
   const uint64_t limit = budget->limit_bytes(),
                  most = limit == 0 ? thresholds::kLargePageBytes
                                    : std::min(thresholds::kLargePageBytes, limit / thresholds::kStringPageShare);
-  if (num_bytes > most / 2) {  // nothing is held that the batch alone needs
-    QUERN_ASSIGN_OR_RETURN(HugeBuffer own, HugeBuffer::Allocate(budget, num_bytes, huge_pages_, Contents::kAnything));
-    uint8_t* const bytes = own.data();
-    *owner = std::make_shared<HugeBuffer>(std::move(own));
-    return bytes;
-  }
+  // Nothing is held that the batch alone needs.
+  if (num_bytes == 0 || num_bytes > most / 2) return OwnStrings(budget, num_bytes, owner, huge_pages_);
   if (last_ == nullptr || last_->bytes() - used_bytes_ < num_bytes) {
     last_.reset();
     // A small job takes little more than it needs: each piece is as large as all earlier ones together.

@@ -16,6 +16,10 @@
 
 namespace quern::c_abi {
 
+// Memory for strings of a batch alone, which lives as long as `owner` is set to. *Errors*: ResourceExhausted.
+absl::StatusOr<uint8_t*> OwnStrings(const std::shared_ptr<MemoryBudget>& budget, uint64_t num_bytes,
+                                    std::shared_ptr<const void>* owner, bool huge_pages = false);
+
 // Large pages of which the batches of an input take memory for their strings, one after the other: tables find strings
 // at random, so that in small pages each one is a miss of the TLB, too. A page is freed with the last batch that has
 // strings in it. *Threads*: one; batches may be freed by others.
@@ -41,22 +45,16 @@ class StringBytes {
   StringBytes(std::shared_ptr<MemoryBudget> budget, StringPages* pages) : budget_(std::move(budget)), pages_(pages) {}
   StringBytes(const StringBytes&) = delete;
   StringBytes& operator=(const StringBytes&) = delete;
-  ~StringBytes() { budget_->Release(num_bytes_); }
 
   // *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> Allocate(uint64_t num_bytes) {
-    if (pages_ != nullptr) return pages_->Allocate(budget_, num_bytes, &owners_.emplace_back());
-    QUERN_RETURN_IF_ERROR(budget_->Reserve(num_bytes));
-    num_bytes_ += num_bytes;
-    blocks_.push_back(std::make_unique_for_overwrite<uint8_t[]>(num_bytes));
-    return blocks_.back().get();
+    std::shared_ptr<const void>* const owner = &owners_.emplace_back();
+    return pages_ != nullptr ? pages_->Allocate(budget_, num_bytes, owner) : OwnStrings(budget_, num_bytes, owner);
   }
 
  private:
   std::shared_ptr<MemoryBudget> budget_;
   StringPages* pages_;
-  uint64_t num_bytes_ = 0;
-  std::vector<std::unique_ptr<uint8_t[]>> blocks_;
   std::vector<std::shared_ptr<const void>> owners_;
 };
 

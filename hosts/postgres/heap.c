@@ -133,8 +133,8 @@ static int take_tuples(HeapPages* pages, Columns* columns, int row) {
   return take_slots(pages, columns, row);
 }
 
-/* Tuples are longer than this where a page has few, so that most of its lines are not read. */
-enum { kFewTuples = 16, kPagesWithoutLookup = 64, kCacheLine = 64 };
+/* A page of fewer tuples has long ones, most of whose lines are not read. */
+enum { kFewTuples = 16, kPagesWithoutLookup = 64 };
 
 /* Where the next page lies in the shared buffers, so that it is prefetched; NULL: not there. Where one page is not, the
  * next ones are not looked for, since looking asks the system to read them. */

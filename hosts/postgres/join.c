@@ -9,6 +9,7 @@
 #include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
@@ -148,6 +149,31 @@ static bool add_conditions(JoinMaking* making, const HashJoin* join) {
   return true;
 }
 
+/* Whether a plan computes expressions that may raise errors, as far as can be seen. */
+static bool may_raise(const Plan* plan) {
+  const List* children = NIL;
+  ListCell* cell;
+
+  if (plan == NULL) return false;
+  if (contain_leaked_vars((Node*)plan->qual) || contain_leaked_vars((Node*)plan->targetlist)) return true;
+  if (IsA(plan, SubqueryScan) && may_raise(((const SubqueryScan*)plan)->subplan)) return true;
+  if (IsA(plan, Append)) children = ((const Append*)plan)->appendplans;
+  foreach (cell, children)
+    if (may_raise(lfirst(cell))) return true;
+  return may_raise(plan->lefttree) || may_raise(plan->righttree);
+}
+
+/* Whether a row of the probe side is read before the build side, which is then not read where there is none. Errors of
+ * the build side depend on it, so that the rule is PostgreSQL's own (ExecHashJoin). A node reads a batch and not a row:
+ * the batch must not raise what its first row would not. */
+static bool probes_first(const HashJoin* join) {
+  const JoinType type = join->join.jointype;
+  const Plan *outer = join->join.plan.lefttree, *inner = join->join.plan.righttree;
+
+  if (type == JOIN_RIGHT || type == JOIN_FULL || join_of_build_rows(type) != NULL || may_raise(outer)) return false;
+  return type == JOIN_LEFT || type == JOIN_ANTI || outer->startup_cost < inner->total_cost;
+}
+
 Plan* replace_join(HashJoin* join, bool build_by_rows) {
   Plan* plan = &join->join.plan;
   Plan* children[2] = {plan->lefttree, plan->righttree->lefttree};
@@ -183,6 +209,7 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   making.plan.spec = spec.data;
   making.plan.num_keys = making.num_keys;
   making.plan.join_type = join->join.jointype;
+  making.plan.probes_first = probes_first(join);
   making.plan.input_rows = children[0]->plan_rows + children[1]->plan_rows;
   making.plan.output_rows = plan->plan_rows;
   making.plan.stock = plan;

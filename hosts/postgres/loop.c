@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Nested loops that look up an index for each row of their outer side. Where more outer rows come than the planner
- * expects, which is often so above other joins, or where each of them reads pages that are in no cache, such a loop
- * takes seconds where a hash join would read the inner table once. The node that replaces it begins as that loop, and
- * measures it. Where looking up the outer rows that are still expected would take longer than reading the inner table,
- * it builds a hash table of them, and the inner table probes it. Once as many rows have come as the planner expected,
- * as many again are expected as have come so far: so the node takes at most twice as long as the better of the two
- * ways.
+ * Nested loops that look up an index for each row of their outer side. Often more outer rows come than the planner
+ * expects, or each lookup reads pages that are in no cache. Such a loop takes seconds where a hash join would read the
+ * inner table once. The node in its place begins as the loop and measures it. It switches when the outer rows that are
+ * still expected would take longer to look up than the inner table takes to read: it builds a hash table of them, which
+ * the inner table probes. After as many rows as the planner expected, it expects as many again as it has seen, so that
+ * it takes at most about twice as long as the faster of the two ways.
  */
 #include "quern_pg.h"
 
@@ -294,7 +293,7 @@ static NestLoop* gated_loop(const LoopMaking* making, const CustomScan* made) {
   return loop;
 }
 
-/* Whether the loop may begin, and when it ends. Returns false where the inner table is small. */
+/* Sets what the loop is measured by, and whether it begins at all. Returns false where the inner table is small. */
 static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, double* inner_rows) {
   const Plan* outer = making->loop->join.plan.lefttree;
   Relation relation = table_open(planned_relation(making->inner->scan.scanrelid), NoLock);
@@ -305,7 +304,7 @@ static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, d
   table_close(relation, NoLock);
   plan->hash_ms = Min(pages, NBuffers) * kPageMs + Max(pages - NBuffers, 0) * kFarPageMs +
                   *inner_rows * (making->reads_slots ? kSlotMs : kProbeMs);
-  plan->loop_rows = outer->plan_rows;
+  plan->outer_rows = outer->plan_rows;
   if (quern_loop_rows >= 0) *begins = quern_loop_rows > 0;
   else *begins = quern_enabled != QUERN_FORCE && outer->plan_rows * lookup < kTooSlow * plan->hash_ms;
   return quern_enabled == QUERN_FORCE || *inner_rows >= quern_min_rows;
@@ -348,8 +347,10 @@ Plan* replace_loop(NestLoop* loop) {
   if (made == NULL) return NULL;
   plan = node_plan_of_list(made->custom_private);
   plan->stock = &loop->join.plan;
+  /* Its probe side is the loop's inner side. */
+  plan->probes_first = false;
   plan->hash_ms = way.hash_ms;
-  plan->loop_rows = way.loop_rows;
+  plan->outer_rows = way.outer_rows;
   if (begins) plan->loop = (Plan*)gated_loop(&making, made);
   made->custom_private = node_plan_to_list(plan);
   return (Plan*)made;
@@ -436,7 +437,7 @@ LoopRun* loop_begin(QuernNode* node, EState* estate, int flags) {
   run->state = ExecInitNode(node->plan->loop, estate, flags);
   ((Gate*)castNode(CustomScanState, outerPlanState(run->state)))->run = run;
   run->outer = lsecond(node->css.custom_ps);
-  run->expected_rows = node->plan->loop_rows;
+  run->expected_rows = node->plan->outer_rows;
   run->hash_ms = node->plan->hash_ms;
   if (flags & EXEC_FLAG_EXPLAIN_ONLY) return run;
   for (int i = 0; i < node->num_outputs; ++i) columns = lappend(columns, &node->outputs[i].values);

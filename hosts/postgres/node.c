@@ -14,7 +14,6 @@
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "storage/fd.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -128,8 +127,7 @@ static void release(void* argument) {
   node->kernel = NULL;
 }
 
-/* Opens the sources and the kernel. */
-static void open_kernel(QuernNode* node) {
+static void open_sources_and_kernel(QuernNode* node) {
   const quern_compile_options options = {.struct_size = sizeof(options),
                                          .expected_rows = (uint64)Max(node->plan->input_rows, 0)};
   ListCell* cell;
@@ -160,7 +158,7 @@ static void begin_node(CustomScanState* state, EState* estate, int flags) {
   node->callback.func = release;
   node->callback.arg = node;
   MemoryContextRegisterResetCallback(estate->es_query_cxt, &node->callback);
-  if (node->loop == NULL) open_kernel(node);
+  if (node->loop == NULL) open_sources_and_kernel(node);
 }
 
 /* Tests count these lines, so that they are known to test something. */
@@ -362,34 +360,6 @@ static void open_output(QuernNode* node, quern_port port) {
   QUERN_CALL(quern_output_create(node->job, port, &options, &node->output, &quern_last_error));
 }
 
-/* Whether a plan computes expressions that may raise errors, as far as can be seen. */
-static bool may_raise(const Plan* plan) {
-  const List* children = NIL;
-  ListCell* cell;
-
-  if (plan == NULL) return false;
-  if (contain_leaked_vars((Node*)plan->qual) || contain_leaked_vars((Node*)plan->targetlist)) return true;
-  if (IsA(plan, SubqueryScan) && may_raise(((const SubqueryScan*)plan)->subplan)) return true;
-  if (IsA(plan, CustomScan)) children = ((const CustomScan*)plan)->custom_plans;
-  foreach (cell, children)
-    if (may_raise(lfirst(cell))) return true;
-  return may_raise(plan->lefttree) || may_raise(plan->righttree);
-}
-
-/* Whether a row of the probe side is wanted before the build side is read, which then is not where there is none.
- * Errors of the build side depend on it, so that this is PostgreSQL's own rule (ExecHashJoin). */
-static bool probes_first(const QuernNode* node) {
-  const JoinType type = (JoinType)node->plan->join_type;
-  const List* children = ((const CustomScan*)node->css.ss.ps.plan)->custom_plans;
-
-  /* The probe side of a join in place of a nested loop is its inner side. */
-  if (node->plan->op != QUERN_JOIN || has_build_rows(node) || node->plan->hash_ms > 0) return false;
-  /* A batch of rows is read, not one: it must not raise what the first row would not. */
-  if (may_raise(linitial(children))) return false;
-  if (type == JOIN_LEFT || type == JOIN_ANTI) return true;
-  return ((const Plan*)linitial(children))->startup_cost < ((const Plan*)lsecond(children))->total_cost;
-}
-
 /* Rows of the probe side; 0: they have ended. */
 static uint64 next_probe_rows(QuernNode* node) {
   uint64 rows = node->first_rows;
@@ -412,9 +382,12 @@ static bool needs_build_rows(const QuernNode* node) {
 static bool build(QuernNode* node) {
   const bool is_join = node->plan->op == QUERN_JOIN;
 
-  if (probes_first(node)) {
+  if (node->plan->probes_first) {
     node->first_rows = next_probe_rows(node);
-    if (node->first_rows == 0) return node->state = NODE_DONE, true;
+    if (node->first_rows == 0) {
+      node->state = NODE_DONE;
+      return true;
+    }
   }
   create_job(node);
   if (!append_rows(node, node->sources[is_join ? 1 : 0], is_join ? QUERN_PORT_BUILD : QUERN_PORT_ROWS)) return false;
@@ -464,13 +437,13 @@ static bool read_output(QuernNode* node) {
   return true;
 }
 
-/* Opens the kernel where a loop has left rows to it; in the memory of the query. */
+/* Where a loop has left rows to the kernel; in the memory of the query. */
 static void open_behind_loop(QuernNode* node) {
   MemoryContext before;
 
   if (node->sources[0] != NULL) return;
   before = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
-  open_kernel(node);
+  open_sources_and_kernel(node);
   MemoryContextSwitchTo(before);
 }
 
@@ -478,7 +451,10 @@ static void open_behind_loop(QuernNode* node) {
  * that are left, or NODE_DONE. */
 static bool run_loop(QuernNode* node) {
   node->state = NODE_LOOPING;
-  if (loop_next(node)) return node->has_emitted = true;
+  if (loop_next(node)) {
+    node->has_emitted = true;
+    return true;
+  }
   if (node->loop->is_cut_off) open_behind_loop(node);
   node->state = node->loop->is_cut_off ? NODE_NEW : NODE_DONE;
   return false;

@@ -125,18 +125,24 @@ static const uint64 kWeights[kDigitsOfBase][4][3] = {
 /* By the number of digits. */
 static const uint64 kDigitMasks[5] = {0, 0xffff, 0xffffffff, 0xffffffffffff, 0xffffffffffffffff};
 
-/* The first byte of a varlena of n digits is 7 + 4n, where its header and the numeric's are short. */
-enum { kNoDigits = 7, kBytesShift = 2, kMostDigits = 4, kWeightSign = 0x40 };
-enum { kKnownBits = 0xC07F, kFewBytes = 3 + sizeof(uint64) };
+enum {
+  kNoDigits = 7, /* the first byte of a varlena of n digits is 7 + 4n, where its header and the numeric's are short */
+  kDigitShift = 2,
+  kMostDigits = 4,
+  kFormBits = 0xC07F, /* of a short numeric's header: that it is one, and its weight */
+  kWeightSign = 0x40,
+  kFirstDigit = 3, /* byte */
+  kBytesRead = kFirstDigit + sizeof(uint64)
+};
 
 /* Up to four digits of the base, none of them further behind the point than `fraction_digits`: nearly all values. The
  * result is the value times kBase^fraction_digits / 10^dropped. Without branches but for values of other kinds. */
 static pg_attribute_always_inline bool few_digits(const char* at, int fraction_digits, int dropped, int64* value) {
   const uint32 first = (uint8)*at - kNoDigits;
-  const uint32 num_digits = first >> kBytesShift;
+  const uint32 num_digits = first >> kDigitShift;
   const uint16 header = read_u16(at + 1);
   /* Of the digit that is worth 1; too large for specials and for long headers. */
-  const uint32 place = (((header & kKnownBits) ^ kShort ^ kWeightSign) - kWeightSign) + (uint32)fraction_digits;
+  const uint32 place = (((header & kFormBits) ^ kShort ^ kWeightSign) - kWeightSign) + (uint32)fraction_digits;
   const uint64* weights;
   uint64 digits, number;
   const uint32 divisor = (uint32)kPowers[dropped];
@@ -145,7 +151,7 @@ static pg_attribute_always_inline bool few_digits(const char* at, int fraction_d
   if (unlikely((first & 3) != 0 || num_digits > kMostDigits)) return false;
   if (unlikely(place >= lengthof(kWeights[0]) || num_digits > place + 1)) return false;
   weights = kWeights[dropped][place];
-  memcpy(&digits, at + 3, sizeof(digits));
+  memcpy(&digits, at + kFirstDigit, sizeof(digits));
   digits &= kDigitMasks[num_digits];
   last = (uint32)(digits >> (16 * place)) & 0xffff;
   if (unlikely(last % divisor != 0)) return false;
@@ -160,7 +166,7 @@ static pg_attribute_always_inline bool decimals_by(char* values, int scale, cons
                                                    const FoundTuples* found, int first, int n, int dropped) {
   const int fraction_digits = (scale + kDigitsOfBase - 1) / kDigitsOfBase;
   const char* const page = found->page;
-  const char* const end = page + BLCKSZ - kFewBytes;
+  const char* const end = page + BLCKSZ - kBytesRead;
   const uint16* const tuples = found->tuples + first;
   bool exact = true;
 

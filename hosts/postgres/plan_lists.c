@@ -109,8 +109,8 @@ static Node* rows_node(double rows) {
 static double number_of_node(Node* node) { return (double)strtoll(strVal(node), NULL, 10); }
 
 List* node_plan_to_list(const NodePlan* plan) {
-  List* list = list_make3(list_make3_int(plan->op, plan->num_keys, plan->join_type), makeString(plan->spec),
-                          rows_node(plan->input_rows));
+  List* list = list_make3(list_make4_int(plan->op, plan->num_keys, plan->join_type, plan->probes_first),
+                          makeString(plan->spec), rows_node(plan->input_rows));
 
   list = lappend(list, rows_node(plan->output_rows));
   list = lappend(list, source_to_list(plan->sources[0]));
@@ -119,7 +119,7 @@ List* node_plan_to_list(const NodePlan* plan) {
   /* A join never runs it, and copies of a plan would copy all below it once more. */
   list = lappend(list, plan->op == QUERN_JOIN ? NULL : plan->stock);
   list = lappend(list, plan->loop);
-  list = lappend(list, rows_node(plan->loop_rows));
+  list = lappend(list, rows_node(plan->outer_rows));
   return lappend(list, rows_node(ceil(plan->hash_ms * kMicroseconds)));
 }
 
@@ -130,6 +130,7 @@ NodePlan* node_plan_of_list(List* list) {
   plan->op = (Operator)linitial_int(numbers);
   plan->num_keys = lsecond_int(numbers);
   plan->join_type = lthird_int(numbers);
+  plan->probes_first = lfourth_int(numbers) != 0;
   plan->spec = strVal(list_nth(list, 1));
   plan->input_rows = number_of_node(list_nth(list, 2));
   plan->output_rows = number_of_node(list_nth(list, 3));
@@ -138,7 +139,7 @@ NodePlan* node_plan_of_list(List* list) {
   plan->outputs = outputs_of_list(list_nth(list, 6));
   plan->stock = list_nth(list, 7);
   plan->loop = list_nth(list, 8);
-  plan->loop_rows = number_of_node(list_nth(list, 9));
+  plan->outer_rows = number_of_node(list_nth(list, 9));
   plan->hash_ms = number_of_node(list_nth(list, 10)) / kMicroseconds;
   return plan;
 }

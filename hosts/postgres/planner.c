@@ -210,7 +210,8 @@ static Plan* replace(Plan* plan, const Plan* parent, bool collected, Replacing* 
       break;
     default: break;
   }
-  made = IsA(plan, NestLoop) ? collected ? loop_replacement(plan) : NULL : replacement_of(plan, parent);
+  if (!IsA(plan, NestLoop)) made = replacement_of(plan, parent);
+  else made = collected ? loop_replacement(plan) : NULL;
   if (made == NULL) return plan;
   ++replacing->replaced;
   if (node_is_ours(made) && !IsA(plan, NestLoop)) replacing->saved += saved_by(made, plan);

@@ -45,7 +45,7 @@ extern bool quern_loop;      /* .. nested loops that look up an index */
 extern int quern_min_rows;   /* rows that a node's children must be expected to bring */
 extern int quern_scan;       /* a ScanBy */
 extern int quern_min_memory; /* kB that a node may always take, whatever work_mem says */
-extern int quern_loop_rows;  /* outer rows of a nested loop that are looked up; -1: as it is expected to pay */
+extern int quern_loop_rows;  /* outer rows of a nested loop that are looked up; -1: as many as pay */
 extern bool quern_log_nodes; /* a line in the server's log for each node that has run */
 
 /* ---- columns ---- */
@@ -119,14 +119,15 @@ typedef struct NodePlan {
   int num_keys;           /* leading columns of each source that are keys */
   SourcePlan* sources[2]; /* joins: probe side, then build side */
   List* outputs;          /* of OutputPlan */
-  int join_type;          /* a JoinType */
+  int join_type;          /* a JoinType, or kJoinRightSemi, kJoinRightAnti */
+  bool probes_first;      /* a join: its build side is not read where its probe side has no row */
   double input_rows;      /* as the planner expects */
   double output_rows;
   Plan* stock; /* the replaced node */
   /* Of a join in place of a nested loop: that loop, where it begins with it, else NULL; the outer rows that the planner
    * expects; and the milliseconds that reading the inner table is expected to take, 0 for other nodes. */
   Plan* loop;
-  double loop_rows, hash_ms;
+  double outer_rows, hash_ms;
 } NodePlan;
 
 /* ---- values into columns (columns.c) ---- */

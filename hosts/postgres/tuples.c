@@ -59,7 +59,7 @@ static void add_attribute(PageTuples* tuples, int number, int length, int align)
   if (length < 0 || last == NULL || last->bytes < 0 || align > last->align) {
     last = &tuples->steps[tuples->num_steps++];
     last->first = number;
-    /* The first attribute lies as if it had the largest alignment: so does what comes before it. */
+    /* A tuple's data begin at the largest alignment. */
     last->align = number == 0 && length > 0 ? MAXIMUM_ALIGNOF : align;
   }
   if (length > 0) {
@@ -70,13 +70,6 @@ static void add_attribute(PageTuples* tuples, int number, int length, int align)
     tuples->num_varlenas += length == -1;
   }
   ++last->num_attributes;
-}
-
-static uint16* read_attribute(PageTuples* tuples, AttrNumber attno) {
-  Attribute* attribute = &tuples->attributes[attno - 1];
-
-  if (attribute->places == NULL) attribute->places = palloc0(sizeof(uint16) * MaxHeapTuplesPerPage);
-  return attribute->places;
 }
 
 PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes) {
@@ -95,10 +88,15 @@ PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes) {
   return tuples;
 }
 
-const uint16* page_tuples_read(PageTuples* tuples, AttrNumber attno) { return read_attribute(tuples, attno); }
+const uint16* page_tuples_read(PageTuples* tuples, AttrNumber attno) {
+  Attribute* attribute = &tuples->attributes[attno - 1];
+
+  if (attribute->places == NULL) attribute->places = palloc0(sizeof(uint16) * MaxHeapTuplesPerPage);
+  return attribute->places;
+}
 
 void page_tuples_add_range(PageTuples* tuples, AttrNumber attno, int width, int64 low, int64 high) {
-  const Range range = {.places = read_attribute(tuples, attno), .width = width, .low = low, .high = high};
+  const Range range = {.places = page_tuples_read(tuples, attno), .width = width, .low = low, .high = high};
 
   tuples->ranges = tuples->ranges == NULL ? palloc(sizeof(Range))
                                           : repalloc(tuples->ranges, sizeof(Range) * (tuples->num_ranges + 1));
@@ -178,9 +176,8 @@ static bool pass_varlena(PageTuples* tuples, const Step* step, const char* page,
   return is_extended && places != NULL;
 }
 
-static void pass_c_string(PageTuples* tuples, const Step* step, const char* page, int n) {
+static void pass_c_string(PageTuples* tuples, const char* page, int n) {
   for (int k = 0; k < n; ++k) tuples->ends[k] += (uint16)(strlen(page + tuples->ends[k]) + 1);
-  (void)step;
 }
 
 /* Finds the attributes of a tuple that has nulls. */
@@ -237,17 +234,16 @@ static int keep_in_ranges(const PageTuples* tuples, const char* page, uint16* ke
 PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetched, const char* next,
                           const OffsetNumber* visible, int n, FoundTuples* found) {
   uint16 with_nulls[MaxHeapTuplesPerPage];
-  int num_plain = 0, num_nulls = 0;
+  int num_plain = 0, num_nulls = 0, num_prefetched = is_prefetched ? n : 0;
   Ahead ahead = prefetch_in(next, n * (1 + tuples->num_varlenas));
   bool is_extended = false;
 
-  const int distance = is_prefetched ? n : kPrefetchDistance;
-  for (int i = 0; i < (is_prefetched ? 0 : Min(n, distance)); ++i) prefetch_tuple((Page)page, visible[i]);
+  while (num_prefetched < Min(n, kPrefetchDistance)) prefetch_tuple((Page)page, visible[num_prefetched++]);
   for (int i = 0; i < n; ++i) {
     const ItemId item = PageGetItemId((Page)page, visible[i]);
     const HeapTupleHeader tuple = (HeapTupleHeader)PageGetItem((Page)page, item);
 
-    if (i + distance < n) prefetch_tuple((Page)page, visible[i + distance]);
+    if (num_prefetched < n) prefetch_tuple((Page)page, visible[num_prefetched++]);
     prefetch_some(&ahead);
     if (HeapTupleHeaderGetNatts(tuple) < tuples->num_attributes) return PAGE_BY_SLOTS;
     if ((tuple->t_infomask & HEAP_HASNULL) != 0) {
@@ -262,7 +258,7 @@ PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetch
 
     if (step->bytes >= 0) pass_fixed(tuples, step, num_plain);
     else if (step->bytes == -1) is_extended |= pass_varlena(tuples, step, page, num_plain, &ahead);
-    else pass_c_string(tuples, step, page, num_plain);
+    else pass_c_string(tuples, page, num_plain);
   }
   for (int i = 0; i < num_nulls; ++i) {
     const ItemId item = PageGetItemId((Page)page, visible[with_nulls[i]]);
