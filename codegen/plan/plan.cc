@@ -377,6 +377,7 @@ SortOptions MakeSortOptions(const KernelPlan& plan) {
   options.dictionary_rows = plan.dictionary_rows;
   options.prefix_words = plan.prefix_words;
   options.top_rows = plan.top_rows;
+  options.divides_ranges = plan.spill_sort == SpillSort::kRanges;
   return options;
 }
 

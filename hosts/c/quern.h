@@ -624,8 +624,8 @@ typedef struct quern_job_stats {
    * "ranked", "csr", "open", "counting"; where rows were spilled, of the table of those that fit. Aggregation:
    * "single", "dense", "open", "sorted", "directory"; "spilled" where groups were. Sort: "none" (fewer than two rows,
    * for example), "sorted" (they arrived in order), "reversed", "nearly_sorted", "insertion", "vector", "radix",
-   * "comparison"; "merged" where rows were spilled. Later versions may add more. Static text; "" before all work is
-   * done. */
+   * "comparison"; "distributed" or "merged" where rows were spilled. Later versions may add more. Static text; ""
+   * before all work is done. */
   const char* layout;
   uint64_t input_rows;      /* of a join: the build side's */
   uint64_t num_rows;        /* of a join's table, without null keys that never match; groups; a sort's result */

@@ -53,11 +53,11 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status FreeMemory(const absl::Status& refused) override;
   // Of the table, and of rows in partitions.
   uint64_t group_bytes() const;
-  // Whether groups in partitions lie in blocks that may be written (group_blocks.h).
+  // Whether groups in partitions lie in blocks that may be written (tuple_blocks.h).
   bool uses_blocks() const { return uses_blocks_; }
   // Lets them lie there from now on, as those of another thread do.
   void UseBlocks() { uses_blocks_ = blocks_ != nullptr; }
-  std::unique_ptr<GroupBlocks> TakeBlocks() { return std::move(blocks_); }
+  std::unique_ptr<TupleBlocks> TakeBlocks() { return std::move(blocks_); }
   // Whether rows lie in partitions.
   bool is_partitioned() const;
 
@@ -177,7 +177,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   std::atomic<bool> asked_{false};            // to spill, by a thread that has no memory
   uint32_t num_refusals_ = 0;                 // since the last block that was added
   uint64_t num_rows_before_ = 0;              // that were added before the table began
-  std::unique_ptr<GroupBlocks> blocks_;       // null: groups have no whole tuples, or stay in memory
+  std::unique_ptr<TupleBlocks> blocks_;       // null: groups have no whole tuples, or stay in memory
   bool uses_blocks_ = false;                  // parts_ is empty, and stays so
   uint64_t rows_without_table_ = 0;           // next rows that go to blocks_ as groups of one row each
   std::optional<BudgetWithReserve> reserve_;  // memory for the rest of a block that was refused when it had begun

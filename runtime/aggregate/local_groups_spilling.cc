@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a thread does with its groups where memory is refused. Groups of a fixed size move to blocks by partition, of
-// which those that find no room are written (group_blocks.h); where groups hardly repeat, so do rows, as groups of one
+// which those that find no room are written (tuple_blocks.h); where groups hardly repeat, so do rows, as groups of one
 // row each. Other groups are all written (spilled_groups.h). Then the thread begins again without any.
 #include <algorithm>
 #include <utility>

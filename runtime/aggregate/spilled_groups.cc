@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each thread writes its groups when its memory ends, and begins again; a group may so be written several times. Groups
-// that are whole tuples are written only as far as they do not fit (group_blocks.h), others all together:
+// that are whole tuples are written only as far as they do not fit (tuple_blocks.h), others all together:
 //
 //     thread 0    | groups 0 .. 999 | refused: written | groups 0 .. 850 | ..
 //     thread 1    | groups 0 .. 990 | refused: written | ..
@@ -22,7 +22,7 @@
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/key_partitions.h"
-#include "runtime/spill/io_threads.h"
+#include "runtime/spill/partitioned_tuples.h"
 
 namespace quern {
 namespace {
@@ -50,10 +50,7 @@ uint64_t RowsAtATime(size_t num_columns, const SpillContext& spill) {
 
 std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor) {
   if (!descriptor.has_whole_tuples()) return AggregateStateTypes(descriptor.spec());
-  ColumnType tuple;
-  tuple.id = TypeId::kFixedBinary;
-  tuple.width_bytes = descriptor.group()->tuple_bytes;
-  return {tuple};
+  return {TupleType(descriptor.group()->tuple_bytes)};
 }
 
 // ---- writing --------------------------------------------------------------------------------------------------------
@@ -176,24 +173,13 @@ absl::Status SpilledGroups::WriteTuples(uint8_t* const* tuples, uint32_t n) {
   return written;
 }
 
-bool SpilledGroups::CallBehind(const std::function<void()>& write) {
-  if (!spill_->BeginWrite()) return false;
-  IoThreads* const threads = spill_->io_threads();
-  if (threads != nullptr) {
-    threads->Ask([context = spill_.get(), write] {
-      context->EndWrite();  // first: when `write` has returned, the context may be gone
-      write();
-    });
-  } else {
-    spill_->EndWrite();
-  }
-  return threads != nullptr;
-}
+bool SpilledGroups::CallBehind(const std::function<void()>& write) { return quern::CallBehind(spill_.get(), write); }
 
-std::unique_ptr<GroupBlocks> SpilledGroups::NewBlocks(uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget) {
+std::unique_ptr<TupleBlocks> SpilledGroups::NewBlocks(uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget) {
   const auto bits = static_cast<uint32_t>(std::countr_zero(spill_->num_partitions()));
-  return std::make_unique<GroupBlocks>(descriptor_->group()->tuple_bytes, spill_->num_partitions(), bits * of_.level,
-                                       spill_->block_bytes(), prefetch_bytes, std::move(budget), this);
+  return std::make_unique<TupleBlocks>(descriptor_->group()->tuple_bytes, spill_->num_partitions(),
+                                       64 - bits * (of_.level + 1), spill_->block_bytes(), prefetch_bytes,
+                                       std::move(budget), this);
 }
 
 // Rows of strings and states may take as much as there is set aside for two.
@@ -250,7 +236,7 @@ absl::Status SpilledGroups::Finish(uint64_t num_readers, const AggregateOptions&
   return free >= wanted ? absl::OkStatus() : FreeKeptLocked(wanted - free);
 }
 
-absl::Status SpilledGroups::Keep(std::unique_ptr<GroupBlocks> blocks, uint64_t expected_groups) {
+absl::Status SpilledGroups::Keep(std::unique_ptr<TupleBlocks> blocks, uint64_t expected_groups) {
   const std::lock_guard<std::mutex> lock(mutex_);
   expected_groups_ = std::max(expected_groups_, expected_groups);
   kept_.resize(spill_->num_partitions());

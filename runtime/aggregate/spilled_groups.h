@@ -18,13 +18,13 @@
 
 #include "absl/status/status.h"
 #include "runtime/aggregate/aggregate_options.h"
-#include "runtime/aggregate/group_blocks.h"
 #include "runtime/aggregate/key_dictionaries.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/spill/memory_holders.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
+#include "runtime/spill/tuple_blocks.h"
 
 namespace quern {
 
@@ -66,7 +66,7 @@ class GroupSpiller {
   std::vector<uint32_t> partitions_;
 };
 
-// Tuples of whole groups need not be written: those that memory has room for are kept (group_blocks.h), and come out
+// Tuples of whole groups need not be written: those that memory has room for are kept (tuple_blocks.h), and come out
 // with the others of their partition.
 // *Threads*: any.
 class SpilledGroups final : public BlockSink, public MemoryHolder {
@@ -95,7 +95,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   absl::Status WriteTuples(uint8_t* const* tuples, uint32_t n) override;
   bool CallBehind(const std::function<void()>& write) override;
   // Blocks for a thread, of descriptors that have whole tuples. prefetch_bytes: behind the end of each.
-  std::unique_ptr<GroupBlocks> NewBlocks(uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget);
+  std::unique_ptr<TupleBlocks> NewBlocks(uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget);
   // A spiller for one thread at a time; waits while others write with all there are, since each has memory of its own.
   std::unique_ptr<GroupSpiller> TakeSpiller(const KeyDictionaries* dictionaries);
   void GiveSpiller(std::unique_ptr<GroupSpiller> spiller);
@@ -103,7 +103,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   MemoryHolders* holders() { return &holders_; }
 
   // Keeps blocks of a thread, which appends no more. expected_groups: an estimate of all groups, 0: none.
-  absl::Status Keep(std::unique_ptr<GroupBlocks> blocks, uint64_t expected_groups);
+  absl::Status Keep(std::unique_ptr<TupleBlocks> blocks, uint64_t expected_groups);
   // Completes what was written; nothing is appended or kept any more. Leaves so many readers room in the budget, for a
   // table each.
   absl::Status Finish(uint64_t num_readers, const AggregateOptions& options, const MemoryBudget& budget);

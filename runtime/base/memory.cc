@@ -176,6 +176,7 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   }
   // Only a request: where the system has switched large pages off, small ones work too.
   if (huge && is_new) madvise(data, mapping_bytes, MADV_HUGEPAGE);
+  if (mapped && !huge && is_new && !is_zeroed) PopulatePages(data, bytes);
 #if !defined(NDEBUG)
   if (contents == Contents::kAnything) FillWithAnything(data, bytes);
 #endif
@@ -185,6 +186,14 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   buffer.mapping_bytes_ = mapping_bytes;
   buffer.keeps_pages_ = keeps_pages;
   return buffer;
+}
+
+void PopulatePages(uint8_t* data, uint64_t bytes) {
+#if defined(MADV_POPULATE_WRITE)
+  const uint64_t begin = RoundUp(reinterpret_cast<uintptr_t>(data), kPageBytes);
+  const uint64_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPageBytes * kPageBytes;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);  // only a request
+#endif
 }
 
 HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {

@@ -22,8 +22,8 @@
 #include "runtime/sort/local_rows.h"
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sorted_rows.h"
-#include "runtime/sort/spilled_runs.h"
-#include "runtime/sort/spilling_rows.h"
+#include "runtime/sort/spilling/spilled_sort.h"
+#include "runtime/sort/spilling/spilling_rows.h"
 
 namespace quern {
 namespace {
@@ -125,8 +125,8 @@ bool RowSort::CanSpill() const {
 std::unique_ptr<LocalState> RowSort::NewLocalState() {
   if (!CanSpill()) return std::make_unique<LocalRows>(Context());
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (runs_ == nullptr) runs_ = std::make_shared<SpilledRuns>(Context(), generic_, spill_, stop_flag());
-  return std::make_unique<SpillingRows>(runs_);
+  if (spilled_ == nullptr) spilled_ = std::make_shared<SpilledSort>(Context(), generic_, spill_, stop_flag());
+  return std::make_unique<SpillingRows>(spilled_);
 }
 
 absl::Status RowSort::CheckInput(const BatchView& batch, RowKind /*kind*/) const {
@@ -189,7 +189,7 @@ absl::Status RowSort::SetThreshold(const BatchView& keys) {
 // Dictionary codes, and rows without tuples, are only possible if all local states have them.
 absl::Status RowSort::UnifyLocalStates() {
   std::vector<LocalRows*> locals;
-  for (const auto& local : *local_states()) locals.push_back(RowsOf(local.get(), runs_ != nullptr));
+  for (const auto& local : *local_states()) locals.push_back(RowsOf(local.get(), spilled_ != nullptr));
   for (LocalRows* local : locals) QUERN_RETURN_IF_ERROR(local->RepairWords());
   for (uint32_t k = 0; k < descriptor_->get()->num_keys; ++k) {
     const auto has_bytes = [k](const LocalRows* local) { return local->num_rows() != 0 && !local->HasDictionary(k); };
@@ -203,27 +203,24 @@ absl::Status RowSort::UnifyLocalStates() {
   return absl::OkStatus();
 }
 
-// Rows that are still in memory become runs, too.
-absl::StatusOr<SharedWork*> RowSort::BeginMerge() {
-  merges_ = true;
+// Rows that are still in memory join those that have left.
+absl::StatusOr<SharedWork*> RowSort::BeginRead(const std::vector<SpillingRows*>& locals) {
+  has_spilled_ = true;
   stats_.input_rows = 0;
-  std::vector<SpillingRows*> locals;
-  for (const auto& local : *local_states()) {
-    locals.push_back(static_cast<SpillingRows*>(local.get()));
-    stats_.input_rows += locals.back()->num_input_rows();
-  }
-  return runs_->BeginMerge(std::move(locals));
+  for (const SpillingRows* const local : locals) stats_.input_rows += local->num_input_rows();
+  return spilled_->BeginRead(locals);
 }
 
 absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
-  if (runs_ != nullptr) {
-    if (runs_->has_runs()) return BeginMerge();
-    for (const auto& local : *local_states()) static_cast<SpillingRows*>(local.get())->GiveReserveBack();
+  if (spilled_ != nullptr) {
+    std::vector<SpillingRows*> locals;
+    for (const auto& local : *local_states()) locals.push_back(static_cast<SpillingRows*>(local.get()));
+    if (spilled_->HasToRead(locals)) return BeginRead(locals);
   }
   QUERN_RETURN_IF_ERROR(UnifyLocalStates());
   SortInput input;
   for (const auto& local : *local_states()) {
-    auto* const rows = RowsOf(local.get(), runs_ != nullptr);
+    auto* const rows = RowsOf(local.get(), spilled_ != nullptr);
     rows->AddTo(&input);
     stats_.input_rows += rows->num_input_rows();
     stats_.dropped_rows += rows->num_input_rows() - rows->num_rows();
@@ -234,9 +231,9 @@ absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
 
 void RowSort::EndFinalise() {
   const uint64_t limit = descriptor_->spec().limit;
-  if (merges_) {
-    stats_.num_rows = runs_->ranges()->num_rows();
-    stats_.method = "merged";
+  if (has_spilled_) {
+    stats_.num_rows = spilled_->num_rows();
+    stats_.method = spilled_->method();
     stats_.prefetch_class = "off";
     return;
   }
@@ -259,13 +256,13 @@ struct SortReader::State : OnOwnLines {
   CounterBlock counters;
   uint64_t next = 0;  // rows that this reader took and has not yet returned
   uint64_t end = 0;
-  MergedRanges::Range range;  // likewise, of spilled rows
+  SpilledSort::Reader spilled;
 };
 
 SortReader::SortReader(std::shared_ptr<RowSort> sort)
     : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
 SortReader::~SortReader() {
-  if (state_->range.merge != nullptr) sort_->runs_->ranges()->GiveBack(std::move(state_->range));
+  if (sort_->has_spilled_) sort_->spilled_->GiveBack(std::move(state_->spilled));
 }
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
@@ -274,7 +271,7 @@ absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
     return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  if (sort_->merges_) return sort_->runs_->ranges()->Next(&state_->range, out, &position_);
+  if (sort_->has_spilled_) return sort_->spilled_->Next(&state_->spilled, out, &position_);
   const uint64_t num_rows = sort_->stats_.num_rows;
   const bool counts = out->num_columns() == 0;
   if (state_->next == state_->end) {

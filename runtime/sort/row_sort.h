@@ -38,11 +38,12 @@ struct SortStats {
   uint64_t stored_bytes = 0;        // of the sorted rows, without long strings; decides the prefetch settings
   const char* prefetch_class = "";  // after Finalise: "group", or "off" where the plan does not prefetch
   const char* method = "";  // how prefixes were sorted: "none", "sorted", "reversed", "nearly_sorted", "insertion",
-                            // "vector", "radix", "comparison"; "merged" where rows were spilled
+                            // "vector", "radix", "comparison"; where rows were spilled, "distributed" or
+                            // "merged"
 };
 
 class SortedRows;
-class SpilledRuns;
+class SpilledSort;
 class SortThreshold;
 struct SortContext;
 
@@ -89,7 +90,7 @@ class RowSort final : public Sink {
   SortContext Context() const;
   absl::Status UnifyLocalStates();
   bool CanSpill() const;
-  absl::StatusOr<SharedWork*> BeginMerge();
+  absl::StatusOr<SharedWork*> BeginRead(const std::vector<class SpillingRows*>& locals);
 
   std::shared_ptr<const SortDescriptor> descriptor_;
   SortEntrySource entry_points_;
@@ -98,8 +99,8 @@ class RowSort final : public Sink {
   SortOptions options_;
   SortStats stats_;
   std::shared_ptr<SortThreshold> threshold_;
-  std::shared_ptr<SpilledRuns> runs_;  // null: rows stay in memory
-  bool merges_ = false;                // runs_ has the rows
+  std::shared_ptr<SpilledSort> spilled_;  // null: rows stay in memory
+  bool has_spilled_ = false;              // it has the rows
   std::unique_ptr<SortedRows> rows_;
   std::atomic<uint64_t> next_position_{0};  // how far the readers have come
 };

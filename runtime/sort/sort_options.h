@@ -23,6 +23,7 @@ struct SortOptions {
   uint64_t bucket_bytes = uint64_t{1} << 18;  // of prefixes that are sorted in the L2 cache at a time
   uint32_t dictionary_rows = 65536;  // rows of a thread from which few strings get codes; to kChunkRows; 0: never
   uint32_t prefix_words = 2;   // most words of a prefix, 1 to 4; one more if the prefix then holds the whole result
+  bool divides_ranges = true;  // rows that memory has no room for are divided by ranges of keys, where that pays
   uint64_t top_rows = 262144;  // highest limit under which rows that are not needed are dropped as they arrive
 
   // The distances of all prefetch loops; all 0 where the plan says off.

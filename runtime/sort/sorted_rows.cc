@@ -33,7 +33,7 @@ namespace {
 constexpr uint64_t kTaskRows = uint64_t{1} << 16;
 // If words fall less often than once in so many rows, we try to repair the order.
 constexpr uint64_t kFewFalls = thresholds::kNearlySortedRows;
-constexpr uint64_t kSampleWords = 16384;
+constexpr uint64_t kSampleWords = 16384, kSampleWordsOfBucket = 256;
 
 }  // namespace
 
@@ -176,12 +176,13 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   }
   QUERN_ASSIGN_OR_RETURN(entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(),
                                                         context_.options.huge_pages, Contents::kAnything));
+  PopulatePages(entries_.data(), entries_.bytes());
   const uint32_t bucket_bits = BucketBits();
   if (bucket_bits == 0) {
     stage_ = Stage::kSort;
     return PhaseOver(1, &SortedRows::SortSmall);
   }
-  std::vector<uint64_t> sample = SampleFirstWords();
+  std::vector<uint64_t> sample = SampleFirstWords(std::min(kSampleWords, kSampleWordsOfBucket << bucket_bits));
   QUERN_RETURN_IF_ERROR(PrefixSorter(1, context_.budget).Sort(sample.data(), sample.size()));
   buckets_.emplace(bucket_bits, std::move(sample));
   stage_ = Stage::kScan;
@@ -197,11 +198,11 @@ uint32_t SortedRows::BucketBits() const {
   return std::min(static_cast<uint32_t>(std::bit_width((bytes - 1) / bucket_bytes)), kMostBits);
 }
 
-// First words of about kSampleWords rows, 16 neighbours at a time.
-std::vector<uint64_t> SortedRows::SampleFirstWords() const {
+// First words of about num_words rows, 16 neighbours at a time.
+std::vector<uint64_t> SortedRows::SampleFirstWords(uint64_t num_words) const {
   constexpr uint32_t kSideBySide = 16;
   std::vector<uint64_t> sample;
-  const uint64_t step = std::max<uint64_t>(num_rows_ / (kSampleWords / kSideBySide), kSideBySide);
+  const uint64_t step = std::max<uint64_t>(num_rows_ / (num_words / kSideBySide), kSideBySide);
   for (uint64_t c = 0, row = 0; c < chunks_.size(); ++c) {
     const SortChunk& chunk = chunks_[c];
     for (; row - bases_[c] < chunk.num_rows; row += step) {

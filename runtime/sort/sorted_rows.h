@@ -84,7 +84,7 @@ class SortedRows {
   void MakeRanks(uint64_t c);
   SharedWork::Phase PhaseOver(uint64_t num_tasks, absl::Status (SortedRows::*run)(uint64_t task));
   uint32_t BucketBits() const;
-  std::vector<uint64_t> SampleFirstWords() const;
+  std::vector<uint64_t> SampleFirstWords(uint64_t num_words) const;
   absl::Status ScanChunk(uint64_t c);
   void FindOrder();
   void SetOrder(Order order);

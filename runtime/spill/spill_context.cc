@@ -84,6 +84,11 @@ struct SpillContext::Aside {
   void Release(uint64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     used_bytes -= bytes;
+    GiveBackUnused();
+  }
+
+  // With the mutex.
+  void GiveBackUnused() {
     const uint64_t kept = std::max(used_bytes, is_set ? least_bytes : 0);
     if (kept < reserved_bytes) budget->Release(std::exchange(reserved_bytes, kept) - kept);
   }
@@ -141,6 +146,12 @@ absl::Status SpillContext::SetMoreAside(uint64_t bytes) {
   const absl::Status status = aside_->SetAtLeast();
   if (!status.ok()) aside_->least_bytes = before;
   return status;
+}
+
+void SpillContext::SetLessAside() {
+  const std::lock_guard<std::mutex> lock(aside_->mutex);
+  aside_->least_bytes = settings_.io_bytes;
+  aside_->GiveBackUnused();
 }
 
 bool SpillContext::HasRoom(uint64_t bytes) const {

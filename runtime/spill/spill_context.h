@@ -63,6 +63,9 @@ class SpillContext {
   // *Errors*: ResourceExhausted; what was set aside before stays so.
   absl::Status SetMoreAside(uint64_t bytes);
 
+  // Gives back what SetMoreAside has set aside, and is not in use, when rows have been read for which it was.
+  void SetLessAside();
+
   // Gives back what is set aside and not in use: for an operator whose rows have come, and that has written none.
   void EndSettingAside();
 

@@ -100,6 +100,13 @@ class TemporaryFiles final : public SpillStore {
   absl::StatusOr<int> OpenFile(File* file);
   absl::Status ReadFrom(const StoredBlock& block, uint64_t done, uint8_t* bytes);
   int FileOf(const StoredBlock& block) const { return files_[block.place % kNumFiles].descriptor; }
+  // Bytes of a file that no block has any more.
+  struct Hole {
+    uint32_t file;
+    uint64_t begin, end;
+  };
+  void Punch(std::vector<Hole> holes);
+  bool Reserve(uint64_t room);
   absl::Status Failed(const char* what, int error) const;
 
   const std::string folder_;
@@ -107,7 +114,10 @@ class TemporaryFiles final : public SpillStore {
   FileCalls* const calls_;
   std::array<File, kNumFiles> files_;
   std::atomic<uint32_t> next_file_{0};
-  std::atomic<uint64_t> used_bytes_{0};
+  std::atomic<uint64_t> used_bytes_{0};  // of blocks and of holes that are not punched yet
+  std::mutex holes_mutex_;               // guards what follows
+  std::vector<Hole> holes_;
+  uint64_t hole_bytes_ = 0;
 };
 
 // A host's own store. The functions return 0 for success and are called by any thread.

@@ -164,7 +164,8 @@ def random_params(rng, case):
                "prefix_words": (1, 2, 3, 4), "bucket_bytes": (0, 4096, 65536), "dictionary_rows": (0, 1, 100, 65536),
                "top_rows": (0, 1, 5, 1000, 262144), "huge_pages": ("on", "off"),
                "prefetch_string_bytes": (0, 64, 65536), "prefetch_word_rows": (0, 1, 512),
-               "prefetch_dictionary_rows": (0, 1, 100, 128), "prefetch_merge_rows": (0, 1, 64)}
+               "prefetch_dictionary_rows": (0, 1, 100, 128), "prefetch_merge_rows": (0, 1, 64),
+               "spill_sort": ("ranges", "ranges", "runs")}
     for name, values in numbers.items():
         if rng.random() < 0.5:
             params[name] = rng.choice(values)

@@ -21,7 +21,8 @@ from row_feed import Feeder
 from sort_expected import Answer
 from worker_threads import append, finalise, in_threads, partitioned, run_each, taken
 
-METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison", "merged")
+METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector", "radix", "comparison", "merged",
+           "distributed")
 
 # ---- results ---------------------------------------------------------------------------------------------------------
 
@@ -192,9 +193,9 @@ def _check_method(case, variant, method):
     if method not in METHODS:
         raise Mismatch(f"unknown sort method: {method}; accepted: {', '.join(METHODS)}")
     compares = variant.params.get("test.sort_method") == "comparison" and not case.window  # which need entries
-    if method == "merged" and not variant.spill:
-        raise Mismatch("the method is merged without a place where rows may be written")
-    if (method == "comparison") != compares and method not in ("none", "merged"):
+    if method in ("merged", "distributed") and not variant.spill:
+        raise Mismatch(f"the method is {method} without a place where rows may be written")
+    if (method == "comparison") != compares and method not in ("none", "merged", "distributed"):
         raise Mismatch(f"the method is {method}; it has to be {'comparison' if compares else 'another'}")
 
 

@@ -150,7 +150,8 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "unknown plan parameter: test.hash; accepted: prefix_words, bucket_bytes, dictionary_rows, top_rows, "
             "batch_size, prefetch, prefetch_gather, prefetch_collision, prefetch_string_bytes, prefetch_word_rows, "
             "prefetch_dictionary_rows, prefetch_merge_rows, huge_pages, spill_block_bytes, "
-            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, spill_codec, passes, codegen_level");
+            "spill_read_ahead, spill_write_behind, spill_threads, spill_reads, spill_codec, spill_sort, passes, "
+            "codegen_level");
   for (const char* name : {"hash", "test.hash", "huge_pages", "partition_bits"})
     EXPECT_EQ(Error({{name, "1"}}, kSpecs[3]), "unknown plan parameter: " + std::string(name) +
                                                    "; accepted: batch_size, prefetch, passes, codegen_level");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several readers of a sort that has spilled: each merges ranges of its own, and together they give the rows of the
-// sort in memory, each once and at its position.
+// Several readers of a sort that has spilled: each sorts or merges ranges of its own, and together they give the rows
+// of the sort in memory, each once and at its position.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kBatchRows = 4000, kBatches = 24;
 constexpr uint64_t kLimit = 2 << 20;
-const SpillSettings kSmall = {.num_partitions = 2, .block_bytes = 2 << 10, .read_depth = 2, .io_bytes = 256 << 10};
+const SpillSettings kSmall = {.num_partitions = 8, .block_bytes = 2 << 10, .read_depth = 2, .io_bytes = 256 << 10};
 
 // Texts that begin with so many equal bytes, which may be more than leads have.
 std::vector<std::string> TextsOf(const std::vector<int64_t>& numbers, size_t equal_bytes) {
@@ -31,6 +31,7 @@ struct Keys {
   const char* spec;
   Pattern pattern = Pattern::kRandom;
   size_t equal_bytes = 0;
+  bool divides = false;  // by ranges of keys, as rows leave memory
 };
 
 std::vector<BatchView> BatchesFor(const Keys& keys) {
@@ -56,6 +57,7 @@ std::shared_ptr<RowSort> SpilledSort(const Keys& keys, const std::vector<BatchVi
                                      FileCalls* calls = SystemFileCalls()) {
   SortTuning tuning = {.budget = budget};
   tuning.options.top_rows = 100;  // a limit above it needs all rows
+  tuning.options.divides_ranges = keys.divides;
   const auto sort = SortOf(keys.spec, tuning);
   sort->SetSpill(TestContext(budget, calls, kSmall));
   {
@@ -66,7 +68,7 @@ std::shared_ptr<RowSort> SpilledSort(const Keys& keys, const std::vector<BatchVi
     EXPECT_EQ(second.Finish(), absl::OkStatus());
   }
   EXPECT_EQ(sort->Finalise(), absl::OkStatus());
-  EXPECT_STREQ(sort->stats().method, "merged");
+  EXPECT_STREQ(sort->stats().method, keys.divides ? "distributed" : "merged");
   return sort;
 }
 
@@ -114,7 +116,18 @@ const Keys kKeys[] = {
     {"sort keys=i64:out,utf8(utf8mb4_general_ci) payload=rowid stable", Pattern::kFewKeys, 14},
     {"sort keys=i64:out payload=rowid stable", Pattern::kOneKey},
     {"sort keys=i64:out payload=rowid stable limit=50001"},
+    {"sort keys=i64:out payload=rowid stable", Pattern::kRandom, 0, true},
+    {"sort keys=i64:desc,i64:out payload=rowid stable", Pattern::kRandom, 0, true},
+    {"sort keys=i64,i64,i64:out payload=rowid stable", Pattern::kFewKeys, 0, true},
+    {"sort keys=i64:out payload=rowid stable limit=50001", Pattern::kRandom, 0, true},
 };
+
+// Random numbers, divided by ranges of keys or sorted in runs.
+class DividedOrNot : public testing::TestWithParam<bool> {
+ protected:
+  static Keys KeysOfParam() { return {kKeys[0].spec, Pattern::kRandom, 0, GetParam()}; }
+};
+INSTANTIATE_TEST_SUITE_P(SpilledRanges, DividedOrNot, testing::Bool());
 
 TEST(SpilledRanges, ReadersThatTakeTurnsGiveAllRows) {
   for (const Keys& keys : kKeys) {
@@ -157,8 +170,8 @@ TEST(SpilledRanges, ReadersOfThreadsGiveAllRows) {
   }
 }
 
-TEST(SpilledRanges, ASecondReaderBeginsBehindTheFirst) {
-  const Keys keys = kKeys[0];
+TEST_P(DividedOrNot, ASecondReaderBeginsBehindTheFirst) {
+  const Keys keys = KeysOfParam();
   const auto sort = SpilledSort(keys, BatchesFor(keys), std::make_shared<MemoryBudget>(kLimit));
   ReadRows rows(sort);
   SortReader a(sort), b(sort);
@@ -169,8 +182,8 @@ TEST(SpilledRanges, ASecondReaderBeginsBehindTheFirst) {
   EXPECT_LT(b.position(), uint64_t{kBatches} * kBatchRows / 2);
 }
 
-TEST(SpilledRanges, WhatAReaderLeavesIsReadByOthers) {
-  const Keys keys = kKeys[0];
+TEST_P(DividedOrNot, WhatAReaderLeavesIsReadByOthers) {
+  const Keys keys = KeysOfParam();
   const std::vector<BatchView> batches = BatchesFor(keys);
   const auto sort = SpilledSort(keys, batches, std::make_shared<MemoryBudget>(kLimit));
   ReadRows rows(sort);
@@ -186,8 +199,8 @@ TEST(SpilledRanges, WhatAReaderLeavesIsReadByOthers) {
 }
 
 // More runs than can be read at once are merged to fewer first, but no more once they have been divided.
-TEST(SpilledRanges, RunsOfAnyNumberAreDividedOnce) {
-  const Keys keys = kKeys[0];
+TEST_P(DividedOrNot, RunsOfAnyNumberAreDividedOnce) {
+  const Keys keys = KeysOfParam();
   const std::vector<BatchView> batches = BatchesFor(keys);
   const Lines expected = SortedLines(keys.spec, batches);
   for (uint64_t limit = 640 << 10; limit <= 3 << 20; limit += 160 << 10) {
@@ -206,8 +219,8 @@ TEST(SpilledRanges, RunsOfAnyNumberAreDividedOnce) {
 
 // Rows that a host reads count in the budget: a reader that finds no memory for a range of its own leaves all of them
 // to the one that has begun.
-TEST(SpilledRanges, AReaderWithoutMemoryIsDone) {
-  const Keys keys = kKeys[0];
+TEST_P(DividedOrNot, AReaderWithoutMemoryIsDone) {
+  const Keys keys = KeysOfParam();
   const std::vector<BatchView> batches = BatchesFor(keys);
   const auto budget = std::make_shared<MemoryBudget>(kLimit);
   const auto sort = SpilledSort(keys, batches, budget);
@@ -224,8 +237,8 @@ TEST(SpilledRanges, AReaderWithoutMemoryIsDone) {
   budget->Release(held);
 }
 
-TEST(SpilledRanges, RowsAreCountedWithoutReadingThem) {
-  const Keys keys = kKeys[0];
+TEST_P(DividedOrNot, RowsAreCountedWithoutReadingThem) {
+  const Keys keys = KeysOfParam();
   const auto sort = SpilledSort(keys, BatchesFor(keys), std::make_shared<MemoryBudget>(kLimit));
   SortReader a(sort), b(sort);
   OutputBatch counts({}, 1, nullptr);
@@ -235,8 +248,8 @@ TEST(SpilledRanges, RowsAreCountedWithoutReadingThem) {
   EXPECT_EQ(counts.num_rows(), 0u);
 }
 
-TEST(SpilledRanges, RowsOfRangesThatNobodyHasAreCounted) {
-  const Keys keys = kKeys[0];
+TEST_P(DividedOrNot, RowsOfRangesThatNobodyHasAreCounted) {
+  const Keys keys = KeysOfParam();
   const auto sort = SpilledSort(keys, BatchesFor(keys), std::make_shared<MemoryBudget>(kLimit));
   ReadRows rows(sort);
   SortReader a(sort), b(sort);
@@ -251,8 +264,8 @@ TEST(SpilledRanges, RowsOfRangesThatNobodyHasAreCounted) {
 }
 
 // Each call of a store fails once; the rows are right, or the error is one.
-TEST(SpilledRanges, EveryFaultIsAnErrorOrChangesNothing) {
-  const Keys keys = kKeys[0];
+TEST_P(DividedOrNot, EveryFaultIsAnErrorOrChangesNothing) {
+  const Keys keys = KeysOfParam();
   std::vector<BatchView> batches = BatchesFor(keys);
   batches.resize(10);
   const Lines expected = SortedLines(keys.spec, batches);
@@ -260,7 +273,9 @@ TEST(SpilledRanges, EveryFaultIsAnErrorOrChangesNothing) {
   for (int64_t fails_at = -1; fails_at < num_calls; fails_at += fails_at < 0 ? 1 : 7) {
     FaultyCalls calls(fails_at, fails_at % 2 == 0 ? Fault::kError : Fault::kOtherBytes);
     const auto budget = std::make_shared<MemoryBudget>(kLimit / 2);
-    const auto sort = SortOf(keys.spec, {.budget = budget});
+    SortTuning tuning = {.budget = budget};
+    tuning.options.divides_ranges = keys.divides;
+    const auto sort = SortOf(keys.spec, tuning);
     sort->SetSpill(TestContext(budget, &calls, kSmall));
     absl::Status status;
     {

@@ -18,6 +18,7 @@ struct Limits {
   uint64_t bytes = 1 << 20;
   SpillSettings settings = {.num_partitions = 2, .block_bytes = 8 << 10, .read_depth = 2, .io_bytes = 256 << 10};
   uint32_t threads = 1;
+  bool divides = true;  // by ranges of keys, where rows have a fixed size
 };
 
 // Batches of random values of each column of a spec, of which each has few values where few_values is set.
@@ -106,10 +107,14 @@ void ExpectSameRows(const std::string& text, uint32_t num_batches, const Limits&
   const auto budget = std::make_shared<MemoryBudget>(limits.bytes);
   {
     const auto context = TestContext(budget, SystemFileCalls(), limits.settings);
-    const auto sort = SortOf(text, {.budget = budget});
+    SortTuning tuning = {.budget = budget};
+    tuning.options.divides_ranges = limits.divides;
+    const auto sort = SortOf(text, tuning);
     sort->SetSpill(context);
     ASSERT_EQ(AppendAll(sort, batches, limits.threads), absl::OkStatus());
-    EXPECT_STREQ(sort->stats().method, "merged");
+    if (!limits.divides) {
+      EXPECT_STREQ(sort->stats().method, "merged");
+    }
     EXPECT_EQ(sort->stats().input_rows, uint64_t{num_batches} * kBatchRows);
     EXPECT_EQ(sort->stats().num_rows, expected.size());
     EXPECT_GT(context->stats().written_blocks, 0u);
@@ -152,8 +157,10 @@ TEST(SpilledSort, EqualsTheSortInMemory) {
            "sort keys=i64:out payload=utf8 stable",
            "sort keys=large_utf8:out payload=bool stable",
        }) {
-    ExpectSameRows(text, 14, {});
-    ExpectSameRows(text, 28, {.bytes = 2 << 20, .threads = 3});
+    for (const bool divides : {true, false}) {
+      ExpectSameRows(text, 14, {.divides = divides});
+      ExpectSameRows(text, 28, {.bytes = 2 << 20, .threads = 3, .divides = divides});
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The merge of runs, or of a range of their rows; and the ranges into which the last merge of a sort is divided.
-#ifndef QUERN_RUNTIME_SORT_RANGE_MERGE_H_
-#define QUERN_RUNTIME_SORT_RANGE_MERGE_H_
+#ifndef QUERN_RUNTIME_SORT_SPILLING_RANGE_MERGE_H_
+#define QUERN_RUNTIME_SORT_SPILLING_RANGE_MERGE_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "runtime/rows/output_batch.h"
 #include "runtime/sort/run_merger.h"
 #include "runtime/sort/sort_descriptor.h"
-#include "runtime/sort/sorted_run.h"
+#include "runtime/sort/spilling/sorted_run.h"
 #include "runtime/spec/column_type.h"
 #include "runtime/spill/budget_with_reserve.h"
 #include "runtime/spill/spill_context.h"
@@ -104,4 +104,4 @@ class MergedRanges {
 
 }  // namespace quern
 
-#endif  // QUERN_RUNTIME_SORT_RANGE_MERGE_H_
+#endif  // QUERN_RUNTIME_SORT_SPILLING_RANGE_MERGE_H_

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorts of more rows than memory holds: an external merge sort (Knuth, The Art of Computer Programming 3, 5.4). A
+// Sorts of more rows than memory holds, by merging (Knuth, The Art of Computer Programming 3, 5.4). A
 // thread's rows that find no more memory are sorted and written to a store as a *run*; the runs are merged as they are
 // read, range by range, by as many threads as read.
 //
 //     SpillingRows: LocalRows -> run, run, ..  -+                                      range 0  ->  Next, Next, ..
 //     SpillingRows: LocalRows -> run, run, ..  -+-> merged to fewer, longer runs  ->   range 1  ->  Next, ..
-#ifndef QUERN_RUNTIME_SORT_SPILLED_RUNS_H_
-#define QUERN_RUNTIME_SORT_SPILLED_RUNS_H_
+#ifndef QUERN_RUNTIME_SORT_SPILLING_SPILLED_RUNS_H_
+#define QUERN_RUNTIME_SORT_SPILLING_SPILLED_RUNS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -23,11 +23,11 @@
 #include "runtime/base/stop_flag.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/sort/local_rows.h"
-#include "runtime/sort/range_merge.h"
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sort_descriptor.h"
 #include "runtime/sort/sorted_rows.h"
-#include "runtime/sort/sorted_run.h"
+#include "runtime/sort/spilling/range_merge.h"
+#include "runtime/sort/spilling/sorted_run.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
 
@@ -38,9 +38,9 @@ class SpillingRows;
 // The runs of a sort. *Threads*: any number at once.
 class SpilledRuns {
  public:
-  // stop_flag: not owned; may be null.
+  // stop_flag: not owned; may be null. level: how often rows are written with those of the first runs.
   SpilledRuns(SortContext context, const QuernSortEntryPoints& generic, std::shared_ptr<SpillContext> spill,
-              const StopFlag* stop_flag);
+              const StopFlag* stop_flag, uint64_t level = 1);
   ~SpilledRuns();
 
   const SortContext& context() const { return context_; }
@@ -50,10 +50,8 @@ class SpilledRuns {
 
   // Sorts rows and writes them as a run. budget: of sorting. *Errors*: those of a sort, and of RowWriter.
   absl::Status Write(LocalRows* rows, const std::shared_ptr<MemoryBudget>& budget);
-  // Makes runs of the rows of other threads, for one that finds no memory; returns whether there were any.
-  absl::StatusOr<bool> WriteOthers(const SpillingRows* except);
-  void Register(SpillingRows* rows);
-  void Deregister(SpillingRows* rows);
+  // The same for rows in chunks, which take about row_bytes each.
+  absl::Status Write(SortInput input, uint64_t row_bytes, const std::shared_ptr<MemoryBudget>& budget);
 
   // The work after which rows can be read: writes what is still in memory, merges runs until all can be read at once,
   // and divides them into ranges. Called once.
@@ -79,6 +77,7 @@ class SpilledRuns {
   const QuernSortEntryPoints generic_;
   const std::shared_ptr<SpillContext> spill_;
   const StopFlag* const stop_flag_;
+  const uint64_t level_;
   std::vector<ColumnType> types_;  // of a run: all keys, the row id of a stable sort, the payload
   std::shared_ptr<const SortDescriptor> longer_runs_, result_;  // of merges
   RowLeads leads_;
@@ -87,8 +86,6 @@ class SpilledRuns {
   std::shared_mutex writing_;  // held by each of them, or by one alone
   mutable std::mutex mutex_;   // guards runs_
   std::vector<SortedRun> runs_;
-  std::mutex locals_mutex_;
-  std::vector<SpillingRows*> locals_;
   std::vector<SpillingRows*> last_locals_;
   bool wrote_locals_ = false, has_divided_ = false;
   SharedWork work_;
@@ -99,4 +96,4 @@ class SpilledRuns {
 
 }  // namespace quern
 
-#endif  // QUERN_RUNTIME_SORT_SPILLED_RUNS_H_
+#endif  // QUERN_RUNTIME_SORT_SPILLING_SPILLED_RUNS_H_

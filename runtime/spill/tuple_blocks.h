@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of one thread as tuples, divided into partitions, in blocks of memory. Where memory ends, full blocks are
-// written, those of the last partitions first, and the others stay: a *hybrid* aggregation, as hybrid hash joins keep
-// partitions in memory (DeWitt and others, Implementation Techniques for Main Memory Database Systems, SIGMOD 1984).
-#ifndef QUERN_RUNTIME_AGGREGATE_GROUP_BLOCKS_H_
-#define QUERN_RUNTIME_AGGREGATE_GROUP_BLOCKS_H_
+// Rows of one thread as tuples of one size, divided into partitions, in blocks of memory. Where memory ends, full
+// blocks are written, those of the last partitions first, and the others stay: as hybrid hash joins keep partitions in
+// memory (DeWitt and others, Implementation Techniques for Main Memory Database Systems, SIGMOD 1984), so do *hybrid*
+// aggregations and sorts.
+#ifndef QUERN_RUNTIME_SPILL_TUPLE_BLOCKS_H_
+#define QUERN_RUNTIME_SPILL_TUPLE_BLOCKS_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -56,15 +57,17 @@ absl::StatusOr<uint64_t> WriteLastBlocks(uint64_t bytes, uint32_t tuple_bytes, W
 uint64_t BytesToFree(uint64_t block_bytes);
 
 // *Threads*: one.
-class GroupBlocks {
+class TupleBlocks {
  public:
-  // num_parts: a power of two. first_bit: bits of a hash before those that number its partition, as
-  // SpilledGroups::PartOf does. write_bytes: of a block that is written, roughly. sink: not owned.
-  GroupBlocks(uint32_t tuple_bytes, uint32_t num_parts, uint32_t first_bit, uint64_t write_bytes,
-              uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget, BlockSink* sink);
-  GroupBlocks(const GroupBlocks&) = delete;
-  GroupBlocks& operator=(const GroupBlocks&) = delete;
-  ~GroupBlocks();  // waits for blocks that are being written
+  // num_parts: a power of two. shift: of a hash, so that its lowest bits number its partition; 0 where hashes are
+  // numbers of partitions. write_bytes: of a block that is written, roughly. sink: not owned.
+  TupleBlocks(uint32_t tuple_bytes, uint32_t num_parts, uint32_t shift, uint64_t write_bytes, uint64_t prefetch_bytes,
+              std::shared_ptr<MemoryBudget> budget, BlockSink* sink);
+  TupleBlocks(const TupleBlocks&) = delete;
+  TupleBlocks& operator=(const TupleBlocks&) = delete;
+  ~TupleBlocks();  // waits for blocks that are being written
+  // The bytes of a block in memory.
+  static uint64_t BlockBytes(uint64_t write_bytes, uint32_t tuple_bytes);
 
   // Adds tuples to their partitions. Where a block is refused memory, it gets that of a written one. *Cost*: a copy.
   // *Errors*: those of the sink, after which tuples are lost.
@@ -126,4 +129,4 @@ class GroupBlocks {
 
 }  // namespace quern
 
-#endif  // QUERN_RUNTIME_AGGREGATE_GROUP_BLOCKS_H_
+#endif  // QUERN_RUNTIME_SPILL_TUPLE_BLOCKS_H_

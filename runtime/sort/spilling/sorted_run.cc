@@ -8,7 +8,7 @@
 //     dividing leads                              |30                                            row 11,178
 //
 // Leads leave out what comes behind a string of more than 16 bytes, so that rows of one lead are never divided.
-#include "runtime/sort/sorted_run.h"
+#include "runtime/sort/spilling/sorted_run.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sorted run that was written to a store, with a sample of its rows: enough to find where a row of another run
 // would stand in it without reading it.
-#ifndef QUERN_RUNTIME_SORT_SORTED_RUN_H_
-#define QUERN_RUNTIME_SORT_SORTED_RUN_H_
+#ifndef QUERN_RUNTIME_SORT_SPILLING_SORTED_RUN_H_
+#define QUERN_RUNTIME_SORT_SPILLING_SORTED_RUN_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -81,4 +81,4 @@ absl::StatusOr<std::vector<uint64_t>> FirstRowsFrom(const std::vector<uint64_t>&
 
 }  // namespace quern
 
-#endif  // QUERN_RUNTIME_SORT_SORTED_RUN_H_
+#endif  // QUERN_RUNTIME_SORT_SPILLING_SORTED_RUN_H_

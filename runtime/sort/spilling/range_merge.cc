@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run's blocks are read ahead; each is decoded where it lies, and its rows go to the merger's windows.
-#include "runtime/sort/range_merge.h"
+#include "runtime/sort/spilling/range_merge.h"
 
 #include <algorithm>
 #include <utility>

@@ -8,10 +8,9 @@
 //
 // So the first partitions stay in memory as a whole, as many as there is room for, and each tuple is copied once,
 // whether it stays or is written.
-#include "runtime/aggregate/group_blocks.h"
+#include "runtime/spill/tuple_blocks.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -27,11 +26,6 @@ constexpr uint64_t kBlocksOfWritten = 4, kFewestBytes = uint64_t{16} << 10, kMos
 constexpr uint64_t kFewestTuples = 16;
 // That go without a block after a refusal, as each refusal costs a microsecond.
 constexpr uint32_t kUnaskedTuples = 256;
-
-uint64_t BlockBytes(uint64_t write_bytes, uint32_t tuple_bytes) {
-  const uint64_t bytes = std::clamp(write_bytes / kBlocksOfWritten, kFewestBytes, kMostBytes);
-  return std::max(bytes, kFewestTuples * tuple_bytes);
-}
 
 }  // namespace
 
@@ -90,10 +84,10 @@ uint64_t BytesToFree(uint64_t block_bytes) {
 
 // ---- blocks of a thread ---------------------------------------------------------------------------------------------
 
-GroupBlocks::GroupBlocks(uint32_t tuple_bytes, uint32_t num_parts, uint32_t first_bit, uint64_t write_bytes,
+TupleBlocks::TupleBlocks(uint32_t tuple_bytes, uint32_t num_parts, uint32_t shift, uint64_t write_bytes,
                          uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget, BlockSink* sink)
     : tuple_bytes_(tuple_bytes),
-      shift_(64 - first_bit - static_cast<uint32_t>(std::countr_zero(num_parts))),
+      shift_(shift),
       mask_(num_parts - 1),
       block_bytes_(BlockBytes(write_bytes, tuple_bytes)),
       write_bytes_(write_bytes),
@@ -103,8 +97,13 @@ GroupBlocks::GroupBlocks(uint32_t tuple_bytes, uint32_t num_parts, uint32_t firs
       open_(num_parts),
       parts_(num_parts) {}
 
+uint64_t TupleBlocks::BlockBytes(uint64_t write_bytes, uint32_t tuple_bytes) {
+  const uint64_t bytes = std::clamp(write_bytes / kBlocksOfWritten, kFewestBytes, kMostBytes);
+  return std::max(bytes, kFewestTuples * tuple_bytes);
+}
+
 // Says how many tuples the block has that is being filled.
-void GroupBlocks::CloseSpan(uint64_t part) {
+void TupleBlocks::CloseSpan(uint64_t part) {
   if (open_[part].next == nullptr) return;
   TupleSpan& span = parts_[part].spans.back();
   span.num_tuples = static_cast<uint64_t>(open_[part].next - span.tuples) / tuple_bytes_;
@@ -112,7 +111,7 @@ void GroupBlocks::CloseSpan(uint64_t part) {
 
 // Takes full blocks out of one partition, as many as are written together: of the last one that has so many, or else of
 // the one that has most. False: no block is full.
-bool GroupBlocks::TakeFull(uint32_t* part, PartBlocks* full) {
+bool TupleBlocks::TakeFull(uint32_t* part, PartBlocks* full) {
   const size_t many = std::max<uint64_t>(write_bytes_ / block_bytes_, 1);
   uint64_t chosen = 0;
   size_t most = 0;
@@ -141,7 +140,7 @@ bool GroupBlocks::TakeFull(uint32_t* part, PartBlocks* full) {
   return true;
 }
 
-absl::StatusOr<uint64_t> GroupBlocks::Write(uint64_t part, uint64_t bytes, PartBlocks* blocks,
+absl::StatusOr<uint64_t> TupleBlocks::Write(uint64_t part, uint64_t bytes, PartBlocks* blocks,
                                             std::vector<HugeBuffer>* idle) {
   const auto write = [&](const BlockPieces& block, uint64_t num_tuples) {
     return sink_->WritePart(static_cast<uint32_t>(part), block, num_tuples);
@@ -150,7 +149,7 @@ absl::StatusOr<uint64_t> GroupBlocks::Write(uint64_t part, uint64_t bytes, PartB
 }
 
 // Writes full blocks of one partition now. Returns how many bytes that frees; 0: no block is full.
-absl::StatusOr<uint64_t> GroupBlocks::WriteFull(std::vector<HugeBuffer>* idle) {
+absl::StatusOr<uint64_t> TupleBlocks::WriteFull(std::vector<HugeBuffer>* idle) {
   uint32_t part;
   PartBlocks full;
   if (!TakeFull(&part, &full)) return 0;
@@ -158,7 +157,7 @@ absl::StatusOr<uint64_t> GroupBlocks::WriteFull(std::vector<HugeBuffer>* idle) {
 }
 
 // The same on another thread, where one is free.
-void GroupBlocks::WriteFullBehind() {
+void TupleBlocks::WriteFullBehind() {
   uint32_t part;
   auto full = std::make_shared<PartBlocks>();
   {
@@ -180,7 +179,7 @@ void GroupBlocks::WriteFullBehind() {
 }
 
 // Adds the memory of blocks that were written behind to idle_. waits: for all of them.
-absl::Status GroupBlocks::TakeWritten(bool waits) {
+absl::Status TupleBlocks::TakeWritten(bool waits) {
   std::unique_lock<std::mutex> lock(behind_.mutex);
   if (waits) behind_.changed.wait(lock, [this] { return behind_.num_pending == 0; });
   idle_.reserve(idle_.size() + behind_.written.size());
@@ -189,16 +188,19 @@ absl::Status GroupBlocks::TakeWritten(bool waits) {
   return behind_.status;
 }
 
-GroupBlocks::~GroupBlocks() {
+TupleBlocks::~TupleBlocks() {
   std::unique_lock<std::mutex> lock(behind_.mutex);
   behind_.changed.wait(lock, [this] { return behind_.num_pending == 0; });
 }
 
 // Where memory is refused, a written block's. While one is filled, another thread writes the next ones.
-absl::StatusOr<HugeBuffer> GroupBlocks::TakeMemory() {
+absl::StatusOr<HugeBuffer> TupleBlocks::TakeMemory() {
   if (idle_.empty()) {
     absl::StatusOr<HugeBuffer> memory = HugeBuffer::Allocate(budget_, block_bytes_, false, Contents::kAnything);
-    if (memory.ok()) bytes_ += block_bytes_;
+    if (memory.ok()) {
+      PopulatePages(memory->data(), block_bytes_);
+      bytes_ += block_bytes_;
+    }
     if (!absl::IsResourceExhausted(memory.status())) return memory;
     QUERN_RETURN_IF_ERROR(TakeWritten(/*waits=*/false));
     if (idle_.empty()) QUERN_RETURN_IF_ERROR(WriteFull(&idle_).status());
@@ -212,7 +214,7 @@ absl::StatusOr<HugeBuffer> GroupBlocks::TakeMemory() {
 }
 
 // Opens a block of the partition. *Errors*: ResourceExhausted, which changes nothing; others, as of Add.
-absl::Status GroupBlocks::OpenBlock(uint64_t part) {
+absl::Status TupleBlocks::OpenBlock(uint64_t part) {
   return WithoutBadAlloc([&]() -> absl::Status {
     PartBlocks& blocks = parts_[part];
     CloseSpan(part);
@@ -227,7 +229,7 @@ absl::Status GroupBlocks::OpenBlock(uint64_t part) {
   });
 }
 
-absl::Status GroupBlocks::Add(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n) {
+absl::Status TupleBlocks::Add(uint8_t* const* tuples, const uint64_t* hashes, uint32_t n) {
   uint8_t* homeless[kMaxBatchRows];  // tuples for which there is no memory
   uint32_t num_homeless = 0;
   // Copies, so that the compiler need not assume that stores change them.
@@ -268,7 +270,7 @@ absl::Status GroupBlocks::Add(uint8_t* const* tuples, const uint64_t* hashes, ui
   return sink_->WriteTuples(homeless, num_homeless);
 }
 
-absl::Status GroupBlocks::Free(uint64_t bytes) {
+absl::Status TupleBlocks::Free(uint64_t bytes) {
   uint64_t freed = 0;
   QUERN_RETURN_IF_ERROR(TakeWritten(/*waits=*/true));
   for (; !idle_.empty() && freed < bytes; idle_.pop_back()) freed += block_bytes_;
@@ -291,30 +293,30 @@ absl::Status GroupBlocks::Free(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-uint64_t GroupBlocks::num_tuples() {
+uint64_t TupleBlocks::num_tuples() {
   uint64_t n = 0;
   for (uint64_t p = 0; p < parts_.size(); ++p) n += num_tuples_of(p);
   return n;
 }
 
-uint64_t GroupBlocks::num_tuples_of(uint64_t part) {
+uint64_t TupleBlocks::num_tuples_of(uint64_t part) {
   CloseSpan(part);
   return parts_[part].num_tuples();
 }
 
-TupleList* GroupBlocks::mutable_spans(uint64_t part) {
+TupleList* TupleBlocks::mutable_spans(uint64_t part) {
   CloseSpan(part);
   open_[part] = {};
   return &parts_[part].spans;
 }
 
-void GroupBlocks::FreePart(uint64_t part) {
+void TupleBlocks::FreePart(uint64_t part) {
   bytes_ -= parts_[part].bytes();
   parts_[part].Clear();
   open_[part] = {};
 }
 
-absl::StatusOr<std::vector<PartBlocks>> GroupBlocks::Take() {
+absl::StatusOr<std::vector<PartBlocks>> TupleBlocks::Take() {
   QUERN_RETURN_IF_ERROR(TakeWritten(/*waits=*/true));
   for (uint64_t p = 0; p < parts_.size(); ++p) CloseSpan(p);
   std::vector<PartBlocks> taken(parts_.size());

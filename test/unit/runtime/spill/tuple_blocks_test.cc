@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tuples that are added come out once each, in a block that stayed or in one that was written.
-#include "runtime/aggregate/group_blocks.h"
+#include "runtime/spill/tuple_blocks.h"
 
 #include <gtest/gtest.h>
 
@@ -18,6 +18,7 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kTupleBytes = 24, kParts = 8, kRows = 512;
+constexpr uint32_t kShift = 61;  // of a hash to its partition
 constexpr uint64_t kKiB = 1024, kWriteBytes = 64 * kKiB;
 
 uint64_t HashOf(uint64_t number) { return number * 0x9e3779b97f4a7c15; }
@@ -78,7 +79,7 @@ class Written final : public BlockSink {
   std::vector<std::thread> threads_;
 };
 
-absl::Status AddNumbers(uint64_t first, uint64_t n, GroupBlocks* blocks) {
+absl::Status AddNumbers(uint64_t first, uint64_t n, TupleBlocks* blocks) {
   for (uint64_t done = 0; done < n;) {
     uint8_t bytes[kRows][kTupleBytes] = {};
     uint8_t* tuples[kRows];
@@ -98,7 +99,7 @@ absl::Status AddNumbers(uint64_t first, uint64_t n, GroupBlocks* blocks) {
 }
 
 // The numbers of kept and written tuples: 0 to n - 1, each in its partition. Returns how many were kept.
-uint64_t ExpectAll(uint64_t n, GroupBlocks* blocks, const Written& written) {
+uint64_t ExpectAll(uint64_t n, TupleBlocks* blocks, const Written& written) {
   absl::StatusOr<std::vector<PartBlocks>> kept = blocks->Take();
   EXPECT_TRUE(kept.ok()) << kept.status();
   auto parts = written.parts;  // all writes have ended
@@ -124,13 +125,13 @@ uint64_t ExpectAll(uint64_t n, GroupBlocks* blocks, const Written& written) {
   return num_kept;
 }
 
-TEST(GroupBlocks, WhatFitsStays) {
+TEST(TupleBlocks, WhatFitsStays) {
   for (const bool has_threads : {false, true}) {
     for (const uint64_t limit : {uint64_t{1} << 30, 2000 * kKiB, 500 * kKiB, 60 * kKiB, uint64_t{1}}) {
       Written written(has_threads);
       const auto budget = std::make_shared<MemoryBudget>(limit);
       {
-        GroupBlocks blocks(kTupleBytes, kParts, 0, kWriteBytes, 0, budget, &written);
+        TupleBlocks blocks(kTupleBytes, kParts, kShift, kWriteBytes, 0, budget, &written);
         constexpr uint64_t kNumbers = 100'000;
         ASSERT_EQ(AddNumbers(0, kNumbers, &blocks), absl::OkStatus());
         EXPECT_LE(budget->peak_bytes(), limit);
@@ -143,21 +144,21 @@ TEST(GroupBlocks, WhatFitsStays) {
   }
 }
 
-TEST(GroupBlocks, TheLastPartitionsAreWritten) {
+TEST(TupleBlocks, TheLastPartitionsAreWritten) {
   Written written;
   const auto budget = std::make_shared<MemoryBudget>(1500 * kKiB);
-  GroupBlocks blocks(kTupleBytes, kParts, 0, kWriteBytes, 0, budget, &written);
+  TupleBlocks blocks(kTupleBytes, kParts, kShift, kWriteBytes, 0, budget, &written);
   ASSERT_EQ(AddNumbers(0, 100'000, &blocks), absl::OkStatus());
   EXPECT_EQ(written.parts.count(0), 0);
   EXPECT_GT(written.parts[kParts - 1].size(), 100'000 / kParts / 2);
   ExpectAll(100'000, &blocks, written);
 }
 
-TEST(GroupBlocks, FreeGivesMemoryBack) {
+TEST(TupleBlocks, FreeGivesMemoryBack) {
   for (const bool has_threads : {false, true}) {
     Written written(has_threads);
     const auto budget = std::make_shared<MemoryBudget>(2000 * kKiB);
-    GroupBlocks blocks(kTupleBytes, kParts, 0, kWriteBytes, 0, budget, &written);
+    TupleBlocks blocks(kTupleBytes, kParts, kShift, kWriteBytes, 0, budget, &written);
     ASSERT_EQ(AddNumbers(0, 70'000, &blocks), absl::OkStatus());
     for (uint64_t first = 70'000; budget->used_bytes() != 0;) {
       const uint64_t before = budget->used_bytes();
@@ -174,9 +175,9 @@ TEST(GroupBlocks, FreeGivesMemoryBack) {
   }
 }
 
-TEST(GroupBlocks, FurtherBitsOfAHashNumberPartitionsOfAPartition) {
+TEST(TupleBlocks, FurtherBitsOfAHashNumberPartitionsOfAPartition) {
   Written written;
-  GroupBlocks blocks(kTupleBytes, kParts, 3, kWriteBytes, 0, std::make_shared<MemoryBudget>(), &written);
+  TupleBlocks blocks(kTupleBytes, kParts, kShift - 3, kWriteBytes, 0, std::make_shared<MemoryBudget>(), &written);
   uint8_t tuple[kTupleBytes] = {};
   uint8_t* tuples[] = {tuple, tuple};
   const uint64_t hashes[] = {uint64_t{0b101'110} << 58, uint64_t{0b111'001} << 58};
@@ -185,10 +186,11 @@ TEST(GroupBlocks, FurtherBitsOfAHashNumberPartitionsOfAPartition) {
   EXPECT_EQ(blocks.num_tuples_of(0b001), 1);
 }
 
-TEST(GroupBlocks, AFailedWriteIsAnError) {
+TEST(TupleBlocks, AFailedWriteIsAnError) {
   for (const bool has_threads : {false, true}) {
     Written written(has_threads, /*fails_at=*/3);
-    GroupBlocks blocks(kTupleBytes, kParts, 0, kWriteBytes, 0, std::make_shared<MemoryBudget>(500 * kKiB), &written);
+    TupleBlocks blocks(kTupleBytes, kParts, kShift, kWriteBytes, 0, std::make_shared<MemoryBudget>(500 * kKiB),
+                       &written);
     absl::Status status = AddNumbers(0, 100'000, &blocks);
     if (status.ok()) status = blocks.Take().status();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;

@@ -6,9 +6,7 @@
 //     run             f64  utf8  u64 (row id)  i64
 //     to longer runs  sort keys=f64:out,utf8:out,u64:out payload=i64
 //     to the result   sort keys=f64,utf8:out,u64 payload=i64
-//
-// A thread that is refused memory and has no rows itself makes runs of what the other threads have.
-#include "runtime/sort/spilled_runs.h"
+#include "runtime/sort/spilling/spilled_runs.h"
 
 #include <algorithm>
 #include <string>
@@ -18,7 +16,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/sort/sort_columns.h"
 #include "runtime/sort/sorted_rows.h"
-#include "runtime/sort/spilling_rows.h"
+#include "runtime/sort/spilling/spilling_rows.h"
 
 namespace quern {
 namespace {
@@ -66,12 +64,13 @@ SortSpec MergeSpec(SortSpec spec, bool to_result) {
 }  // namespace
 
 SpilledRuns::SpilledRuns(SortContext context, const QuernSortEntryPoints& generic, std::shared_ptr<SpillContext> spill,
-                         const StopFlag* stop_flag)
+                         const StopFlag* stop_flag, uint64_t level)
     : context_(std::move(context)),
       run_context_(context_),
       generic_(generic),
       spill_(std::move(spill)),
       stop_flag_(stop_flag),
+      level_(level),
       types_(RunTypes(context_.descriptor->spec())),
       longer_runs_(std::make_shared<SortDescriptor>(MergeSpec(context_.descriptor->spec(), false))),
       result_(std::make_shared<SortDescriptor>(MergeSpec(context_.descriptor->spec(), true))),
@@ -140,7 +139,10 @@ absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBud
   if (rows->NeedsTuples()) QUERN_RETURN_IF_ERROR(rows->RestoreTuples());
   SortInput input;
   rows->AddTo(&input);
-  const uint64_t row_bytes = budget->used_bytes() / std::max<uint64_t>(rows->num_rows(), 1);
+  return Write(std::move(input), budget->used_bytes() / std::max<uint64_t>(rows->num_rows(), 1), budget);
+}
+
+absl::Status SpilledRuns::Write(SortInput input, uint64_t row_bytes, const std::shared_ptr<MemoryBudget>& budget) {
   SortContext context = run_context_;
   context.budget = budget;
   SortedRows sorted(context, std::move(input), /*needs_rows=*/false);
@@ -163,8 +165,8 @@ absl::Status SpilledRuns::Write(LocalRows* rows, const std::shared_ptr<MemoryBud
     QUERN_RETURN_IF_ERROR(writer.Append(out));
     next += *filled;
   }
-  QUERN_ASSIGN_OR_RETURN(SortedRun run, writer.Finish(/*level=*/1));
-  spill_->CountLevel(1);
+  QUERN_ASSIGN_OR_RETURN(SortedRun run, writer.Finish(level_));
+  spill_->CountLevel(level_);
   const std::lock_guard<std::mutex> lock(mutex_);
   runs_.push_back(std::move(run));
   return absl::OkStatus();
@@ -190,8 +192,7 @@ SharedWork* SpilledRuns::BeginMerge(std::vector<SpillingRows*> locals) {
 // ranges of the last one.
 absl::StatusOr<std::optional<SharedWork::Phase>> SpilledRuns::NextPhase() {
   if (!std::exchange(wrote_locals_, true)) {
-    return SharedWork::Phase{last_locals_.size(),
-                             [this](uint64_t task) { return last_locals_[task]->Spill().status(); }};
+    return SharedWork::Phase{last_locals_.size(), [this](uint64_t task) { return last_locals_[task]->EndRuns(); }};
   }
   // Once there was memory, it is set aside.
   if (!has_divided_ && !SetMemoryAsideFor(runs_.size()))
@@ -276,26 +277,5 @@ uint64_t SpilledRuns::NumRanges() const {
 }
 
 // ---- local states ---------------------------------------------------------------------------------------------------
-
-void SpilledRuns::Register(SpillingRows* rows) {
-  const std::lock_guard<std::mutex> lock(locals_mutex_);
-  locals_.push_back(rows);
-}
-
-void SpilledRuns::Deregister(SpillingRows* rows) {
-  const std::lock_guard<std::mutex> lock(locals_mutex_);
-  locals_.erase(std::remove(locals_.begin(), locals_.end(), rows), locals_.end());
-}
-
-absl::StatusOr<bool> SpilledRuns::WriteOthers(const SpillingRows* except) {
-  const std::lock_guard<std::mutex> lock(locals_mutex_);
-  bool any = false;
-  for (SpillingRows* const rows : locals_) {
-    if (rows == except) continue;
-    QUERN_ASSIGN_OR_RETURN(const bool had_rows, rows->Spill());
-    any |= had_rows;
-  }
-  return any;
-}
 
 }  // namespace quern

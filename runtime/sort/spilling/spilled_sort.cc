@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dividing writes only what does not fit, and merges nothing. It needs keys of a fixed size and a sample that says what
+// keys will come; so rows that come in the order of a key, or with few different keys, are sorted in runs, as are rows
+// with strings:
+//
+//     SpillingRows: rows, rows, ..  -> range, range, ..  -> each sorted when it is read
+//     SpillingRows: rows, rows, ..  -> run, run, ..      -> all merged
+#include "runtime/sort/spilling/spilled_sort.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "runtime/base/status.h"
+#include "runtime/sort/spilling/spilling_rows.h"
+
+namespace quern {
+
+SpilledSort::SpilledSort(const SortContext& context, const QuernSortEntryPoints& generic,
+                         std::shared_ptr<SpillContext> spill, const StopFlag* stop_flag)
+    : runs_(context, generic, spill, stop_flag),
+      partitions_(RangePartitions::Make(context, generic, std::move(spill), stop_flag)),
+      work_([this] { return NextPhase(); }) {}
+
+// ---- threads --------------------------------------------------------------------------------------------------------
+
+void SpilledSort::Register(SpillingRows* rows) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  locals_.push_back(rows);
+}
+
+void SpilledSort::Deregister(SpillingRows* rows) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  locals_.erase(std::remove(locals_.begin(), locals_.end(), rows), locals_.end());
+}
+
+// With the mutex.
+RangePartitions::Sample SpilledSort::SampleAll() {
+  uint64_t num_rows = 0;
+  for (SpillingRows* const rows : locals_) num_rows += rows->num_rows();
+  RangePartitions::Sample sample;
+  for (SpillingRows* const rows : locals_)
+    rows->AddSample(std::max<uint64_t>(num_rows / RangePartitions::sample_rows(), 1), &sample.emplace_back());
+  return sample;
+}
+
+bool SpilledSort::Choose() {
+  if (partitions_ == nullptr) return false;
+  const bool was_open = partitions_->is_open();
+  if (!was_open && (!partitions_->is_chosen() || partitions_->has_splitters())) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (was_open && !partitions_->is_open()) return partitions_->is_chosen();  // by another thread
+  if (partitions_->has_splitters()) return false;  // likewise: threads that divide their rows have their locks
+  if (was_open) partitions_->Choose(SampleAll());
+  else partitions_->Split(SampleAll());
+  if (!was_open || !partitions_->is_chosen()) return false;
+  for (SpillingRows* const rows : locals_) rows->ShrinkReserve();
+  return true;
+}
+
+absl::StatusOr<bool> SpilledSort::LetOthersGo(const SpillingRows* except) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  bool any = false;
+  for (SpillingRows* const rows : locals_) {
+    if (rows == except) continue;
+    QUERN_ASSIGN_OR_RETURN(const bool had_rows, rows->LetGo());
+    any |= had_rows;
+  }
+  return any;
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+bool SpilledSort::HasToRead(const std::vector<SpillingRows*>& locals) {
+  if (runs_.has_runs() || divides_.load(std::memory_order_acquire)) return true;
+  const bool fits = partitions_ == nullptr || !partitions_->is_chosen() ||
+                    std::all_of(locals.begin(), locals.end(), [](SpillingRows* rows) { return rows->ReserveToSort(); });
+  for (SpillingRows* const rows : locals) rows->GiveReserveBack();
+  return !fits;
+}
+
+SharedWork* SpilledSort::BeginRead(std::vector<SpillingRows*> locals) {
+  if (runs_.has_runs()) return runs_.BeginMerge(std::move(locals));
+  last_locals_ = std::move(locals);
+  return &work_;
+}
+
+absl::StatusOr<std::optional<SharedWork::Phase>> SpilledSort::NextPhase() {
+  if (partitions_->sorted() != nullptr) return std::nullopt;
+  if (!std::exchange(has_divided_, true)) {
+    Choose();
+    return SharedWork::Phase{last_locals_.size(), [this](uint64_t task) { return last_locals_[task]->EndDividing(); }};
+  }
+  QUERN_RETURN_IF_ERROR(partitions_->Finish());
+  bytes_to_free_ = static_cast<int64_t>(partitions_->sorted()->BytesToFreeFor(last_locals_.size()));
+  return SharedWork::Phase{partitions_->num_parts(), [this](uint64_t task) -> absl::Status {
+                             const auto part = static_cast<uint32_t>(partitions_->num_parts() - 1 - task);
+                             const int64_t bytes = bytes_to_free_;
+                             if (bytes <= 0) return absl::OkStatus();
+                             QUERN_ASSIGN_OR_RETURN(const uint64_t freed, partitions_->sorted()->FreePart(
+                                                                              part, static_cast<uint64_t>(bytes)));
+                             bytes_to_free_ -= static_cast<int64_t>(freed);
+                             return absl::OkStatus();
+                           }};
+}
+
+uint64_t SpilledSort::num_rows() const {
+  return runs_.ranges() != nullptr ? runs_.ranges()->num_rows() : partitions_->sorted()->num_rows();
+}
+
+absl::StatusOr<bool> SpilledSort::Next(Reader* reader, OutputBatch* out, uint64_t* position) {
+  if (runs_.ranges() != nullptr) return runs_.ranges()->Next(&reader->range, out, position);
+  return partitions_->sorted()->Next(&reader->partition, out, position);
+}
+
+void SpilledSort::GiveBack(Reader reader) {
+  if (reader.range.merge != nullptr) runs_.ranges()->GiveBack(std::move(reader.range));
+  if (reader.partition.partition != nullptr) partitions_->sorted()->GiveBack(std::move(reader.partition));
+}
+
+}  // namespace quern

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of an operator as tuples of one size, divided into partitions: those that memory has room for are kept, the
+// others written; a reader takes both, partition by partition.
+#ifndef QUERN_RUNTIME_SPILL_PARTITIONED_TUPLES_H_
+#define QUERN_RUNTIME_SPILL_PARTITIONED_TUPLES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/base/memory.h"
+#include "runtime/spec/column_type.h"
+#include "runtime/spill/spill_context.h"
+#include "runtime/spill/spilled_rows.h"
+#include "runtime/spill/tuple_blocks.h"
+
+namespace quern {
+
+// The type of tuples that are written: one column of fixed_binary.
+ColumnType TupleType(uint32_t tuple_bytes);
+
+// Lets a thread of the context call `write`, which throws nothing; false, and nothing is done, where none is free.
+bool CallBehind(SpillContext* context, const std::function<void()>& write);
+
+// *Threads*: any.
+class PartitionedTuples final : public BlockSink {
+ public:
+  // Numbers the partitions of n tuples at any addresses.
+  using PartsOf = std::function<void(uint8_t* const* tuples, uint32_t n, uint64_t* parts)>;
+  // level: how often tuples that are written have been divided.
+  PartitionedTuples(std::shared_ptr<SpillContext> spill, uint32_t tuple_bytes, uint32_t num_parts, uint64_t level,
+                    PartsOf parts_of);
+
+  uint32_t num_parts() const { return static_cast<uint32_t>(parts_.size()); }
+  uint32_t tuple_bytes() const { return type_.width_bytes; }
+  // Blocks for a thread, which adds tuples with the numbers of their partitions.
+  std::unique_ptr<TupleBlocks> NewBlocks(std::shared_ptr<MemoryBudget> budget);
+  // What those take when each partition has a block.
+  uint64_t least_bytes() const;
+  // Whether tuples were written.
+  bool has_written() const { return has_written_.load(std::memory_order_acquire); }
+
+  absl::Status WritePart(uint32_t part, const BlockPieces& block, uint64_t num_tuples) override;
+  absl::Status WriteTuples(uint8_t* const* tuples, uint32_t n) override;
+  bool CallBehind(const std::function<void()>& write) override { return quern::CallBehind(spill_.get(), write); }
+
+  // Keeps the blocks of a thread, which adds no more.
+  absl::Status Keep(std::unique_ptr<TupleBlocks> blocks);
+  // Completes what was written; nothing is added or kept any more.
+  absl::Status Finish();
+
+  // Of the blocks that are kept now, and that no reader has taken.
+  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
+  // Writes kept blocks, those of the last partitions first, until so many bytes are free, or there are no more.
+  absl::Status FreeKept(uint64_t bytes);
+  // The same for one partition; returns how many bytes are free.
+  absl::StatusOr<uint64_t> FreeKeptOf(uint32_t part, uint64_t bytes);
+
+  uint64_t num_tuples_of(uint32_t part) const;
+  // The tuples of a partition, which are gone from here.
+  struct Taken {
+    PartBlocks kept;
+    std::unique_ptr<RowReader> written;  // null: none
+  };
+  Taken Take(uint32_t part);
+
+ private:
+  struct Part {
+    mutable std::mutex mutex;  // guards what follows
+    SpilledRows written;
+    PartBlocks kept;
+  };
+  absl::Status WriteSingle();
+  void BeginWriting();
+
+  const std::shared_ptr<SpillContext> spill_;
+  const ColumnType type_;
+  const uint64_t level_;
+  const PartsOf parts_of_;
+  const std::shared_ptr<BlockBuffers> buffers_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::atomic<bool> has_written_{false};
+  std::atomic<uint64_t> kept_bytes_{0};
+  std::mutex single_mutex_;  // guards what follows: tuples that no block had room for
+  HugeBuffer single_;
+  uint64_t num_single_ = 0;
+};
+
+}  // namespace quern
+
+#endif  // QUERN_RUNTIME_SPILL_PARTITIONED_TUPLES_H_
