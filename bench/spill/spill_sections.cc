@@ -262,6 +262,8 @@ absl::Status LinearCell(const Settings& settings, const std::string& name, Secti
     run.threads = threads;
     run.spills = true;
     run.limit_bytes = std::max(settings.Rows(1024) * kMiB, 4 * kLeastLimit);
+    // The first job of a process takes its memory from the system, and would be measured with that.
+    if (first_ns == 0) QUERN_RETURN_IF_ERROR(RunOnce(job, run).status());
     QUERN_ASSIGN_OR_RETURN(Measured best, RunOnce(job, run));
     double made_s = SecondsToMake(job, threads);
     for (int turn = 1; turn < settings.Turns(1); ++turn) {

@@ -176,7 +176,6 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   }
   // Only a request: where the system has switched large pages off, small ones work too.
   if (huge && is_new) madvise(data, mapping_bytes, MADV_HUGEPAGE);
-  if (mapped && !huge && is_new && !is_zeroed) PopulatePages(data, bytes);
 #if !defined(NDEBUG)
   if (contents == Contents::kAnything) FillWithAnything(data, bytes);
 #endif
@@ -190,6 +189,7 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
 
 void PopulatePages(uint8_t* data, uint64_t bytes) {
 #if defined(MADV_POPULATE_WRITE)
+  if (bytes >= kHugePageBytes) return;
   const uint64_t begin = RoundUp(reinterpret_cast<uintptr_t>(data), kPageBytes);
   const uint64_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPageBytes * kPageBytes;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);  // only a request

@@ -26,7 +26,7 @@ ROWS = [
     [("runtime/map", "maps: columns computed by expressions")],
     [("runtime/join", "hash joins; `tables/` find tuples"),
      ("runtime/aggregate", "hash aggregations; `tables/` find groups, `accumulators/` run out of line"),
-     ("runtime/sort", "sorts and merges of sorted runs")],
+     ("runtime/sort", "sorts and merges of sorted runs; `spilling/` sorts more than memory holds")],
     [("runtime/pipeline", "rows through several operators, piece by piece"),
      ("runtime/observe", "what a job's keys are like, for capture")],
     [("ir-templates", "the loops in C++ with holes, and the blocks, compiled to bitcode")],

@@ -23,6 +23,11 @@ constexpr uint64_t kLeastPieceRows = 32;
 constexpr uint64_t kLeastPieceWithRows = 2048;  // below which rows become a run sooner than less is appended
 constexpr int kMostTries = 16;
 
+// Rows of which some have left, and others not, cannot leave again: not even where memory is found later.
+absl::Status Lost(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) ? MemoryLost(status) : status;
+}
+
 }  // namespace
 
 SpillingRows::SpillingRows(std::shared_ptr<SpilledSort> sort)
@@ -99,10 +104,13 @@ absl::Status SpillingRows::DivideAll() {
   memory_.Open();
   if (sort_->context().descriptor->has_tuples()) QUERN_RETURN_IF_ERROR(rows_->RestoreTuples());
   blocks_ = partitions->NewBlocks(memory_.budget());
-  for (size_t c = 0; c < rows_->chunks().size(); ++c) {
-    QUERN_RETURN_IF_ERROR(partitions->Divide(rows_->chunks()[c], rows_->incomplete(), blocks_.get()));
-    rows_->FreeChunk(c);
-  }
+  QUERN_RETURN_IF_ERROR(Lost(WithoutBadAlloc([&] {
+    for (size_t c = 0; c < rows_->chunks().size(); ++c) {
+      QUERN_RETURN_IF_ERROR(partitions->Divide(rows_->chunks()[c], rows_->incomplete(), blocks_.get()));
+      rows_->FreeChunk(c);
+    }
+    return absl::OkStatus();
+  })));
   rows_ = NoRows();
   memory_.GiveBack();
   return absl::OkStatus();
@@ -126,7 +134,7 @@ absl::StatusOr<bool> SpillingRows::LetGoLocked(bool frees_blocks) {
     if (!frees_blocks) return true;
   }
   if (blocks_ == nullptr || blocks_->bytes() == 0) return begins;
-  QUERN_RETURN_IF_ERROR(blocks_->Free(BytesToFree(blocks_->bytes())));
+  QUERN_RETURN_IF_ERROR(Lost(WithoutBadAlloc([&] { return blocks_->Free(BytesToFree(blocks_->bytes())); })));
   return true;
 }
 
@@ -163,7 +171,8 @@ absl::Status SpillingRows::EndDividing() {
   if (blocks_ == nullptr && rows_->num_rows() != 0) QUERN_RETURN_IF_ERROR(DivideAll());
   rows_ = NoRows();
   memory_.GiveBack();
-  return blocks_ == nullptr ? absl::OkStatus() : sort_->partitions()->Keep(std::move(blocks_));
+  if (blocks_ == nullptr) return absl::OkStatus();
+  return Lost(WithoutBadAlloc([&] { return sort_->partitions()->Keep(std::move(blocks_)); }));
 }
 
 // ---- appending ------------------------------------------------------------------------------------------------------
