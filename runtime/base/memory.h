@@ -88,9 +88,9 @@ class HugeBuffer {
   bool keeps_pages_ = false;
 };
 
-// Asks the system for the small pages of memory that is written next, all at once: one by one, as they are written, they
-// cost four times as much. What they contain stays. Nothing is done for 2 MiB and more, whose pages are large, or left
-// to the threads that write them.
+// Asks the system for the small pages of memory that is written next, all at once: one by one, as they are written,
+// they cost four times as much. What they contain stays. Nothing is done for 2 MiB and more, whose pages are large, or
+// left to the threads that write them.
 void PopulatePages(uint8_t* data, uint64_t bytes);
 
 // Zeroed memory that grows in place: addresses are reserved first and pages added as it grows, so that its contents are

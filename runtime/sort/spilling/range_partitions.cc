@@ -21,7 +21,7 @@ namespace {
 constexpr uint64_t kStepBytes = uint64_t{256} << 10;  // of rows that are divided at a time, at most
 constexpr uint64_t kStepShare = 8;                    // of the memory that is set aside, likewise
 constexpr uint32_t kFewestStepRows = 256, kMostStepRows = 16384;
-constexpr uint32_t kFewestParts = 64, kMostParts = 64;
+constexpr uint32_t kParts = 64;  // 10 M rows of 16 bytes under a half of their memory: 128 took 1.15 times as long
 
 }  // namespace
 
@@ -48,11 +48,11 @@ RangePartitions::RangePartitions(const SortContext& context, const QuernSortEntr
   tuples_ = std::make_unique<PartitionedTuples>(spill_, layout_.bytes(), num_parts(), /*level=*/1, parts_of);
 }
 
-// Twice as many as partitions by hash: a range must be sorted beside others that are kept, and has no table. Few where
-// a test has few.
+// As many however small the memory is: a range must be sorted beside others that are kept. Fewer where a test divides
+// rows by less than 16.
 uint32_t RangePartitions::num_parts() const {
   const uint32_t parts = 2 * spill_->num_partitions();
-  return parts < kFewestParts / 2 ? parts : std::clamp(parts, kFewestParts, kMostParts);
+  return parts < kParts / 2 ? parts : kParts;
 }
 
 // ---- choice ---------------------------------------------------------------------------------------------------------
