@@ -25,6 +25,8 @@ namespace {
 constexpr uint64_t kSortBytes = 64 << 10, kCollisionBytesPerRow = 24;
 constexpr uint64_t kFewestRunRows = 1024;
 
+absl::Status OtherRows() { return absl::InternalError("sort that spills: a range has other rows than were counted"); }
+
 // Reads tuples one block after the other, and frees those that it has read.
 class TupleSource {
  public:
@@ -61,10 +63,12 @@ class Chunks {
 
   uint64_t num_rows() const { return num_rows_; }
 
-  // Adds up to `most` tuples of the source. *Errors*: ResourceExhausted; those of RowReader.
-  absl::Status Fill(uint64_t most, TupleSource* source) {
+  // Adds up to `most` tuples of the source. stop_flag: may be null. *Errors*: ResourceExhausted; Cancelled; those of
+  // RowReader.
+  absl::Status Fill(uint64_t most, const StopFlag* stop_flag, TupleSource* source) {
     while (num_rows_ < most) {
       if (num_left_ == 0) {
+        if (stop_flag != nullptr) QUERN_RETURN_IF_ERROR(stop_flag->Check());
         QUERN_ASSIGN_OR_RETURN(num_left_, source->Next(&left_));
         if (num_left_ == 0) return absl::OkStatus();
       }
@@ -265,8 +269,10 @@ absl::Status SortedPartitions::Sort(Partition* partition, PartitionedTuples::Tak
   const uint64_t num_rows = taken.kept.num_tuples() + (taken.written == nullptr ? 0 : taken.written->rows().num_rows());
   TupleSource source(std::move(taken));
   partition->chunks = std::make_unique<Chunks>(layout_, context);
-  QUERN_RETURN_IF_ERROR(partition->chunks->Fill(num_rows, &source));
+  QUERN_RETURN_IF_ERROR(partition->chunks->Fill(num_rows, stop_flag_, &source));
+  if (partition->chunks->num_rows() != num_rows) return OtherRows();
   partition->rows = std::make_unique<SortedRows>(context, partition->chunks->Input(incomplete_), /*needs_rows=*/false);
+  partition->rows->work()->set_stop_flag(stop_flag_);
   QUERN_RETURN_IF_ERROR(partition->rows->work()->RunTasks());
   partition->memory.GiveBack();
   return absl::OkStatus();
@@ -285,12 +291,14 @@ absl::Status SortedPartitions::SortInRuns(Partition* partition, PartitionedTuple
   partition->runs = std::make_unique<SpilledRuns>(context_, generic_, spill_, stop_flag_, /*level=*/2);
   TupleSource source(std::move(taken));
   for (Chunks chunks(layout_, context);; chunks.Clear()) {
-    QUERN_RETURN_IF_ERROR(chunks.Fill(run_rows, &source));
+    QUERN_RETURN_IF_ERROR(chunks.Fill(run_rows, stop_flag_, &source));
     if (chunks.num_rows() == 0) break;
     QUERN_RETURN_IF_ERROR(partition->runs->Write(chunks.Input(incomplete_), layout_.chunk_bytes(), context.budget));
   }
   partition->memory.GiveBack();
-  return partition->runs->BeginMerge({})->RunTasks();
+  SharedWork* const merging = partition->runs->BeginMerge({});
+  merging->set_stop_flag(stop_flag_);
+  return merging->RunTasks();
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------------
@@ -322,8 +330,7 @@ absl::StatusOr<bool> SortedPartitions::Next(Reader* reader, OutputBatch* out, ui
   absl::Status status = stop_flag_ == nullptr ? absl::OkStatus() : stop_flag_->Check();
   if (status.ok() && !partition->is_loaded) status = Load(partition);
   if (status.ok()) status = partition->Read(out);
-  if (status.ok() && out->num_rows() == 0)
-    status = absl::InternalError("sort that spills: a range has other rows than were counted");
+  if (status.ok() && out->num_rows() == 0) status = OtherRows();
   if (!status.ok()) {
     End(reader, status);
     return status;

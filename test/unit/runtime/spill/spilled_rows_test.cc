@@ -80,29 +80,36 @@ TEST(SpilledRows, AreReadAgain) {
   }
 }
 
-// Calls of the system that count holes.
-class CountedHoles final : public FileCalls {
+// Files that count the blocks that are free again.
+class CountedFrees final : public SpillStore {
  public:
-  int PunchHole(int file, off_t offset, off_t num_bytes) override {
-    ++num_holes;
-    return FileCalls::PunchHole(file, offset, num_bytes);
+  explicit CountedFrees(std::atomic<uint32_t>* num_freed) : files_("/tmp", 0), num_freed_(num_freed) {}
+  absl::StatusOr<StoredBlock> Write(std::span<const iovec> pieces) override { return files_.Write(pieces); }
+  absl::Status Read(const StoredBlock& block, uint8_t* bytes) override { return files_.Read(block, bytes); }
+  void Free(const StoredBlock& block) override {
+    ++*num_freed_;
+    files_.Free(block);
   }
-  std::atomic<uint32_t> num_holes{0};
+
+ private:
+  TemporaryFiles files_;
+  std::atomic<uint32_t>* const num_freed_;
 };
 
 TEST(SpilledRows, PartsAreReadByReadersOfTheirOwn) {
   const auto budget = std::make_shared<MemoryBudget>(0);
-  CountedHoles calls;
+  std::atomic<uint32_t> num_freed = 0;
   const TestRows rows(kNumRows);
   const std::vector<uint64_t> bounds = {1, 1, 40, 1000, 1003, 3500, kNumRows};
   for (size_t left_out = 0; left_out <= bounds.size() + 1; ++left_out) {
-    const auto context = TestContext(budget, &calls, kSmallBlocks);
+    const auto context =
+        std::make_shared<SpillContext>(std::make_unique<CountedFrees>(&num_freed), budget, kSmallBlocks);
     RowWriter writer(context, TestRows::Types());
     ASSERT_TRUE(writer.Append(rows.batch()).ok());
     SpilledRows written = *writer.Finish();
     const uint32_t num_blocks = static_cast<uint32_t>(written.blocks().size());
     ASSERT_GT(num_blocks, 20u);
-    calls.num_holes = 0;
+    num_freed = 0;
     auto shared = std::make_shared<SharedRows>(std::move(written), bounds);
     // A part that nobody reads keeps its blocks.
     for (size_t p = 0; p <= bounds.size(); ++p) {
@@ -119,9 +126,9 @@ TEST(SpilledRows, PartsAreReadByReadersOfTheirOwn) {
       EXPECT_EQ(r, part.end);
     }
     const bool is_empty = left_out == 1 || left_out >= bounds.size();  // or none is left out
-    EXPECT_EQ(calls.num_holes == num_blocks, is_empty) << left_out;
+    EXPECT_EQ(num_freed == num_blocks, is_empty) << left_out;
     shared.reset();
-    EXPECT_EQ(calls.num_holes, num_blocks);
+    EXPECT_EQ(num_freed, num_blocks);
   }
   EXPECT_EQ(budget->used_bytes(), 0u);
 }
