@@ -216,6 +216,23 @@ class FaultyCalls final : public FileCalls {
   const Fault fault_;
 };
 
+// Files that count the blocks that are free again.
+class CountedFrees final : public SpillStore {
+ public:
+  // Both are not owned.
+  CountedFrees(FileCalls* calls, std::atomic<uint32_t>* num_freed) : files_("/tmp", 0, calls), num_freed_(num_freed) {}
+  absl::StatusOr<StoredBlock> Write(std::span<const iovec> pieces) override { return files_.Write(pieces); }
+  absl::Status Read(const StoredBlock& block, uint8_t* bytes) override { return files_.Read(block, bytes); }
+  void Free(const StoredBlock& block) override {
+    ++*num_freed_;
+    files_.Free(block);
+  }
+
+ private:
+  TemporaryFiles files_;
+  std::atomic<uint32_t>* const num_freed_;
+};
+
 inline std::shared_ptr<SpillContext> TestContext(const std::shared_ptr<MemoryBudget>& budget,
                                                  FileCalls* calls = SystemFileCalls(),
                                                  const SpillSettings& settings = {}, uint64_t max_bytes = 0) {

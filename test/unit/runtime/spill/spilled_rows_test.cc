@@ -80,21 +80,33 @@ TEST(SpilledRows, AreReadAgain) {
   }
 }
 
-// Files that count the blocks that are free again.
-class CountedFrees final : public SpillStore {
- public:
-  explicit CountedFrees(std::atomic<uint32_t>* num_freed) : files_("/tmp", 0), num_freed_(num_freed) {}
-  absl::StatusOr<StoredBlock> Write(std::span<const iovec> pieces) override { return files_.Write(pieces); }
-  absl::Status Read(const StoredBlock& block, uint8_t* bytes) override { return files_.Read(block, bytes); }
-  void Free(const StoredBlock& block) override {
-    ++*num_freed_;
-    files_.Free(block);
+// Holes wait to be punched together, but not where blocks need their space; neighbours are one hole.
+TEST(SpilledRows, SpaceOfFreedBlocksIsUsedAgain) {
+  class CountedHoles final : public FileCalls {
+   public:
+    int PunchHole(int file, off_t offset, off_t num_bytes) override {
+      ++num_holes;
+      return FileCalls::PunchHole(file, offset, num_bytes);
+    }
+    int num_holes = 0;
+  } calls;
+  constexpr uint64_t kBytes = 64 << 10, kBlocks = 32;
+  TemporaryFiles files("/tmp", kBlocks * kBytes, &calls);
+  std::vector<uint8_t> bytes(kBytes, 7);
+  const iovec piece = {bytes.data(), bytes.size()};
+  for (int round = 0; round < 3; ++round) {
+    std::vector<StoredBlock> blocks;
+    for (uint64_t b = 0; b < kBlocks; ++b) {
+      const absl::StatusOr<StoredBlock> block = files.Write({&piece, 1});
+      ASSERT_TRUE(block.ok()) << block.status();
+      blocks.push_back(*block);
+    }
+    EXPECT_FALSE(files.Write({&piece, 1}).ok());
+    for (const StoredBlock& block : blocks) files.Free(block);
   }
-
- private:
-  TemporaryFiles files_;
-  std::atomic<uint32_t>* const num_freed_;
-};
+  EXPECT_GE(calls.num_holes, 2);
+  EXPECT_LE(calls.num_holes, 2 * 4);  // of four files each
+}
 
 TEST(SpilledRows, PartsAreReadByReadersOfTheirOwn) {
   const auto budget = std::make_shared<MemoryBudget>(0);
@@ -102,8 +114,8 @@ TEST(SpilledRows, PartsAreReadByReadersOfTheirOwn) {
   const TestRows rows(kNumRows);
   const std::vector<uint64_t> bounds = {1, 1, 40, 1000, 1003, 3500, kNumRows};
   for (size_t left_out = 0; left_out <= bounds.size() + 1; ++left_out) {
-    const auto context =
-        std::make_shared<SpillContext>(std::make_unique<CountedFrees>(&num_freed), budget, kSmallBlocks);
+    const auto context = std::make_shared<SpillContext>(std::make_unique<CountedFrees>(SystemFileCalls(), &num_freed),
+                                                        budget, kSmallBlocks);
     RowWriter writer(context, TestRows::Types());
     ASSERT_TRUE(writer.Append(rows.batch()).ok());
     SpilledRows written = *writer.Finish();

@@ -43,14 +43,6 @@ class GatedCalls final : public FileCalls {
     lock.unlock();
     return FileCalls::Write(file, pieces, num_pieces, offset);
   }
-  int PunchHole(int file, off_t offset, off_t num_bytes) override {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      ++num_freed_;
-    }
-    return FileCalls::PunchHole(file, offset, num_bytes);
-  }
-
   void WaitFor(int num_waiting) {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return num_waiting_ == num_waiting; });
@@ -66,15 +58,11 @@ class GatedCalls final : public FileCalls {
     const std::lock_guard<std::mutex> lock(mutex_);
     return num_writes_;
   }
-  int num_freed() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return num_freed_;
-  }
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  int num_waiting_ = 0, num_writes_ = 0, num_freed_ = 0;
+  int num_waiting_ = 0, num_writes_ = 0;
   bool is_open_ = false, fails_ = false;
 };
 
@@ -135,10 +123,12 @@ TEST(WriteBehind, TheWriterFillsTheNextBlockMeanwhile) {
 
 TEST(WriteBehind, AnErrorIsReportedByTheWriterFromThenOn) {
   GatedCalls calls;
+  std::atomic<uint32_t> num_freed = 0;
   const TestRows rows(300);
   const auto budget = std::make_shared<MemoryBudget>(0);
   {
-    const auto context = TestContext(budget, &calls, WithDepth(64));
+    const auto context =
+        std::make_shared<SpillContext>(std::make_unique<CountedFrees>(&calls, &num_freed), budget, WithDepth(64));
     RowWriter writer(context, TestRows::Types());
     ASSERT_TRUE(writer.Append(rows.batch()).ok());  // all blocks wait in front of the gate
     calls.Open(/*fails=*/true);
@@ -149,21 +139,23 @@ TEST(WriteBehind, AnErrorIsReportedByTheWriterFromThenOn) {
     EXPECT_EQ(context->stats().written_rows, 0);
   }
   EXPECT_EQ(budget->used_bytes(), 0);
-  EXPECT_EQ(calls.num_freed(), 0);
+  EXPECT_EQ(num_freed, 0u);
 }
 
 TEST(WriteBehind, AWriterThatIsGivenUpFreesWhatItHasWritten) {
   GatedCalls calls;
+  std::atomic<uint32_t> num_freed = 0;
   const TestRows rows(300);
   const auto budget = std::make_shared<MemoryBudget>(0);
   {
-    const auto context = TestContext(budget, &calls, WithDepth(64));
+    const auto context =
+        std::make_shared<SpillContext>(std::make_unique<CountedFrees>(&calls, &num_freed), budget, WithDepth(64));
     RowWriter writer(context, TestRows::Types());
     ASSERT_TRUE(writer.Append(rows.batch()).ok());
     calls.Open(/*fails=*/false);
   }
   EXPECT_GE(calls.num_writes(), 2);
-  EXPECT_EQ(calls.num_freed(), calls.num_writes());
+  EXPECT_EQ(static_cast<int>(num_freed), calls.num_writes());
   EXPECT_EQ(budget->used_bytes(), 0);
 }
 
