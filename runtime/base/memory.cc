@@ -291,6 +291,15 @@ void Arena::Clear() {
   used_bytes_ = bytes_ = 0;
 }
 
+void Arena::FreeBefore(const uint8_t* piece) {
+  const auto has_piece = [piece](const HugeBuffer& buffer) {
+    return piece >= buffer.data() && piece < buffer.data() + buffer.bytes();
+  };
+  const auto buffer = std::find_if(buffers_.begin(), buffers_.end(), has_piece);
+  for (auto before = buffers_.begin(); before != buffer; ++before) bytes_ -= before->bytes();
+  buffers_.erase(buffers_.begin(), buffer);
+}
+
 absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
   // Each buffer is as large as all earlier ones together, so that a small user takes little memory and a large one few
   // buffers.

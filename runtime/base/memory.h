@@ -133,6 +133,8 @@ class Arena {
   absl::StatusOr<uint8_t*> Allocate(uint64_t bytes);
   uint64_t bytes() const { return bytes_; }
   void Clear();
+  // Gives back the buffers that were filled before the one with this piece.
+  void FreeBefore(const uint8_t* piece);
 
  private:
   std::shared_ptr<MemoryBudget> budget_;

@@ -34,12 +34,11 @@ bool SortContext::uses_row_ids() const {
          std::any_of(descriptor->columns().begin(), descriptor->columns().end(), is_row_id);
 }
 
-LocalRows::LocalRows(SortContext context, bool frees_chunks)
+LocalRows::LocalRows(SortContext context)
     : LocalState(context.counters),
       context_(std::move(context)),
       memory_(std::make_shared<Memory>(context_.budget, context_.options.huge_pages)),
-      bits_(context_.descriptor->get()->num_words),
-      frees_chunks_(frees_chunks) {
+      bits_(context_.descriptor->get()->num_words) {
   const QuernRowLayout& rows = context_.descriptor->get()->rows;
   const auto is_variable = [](const QuernField& field) { return IsVariable(field.storage); };
   keeps_owners_ = !context_.keeps_top() && std::any_of(rows.fields, rows.fields + rows.num_fields, is_variable);
@@ -251,7 +250,7 @@ absl::StatusOr<SortChunk*> LocalRows::ChunkFor(uint64_t n) {
   const bool has_tuples = NeedsTuples();
   chunk = &chunks_.emplace_back();
   const absl::Status status = WithoutBadAlloc([&]() -> absl::Status {
-    QUERN_ASSIGN_OR_RETURN(uint8_t* memory, AllocateFor(chunks_.size() - 1, kChunkRows * RowBytes(has_tuples)));
+    QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(kChunkRows * RowBytes(has_tuples)));
     SetMemory(memory, kChunkRows, has_tuples, chunk);
     return absl::OkStatus();
   });
@@ -259,27 +258,14 @@ absl::StatusOr<SortChunk*> LocalRows::ChunkFor(uint64_t n) {
   return chunk;
 }
 
-absl::StatusOr<uint8_t*> LocalRows::AllocateFor(size_t chunk, uint64_t bytes) {
-  if (!frees_chunks_) return memory_->chunks.Allocate(bytes);
-  if (memory_->of_chunk.size() <= chunk) memory_->of_chunk.resize(chunk + 1);
-  QUERN_ASSIGN_OR_RETURN(HugeBuffer memory, HugeBuffer::Allocate(context_.budget, bytes, context_.options.huge_pages,
-                                                                 Contents::kAnything));
-  memory_->of_chunk[chunk].push_back(std::move(memory));
-  return memory_->of_chunk[chunk].back().data();
-}
-
-void LocalRows::FreeChunk(size_t chunk) {
-  num_rows_ -= chunks_[chunk].num_rows;
-  chunks_[chunk] = {};
-  if (chunk < memory_->of_chunk.size()) memory_->of_chunk[chunk].clear();
-  if (chunk != 0) return;
+void LocalRows::FreeBefore(size_t chunk) {
+  if (chunk == 0) return;
   memory_->first.Free();
   memory_->first_row_ids.Free();
+  memory_->chunks.FreeBefore(reinterpret_cast<const uint8_t*>(chunks_[chunk].words));
 }
 
 void LocalRows::Clear() {
-  if (chunks_.size() > 1) chunks_.resize(1);
-  if (memory_->of_chunk.size() > 1) memory_->of_chunk.resize(1);
   for (SortChunk& chunk : chunks_) {
     chunk.num_rows = 0;
     chunk.block_ids.clear();
@@ -301,8 +287,7 @@ absl::Status LocalRows::MakeRowIds(SortChunk* chunk) {
                            HugeBuffer::Allocate(context_.budget, bytes, false, Contents::kAnything));
     ids = reinterpret_cast<uint64_t*>(memory_->first_row_ids.data());
   } else {
-    const auto number = static_cast<size_t>(chunk - chunks_.data());
-    QUERN_ASSIGN_OR_RETURN(uint8_t* memory, AllocateFor(number, bytes));
+    QUERN_ASSIGN_OR_RETURN(uint8_t* memory, memory_->chunks.Allocate(bytes));
     ids = reinterpret_cast<uint64_t*>(memory);
   }
   for (uint32_t i = 0; i < chunk->num_rows; ++i) ids[i] = chunk->RowId(i);

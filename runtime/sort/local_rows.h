@@ -85,8 +85,7 @@ struct SortInput {
 
 class LocalRows final : public LocalState {
  public:
-  // frees_chunks: FreeChunk is called; each chunk then has memory of its own.
-  explicit LocalRows(SortContext context, bool frees_chunks = false);
+  explicit LocalRows(SortContext context);
   ~LocalRows() override;
 
   // *Errors*: ResourceExhausted, after which the rows taken are whole blocks, or the pieces of a block that went to
@@ -118,11 +117,11 @@ class LocalRows final : public LocalState {
   uint64_t num_input_rows() const { return num_input_rows_; }
   uint64_t num_rows() const { return num_rows_; }
 
-  // For a sort that moves rows elsewhere, which has no strings to keep. Rows of a freed chunk are gone; Clear forgets
-  // all rows, and keeps the memory of the first chunk for the next ones.
+  // For a sort that moves rows elsewhere, which has no strings to keep, nor a limit. FreeBefore gives memory back that
+  // only chunks before this one have; Clear forgets the rows of one chunk, and keeps its memory for the next ones.
   const std::vector<SortChunk>& chunks() const { return chunks_; }
   uint32_t incomplete() const { return incomplete_; }
-  void FreeChunk(size_t chunk);
+  void FreeBefore(size_t chunk);
   void Clear();
 
  private:
@@ -157,7 +156,6 @@ class LocalRows final : public LocalState {
   bool IsSkipped(const QuernSortPart& part) const;
   void FindDictionaryWords();
   absl::StatusOr<SortChunk*> ChunkFor(uint64_t n);
-  absl::StatusOr<uint8_t*> AllocateFor(size_t chunk, uint64_t bytes);
   absl::Status GrowFirst(uint32_t capacity);
   void SetMemory(uint8_t* memory, uint32_t capacity, bool has_tuples, SortChunk* chunk) const;
   uint64_t RowBytes(bool has_tuples) const;
@@ -182,7 +180,6 @@ class LocalRows final : public LocalState {
   bool row_ids_grow_ = true;
   uint64_t first_row_id_ = 0;
   uint64_t last_row_id_ = 0;
-  const bool frees_chunks_;
   bool keeps_owners_ = false;
   std::vector<std::shared_ptr<const void>> owners_;
   std::vector<KeyDictionary> key_codes_;

@@ -17,7 +17,6 @@ struct LocalRows::Memory {
       : chunks(budget, huge_pages, Contents::kAnything), strings(budget, false, Contents::kAnything) {}
   HugeBuffer first;  // the first chunk while it grows
   Arena chunks;
-  std::vector<std::vector<HugeBuffer>> of_chunk;  // in its place, where chunks are freed one by one
   HugeBuffer first_row_ids;
   Arena strings;  // copied bytes of strings, under a limit
 };

@@ -300,10 +300,10 @@ void LocalRows::FindOddFloats(const Block& block) {
 // Makes the tuples of rows that were appended without them, from words and codes.
 absl::Status LocalRows::RestoreTuples() {
   const QuernSortDescriptor& descriptor = *context_.descriptor->get();
-  for (size_t c = 0; c < chunks_.size(); ++c) {
-    SortChunk& chunk = chunks_[c];
+  for (SortChunk& chunk : chunks_) {
     if (chunk.tuples != nullptr || chunk.capacity == 0 || descriptor.rows.tuple_bytes == 0) continue;
-    QUERN_ASSIGN_OR_RETURN(chunk.tuples, AllocateFor(c, uint64_t{chunk.capacity} * descriptor.rows.tuple_bytes));
+    QUERN_ASSIGN_OR_RETURN(chunk.tuples,
+                           memory_->chunks.Allocate(uint64_t{chunk.capacity} * descriptor.rows.tuple_bytes));
     std::memset(chunk.tuples, 0, uint64_t{chunk.num_rows} * descriptor.rows.tuple_bytes);
     uint64_t* words[kMaxSortWords];
     for (uint32_t w = 0; w < descriptor.num_words; ++w) words[w] = chunk.words + uint64_t{w} * chunk.capacity;

@@ -215,7 +215,7 @@ absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
   if (spilled_ != nullptr) {
     std::vector<SpillingRows*> locals;
     for (const auto& local : *local_states()) locals.push_back(static_cast<SpillingRows*>(local.get()));
-    if (spilled_->HasToRead(locals)) return BeginRead(locals);
+    if (spilled_->HasToSpill(locals)) return BeginRead(locals);
   }
   QUERN_RETURN_IF_ERROR(UnifyLocalStates());
   SortInput input;
@@ -232,7 +232,7 @@ absl::StatusOr<SharedWork*> RowSort::BeginFinalise() {
 void RowSort::EndFinalise() {
   const uint64_t limit = descriptor_->spec().limit;
   if (has_spilled_) {
-    stats_.num_rows = spilled_->num_rows();
+    stats_.num_rows = spilled_->result()->num_rows();
     stats_.method = spilled_->method();
     stats_.prefetch_class = "off";
     return;
@@ -256,13 +256,13 @@ struct SortReader::State : OnOwnLines {
   CounterBlock counters;
   uint64_t next = 0;  // rows that this reader took and has not yet returned
   uint64_t end = 0;
-  SpilledSort::Reader spilled;
+  RangesInTurn::Held spilled;
 };
 
 SortReader::SortReader(std::shared_ptr<RowSort> sort)
     : sort_(std::move(sort)), state_(std::make_unique<State>(*sort_)) {}
 SortReader::~SortReader() {
-  if (sort_->has_spilled_) sort_->spilled_->GiveBack(std::move(state_->spilled));
+  if (state_->spilled.rows != nullptr) sort_->spilled_->result()->GiveBack(std::move(state_->spilled));
 }
 
 absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
@@ -271,7 +271,7 @@ absl::StatusOr<bool> SortReader::Next(OutputBatch* out) {
     return absl::FailedPreconditionError("read before finalise: the rows are not sorted; accepted: finalise first");
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, sort_->descriptor_->columns().size()));
   QUERN_RETURN_IF_ERROR(out->Reset());
-  if (sort_->has_spilled_) return sort_->spilled_->Next(&state_->spilled, out, &position_);
+  if (sort_->has_spilled_) return sort_->spilled_->result()->Next(&state_->spilled, out, &position_);
   const uint64_t num_rows = sort_->stats_.num_rows;
   const bool counts = out->num_columns() == 0;
   if (state_->next == state_->end) {

@@ -176,12 +176,12 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SortedRows::Begin() {
   }
   QUERN_ASSIGN_OR_RETURN(entries_, HugeBuffer::Allocate(context_.budget, num_rows_ * layout_->bytes(),
                                                         context_.options.huge_pages, Contents::kAnything));
-  PopulatePages(entries_.data(), entries_.bytes());
   const uint32_t bucket_bits = BucketBits();
   if (bucket_bits == 0) {
     stage_ = Stage::kSort;
     return PhaseOver(1, &SortedRows::SortSmall);
   }
+  PopulatePages(entries_.data(), entries_.bytes());
   std::vector<uint64_t> sample = SampleFirstWords(std::min(kSampleWords, kSampleWordsOfBucket << bucket_bits));
   QUERN_RETURN_IF_ERROR(PrefixSorter(1, context_.budget).Sort(sample.data(), sample.size()));
   buckets_.emplace(bucket_bits, std::move(sample));

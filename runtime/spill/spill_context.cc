@@ -130,8 +130,7 @@ SpillContext::~SpillContext() {
 void SpillContext::EndSettingAside() {
   const std::lock_guard<std::mutex> lock(aside_->mutex);
   aside_->is_set = false;
-  if (aside_->used_bytes < aside_->reserved_bytes)
-    budget_->Release(std::exchange(aside_->reserved_bytes, aside_->used_bytes) - aside_->used_bytes);
+  aside_->GiveBackUnused();
 }
 
 absl::Status SpillContext::SetMemoryAside() {

@@ -16,12 +16,10 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
-
-// Of holes that wait to be punched, or as many bytes as blocks have, if those are more.
-constexpr uint64_t kMostHoleBytes = uint64_t{64} << 20;
 
 // Blocks begin at multiples of this, so that the holes of freed ones are whole pages of a file system.
 constexpr uint64_t kAlignment = 4096;
@@ -225,7 +223,7 @@ void TemporaryFiles::Free(const StoredBlock& block) {
     const std::lock_guard<std::mutex> lock(holes_mutex_);
     holes_.push_back({static_cast<uint32_t>(block.place % kNumFiles), begin, end});
     hole_bytes_ += end - begin;
-    if (hole_bytes_ <= std::max(kMostHoleBytes, used_bytes_ - hole_bytes_)) return;
+    if (hole_bytes_ <= std::max(thresholds::kMostHoleBytes, used_bytes_ - hole_bytes_)) return;
     holes.swap(holes_);
     hole_bytes_ = 0;
   }

@@ -56,14 +56,14 @@ void RangeMerge::Add(const std::shared_ptr<SharedRows>& run, const RowPart& part
   readers_.push_back(std::make_unique<RowReader>(spill_, types_, run, part, memory_.budget()));
 }
 
-absl::StatusOr<bool> RangeMerge::Next(OutputBatch* out) {
+absl::Status RangeMerge::Read(OutputBatch* out) {
   if (!std::exchange(has_begun_, true))
     for (const auto& reader : readers_) QUERN_RETURN_IF_ERROR(reader->Begin());
   for (;;) {
     QUERN_ASSIGN_OR_RETURN(const MergeState state, merger_.Next(out));
-    if (state == MergeState::kDone) return false;
+    if (state == MergeState::kDone) return absl::OkStatus();
     if (state == MergeState::kNeedsInput) QUERN_RETURN_IF_ERROR(Feed(merger_.needed_run()));
-    if (out->num_rows() != 0) return true;
+    if (out->num_rows() != 0) return absl::OkStatus();
   }
 }
 
@@ -78,32 +78,39 @@ absl::Status RangeMerge::Feed(uint32_t run) {
 
 // ---- ranges ---------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// Where the ranges of merged runs begin in the result, which may end before all rows.
+std::vector<uint64_t> FirstRows(const std::vector<SortedRun>& runs, const std::vector<std::vector<uint64_t>>& bounds,
+                                uint64_t limit) {
+  std::vector<uint64_t> first_rows(bounds.empty() ? 2 : bounds[0].size() + 2);
+  for (size_t r = 0; r < runs.size(); ++r) {
+    for (size_t b = 0; b < bounds[r].size(); ++b) first_rows[b + 1] += bounds[r][b];
+    first_rows.back() += runs[r].rows.num_rows();
+  }
+  for (uint64_t& row : first_rows) row = limit == 0 ? row : std::min(row, limit);
+  return first_rows;
+}
+
+}  // namespace
+
 MergedRanges::MergedRanges(std::shared_ptr<const SortDescriptor> descriptor, const QuernSortEntryPoints& generic,
                            std::shared_ptr<SpillContext> spill, std::vector<ColumnType> types,
                            std::vector<SortedRun> runs, std::vector<std::vector<uint64_t>> bounds, uint64_t limit)
-    : descriptor_(std::move(descriptor)),
+    : RangesInTurn(FirstRows(runs, bounds, limit)),
+      descriptor_(std::move(descriptor)),
       generic_(generic),
       spill_(std::move(spill)),
       types_(std::move(types)),
       bounds_(std::move(bounds)) {
   std::vector<uint64_t> most_block_bytes;
   for (size_t r = 0; r < runs.size(); ++r) {
-    num_rows_ += runs[r].rows.num_rows();
-    num_ranges_ = bounds_[r].size() + 1;
     most_block_bytes.push_back(runs[r].most_block_bytes());
     runs_.push_back(std::make_shared<SharedRows>(std::move(runs[r].rows), bounds_[r]));
   }
   merge_bytes_ = MergeBytes(*spill_, *descriptor_, most_block_bytes);
   // Of the first range, and of results. Where it is refused, a reader takes memory as it needs it.
   spill_->SetMoreAside(merge_bytes_ + kSharesOfResults * spill_->io_bytes()).IgnoreError();
-  if (limit != 0) num_rows_ = std::min(num_rows_, limit);
-}
-
-uint64_t MergedRanges::FirstRowOf(uint64_t range) const {
-  if (range == num_ranges_) return num_rows_;
-  uint64_t row = 0;
-  for (const std::vector<uint64_t>& bounds : bounds_) row += range == 0 ? 0 : bounds[range - 1];
-  return std::min(row, num_rows_);
 }
 
 // The rows of each run.
@@ -111,84 +118,21 @@ std::vector<RowPart> MergedRanges::PartsOf(uint64_t range) const {
   std::vector<RowPart> parts;
   for (size_t r = 0; r < runs_.size(); ++r) {
     const uint64_t begin = range == 0 ? 0 : bounds_[r][range - 1];
-    const uint64_t end = range + 1 == num_ranges_ ? runs_[r]->rows().num_rows() : bounds_[r][range];
+    const uint64_t end = range == bounds_[r].size() ? runs_[r]->rows().num_rows() : bounds_[r][range];
     parts.push_back({begin, end});
   }
   return parts;
 }
 
-absl::StatusOr<bool> MergedRanges::Take(Range* range) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  QUERN_RETURN_IF_ERROR(status_);
-  if (!given_back_.empty()) {
-    *range = std::move(given_back_.back());
-    given_back_.pop_back();
-    ++num_active_;
-    return true;
-  }
-  for (; next_range_ < num_ranges_; ++next_range_) {
-    range->position = FirstRowOf(next_range_);
-    range->end = FirstRowOf(next_range_ + 1);
-    if (range->position == range->end) continue;
-    const bool is_first = num_active_ == 0;
-    auto merge = std::make_unique<RangeMerge>(descriptor_, generic_, spill_, types_, runs_.size(),
-                                              is_first ? nullptr : spill_->budget());
-    if (!is_first && (!spill_->HasRoom(merge_bytes_ + spill_->io_bytes()) || !merge->Reserve(merge_bytes_).ok()))
-      return false;
-    const std::vector<RowPart> parts = PartsOf(next_range_);
-    for (size_t r = 0; r < parts.size(); ++r) merge->Add(runs_[r], parts[r]);
-    merge->SetLimit(range->end - range->position);
-    range->merge = std::move(merge);
-    ++next_range_;
-    ++num_active_;
-    return true;
-  }
-  return false;
-}
-
-void MergedRanges::End(Range* range, const absl::Status& status) {
-  *range = {};
-  const std::lock_guard<std::mutex> lock(mutex_);
-  --num_active_;
-  if (status_.ok()) status_ = status;
-}
-
-void MergedRanges::GiveBack(Range range) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  --num_active_;
-  given_back_.push_back(std::move(range));
-}
-
-absl::StatusOr<bool> MergedRanges::Next(Range* range, OutputBatch* out, uint64_t* position) {
-  if (out->num_columns() == 0) return Count(out, position);
-  if (range->merge == nullptr) {
-    *position = num_rows_;
-    QUERN_ASSIGN_OR_RETURN(const bool has_range, Take(range));
-    if (!has_range) return false;
-  }
-  *position = range->position;
-  absl::StatusOr<bool> next = range->merge->Next(out);
-  if (next.ok() && !*next && range->position + out->num_rows() != range->end)
-    next = absl::InternalError("sort that spills: a range has other rows than were counted");
-  if (!next.ok()) {
-    End(range, next.status());
-    return next.status();
-  }
-  range->position += out->num_rows();
-  if (range->position != range->end) return true;
-  End(range, absl::OkStatus());
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return next_range_ < num_ranges_ || !given_back_.empty();
-}
-
-// All rows that no reader has taken, without reading them.
-absl::StatusOr<bool> MergedRanges::Count(OutputBatch* out, uint64_t* position) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  QUERN_RETURN_IF_ERROR(status_);
-  *position = FirstRowOf(next_range_);
-  out->set_num_rows(num_rows_ - *position);
-  next_range_ = num_ranges_;
-  return false;
+absl::StatusOr<std::unique_ptr<RangeReader>> MergedRanges::Begin(uint64_t range, bool is_first) {
+  auto merge = std::make_unique<RangeMerge>(descriptor_, generic_, spill_, types_, runs_.size(),
+                                            is_first ? nullptr : spill_->budget());
+  if (!is_first && (!spill_->HasRoom(merge_bytes_ + spill_->io_bytes()) || !merge->Reserve(merge_bytes_).ok()))
+    return nullptr;
+  const std::vector<RowPart> parts = PartsOf(range);
+  for (size_t r = 0; r < parts.size(); ++r) merge->Add(runs_[r], parts[r]);
+  merge->SetLimit(rows_of(range));
+  return merge;
 }
 
 }  // namespace quern

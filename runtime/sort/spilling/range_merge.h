@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +12,7 @@
 #include "runtime/rows/output_batch.h"
 #include "runtime/sort/run_merger.h"
 #include "runtime/sort/sort_descriptor.h"
+#include "runtime/sort/spilling/ranges_in_turn.h"
 #include "runtime/sort/spilling/sorted_run.h"
 #include "runtime/spec/column_type.h"
 #include "runtime/spill/budget_with_reserve.h"
@@ -26,8 +26,7 @@ namespace quern {
 uint64_t MergeBytes(const SpillContext& spill, const SortDescriptor& descriptor,
                     const std::vector<uint64_t>& most_block_bytes);
 
-// *Threads*: one at a time.
-class RangeMerge {
+class RangeMerge final : public RangeReader {
  public:
   // descriptor: of the merge, whose keys are the first columns of `types`, those of a run. num_runs: at least 1.
   // budget: of what is read; null: the memory that was set aside, and what is free beside it.
@@ -43,8 +42,8 @@ class RangeMerge {
   // num_rows: after which the merge ends, in any case.
   void SetLimit(uint64_t num_rows) { merger_.SetLimit(num_rows); }
 
-  // Fills `out` with rows; false behind the last ones. *Errors*: those of RunMerger and RowReader.
-  absl::StatusOr<bool> Next(OutputBatch* out);
+  // *Errors*: those of RunMerger and RowReader.
+  absl::Status Read(OutputBatch* out) override;
 
  private:
   absl::Status Feed(uint32_t run);
@@ -58,34 +57,18 @@ class RangeMerge {
   RunMerger merger_;  // destroyed first: it holds readers' blocks
 };
 
-// The rows of a sort's result, which readers merge range by range. *Threads*: any number at once.
-class MergedRanges {
+// The rows of a sort's result, which readers merge range by range. While a reader has a range, the others' take memory
+// for all that they need before they begin, and leave some to results.
+class MergedRanges final : public RangesInTurn {
  public:
   // bounds: by run, the row of it with which each range but the first begins. limit: rows of the result; 0: all.
   MergedRanges(std::shared_ptr<const SortDescriptor> descriptor, const QuernSortEntryPoints& generic,
                std::shared_ptr<SpillContext> spill, std::vector<ColumnType> types, std::vector<SortedRun> runs,
                std::vector<std::vector<uint64_t>> bounds, uint64_t limit);
 
-  uint64_t num_rows() const { return num_rows_; }
-
-  // The rows that one reader merges at present.
-  struct Range {
-    std::unique_ptr<RangeMerge> merge;  // null: none
-    uint64_t position = 0, end = 0;     // rows of the result that are left of it
-  };
-  // The next rows of the range, or, where it has none left, of one that nobody has taken: as SortReader::Next. While a
-  // reader has a range, the others' take memory for all that they need before they begin, and leave some to results. A
-  // reader that is refused this has no rows; the others read the rest.
-  absl::StatusOr<bool> Next(Range* range, OutputBatch* out, uint64_t* position);
-  // Leaves the rest of a range to other readers.
-  void GiveBack(Range range);
-
  private:
-  uint64_t FirstRowOf(uint64_t range) const;
+  absl::StatusOr<std::unique_ptr<RangeReader>> Begin(uint64_t range, bool is_first) override;
   std::vector<RowPart> PartsOf(uint64_t range) const;
-  absl::StatusOr<bool> Take(Range* range);
-  absl::StatusOr<bool> Count(OutputBatch* out, uint64_t* position);
-  void End(Range* range, const absl::Status& status);
 
   const std::shared_ptr<const SortDescriptor> descriptor_;
   const QuernSortEntryPoints generic_;
@@ -94,12 +77,6 @@ class MergedRanges {
   const std::vector<std::vector<uint64_t>> bounds_;
   std::vector<std::shared_ptr<SharedRows>> runs_;
   uint64_t merge_bytes_ = 0;
-  uint64_t num_ranges_ = 1, num_rows_ = 0;
-  std::mutex mutex_;  // guards what follows
-  uint64_t next_range_ = 0;
-  uint32_t num_active_ = 0;        // ranges that readers have
-  std::vector<Range> given_back_;  // in part
-  absl::Status status_;            // of the first reader that has failed
 };
 
 }  // namespace quern

@@ -21,7 +21,6 @@ namespace {
 constexpr uint64_t kStepBytes = uint64_t{256} << 10;  // of rows that are divided at a time, at most
 constexpr uint64_t kStepShare = 8;                    // of the memory that is set aside, likewise
 constexpr uint32_t kFewestStepRows = 256, kMostStepRows = 16384;
-constexpr uint32_t kParts = 64;  // 10 M rows of 16 bytes under a half of their memory: 128 took 1.15 times as long
 
 }  // namespace
 
@@ -29,7 +28,7 @@ std::unique_ptr<RangePartitions> RangePartitions::Make(const SortContext& contex
                                                        std::shared_ptr<SpillContext> spill, const StopFlag* stop_flag) {
   if (!context.options.divides_ranges || !RowTuples::AreFixed(*context.descriptor)) return nullptr;
   std::unique_ptr<RangePartitions> made(new RangePartitions(context, generic, std::move(spill), stop_flag));
-  return made->leads_.exist() ? std::move(made) : nullptr;
+  return made->leads_.has_first() ? std::move(made) : nullptr;
 }
 
 RangePartitions::RangePartitions(const SortContext& context, const QuernSortEntryPoints& generic,
@@ -52,7 +51,7 @@ RangePartitions::RangePartitions(const SortContext& context, const QuernSortEntr
 // rows by less than 16.
 uint32_t RangePartitions::num_parts() const {
   const uint32_t parts = 2 * spill_->num_partitions();
-  return parts < kParts / 2 ? parts : kParts;
+  return parts < thresholds::kSortRanges / 2 ? parts : thresholds::kSortRanges;
 }
 
 // ---- choice ---------------------------------------------------------------------------------------------------------
@@ -77,7 +76,7 @@ void RangePartitions::Choose(const Sample& sample) {
   std::vector<RowLead> all;
   for (const std::vector<RowLead>& of_thread : sample) all.insert(all.end(), of_thread.begin(), of_thread.end());
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!is_open() || all.empty()) return;
+  if (!is_undecided() || all.empty()) return;
   const Splitters splitters(std::move(all), num_parts(), leads_.has_second());
   const bool are_few = splitters.num_distinct() * thresholds::kDistinctRangesShare < num_parts();
   const bool are_clustered = std::any_of(sample.begin(), sample.end(), [&](const std::vector<RowLead>& of_thread) {

@@ -35,8 +35,8 @@ class RangePartitions {
                                                std::shared_ptr<SpillContext> spill, const StopFlag* stop_flag);
 
   uint32_t num_parts() const;
-  // Whether it is open if rows are to be divided.
-  bool is_open() const { return choice_.load(std::memory_order_acquire) == Choice::kOpen; }
+  // Whether nobody has chosen yet.
+  bool is_undecided() const { return choice_.load(std::memory_order_acquire) == Choice::kUndecided; }
   // Whether rows are to be divided: threads need no memory in reserve that sorting takes.
   bool is_chosen() const { return choice_.load(std::memory_order_acquire) == Choice::kDivides; }
   // Chooses by a sample of the rows so far: rows that come clustered by their keys, or of which many share one, are
@@ -67,7 +67,7 @@ class RangePartitions {
   SortedPartitions* sorted() const { return sorted_.get(); }
 
  private:
-  enum class Choice : uint8_t { kOpen, kDivides, kMerges };
+  enum class Choice : uint8_t { kUndecided, kDivides, kMerges };
   RangePartitions(const SortContext& context, const QuernSortEntryPoints& generic, std::shared_ptr<SpillContext> spill,
                   const StopFlag* stop_flag);
 
@@ -77,7 +77,7 @@ class RangePartitions {
   const StopFlag* const stop_flag_;
   const LeadWords leads_;
   const RowTuples layout_;
-  std::atomic<Choice> choice_{Choice::kOpen};
+  std::atomic<Choice> choice_{Choice::kUndecided};
   std::mutex mutex_;  // guards the making of splitters_
   std::atomic<bool> has_splitters_{false};
   std::optional<Splitters> splitters_;

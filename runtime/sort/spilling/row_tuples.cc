@@ -24,11 +24,31 @@ RowTuples::RowTuples(const SortDescriptor& descriptor, bool has_row_ids)
       field_bytes_(descriptor.has_tuples() ? descriptor.get()->rows.tuple_bytes : 0),
       bytes_(static_cast<uint32_t>((chunk_bytes() + 7) / 8 * 8)) {}
 
+namespace {
+
+// Copies n values of so many bytes, which lie so far apart.
+template <uint32_t kBytes>
+void CopyValues(const uint8_t* from, uint64_t from_step, uint8_t* to, uint64_t to_step, uint32_t n, uint64_t bytes) {
+  for (uint32_t i = 0; i < n; ++i)
+    std::memcpy(to + i * to_step, from + i * from_step, kBytes != 0 ? uint64_t{kBytes} : bytes);
+}
+
+void CopyFields(const uint8_t* from, uint64_t from_step, uint8_t* to, uint64_t to_step, uint32_t n, uint64_t bytes) {
+  switch (bytes) {
+    case 0: return;
+    case 8: return CopyValues<8>(from, from_step, to, to_step, n, bytes);
+    case 16: return CopyValues<16>(from, from_step, to, to_step, n, bytes);
+    default: return CopyValues<0>(from, from_step, to, to_step, n, bytes);
+  }
+}
+
+}  // namespace
+
 void RowTuples::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint8_t* tuples) const {
   uint8_t* to = tuples;
   for (uint32_t w = 0; w < num_words_; ++w, to += 8) {
     const uint64_t* const words = chunk.words + uint64_t{w} * chunk.capacity + begin;
-    for (uint32_t i = 0; i < n; ++i) std::memcpy(to + uint64_t{i} * bytes_, words + i, 8);
+    CopyValues<8>(reinterpret_cast<const uint8_t*>(words), 8, to, bytes_, n, 8);
   }
   if (has_row_ids_) {
     for (uint32_t i = 0; i < n; ++i) {
@@ -37,14 +57,7 @@ void RowTuples::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint8_t
     }
     to += 8;
   }
-  const uint8_t* const fields = chunk.tuples + uint64_t{begin} * field_bytes_;
-  const auto copy = [&]<uint32_t kBytes>() {
-    const uint64_t field_bytes = kBytes != 0 ? kBytes : field_bytes_;
-    for (uint32_t i = 0; i < n; ++i) std::memcpy(to + uint64_t{i} * bytes_, fields + i * field_bytes, field_bytes);
-  };
-  if (field_bytes_ == 8) copy.operator()<8>();
-  else if (field_bytes_ == 16) copy.operator()<16>();
-  else if (field_bytes_ != 0) copy.operator()<0>();
+  CopyFields(chunk.tuples + uint64_t{begin} * field_bytes_, field_bytes_, to, bytes_, n, field_bytes_);
 }
 
 SortChunk RowTuples::ChunkIn(uint8_t* memory, uint32_t capacity) const {
@@ -66,26 +79,17 @@ void RowTuples::Unpack(const uint8_t* tuples, uint32_t n, SortChunk* chunk, Word
     uint64_t* const words = chunk->words + uint64_t{w} * chunk->capacity + chunk->num_rows;
     WordBits64 of_word = bits[w];
     for (uint32_t i = 0; i < n; ++i) {
-      uint64_t word;
-      std::memcpy(&word, from + uint64_t{i} * bytes_, 8);
-      words[i] = word;
-      of_word.any |= word;
-      of_word.all &= word;
+      std::memcpy(words + i, from + uint64_t{i} * bytes_, 8);
+      of_word.any |= words[i];
+      of_word.all &= words[i];
     }
     bits[w] = of_word;
   }
   if (has_row_ids_) {
-    for (uint32_t i = 0; i < n; ++i) std::memcpy(chunk->row_ids + chunk->num_rows + i, from + uint64_t{i} * bytes_, 8);
+    CopyValues<8>(from, bytes_, reinterpret_cast<uint8_t*>(chunk->row_ids + chunk->num_rows), 8, n, 8);
     from += 8;
   }
-  uint8_t* const fields = chunk->tuples + uint64_t{chunk->num_rows} * field_bytes_;
-  const auto copy = [&]<uint32_t kBytes>() {
-    const uint64_t field_bytes = kBytes != 0 ? kBytes : field_bytes_;
-    for (uint32_t i = 0; i < n; ++i) std::memcpy(fields + i * field_bytes, from + uint64_t{i} * bytes_, field_bytes);
-  };
-  if (field_bytes_ == 8) copy.operator()<8>();
-  else if (field_bytes_ == 16) copy.operator()<16>();
-  else if (field_bytes_ != 0) copy.operator()<0>();
+  CopyFields(from, bytes_, chunk->tuples + uint64_t{chunk->num_rows} * field_bytes_, field_bytes_, n, field_bytes_);
   chunk->num_rows += n;
 }
 

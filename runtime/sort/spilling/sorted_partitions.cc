@@ -15,7 +15,6 @@
 #include "runtime/sort/sorted_rows.h"
 #include "runtime/sort/spilling/range_merge.h"
 #include "runtime/sort/spilling/spilled_runs.h"
-#include "runtime/spill/budget_with_reserve.h"
 
 namespace quern {
 namespace {
@@ -24,8 +23,6 @@ namespace {
 // double.
 constexpr uint64_t kSortBytes = 64 << 10, kCollisionBytesPerRow = 24;
 constexpr uint64_t kFewestRunRows = 1024;
-
-absl::Status OtherRows() { return absl::InternalError("sort that spills: a range has other rows than were counted"); }
 
 // Reads tuples one block after the other, and frees those that it has read.
 class TupleSource {
@@ -134,74 +131,145 @@ SortContext WithBudget(SortContext context, std::shared_ptr<MemoryBudget> budget
 
 }  // namespace
 
-class SortedPartitions::Partition {
+// A partition, which is read and sorted with the first rows that are asked for.
+class SortedPartitions::Partition final : public RangeReader {
  public:
-  Partition(uint32_t number, uint64_t position, uint64_t end, const SortContext& context,
-            const QuernSortEntryPoints& generic)
-      : number(number), position(position), end(end), memory(context.budget), writer(context.descriptor, generic) {}
+  Partition(SortedPartitions* of, uint32_t number, uint64_t num_rows)
+      : of_(of),
+        number_(number),
+        rows_left_(num_rows),
+        memory_(of->context_.budget),
+        writer_(of->context_.descriptor, of->generic_) {}
+  // What a merge of runs has needed is given back.
+  ~Partition() override {
+    const bool had_runs = runs_ != nullptr;
+    held_ = {};
+    runs_.reset();
+    if (had_runs) of_->spill_->SetLessAside();
+  }
 
-  const uint32_t number;
-  uint64_t position;   // in the result, of the next row
-  const uint64_t end;  // where the next partition begins, or the result ends
-  BudgetWithReserve memory;
-  bool is_reserved = false;
-  bool is_loaded = false;
-  std::unique_ptr<Chunks> chunks;
-  std::unique_ptr<SortedRows> rows;   // null: it is sorted in runs
-  std::unique_ptr<SpilledRuns> runs;  // null: it is sorted in memory
-  MergedRanges::Range range;          // of runs
-  uint64_t next_row = 0;              // of rows
-  SortColumnWriter writer;
-  SortedRows::BlockBuffers buffers;
+  // Takes memory to sort all rows; false where there is none, so that they are sorted in runs.
+  bool Reserve(uint64_t bytes) { return is_reserved_ = memory_.GrowBy(bytes).ok(); }
 
-  // Fills `out` with the next rows.
-  absl::Status Read(OutputBatch* out) {
-    const uint64_t num_left = end - position;
-    if (runs != nullptr) {
+  absl::Status Read(OutputBatch* out) override {
+    if (of_->stop_flag_ != nullptr) QUERN_RETURN_IF_ERROR(of_->stop_flag_->Check());
+    if (!std::exchange(is_loaded_, true)) QUERN_RETURN_IF_ERROR(WithoutBadAlloc([this] { return Load(); }));
+    if (runs_ != nullptr) {
       uint64_t ignored;
-      QUERN_RETURN_IF_ERROR(runs->ranges()->Next(&range, out, &ignored).status());
-      out->set_num_rows(std::min(out->num_rows(), num_left));  // of a limit
-      return absl::OkStatus();
+      QUERN_RETURN_IF_ERROR(runs_->ranges()->Next(&held_, out, &ignored).status());
+      out->set_num_rows(std::min(out->num_rows(), rows_left_));  // of a limit
+    } else {
+      QUERN_RETURN_IF_ERROR(ReadSorted(out));
     }
-    while (out->num_rows() < std::min(num_left, out->capacity())) {
-      const uint64_t room = std::min(num_left, out->capacity()) - out->num_rows();
-      const auto n = static_cast<uint32_t>(std::min<uint64_t>(room, rows->block_rows()));
-      QUERN_ASSIGN_OR_RETURN(const uint32_t written, writer.Append(rows->Read(next_row, n, &buffers), out));
-      next_row += written;
+    rows_left_ -= out->num_rows();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Load() {
+    PartitionedTuples::Taken taken = of_->tuples_->Take(number_);
+    return is_reserved_ ? Sort(std::move(taken)) : SortInRuns(std::move(taken));
+  }
+
+  absl::Status Sort(PartitionedTuples::Taken taken) {
+    memory_.Open();
+    const SortContext context = WithBudget(of_->context_, memory_.budget());
+    const uint64_t num_rows =
+        taken.kept.num_tuples() + (taken.written == nullptr ? 0 : taken.written->rows().num_rows());
+    TupleSource source(std::move(taken));
+    chunks_ = std::make_unique<Chunks>(of_->layout_, context);
+    QUERN_RETURN_IF_ERROR(chunks_->Fill(num_rows, of_->stop_flag_, &source));
+    rows_ = std::make_unique<SortedRows>(context, chunks_->Input(of_->incomplete_), /*needs_rows=*/false);
+    rows_->work()->set_stop_flag(of_->stop_flag_);
+    QUERN_RETURN_IF_ERROR(rows_->work()->RunTasks());
+    memory_.GiveBack();
+    return absl::OkStatus();
+  }
+
+  // As many rows at a time as memory allows.
+  absl::Status SortInRuns(PartitionedTuples::Taken taken) {
+    uint64_t run_rows = rows_left_;
+    while (!memory_.GrowBy(of_->BytesToSort(run_rows)).ok()) {
+      if (run_rows < kFewestRunRows)
+        return absl::ResourceExhaustedError("sort that spills: no memory for some rows; accepted: a larger limit");
+      run_rows /= 2;
+    }
+    memory_.Open();
+    const SortContext context = WithBudget(of_->context_, memory_.budget());
+    runs_ = std::make_unique<SpilledRuns>(of_->context_, of_->generic_, of_->spill_, of_->stop_flag_, /*level=*/2);
+    TupleSource source(std::move(taken));
+    for (Chunks chunks(of_->layout_, context);; chunks.Clear()) {
+      QUERN_RETURN_IF_ERROR(chunks.Fill(run_rows, of_->stop_flag_, &source));
+      if (chunks.num_rows() == 0) break;
+      QUERN_RETURN_IF_ERROR(runs_->Write(chunks.Input(of_->incomplete_), of_->layout_.chunk_bytes(), context.budget));
+    }
+    memory_.GiveBack();
+    SharedWork* const merging = runs_->BeginMerge({});
+    merging->set_stop_flag(of_->stop_flag_);
+    return merging->RunTasks();
+  }
+
+  absl::Status ReadSorted(OutputBatch* out) {
+    const uint64_t most = std::min({rows_left_, out->capacity(), rows_->num_rows() - next_row_});
+    while (out->num_rows() < most) {
+      const auto n = static_cast<uint32_t>(std::min<uint64_t>(most - out->num_rows(), rows_->block_rows()));
+      QUERN_ASSIGN_OR_RETURN(const uint32_t written, writer_.Append(rows_->Read(next_row_, n, &buffers_), out));
+      next_row_ += written;
       if (written < n) break;
     }
     return absl::OkStatus();
   }
+
+  SortedPartitions* const of_;
+  const uint32_t number_;
+  uint64_t rows_left_;  // up to the limit
+  BudgetWithReserve memory_;
+  bool is_reserved_ = false, is_loaded_ = false;
+  std::unique_ptr<Chunks> chunks_;
+  std::unique_ptr<SortedRows> rows_;   // null: it is sorted in runs
+  std::unique_ptr<SpilledRuns> runs_;  // null: it is sorted in memory
+  RangesInTurn::Held held_;            // of runs
+  uint64_t next_row_ = 0;              // of rows
+  SortColumnWriter writer_;
+  SortedRows::BlockBuffers buffers_;
 };
 
-SortedPartitions::Reader::Reader() = default;
-SortedPartitions::Reader::Reader(Reader&&) noexcept = default;
-SortedPartitions::Reader& SortedPartitions::Reader::operator=(Reader&&) noexcept = default;
-SortedPartitions::Reader::~Reader() = default;
+namespace {
+
+// Where the partitions begin in the result. Those behind a limit have no rows.
+std::vector<uint64_t> FirstRows(const PartitionedTuples& tuples, uint64_t limit) {
+  std::vector<uint64_t> first_rows = {0};
+  for (uint32_t p = 0; p < tuples.num_parts(); ++p) {
+    const uint64_t end = first_rows.back() + tuples.num_tuples_of(p);
+    first_rows.push_back(limit == 0 ? end : std::min(end, limit));
+  }
+  return first_rows;
+}
+
+}  // namespace
 
 SortedPartitions::SortedPartitions(const SortContext& context, const QuernSortEntryPoints& generic,
                                    std::shared_ptr<SpillContext> spill, const RowTuples& layout,
                                    std::unique_ptr<PartitionedTuples> tuples, uint32_t incomplete,
                                    const StopFlag* stop_flag)
-    : context_(context),
+    : RangesInTurn(FirstRows(*tuples, context.descriptor->spec().limit)),
+      context_(context),
       generic_(generic),
       spill_(std::move(spill)),
       layout_(layout),
       tuples_(std::move(tuples)),
       incomplete_(incomplete),
       stop_flag_(stop_flag),
-      first_rows_(1) {
-  const uint64_t limit = context_.descriptor->spec().limit;
+      held_(context_.budget) {
   for (uint32_t p = 0; p < tuples_->num_parts(); ++p) {
-    const uint64_t n = tuples_->num_tuples_of(p);
-    if (limit != 0 && num_rows_ >= limit) tuples_->Take(p);  // rows that nobody will read
-    else num_rows_ += n;
-    if (limit != 0) num_rows_ = std::min(num_rows_, limit);
-    first_rows_.push_back(num_rows_);
+    if (rows_of(p) == 0) tuples_->Take(p);  // rows that nobody will read
+    most_rows_ = std::max(most_rows_, tuples_->num_tuples_of(p));
   }
 }
 
 SortedPartitions::~SortedPartitions() = default;
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
 
 // At most: rows in chunks; prefixes, and as many in scratch memory; pairs of those that collide.
 uint64_t SortedPartitions::BytesToSort(uint64_t num_rows) const {
@@ -216,140 +284,29 @@ uint64_t SortedPartitions::BytesToFreeFor(uint64_t num_readers) const {
   const uint64_t kept = tuples_->kept_bytes(), limit = context_.budget->limit_bytes();
   const uint64_t most_kept = limit == 0 ? 0 : spill_->most_kept_bytes();
   if (kept > most_kept) return kept - most_kept;
-  uint64_t most_rows = 0;
-  for (uint32_t p = 0; p < tuples_->num_parts(); ++p) most_rows = std::max(most_rows, tuples_->num_tuples_of(p));
-  const uint64_t wanted = num_readers * BytesToSort(most_rows) + spill_->io_bytes();
+  const uint64_t wanted = num_readers * BytesToSort(most_rows_) + spill_->io_bytes();
   const uint64_t free = limit - std::min(limit, context_.budget->used_bytes());
   return wanted - std::min(wanted, free);
 }
 
-// ---- sorting --------------------------------------------------------------------------------------------------------
+void SortedPartitions::HoldMemory() { held_.GrowBy(BytesToSort(most_rows_)).IgnoreError(); }
 
-// A partition for the reader, with memory for it; false: there is none, or no memory while others have theirs.
-absl::StatusOr<bool> SortedPartitions::Take(Reader* reader) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  QUERN_RETURN_IF_ERROR(status_);
-  if (!given_back_.empty()) {
-    *reader = std::move(given_back_.back());
-    given_back_.pop_back();
-    ++num_active_;
-    return true;
+void SortedPartitions::HasReadAllBegun() {
+  if (has_ranges_left()) HoldMemory();
+}
+
+absl::StatusOr<std::unique_ptr<RangeReader>> SortedPartitions::Begin(uint64_t range, bool is_first) {
+  const auto number = static_cast<uint32_t>(range);
+  const uint64_t bytes = BytesToSort(tuples_->num_tuples_of(number));
+  auto partition = std::make_unique<Partition>(this, number, rows_of(range));
+  if (!is_first) {
+    if (!spill_->HasRoom(bytes + spill_->io_bytes()) || !partition->Reserve(bytes)) return nullptr;
+    return partition;
   }
-  while (next_ < tuples_->num_parts() && first_rows_[next_] == first_rows_[next_ + 1]) ++next_;
-  if (next_ == tuples_->num_parts()) return false;
-  auto partition = std::make_unique<Partition>(next_, first_rows_[next_], first_rows_[next_ + 1], context_, generic_);
-  const uint64_t bytes = BytesToSort(tuples_->num_tuples_of(next_));
-  if (num_active_ != 0) {
-    if (!spill_->HasRoom(bytes + spill_->io_bytes()) || !partition->memory.GrowBy(bytes).ok()) return false;
-    partition->is_reserved = true;
-  } else {
-    partition->is_reserved = partition->memory.GrowBy(bytes).ok();
-    while (!partition->is_reserved && tuples_->kept_bytes() != 0) {
-      QUERN_RETURN_IF_ERROR(tuples_->FreeKept(BytesToFree(std::max(bytes, tuples_->kept_bytes()))));
-      partition->is_reserved = partition->memory.GrowBy(bytes).ok();
-    }
-  }
-  reader->partition = std::move(partition);
-  ++next_;
-  ++num_active_;
-  return true;
-}
-
-absl::Status SortedPartitions::Load(Partition* partition) {
-  partition->is_loaded = true;
-  return WithoutBadAlloc([&] {
-    PartitionedTuples::Taken taken = tuples_->Take(partition->number);
-    return partition->is_reserved ? Sort(partition, std::move(taken)) : SortInRuns(partition, std::move(taken));
-  });
-}
-
-absl::Status SortedPartitions::Sort(Partition* partition, PartitionedTuples::Taken taken) {
-  partition->memory.Open();
-  const SortContext context = WithBudget(context_, partition->memory.budget());
-  const uint64_t num_rows = taken.kept.num_tuples() + (taken.written == nullptr ? 0 : taken.written->rows().num_rows());
-  TupleSource source(std::move(taken));
-  partition->chunks = std::make_unique<Chunks>(layout_, context);
-  QUERN_RETURN_IF_ERROR(partition->chunks->Fill(num_rows, stop_flag_, &source));
-  if (partition->chunks->num_rows() != num_rows) return OtherRows();
-  partition->rows = std::make_unique<SortedRows>(context, partition->chunks->Input(incomplete_), /*needs_rows=*/false);
-  partition->rows->work()->set_stop_flag(stop_flag_);
-  QUERN_RETURN_IF_ERROR(partition->rows->work()->RunTasks());
-  partition->memory.GiveBack();
-  return absl::OkStatus();
-}
-
-// As many rows at a time as memory allows.
-absl::Status SortedPartitions::SortInRuns(Partition* partition, PartitionedTuples::Taken taken) {
-  uint64_t run_rows = partition->end - partition->position;
-  while (!partition->memory.GrowBy(BytesToSort(run_rows)).ok()) {
-    if (run_rows < kFewestRunRows)
-      return absl::ResourceExhaustedError("sort that spills: no memory for some rows; accepted: a larger limit");
-    run_rows /= 2;
-  }
-  partition->memory.Open();
-  const SortContext context = WithBudget(context_, partition->memory.budget());
-  partition->runs = std::make_unique<SpilledRuns>(context_, generic_, spill_, stop_flag_, /*level=*/2);
-  TupleSource source(std::move(taken));
-  for (Chunks chunks(layout_, context);; chunks.Clear()) {
-    QUERN_RETURN_IF_ERROR(chunks.Fill(run_rows, stop_flag_, &source));
-    if (chunks.num_rows() == 0) break;
-    QUERN_RETURN_IF_ERROR(partition->runs->Write(chunks.Input(incomplete_), layout_.chunk_bytes(), context.budget));
-  }
-  partition->memory.GiveBack();
-  SharedWork* const merging = partition->runs->BeginMerge({});
-  merging->set_stop_flag(stop_flag_);
-  return merging->RunTasks();
-}
-
-// ---- reading --------------------------------------------------------------------------------------------------------
-
-void SortedPartitions::End(Reader* reader, const absl::Status& status) {
-  const bool had_runs = reader->partition->runs != nullptr;
-  *reader = {};
-  if (had_runs) spill_->SetLessAside();  // which their merge has needed
-  const std::lock_guard<std::mutex> lock(mutex_);
-  --num_active_;
-  if (status_.ok()) status_ = status;
-}
-
-void SortedPartitions::GiveBack(Reader reader) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  --num_active_;
-  given_back_.push_back(std::move(reader));
-}
-
-absl::StatusOr<bool> SortedPartitions::Next(Reader* reader, OutputBatch* out, uint64_t* position) {
-  if (out->num_columns() == 0) return Count(out, position);
-  if (reader->partition == nullptr) {
-    *position = num_rows_;
-    QUERN_ASSIGN_OR_RETURN(const bool has_partition, Take(reader));
-    if (!has_partition) return false;
-  }
-  Partition* const partition = reader->partition.get();
-  *position = partition->position;
-  absl::Status status = stop_flag_ == nullptr ? absl::OkStatus() : stop_flag_->Check();
-  if (status.ok() && !partition->is_loaded) status = Load(partition);
-  if (status.ok()) status = partition->Read(out);
-  if (status.ok() && out->num_rows() == 0) status = OtherRows();
-  if (!status.ok()) {
-    End(reader, status);
-    return status;
-  }
-  partition->position += out->num_rows();
-  if (partition->position < partition->end) return true;
-  End(reader, absl::OkStatus());
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return next_ < tuples_->num_parts() || !given_back_.empty();
-}
-
-// All rows that no reader has taken, without reading them.
-absl::StatusOr<bool> SortedPartitions::Count(OutputBatch* out, uint64_t* position) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  QUERN_RETURN_IF_ERROR(status_);
-  *position = first_rows_[next_];
-  out->set_num_rows(num_rows_ - *position);
-  next_ = tuples_->num_parts();
-  return false;
+  held_.GiveBack();
+  while (!partition->Reserve(bytes) && tuples_->kept_bytes() != 0)
+    QUERN_RETURN_IF_ERROR(tuples_->FreeKept(BytesToFree(std::max(bytes, tuples_->kept_bytes()))));
+  return partition;
 }
 
 }  // namespace quern

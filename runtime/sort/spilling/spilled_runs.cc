@@ -253,11 +253,11 @@ absl::Status SpilledRuns::MergeSome() {
 
 absl::Status SpilledRuns::WriteMerged(uint64_t row_bytes, RangeMerge* merge, RunWriter* writer) const {
   OutputBatch out(types_, OutRows(row_bytes), spill_->io_budget());
-  for (bool more = true; more;) {
+  do {
     QUERN_RETURN_IF_ERROR(CheckStop());
-    QUERN_ASSIGN_OR_RETURN(more, merge->Next(&out));
+    QUERN_RETURN_IF_ERROR(merge->Read(&out));
     QUERN_RETURN_IF_ERROR(writer->Append(out));
-  }
+  } while (out.num_rows() != 0);
   return absl::OkStatus();
 }
 

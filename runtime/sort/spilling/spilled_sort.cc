@@ -46,14 +46,14 @@ RangePartitions::Sample SpilledSort::SampleAll() {
 
 bool SpilledSort::Choose() {
   if (partitions_ == nullptr) return false;
-  const bool was_open = partitions_->is_open();
-  if (!was_open && (!partitions_->is_chosen() || partitions_->has_splitters())) return false;
+  const bool was_undecided = partitions_->is_undecided();
+  if (!was_undecided && (!partitions_->is_chosen() || partitions_->has_splitters())) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (was_open && !partitions_->is_open()) return partitions_->is_chosen();  // by another thread
+  if (was_undecided && !partitions_->is_undecided()) return partitions_->is_chosen();  // by another thread
   if (partitions_->has_splitters()) return false;  // likewise: threads that divide their rows have their locks
-  if (was_open) partitions_->Choose(SampleAll());
+  if (was_undecided) partitions_->Choose(SampleAll());
   else partitions_->Split(SampleAll());
-  if (!was_open || !partitions_->is_chosen()) return false;
+  if (!was_undecided || !partitions_->is_chosen()) return false;
   for (SpillingRows* const rows : locals_) rows->ShrinkReserve();
   return true;
 }
@@ -63,7 +63,7 @@ absl::StatusOr<bool> SpilledSort::LetOthersGo(const SpillingRows* except) {
   bool any = false;
   for (SpillingRows* const rows : locals_) {
     if (rows == except) continue;
-    QUERN_ASSIGN_OR_RETURN(const bool had_rows, rows->LetGo());
+    QUERN_ASSIGN_OR_RETURN(const bool had_rows, rows->LetGo(/*frees_blocks=*/true));
     any |= had_rows;
   }
   return any;
@@ -71,7 +71,7 @@ absl::StatusOr<bool> SpilledSort::LetOthersGo(const SpillingRows* except) {
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-bool SpilledSort::HasToRead(const std::vector<SpillingRows*>& locals) {
+bool SpilledSort::HasToSpill(const std::vector<SpillingRows*>& locals) {
   if (runs_.has_runs() || divides_.load(std::memory_order_acquire)) return true;
   const bool fits = partitions_ == nullptr || !partitions_->is_chosen() ||
                     std::all_of(locals.begin(), locals.end(), [](SpillingRows* rows) { return rows->ReserveToSort(); });
@@ -86,7 +86,10 @@ SharedWork* SpilledSort::BeginRead(std::vector<SpillingRows*> locals) {
 }
 
 absl::StatusOr<std::optional<SharedWork::Phase>> SpilledSort::NextPhase() {
-  if (partitions_->sorted() != nullptr) return std::nullopt;
+  if (partitions_->sorted() != nullptr) {
+    partitions_->sorted()->HoldMemory();
+    return std::nullopt;
+  }
   if (!std::exchange(has_divided_, true)) {
     Choose();
     return SharedWork::Phase{last_locals_.size(), [this](uint64_t task) { return last_locals_[task]->EndDividing(); }};
@@ -104,18 +107,9 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpilledSort::NextPhase() {
                            }};
 }
 
-uint64_t SpilledSort::num_rows() const {
-  return runs_.ranges() != nullptr ? runs_.ranges()->num_rows() : partitions_->sorted()->num_rows();
-}
-
-absl::StatusOr<bool> SpilledSort::Next(Reader* reader, OutputBatch* out, uint64_t* position) {
-  if (runs_.ranges() != nullptr) return runs_.ranges()->Next(&reader->range, out, position);
-  return partitions_->sorted()->Next(&reader->partition, out, position);
-}
-
-void SpilledSort::GiveBack(Reader reader) {
-  if (reader.range.merge != nullptr) runs_.ranges()->GiveBack(std::move(reader.range));
-  if (reader.partition.partition != nullptr) partitions_->sorted()->GiveBack(std::move(reader.partition));
+RangesInTurn* SpilledSort::result() const {
+  if (runs_.ranges() != nullptr) return runs_.ranges();
+  return partitions_->sorted();
 }
 
 }  // namespace quern

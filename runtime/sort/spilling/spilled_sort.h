@@ -51,23 +51,15 @@ class SpilledSort {
 
   // Whether rows have left the threads' memory, or have no room to be sorted in it. locals: of all threads, which
   // append no more.
-  bool HasToRead(const std::vector<SpillingRows*>& locals);
+  bool HasToSpill(const std::vector<SpillingRows*>& locals);
   // The work after which rows can be read. Called once.
   SharedWork* BeginRead(std::vector<SpillingRows*> locals);
 
-  // What follows: after that work.
-  uint64_t num_rows() const;
+  // After that work: the result, and how it was made.
+  RangesInTurn* result() const;
   const char* method() const {
     return partitions_ != nullptr && partitions_->sorted() != nullptr ? "distributed" : "merged";
   }
-  // What one reader has at present.
-  struct Reader {
-    MergedRanges::Range range;
-    SortedPartitions::Reader partition;
-  };
-  // As SortReader::Next.
-  absl::StatusOr<bool> Next(Reader* reader, OutputBatch* out, uint64_t* position);
-  void GiveBack(Reader reader);
 
  private:
   RangePartitions::Sample SampleAll();

@@ -44,7 +44,7 @@ SpillingRows::SpillingRows(std::shared_ptr<SpilledSort> sort)
 std::unique_ptr<LocalRows> SpillingRows::NoRows() const {
   SortContext context = sort_->context();
   context.budget = memory_.budget();
-  return std::make_unique<LocalRows>(std::move(context), /*frees_chunks=*/sort_->partitions() != nullptr);
+  return std::make_unique<LocalRows>(std::move(context));
 }
 
 // ---- what is in reserve ---------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ void SpillingRows::AddSample(uint64_t step, std::vector<RowLead>* sample) {
   if (blocks_ == nullptr) sort_->partitions()->AddSample(*rows_, step, sample);
 }
 
-// Moves all rows to blocks, chunk by chunk: the memory of each is that of the next blocks.
+// Moves all rows to blocks, chunk by chunk. The memory of chunks is that of the next blocks.
 absl::Status SpillingRows::DivideAll() {
   RangePartitions* const partitions = sort_->partitions();
   sort_->BeginDividing();
@@ -106,8 +106,8 @@ absl::Status SpillingRows::DivideAll() {
   blocks_ = partitions->NewBlocks(memory_.budget());
   QUERN_RETURN_IF_ERROR(Lost(WithoutBadAlloc([&] {
     for (size_t c = 0; c < rows_->chunks().size(); ++c) {
+      rows_->FreeBefore(c);
       QUERN_RETURN_IF_ERROR(partitions->Divide(rows_->chunks()[c], rows_->incomplete(), blocks_.get()));
-      rows_->FreeChunk(c);
     }
     return absl::OkStatus();
   })));
@@ -116,8 +116,8 @@ absl::Status SpillingRows::DivideAll() {
   return absl::OkStatus();
 }
 
-// With the mutex. frees_blocks: rows that have just been divided leave, too.
-absl::StatusOr<bool> SpillingRows::LetGoLocked(bool frees_blocks) {
+absl::StatusOr<bool> SpillingRows::LetGo(bool frees_blocks) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const bool has_rows = rows_->num_rows() != 0;
   if (!divides()) {
     if (has_rows) {
@@ -138,31 +138,16 @@ absl::StatusOr<bool> SpillingRows::LetGoLocked(bool frees_blocks) {
   return true;
 }
 
-absl::StatusOr<bool> SpillingRows::LetGo() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return LetGoLocked(/*frees_blocks=*/true);
-}
-
-// For the thread itself, whose next rows find no memory.
-absl::StatusOr<bool> SpillingRows::MakeRoom() {
+absl::StatusOr<bool> SpillingRows::MakeRoom(bool frees_blocks) {
   if (sort_->Choose()) return true;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    QUERN_ASSIGN_OR_RETURN(const bool has_room, LetGoLocked(/*frees_blocks=*/false));
-    if (has_room) return true;
-  }
+  QUERN_ASSIGN_OR_RETURN(const bool has_room, LetGo(frees_blocks));
+  if (has_room) return true;
   return sort_->LetOthersGo(this);
 }
 
 absl::Status SpillingRows::FreeMemory(const absl::Status& refused) {
   if (!absl::IsResourceExhausted(refused)) return refused;
-  bool has_room = sort_->Choose();
-  if (!has_room) {
-    QUERN_ASSIGN_OR_RETURN(has_room, LetGo());
-  }
-  if (!has_room) {
-    QUERN_ASSIGN_OR_RETURN(has_room, sort_->LetOthersGo(this));
-  }
+  QUERN_ASSIGN_OR_RETURN(const bool has_room, MakeRoom(/*frees_blocks=*/true));
   return has_room ? absl::OkStatus() : refused;
 }
 
@@ -253,7 +238,7 @@ absl::Status SpillingRows::Append(const BatchView& batch, RowKind /*kind*/, uint
       tries = 0;
       continue;
     }
-    const absl::StatusOr<bool> has_room = MakeRoom();
+    const absl::StatusOr<bool> has_room = MakeRoom(/*frees_blocks=*/false);
     is_broken_ = !has_room.ok();
     QUERN_RETURN_IF_ERROR(has_room.status());
     if (!*has_room && ++tries == kMostTries)

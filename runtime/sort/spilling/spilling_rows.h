@@ -43,20 +43,20 @@ class SpillingRows final : public LocalState {
   void ShrinkReserve();
   // Reserves what sorting all rows takes; false where that is refused.
   bool ReserveToSort();
-  // Makes a run of the rows, or writes some of those that were divided; returns whether there were any. *Errors*: those
-  // of SpilledRuns::Write and RangePartitions::Divide.
-  absl::StatusOr<bool> LetGo();
+  // Makes a run of the rows, or divides them; with frees_blocks, writes some of those that are divided, also of those
+  // that have just been. Returns whether there were any. *Errors*: those of SpilledRuns::Write and
+  // RangePartitions::Divide.
+  absl::StatusOr<bool> LetGo(bool frees_blocks);
 
   // Makes a run of rows that are left. Divides them, and keeps what is in memory. *Threads*: one, when no row is
   // appended any more.
-  absl::Status EndRuns() { return LetGo().status(); }
+  absl::Status EndRuns() { return LetGo(/*frees_blocks=*/true).status(); }
   absl::Status EndDividing();
 
  private:
   absl::StatusOr<uint64_t> AppendSome(const BatchView& batch, uint64_t first_row_id);
   absl::StatusOr<uint64_t> DivideSome(const BatchView& batch, uint64_t first_row_id);
-  absl::StatusOr<bool> MakeRoom();
-  absl::StatusOr<bool> LetGoLocked(bool frees_blocks);
+  absl::StatusOr<bool> MakeRoom(bool frees_blocks);
   absl::Status DivideAll();
   absl::Status RestoreFields();
   bool divides() const;

@@ -25,8 +25,7 @@ struct RowLead {
 class LeadWords {
  public:
   explicit LeadWords(const QuernSortDescriptor& descriptor);
-  // Whether there is any.
-  bool exist() const { return num_words_ != 0; }
+  bool has_first() const { return num_words_ != 0; }
   bool has_second() const { return num_words_ > 1; }
   // A lead of which word(w) is word w of the row.
   template <class Word>
