@@ -132,7 +132,8 @@ SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descript
       types_(SpilledGroupTypes(*descriptor_)),
       of_(of),
       no_dictionaries_(descriptor_->spec(), spill_->budget()),
-      num_parts_(PartsOf(*spill_, of.level + 1)) {}
+      num_parts_(PartsOf(*spill_, of.level + 1)),
+      kept_(spill_->num_partitions()) {}
 
 bool SpilledGroups::CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
   const std::vector<KeySpec>& keys = descriptor.spec().keys;
@@ -214,7 +215,6 @@ absl::Status SpilledGroups::Finish(uint64_t num_readers, const AggregateOptions&
   for (const auto& spiller : spillers_) QUERN_RETURN_IF_ERROR(spiller->Flush(this));
   spillers_.clear();
   parts_.resize(spill_->num_partitions());
-  kept_.resize(spill_->num_partitions());
   if (writer_ != nullptr) {
     QUERN_ASSIGN_OR_RETURN(std::vector<SpilledRows> parts, writer_->Finish());
     for (size_t p = 0; p < parts.size(); ++p)
@@ -239,15 +239,8 @@ absl::Status SpilledGroups::Finish(uint64_t num_readers, const AggregateOptions&
 absl::Status SpilledGroups::Keep(std::unique_ptr<TupleBlocks> blocks, uint64_t expected_groups) {
   const std::lock_guard<std::mutex> lock(mutex_);
   expected_groups_ = std::max(expected_groups_, expected_groups);
-  kept_.resize(spill_->num_partitions());
-  QUERN_ASSIGN_OR_RETURN(std::vector<PartBlocks> parts, blocks->Take());
-  for (size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p].memory.empty()) continue;
-    num_groups_ += parts[p].num_tuples();
-    kept_bytes_ += parts[p].bytes();
-    if (kept_[p] == nullptr) kept_[p] = std::make_shared<PartBlocks>();
-    kept_[p]->Take(&parts[p]);
-  }
+  QUERN_ASSIGN_OR_RETURN(const uint64_t num_tuples, kept_.Keep(blocks.get()));
+  num_groups_ += num_tuples;
   return absl::OkStatus();
 }
 
@@ -262,31 +255,25 @@ absl::Status SpilledGroups::SpillOrAsk(bool* is_at_work) {
 }
 
 absl::Status SpilledGroups::FreeKeptLocked(uint64_t bytes) {
-  const uint32_t tuple_bytes = descriptor_->group()->tuple_bytes;
   uint64_t freed = 0;
-  for (size_t p = kept_.size(); p-- > 0 && freed < bytes;) {
+  for (size_t p = parts_.size(); p-- > 0 && freed < bytes;) {
     const auto write = [&](const BlockPieces& block, uint64_t num_tuples) -> absl::Status {
+      if (!is_used_.exchange(true)) spill_->CountLevel(of_.level + 1);
       QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(spill_.get(), buffers_.get(), block, num_tuples));
       if (parts_[p] == nullptr) parts_[p] = std::make_shared<SpilledRows>();
       parts_[p]->Add(spill_, written);
       return absl::OkStatus();
     };
-    // Where several readers have the blocks, they cannot leave.
-    while (kept_[p] != nullptr && kept_[p].use_count() == 1 && !kept_[p]->memory.empty() && freed < bytes) {
-      if (!is_used_.exchange(true)) spill_->CountLevel(of_.level + 1);
-      const uint64_t some = std::min(bytes - freed, spill_->block_bytes());
-      QUERN_ASSIGN_OR_RETURN(const uint64_t written,
-                             WriteLastBlocks(some, tuple_bytes, write, kept_[p].get(), nullptr));
-      freed += written;
-      kept_bytes_ -= written;
-    }
+    QUERN_ASSIGN_OR_RETURN(const uint64_t some,
+                           kept_.Free(static_cast<uint32_t>(p), bytes - freed, spill_->block_bytes(),
+                                      descriptor_->group()->tuple_bytes, write));
+    freed += some;
   }
   return absl::OkStatus();
 }
 
 uint64_t SpilledGroups::NumTuplesOf(size_t part) const {
-  return (parts_[part] == nullptr ? 0 : parts_[part]->num_rows()) +
-         (kept_[part] == nullptr ? 0 : kept_[part]->num_tuples());
+  return (parts_[part] == nullptr ? 0 : parts_[part]->num_rows()) + kept_.num_tuples_of(static_cast<uint32_t>(part));
 }
 
 uint64_t SpilledGroups::ExpectedGroupsOf(uint64_t num_tuples) const {
@@ -314,11 +301,9 @@ SpilledGroups::Taken SpilledGroups::Take(uint32_t partition, uint32_t num_partit
     taken.part = {of_.level + 1, static_cast<uint32_t>(part)};
     taken.is_shared = num_partitions != 1;
     if (descriptor_->has_whole_tuples()) taken.expected_groups = ExpectedGroupsOf(NumTuplesOf(number));
-    taken.kept = kept_[number];
+    taken.kept = taken.is_shared ? kept_.Share(number) : kept_.Take(number);
     std::shared_ptr<SpilledRows> rows = parts_[number];
     if (!taken.is_shared) {
-      if (taken.kept != nullptr) kept_bytes_ -= taken.kept->bytes();
-      kept_[number].reset();
       parts_[number].reset();
       if (rows != nullptr) taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(*rows));
     } else if (rows != nullptr) {

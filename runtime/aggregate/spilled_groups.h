@@ -108,7 +108,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   // table each.
   absl::Status Finish(uint64_t num_readers, const AggregateOptions& options, const MemoryBudget& budget);
   // Of the blocks that are kept now, and that no reader has taken.
-  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
+  uint64_t kept_bytes() const { return kept_.bytes(); }
   // Writes kept blocks until so many bytes are free, or there are no more.
   absl::Status FreeKept(uint64_t bytes);
   // The same for a partition that finds no memory while it is aggregated.
@@ -150,8 +150,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   std::atomic<bool> is_used_{false};
   std::atomic<uint64_t> num_groups_{0};
   std::vector<std::shared_ptr<SpilledRows>> parts_;  // null: taken for good, or without rows
-  std::vector<std::shared_ptr<PartBlocks>> kept_;    // the same; empty: nothing is kept
-  std::atomic<uint64_t> kept_bytes_{0};
+  KeptBlocks kept_;
   uint64_t expected_groups_ = 0, table_bytes_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;  // of parts_, by partition and number of partitions
 };

@@ -49,10 +49,9 @@ PartitionedTuples::PartitionedTuples(std::shared_ptr<SpillContext> spill, uint32
       type_(TupleType(tuple_bytes)),
       level_(level),
       parts_of_(std::move(parts_of)),
-      buffers_(RowWriter::BuffersOf(*spill_, {type_})) {
-  parts_.reserve(num_parts);
-  for (uint32_t p = 0; p < num_parts; ++p) parts_.push_back(std::make_unique<Part>());
-}
+      buffers_(RowWriter::BuffersOf(*spill_, {type_})),
+      parts_(num_parts),
+      kept_(num_parts) {}
 
 std::unique_ptr<TupleBlocks> PartitionedTuples::NewBlocks(std::shared_ptr<MemoryBudget> budget) {
   return std::make_unique<TupleBlocks>(tuple_bytes(), num_parts(), /*shift=*/0, spill_->block_bytes(), kPrefetchBytes,
@@ -72,8 +71,8 @@ void PartitionedTuples::BeginWriting() {
 absl::Status PartitionedTuples::WritePart(uint32_t part, const BlockPieces& block, uint64_t num_tuples) {
   BeginWriting();
   QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(spill_.get(), buffers_.get(), block, num_tuples));
-  const std::lock_guard<std::mutex> lock(parts_[part]->mutex);
-  parts_[part]->written.Add(spill_, written);
+  const std::lock_guard<std::mutex> lock(parts_[part].mutex);
+  parts_[part].written.Add(spill_, written);
   return absl::OkStatus();
 }
 
@@ -125,17 +124,6 @@ absl::Status PartitionedTuples::Finish() {
 
 // ---- what is kept ---------------------------------------------------------------------------------------------------
 
-absl::Status PartitionedTuples::Keep(std::unique_ptr<TupleBlocks> blocks) {
-  QUERN_ASSIGN_OR_RETURN(std::vector<PartBlocks> parts, blocks->Take());
-  for (size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p].memory.empty()) continue;
-    const std::lock_guard<std::mutex> lock(parts_[p]->mutex);
-    kept_bytes_ += parts[p].bytes();
-    parts_[p]->kept.Take(&parts[p]);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status PartitionedTuples::FreeKept(uint64_t bytes) {
   uint64_t freed = 0;
   for (uint32_t p = num_parts(); p-- > 0 && freed < bytes;) {
@@ -146,39 +134,28 @@ absl::Status PartitionedTuples::FreeKept(uint64_t bytes) {
 }
 
 absl::StatusOr<uint64_t> PartitionedTuples::FreeKeptOf(uint32_t part, uint64_t bytes) {
-  Part& of = *parts_[part];
-  const auto write = [&](const BlockPieces& block, uint64_t num_tuples) -> absl::Status {
-    BeginWriting();
-    QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(spill_.get(), buffers_.get(), block, num_tuples));
-    of.written.Add(spill_, written);
-    return absl::OkStatus();
-  };
-  uint64_t freed = 0;
-  const std::lock_guard<std::mutex> lock(of.mutex);
-  while (!of.kept.memory.empty() && freed < bytes) {
-    const uint64_t some = std::min(bytes - freed, spill_->block_bytes());
-    QUERN_ASSIGN_OR_RETURN(const uint64_t written, WriteLastBlocks(some, tuple_bytes(), write, &of.kept, nullptr));
-    freed += written;
-    kept_bytes_ -= written;
-  }
-  return freed;
+  const auto write = [&](const BlockPieces& block, uint64_t num_tuples) { return WritePart(part, block, num_tuples); };
+  return kept_.Free(part, bytes, spill_->block_bytes(), tuple_bytes(), write);
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
 uint64_t PartitionedTuples::num_tuples_of(uint32_t part) const {
-  const std::lock_guard<std::mutex> lock(parts_[part]->mutex);
-  return parts_[part]->written.num_rows() + parts_[part]->kept.num_tuples();
+  const uint64_t num_kept = kept_.num_tuples_of(part);
+  const std::lock_guard<std::mutex> lock(parts_[part].mutex);
+  return num_kept + parts_[part].written.num_rows();
 }
 
+// What is just being written has left the blocks when these can be taken.
 PartitionedTuples::Taken PartitionedTuples::Take(uint32_t part) {
   Taken taken;
-  const std::lock_guard<std::mutex> lock(parts_[part]->mutex);
-  kept_bytes_ -= parts_[part]->kept.bytes();
-  std::swap(taken.kept, parts_[part]->kept);
-  if (!parts_[part]->written.empty())
-    taken.written =
-        std::make_unique<RowReader>(spill_, std::vector<ColumnType>{type_}, std::move(parts_[part]->written));
+  taken.kept = kept_.Take(part);
+  if (taken.kept != nullptr) taken.num_tuples = taken.kept->num_tuples();
+  const std::lock_guard<std::mutex> lock(parts_[part].mutex);
+  SpilledRows& written = parts_[part].written;
+  taken.num_tuples += written.num_rows();
+  if (!written.empty())
+    taken.written = std::make_unique<RowReader>(spill_, std::vector<ColumnType>{type_}, std::move(written));
   return taken;
 }
 

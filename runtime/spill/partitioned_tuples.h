@@ -29,7 +29,7 @@ bool CallBehind(SpillContext* context, const std::function<void()>& write);
 // *Threads*: any.
 class PartitionedTuples final : public BlockSink {
  public:
-  // Numbers the partitions of n tuples at any addresses.
+  // Numbers the partitions of n tuples at any addresses, up to kMaxBatchRows.
   using PartsOf = std::function<void(uint8_t* const* tuples, uint32_t n, uint64_t* parts)>;
   // level: how often tuples that are written have been divided.
   PartitionedTuples(std::shared_ptr<SpillContext> spill, uint32_t tuple_bytes, uint32_t num_parts, uint64_t level,
@@ -49,12 +49,12 @@ class PartitionedTuples final : public BlockSink {
   bool CallBehind(const std::function<void()>& write) override { return quern::CallBehind(spill_.get(), write); }
 
   // Keeps the blocks of a thread, which adds no more.
-  absl::Status Keep(std::unique_ptr<TupleBlocks> blocks);
+  absl::Status Keep(TupleBlocks* blocks) { return kept_.Keep(blocks).status(); }
   // Completes what was written; nothing is added or kept any more.
   absl::Status Finish();
 
   // Of the blocks that are kept now, and that no reader has taken.
-  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
+  uint64_t kept_bytes() const { return kept_.bytes(); }
   // Writes kept blocks, those of the last partitions first, until so many bytes are free, or there are no more.
   absl::Status FreeKept(uint64_t bytes);
   // The same for one partition; returns how many bytes are free.
@@ -63,8 +63,9 @@ class PartitionedTuples final : public BlockSink {
   uint64_t num_tuples_of(uint32_t part) const;
   // The tuples of a partition, which are gone from here.
   struct Taken {
-    PartBlocks kept;
-    std::unique_ptr<RowReader> written;  // null: none
+    uint64_t num_tuples = 0;
+    std::shared_ptr<PartBlocks> kept;    // null: none
+    std::unique_ptr<RowReader> written;  // the same
   };
   Taken Take(uint32_t part);
 
@@ -72,7 +73,6 @@ class PartitionedTuples final : public BlockSink {
   struct Part {
     mutable std::mutex mutex;  // guards what follows
     SpilledRows written;
-    PartBlocks kept;
   };
   absl::Status WriteSingle();
   void BeginWriting();
@@ -82,9 +82,9 @@ class PartitionedTuples final : public BlockSink {
   const uint64_t level_;
   const PartsOf parts_of_;
   const std::shared_ptr<BlockBuffers> buffers_;
-  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Part> parts_;
   std::atomic<bool> has_written_{false};
-  std::atomic<uint64_t> kept_bytes_{0};
+  KeptBlocks kept_;
   std::mutex single_mutex_;  // guards what follows: tuples that no block had room for
   HugeBuffer single_;
   uint64_t num_single_ = 0;

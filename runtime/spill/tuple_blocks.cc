@@ -327,4 +327,52 @@ absl::StatusOr<std::vector<PartBlocks>> TupleBlocks::Take() {
   return taken;
 }
 
+// ---- blocks that are kept -------------------------------------------------------------------------------------------
+
+KeptBlocks::KeptBlocks(uint32_t num_parts) : parts_(num_parts) {}
+
+absl::StatusOr<uint64_t> KeptBlocks::Keep(TupleBlocks* blocks) {
+  QUERN_ASSIGN_OR_RETURN(std::vector<PartBlocks> taken, blocks->Take());
+  uint64_t num_tuples = 0;
+  for (size_t p = 0; p < taken.size(); ++p) {
+    if (taken[p].memory.empty()) continue;
+    num_tuples += taken[p].num_tuples();
+    const std::lock_guard<std::mutex> lock(parts_[p].mutex);
+    if (parts_[p].blocks == nullptr) parts_[p].blocks = std::make_shared<PartBlocks>();
+    bytes_ += taken[p].bytes();
+    parts_[p].blocks->Take(&taken[p]);
+  }
+  return num_tuples;
+}
+
+absl::StatusOr<uint64_t> KeptBlocks::Free(uint32_t part, uint64_t bytes, uint64_t write_bytes, uint32_t tuple_bytes,
+                                          WriteTogether write) {
+  uint64_t freed = 0;
+  const std::lock_guard<std::mutex> lock(parts_[part].mutex);
+  const std::shared_ptr<PartBlocks>& blocks = parts_[part].blocks;
+  while (blocks != nullptr && blocks.use_count() == 1 && !blocks->memory.empty() && freed < bytes) {
+    const uint64_t some = std::min(bytes - freed, write_bytes);
+    QUERN_ASSIGN_OR_RETURN(const uint64_t written, WriteLastBlocks(some, tuple_bytes, write, blocks.get(), nullptr));
+    freed += written;
+    bytes_ -= written;
+  }
+  return freed;
+}
+
+uint64_t KeptBlocks::num_tuples_of(uint32_t part) const {
+  const std::shared_ptr<PartBlocks> blocks = Share(part);
+  return blocks == nullptr ? 0 : blocks->num_tuples();
+}
+
+std::shared_ptr<PartBlocks> KeptBlocks::Take(uint32_t part) {
+  const std::lock_guard<std::mutex> lock(parts_[part].mutex);
+  if (parts_[part].blocks != nullptr) bytes_ -= parts_[part].blocks->bytes();
+  return std::exchange(parts_[part].blocks, nullptr);
+}
+
+std::shared_ptr<PartBlocks> KeptBlocks::Share(uint32_t part) const {
+  const std::lock_guard<std::mutex> lock(parts_[part].mutex);
+  return parts_[part].blocks;
+}
+
 }  // namespace quern

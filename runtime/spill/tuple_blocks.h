@@ -127,6 +127,33 @@ class TupleBlocks {
   uint32_t num_unasked_ = 0;  // tuples that go without a block
 };
 
+// Blocks of all threads, which stay in memory until they are read, or are written after all. *Threads*: any.
+class KeptBlocks {
+ public:
+  explicit KeptBlocks(uint32_t num_parts);
+
+  // Takes the blocks of a thread, which adds no more. Returns how many tuples they have.
+  absl::StatusOr<uint64_t> Keep(TupleBlocks* blocks);
+  // Calls `write` with blocks of a partition, up to write_bytes together, until so many bytes are free, or there are no
+  // more. Shared blocks stay. Returns how many bytes are free. *Errors*: those of `write`.
+  absl::StatusOr<uint64_t> Free(uint32_t part, uint64_t bytes, uint64_t write_bytes, uint32_t tuple_bytes,
+                                WriteTogether write);
+  // Of the blocks that nobody has taken.
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  uint64_t num_tuples_of(uint32_t part) const;
+  // The blocks of a partition, or null; Take leaves none here.
+  std::shared_ptr<PartBlocks> Take(uint32_t part);
+  std::shared_ptr<PartBlocks> Share(uint32_t part) const;
+
+ private:
+  struct Part {
+    mutable std::mutex mutex;  // guards what follows
+    std::shared_ptr<PartBlocks> blocks;
+  };
+  std::vector<Part> parts_;
+  std::atomic<uint64_t> bytes_{0};
+};
+
 }  // namespace quern
 
 #endif  // QUERN_RUNTIME_SPILL_TUPLE_BLOCKS_H_

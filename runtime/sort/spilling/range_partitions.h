@@ -59,7 +59,7 @@ class RangePartitions {
   // TupleBlocks::Add.
   absl::Status Divide(const SortChunk& chunk, uint32_t incomplete, TupleBlocks* blocks);
   // Keeps the blocks of a thread, which adds no more.
-  absl::Status Keep(std::unique_ptr<TupleBlocks> blocks) { return tuples_->Keep(std::move(blocks)); }
+  absl::Status Keep(TupleBlocks* blocks) { return tuples_->Keep(blocks); }
 
   // Completes the ranges. Called once, when all threads have ended.
   absl::Status Finish();

@@ -31,14 +31,13 @@ class TupleSource {
 
   // The next tuples; none: the end.
   absl::StatusOr<uint64_t> Next(const uint8_t** tuples) {
-    while (next_ < taken_.kept.spans.size()) {
-      if (next_ != 0) taken_.kept.memory[next_ - 1].Free();
-      const TupleSpan& span = taken_.kept.spans[next_++];
+    while (taken_.kept != nullptr && next_ < taken_.kept->spans.size()) {
+      if (next_ != 0) taken_.kept->memory[next_ - 1].Free();
+      const TupleSpan& span = taken_.kept->spans[next_++];
       *tuples = span.tuples;
       if (span.num_tuples != 0) return span.num_tuples;
     }
-    taken_.kept.Clear();
-    next_ = 0;
+    taken_.kept.reset();
     if (taken_.written == nullptr) return 0;
     QUERN_ASSIGN_OR_RETURN(const bool has_rows, taken_.written->Next(&batch_));
     if (!has_rows) return 0;
@@ -174,8 +173,7 @@ class SortedPartitions::Partition final : public RangeReader {
   absl::Status Sort(PartitionedTuples::Taken taken) {
     memory_.Open();
     const SortContext context = WithBudget(of_->context_, memory_.budget());
-    const uint64_t num_rows =
-        taken.kept.num_tuples() + (taken.written == nullptr ? 0 : taken.written->rows().num_rows());
+    const uint64_t num_rows = taken.num_tuples;
     TupleSource source(std::move(taken));
     chunks_ = std::make_unique<Chunks>(of_->layout_, context);
     QUERN_RETURN_IF_ERROR(chunks_->Fill(num_rows, of_->stop_flag_, &source));

@@ -157,7 +157,9 @@ absl::Status SpillingRows::EndDividing() {
   rows_ = NoRows();
   memory_.GiveBack();
   if (blocks_ == nullptr) return absl::OkStatus();
-  return Lost(WithoutBadAlloc([&] { return sort_->partitions()->Keep(std::move(blocks_)); }));
+  const absl::Status kept = WithoutBadAlloc([&] { return sort_->partitions()->Keep(blocks_.get()); });
+  blocks_.reset();
+  return Lost(kept);
 }
 
 // ---- appending ------------------------------------------------------------------------------------------------------
