@@ -45,19 +45,20 @@ void CopyFields(const uint8_t* from, uint64_t from_step, uint8_t* to, uint64_t t
 }  // namespace
 
 void RowTuples::Pack(const SortChunk& chunk, uint32_t begin, uint32_t n, uint8_t* tuples) const {
+  const uint64_t step = bytes_;  // a copy, so that the compiler need not assume that stores change it
   uint8_t* to = tuples;
   for (uint32_t w = 0; w < num_words_; ++w, to += 8) {
     const uint64_t* const words = chunk.words + uint64_t{w} * chunk.capacity + begin;
-    CopyValues<8>(reinterpret_cast<const uint8_t*>(words), 8, to, bytes_, n, 8);
+    CopyValues<8>(reinterpret_cast<const uint8_t*>(words), 8, to, step, n, 8);
   }
   if (has_row_ids_) {
     for (uint32_t i = 0; i < n; ++i) {
       const uint64_t id = chunk.RowId(begin + i);
-      std::memcpy(to + uint64_t{i} * bytes_, &id, 8);
+      std::memcpy(to + i * step, &id, 8);
     }
     to += 8;
   }
-  CopyFields(chunk.tuples + uint64_t{begin} * field_bytes_, field_bytes_, to, bytes_, n, field_bytes_);
+  CopyFields(chunk.tuples + uint64_t{begin} * field_bytes_, field_bytes_, to, step, n, field_bytes_);
 }
 
 SortChunk RowTuples::ChunkIn(uint8_t* memory, uint32_t capacity) const {
@@ -74,22 +75,25 @@ SortChunk RowTuples::ChunkIn(uint8_t* memory, uint32_t capacity) const {
 }
 
 void RowTuples::Unpack(const uint8_t* tuples, uint32_t n, SortChunk* chunk, WordBits64* bits) const {
+  const uint64_t step = bytes_;  // as in Pack
   const uint8_t* from = tuples;
   for (uint32_t w = 0; w < num_words_; ++w, from += 8) {
     uint64_t* const words = chunk->words + uint64_t{w} * chunk->capacity + chunk->num_rows;
     WordBits64 of_word = bits[w];
     for (uint32_t i = 0; i < n; ++i) {
-      std::memcpy(words + i, from + uint64_t{i} * bytes_, 8);
-      of_word.any |= words[i];
-      of_word.all &= words[i];
+      uint64_t word;
+      std::memcpy(&word, from + i * step, 8);
+      words[i] = word;
+      of_word.any |= word;
+      of_word.all &= word;
     }
     bits[w] = of_word;
   }
   if (has_row_ids_) {
-    CopyValues<8>(from, bytes_, reinterpret_cast<uint8_t*>(chunk->row_ids + chunk->num_rows), 8, n, 8);
+    CopyValues<8>(from, step, reinterpret_cast<uint8_t*>(chunk->row_ids + chunk->num_rows), 8, n, 8);
     from += 8;
   }
-  CopyFields(from, bytes_, chunk->tuples + uint64_t{chunk->num_rows} * field_bytes_, field_bytes_, n, field_bytes_);
+  CopyFields(from, step, chunk->tuples + uint64_t{chunk->num_rows} * field_bytes_, field_bytes_, n, field_bytes_);
   chunk->num_rows += n;
 }
 

@@ -37,29 +37,40 @@ Splitters::Splitters(std::vector<RowLead> sample, uint32_t num_parts, bool has_s
   }
 }
 
+namespace {
+
 template <class Key>
-void Splitters::Find(const std::vector<Key>& splitters, const RowLead* leads, uint32_t n, uint64_t* parts) const {
-  constexpr uint32_t kLanes = 4;
-  const auto key_of = [](const RowLead& lead) {
-    if constexpr (sizeof(Key) > 8) return Key{lead.first} << 64 | lead.second;
-    else return lead.first;
-  };
-  const Key* const of_parts = splitters.data();
-  const uint64_t half = (splitters.size() + 1) / 2;
-  for (uint32_t i = 0; i < n; i += kLanes) {
-    Key keys[kLanes];
-    uint64_t below[kLanes] = {};  // so many splitters are not above the lead
-    for (uint32_t k = 0; k < kLanes; ++k) keys[k] = key_of(leads[std::min(i + k, n - 1)]);
-    for (uint64_t step = half; step != 0; step /= 2) {
-      for (uint32_t k = 0; k < kLanes; ++k) {
-        uint64_t all_or_none = uint64_t{0} - static_cast<uint64_t>(of_parts[below[k] + step - 1] <= keys[k]);
-        asm("" : "+r"(all_or_none));  // or else compilers make a branch of it
-        below[k] += step & all_or_none;
-      }
-    }
-    for (uint32_t k = 0; k < std::min(kLanes, n - i); ++k) parts[i + k] = below[k];
-  }
+Key KeyOf(const RowLead& lead) {
+  if constexpr (sizeof(Key) > sizeof(uint64_t)) return Key{lead.first} << 64 | lead.second;
+  else return lead.first;
 }
+
+// Numbers the ranges of kLanes leads. half: of the number of ranges.
+template <uint32_t kLanes, class Key>
+void FindSideBySide(const Key* splitters, uint64_t half, const RowLead* leads, uint64_t* parts) {
+  Key keys[kLanes];
+  uint64_t below[kLanes] = {};  // so many splitters are not above the lead
+  for (uint32_t k = 0; k < kLanes; ++k) keys[k] = KeyOf<Key>(leads[k]);
+  for (uint64_t step = half; step != 0; step /= 2) {
+    for (uint32_t k = 0; k < kLanes; ++k) {
+      uint64_t all_or_none = uint64_t{0} - static_cast<uint64_t>(splitters[below[k] + step - 1] <= keys[k]);
+      asm("" : "+r"(all_or_none));  // or else compilers make a branch of it
+      below[k] += step & all_or_none;
+    }
+  }
+  for (uint32_t k = 0; k < kLanes; ++k) parts[k] = below[k];
+}
+
+template <class Key>
+void Find(const std::vector<Key>& splitters, const RowLead* leads, uint32_t n, uint64_t* parts) {
+  constexpr uint32_t kLanes = 4;
+  const uint64_t half = (splitters.size() + 1) / 2;
+  uint32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) FindSideBySide<kLanes>(splitters.data(), half, leads + i, parts + i);
+  for (; i < n; ++i) FindSideBySide<1>(splitters.data(), half, leads + i, parts + i);
+}
+
+}  // namespace
 
 void Splitters::PartsOf(const RowLead* leads, uint32_t n, uint64_t* parts) const {
   if (has_second_) Find(of_two_, leads, n, parts);

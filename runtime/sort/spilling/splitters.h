@@ -55,9 +55,6 @@ class Splitters {
   bool IsClustered(const std::vector<RowLead>& sample) const;
 
  private:
-  template <class Key>
-  void Find(const std::vector<Key>& splitters, const RowLead* leads, uint32_t n, uint64_t* parts) const;
-
   const uint32_t num_parts_;
   const bool has_second_;
   std::vector<uint64_t> of_one_;  // num_parts - 1 leads, of one word or of two
