@@ -44,6 +44,19 @@ QUERN_COLUMN_BLOCKS(128, k128)
 QUERN_COLUMN_BLOCKS(f32, kF32)
 QUERN_COLUMN_BLOCKS(f64, kF64)
 
+QUERN_BLOCK void quern_block_lanes_load_strings(const QuernColumn* column, const b::EightRows* rows, uint8_t storage,
+                                                uint8_t index, bool nullable, QuernLanes* out) {
+  quern_rt_load_strings(column, rows->first, rows->rows, static_cast<Storage>(storage), static_cast<Storage>(index),
+                        nullable, out);
+}
+QUERN_BLOCK void quern_block_lanes_string_constant(const QuernColumn* column, QuernLanes* out) {
+  b::LoadStringConstant(column, out);
+}
+QUERN_BLOCK uint8_t quern_block_lanes_store_strings(const QuernLanes* x, QuernOutColumn* column, uint64_t* null_count,
+                                                    uint64_t row, uint32_t n, uint8_t storage, bool nullable) {
+  return quern_rt_store_strings(x, column, null_count, row, n, static_cast<Storage>(storage), nullable);
+}
+
 // ---- totals of aggregations ----
 
 QUERN_BLOCK uint8_t quern_block_total_rows(uint32_t at, uint32_t begin) { return b::RowsToAdd(at, begin); }

@@ -99,6 +99,11 @@ class MapEmitter {
 
   Value* EmitStore(const QuernMapInstruction& i, Value* row, Value* left) {
     const Result& to = results_[i.column];
+    if (blocks::IsVariableStorage(i.storage))
+      return e_.Call(
+          "lanes_store_strings",
+          {lanes_.value(i.arguments[0]), to.column, to.nulls, row, left, e_.I8(i.storage), e_.Bool(i.nullable)},
+          ("failed" + std::to_string(i.column)).c_str(), 8);
     return e_.Call("lanes_store_" + std::string(StorageText(i.storage)),
                    {lanes_.value(i.arguments[0]), to.values, to.validity, to.nulls, row, left, e_.Bool(i.nullable)},
                    ("failed" + std::to_string(i.column)).c_str(), 8);

@@ -28,7 +28,9 @@ void LaneEmitter::Begin(Value* columns, Value* string_values) {
   if (map_ == nullptr) return;
   string_rows_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), 2), "string_rows");
   CopyColumns(kLoadLanes, columns, "column", &columns_);
+  CopyColumns(kLoadStringsLanes, columns, "column", &columns_);
   CopyColumns(kLoadStringLanes, string_values, "string_value", &string_values_);
+  CopyColumns(kStringConstantLanes, string_values, "string_value", &string_values_);
   for (uint32_t k = 0; k < map_->num_instructions; ++k)
     values_.push_back(map_->instructions[k].function == kStoreLanes ? nullptr : NewValue("v" + llvm::Twine(k)));
 }
@@ -87,6 +89,10 @@ void LaneEmitter::EmitValue(uint32_t k) {
   const QuernMapInstruction& i = map_->instructions[k];
   if (i.function == kLoadLanes) LoadFrom(columns_[i.column], rows_, i, values_[k]);
   else if (i.function == kLoadStringLanes) LoadFrom(string_values_[i.column], string_rows_, i, values_[k]);
+  else if (i.function == kStringConstantLanes) e_.Call("lanes_string_constant", {string_values_[i.column], values_[k]});
+  else if (i.function == kLoadStringsLanes)
+    e_.Call("lanes_load_strings", {columns_[i.column], rows_, e_.I8(i.storage),
+                                   e_.I8(static_cast<uint8_t>(i.parameters.low)), e_.Bool(i.nullable), values_[k]});
   else EmitFunction(k, i);
 }
 

@@ -57,20 +57,38 @@ void LoadStrings(const Piece& piece, const QuernMapInstruction& i, QuernLanes* o
   }
 }
 
+void LoadStringsOf(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
+  uint32_t buffer[b::kLanes];
+  for (uint32_t k = 0; k < piece.num_lanes(); ++k) {
+    const b::EightRows rows = b::RowsFrom(piece.args->selection, piece.args->first, piece.begin + k * b::kLanes,
+                                          piece.begin + piece.n, buffer);
+    quern_rt_load_strings(&piece.args->columns[i.column], rows.first, rows.rows, i.storage,
+                          static_cast<Storage>(i.parameters.low), i.nullable, out + k);
+  }
+}
+
 // Returns the first row of the piece that has failed, or n.
 uint32_t Store(const Piece& piece, const QuernMapInstruction& i, const QuernLanes* values) {
   QuernOutColumn* column = &piece.args->results[i.column];
   uint64_t null_count = 0;
   const b::ResultColumn to = {column->values, column->validity, &null_count};
   uint32_t first_failed = piece.n;
+  const auto note = [&](uint32_t row, uint8_t failed) {
+    if (failed != 0 && first_failed == piece.n) first_failed = row + static_cast<uint32_t>(__builtin_ctz(failed));
+  };
   DispatchStorage(i.storage, [&](auto tag) {
     constexpr Storage kStorage = decltype(tag)::value;
     if constexpr (b::HasLanes(kStorage) || kStorage == kBit || kStorage == k128) {
       for (uint32_t k = 0; k < piece.num_lanes(); ++k) {
         const uint32_t row = k * b::kLanes;
-        const uint8_t failed = b::StoreColumn<kStorage, true>(values[k], to, piece.args->out_first + piece.begin + row,
-                                                              piece.n - row, i.nullable);
-        if (failed != 0 && first_failed == piece.n) first_failed = row + static_cast<uint32_t>(__builtin_ctz(failed));
+        note(row, b::StoreColumn<kStorage, true>(values[k], to, piece.args->out_first + piece.begin + row,
+                                                 piece.n - row, i.nullable));
+      }
+    } else if constexpr (b::IsVariableStorage(kStorage)) {
+      for (uint32_t k = 0; k < piece.num_lanes(); ++k) {
+        const uint32_t row = k * b::kLanes;
+        note(row, quern_rt_store_strings(values + k, column, &null_count, piece.args->out_first + piece.begin + row,
+                                         piece.n - row, kStorage, i.nullable));
       }
     }
   });
@@ -92,6 +110,11 @@ void Run(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
     case kLoadLanes: return Load(piece, i, out);
     case kStoreLanes: return;
     case kLoadStringLanes: return LoadStrings(piece, i, out);
+    case kLoadStringsLanes: return LoadStringsOf(piece, i, out);
+    case kStringConstantLanes:
+      for (uint32_t k = 0; k < piece.num_lanes(); ++k)
+        b::LoadStringConstant(&piece.args->string_values[i.column], out + k);
+      return;
   }
 }
 

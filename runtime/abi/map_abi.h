@@ -16,10 +16,20 @@
 // always fit 64: the compiled kernel assumes that, notices where it does not hold (kQuernTooWide), and its caller then
 // has the generic kernel compute the batch.
 //
-// Strings are no values of instructions. What a map takes from them, a truth or a length of each row, is in columns of
-// bits or of 64-bit integers before the kernel is called (runtime/map/string_values.h). Both kernels load it:
+// Most that a map takes from columns of strings is a truth or a length of each row. It is in columns of bits or of
+// 64-bit integers before the kernel is called (runtime/map/string_values.h). Both kernels load it:
 //
 //     %0 = string bit s0                     equal($1,'MAIL':utf8), for one
+//
+// Strings of which another is made, or that are chosen by a condition, are values as well: an address and a length in
+// each lane. Functions of them are calls of the runtime (runtime/blocks/string_functions.h). For
+// out=concat(ascii_upper($0),'!':utf8):
+//
+//     %0 = load_strings var32 $0
+//     %1 = ascii_upper %0
+//     %2 = string_constant s0
+//     %3 = concat %1 %2
+//     store var32 %3
 #ifndef QUERN_RUNTIME_ABI_MAP_ABI_H_
 #define QUERN_RUNTIME_ABI_MAP_ABI_H_
 
@@ -28,8 +38,8 @@
 // Eight rows of a value. Lanes without a value may hold anything.
 struct QuernLanes {
   typedef uint64_t Words __attribute__((vector_size(64)));
-  Words low;       // integers: sign- or zero-extended; floats: as f64; decimals: their lower halves
-  Words high;      // decimals in 128 bits: their upper halves
+  Words low;       // integers: sign- or zero-extended; floats: as f64; decimals: lower halves; strings: addresses
+  Words high;      // decimals in 128 bits: their upper halves; strings: their bytes
   uint8_t truth;   // bool: one bit a row
   uint8_t valid;   // one bit a row: whether it has a value
   uint8_t failed;  // one bit a row: whether computing it failed
@@ -38,10 +48,17 @@ struct QuernLanes {
 enum LaneFunction : uint8_t {
 #define QUERN_LANE_FUNCTION(Id, text, num_arguments, Function) Id,
 #include "runtime/abi/lane_functions.def"
-  kLoadLanes,        // from column `column`, as `storage` says
-  kStoreLanes,       // to result `column`
-  kLoadStringLanes,  // from column `column` of string_values
+  kLoadLanes,            // from column `column`, as `storage` says
+  kStoreLanes,           // to result `column`
+  kLoadStringLanes,      // what is computed of strings, from column `column` of string_values
+  kLoadStringsLanes,     // strings of column `column`; parameters.low: the storage of a dictionary's indices
+  kStringConstantLanes,  // an address and a length, which column `column` of string_values has
 };
+
+// Whether it reads or computes strings: outside a map of its own, nothing has them ready.
+constexpr bool IsOfStrings(LaneFunction function) {
+  return (function >= kStringEqualLanes && function <= kStringCoalesceLanes) || function >= kLoadStringLanes;
+}
 
 enum LaneErrors : uint8_t { kErrorsIgnored, kErrorsFail, kErrorsAreNull };
 
@@ -86,9 +103,10 @@ struct QuernMapArgs {
   uint32_t num_rows;
   QuernOutColumn* results;  // row i of the rows above is written to row out_first + i, a multiple of 8
   uint64_t out_first;
-  uint32_t failed_row;               // out, with kQuernRowFailed: its number in the rows above
-  QuernLanes* places;                // the generic kernel's: num_places * kPieceLanes, of any content
-  const QuernColumn* string_values;  // row i of the rows above is row i of these
+  uint32_t failed_row;  // out, with kQuernRowFailed: its number in the rows above
+  QuernLanes* places;   // the generic kernel's: num_places * kPieceLanes, of any content
+  const QuernColumn*
+      string_values;  // row i of the rows above is row i of these; constants: bytes, length as bit_offset
 };
 
 // More of what an entry point returns (QuernCode).

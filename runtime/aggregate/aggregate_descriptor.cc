@@ -121,7 +121,7 @@ QuernArgument MakeArgument(const ColumnType& type, uint32_t column) {
 bool CanAddLanes(const QuernAggregateDescriptor& descriptor) {
   // What maps take from strings is not adjacent to the rows of a block.
   for (uint32_t k = 0; descriptor.computed != nullptr && k < descriptor.computed->num_instructions; ++k)
-    if (descriptor.computed->instructions[k].function == kLoadStringLanes) return false;
+    if (IsOfStrings(descriptor.computed->instructions[k].function)) return false;
   bool any = false;
   for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
     const QuernAccumulator& a = descriptor.accumulators[k];

@@ -39,9 +39,8 @@ absl::Status ComputedColumns::Compute(const QuernAggregateEntryPoints& kernel, c
   args.num_rows = n;
   args.results = results_->columns();
   args.places = reinterpret_cast<QuernLanes*>(places_.data());
-  const absl::Status status = RunMap({kernel.compute}, generic_.rows, &strings_, &args, &wide_calls_);
-  if (absl::IsOutOfRange(status)) return FailedRow(*map_, generic_.rows, args, first_row_id, &strings_);
-  QUERN_RETURN_IF_ERROR(status);
+  QUERN_ASSIGN_OR_RETURN(const MapEnd end, RunMap({kernel.compute}, generic_.rows, &strings_, &args, &wide_calls_));
+  if (end == MapEnd::kRowFailed) return FailedRow(*map_, generic_.rows, args, first_row_id, &strings_);
   has_nulls_ = false;
   for (size_t c = 0; c < columns_.size(); ++c) {
     const QuernOutColumn& result = results_->column(c);

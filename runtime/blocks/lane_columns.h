@@ -5,6 +5,7 @@
 
 #include "runtime/blocks/date_lanes.h"
 #include "runtime/blocks/decimal_lanes.h"
+#include "runtime/blocks/string_lanes.h"
 
 extern "C" {
 // The last rows of a batch, fewer than eight: behind the last one comes the last one again.
@@ -115,6 +116,14 @@ QUERN_INLINE void LoadColumn(const QuernColumn* column, const EightRows& r, bool
     using T = typename ReaderOf<kStorage>::Value;
     out->low = EightIntegers<T>(column->values, r, is_signed);
   }
+}
+
+// The constant whose bytes are the column's values, and whose length is its bit offset.
+QUERN_INLINE void LoadStringConstant(const QuernColumn* column, QuernLanes* out) {
+  out->low = U64x8{} + reinterpret_cast<uint64_t>(column->values);
+  out->high = U64x8{} + column->bit_offset;
+  out->valid = 255;
+  out->failed = 0;
 }
 
 template <class V>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of calls that generated code makes: room for strings, the blocks of out_of_line_blocks.def (once per batch
-// and column), functions of floats (once for eight rows), and functions such as memcpy that a compiler may substitute
-// for a loop or a comparison.
+// and column), functions of floats and strings (once for eight rows), and functions such as memcpy that a compiler may
+// substitute for a loop or a comparison.
 //
 // Room for strings: a column with 1000 of 4096 bytes in use that needs 5000 more gets max(1000 + 5000, 1.5 * 4096) =
 // 6144 bytes; the 1000 are copied, and its pointer changes. So a kernel must not keep `bytes` across the call.
@@ -16,6 +16,7 @@
 #include "runtime/blocks/encode.h"
 #include "runtime/blocks/filter_blocks.h"
 #include "runtime/blocks/real_functions.h"
+#include "runtime/blocks/string_functions.h"
 #include "runtime/collation/collate.h"
 
 extern "C" int32_t quern_rt_reserve_bytes(QuernOutColumn* column, uint64_t more) {
@@ -52,8 +53,11 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
 #include "runtime/blocks/out_of_line_blocks.def"
       QUERN_CALL(quern_rt_encode_nulls) QUERN_CALL(quern_rt_order_string) QUERN_CALL(quern_rt_filter_leaf)
           QUERN_CALL(quern_rt_filter_compare) QUERN_CALL(quern_rt_filter_parts) QUERN_CALL(quern_rt_equal_collated)
-              QUERN_CALL(quern_rt_ln) QUERN_CALL(quern_rt_log10) QUERN_CALL(quern_rt_exp)
-                  QUERN_CALL(quern_rt_power){"memcpy", reinterpret_cast<void*>(&memcpy)},
+              QUERN_CALL(quern_rt_ln) QUERN_CALL(quern_rt_log10) QUERN_CALL(quern_rt_exp) QUERN_CALL(quern_rt_power)
+                  QUERN_CALL(quern_rt_load_strings) QUERN_CALL(quern_rt_store_strings)
+#define QUERN_STRING_FUNCTION(name) QUERN_CALL(quern_rt_##name)
+#include "runtime/blocks/string_functions.def"
+                      {"memcpy", reinterpret_cast<void*>(&memcpy)},
       {"memmove", reinterpret_cast<void*>(&memmove)},
       {"memset", reinterpret_cast<void*>(&memset)},
       {"memcmp", reinterpret_cast<void*>(&memcmp)},

@@ -11,12 +11,16 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "runtime/blocks/string_functions.h"
+#include "runtime/collation/collation_id.h"
 #include "runtime/map/date_functions.h"
+#include "runtime/spec/expression_strings.h"
 
 namespace quern {
 namespace {
@@ -29,17 +33,17 @@ struct LaneFunctionRow {
 constexpr LaneFunctionRow kLaneFunctions[] = {
 #define QUERN_LANE_FUNCTION(Id, text, num_arguments, Function) {#text, num_arguments},
 #include "runtime/abi/lane_functions.def"
-    {"load", 0},
-    {"store", 1},
-    {"string", 0},
+    {"load", 0}, {"store", 1}, {"string", 0}, {"load_strings", 0}, {"string_constant", 0},
 };
-static_assert(std::size(kLaneFunctions) == kLoadStringLanes + 1);
+static_assert(std::size(kLaneFunctions) == kStringConstantLanes + 1);
 
 // Of all that have values as integers: dates and times, too.
 bool HasSign(TypeId id) { return !IsInteger(id) || IsSigned(id); }
 
-// The width that functions of lanes take for the type: of integers and floats, 128 for decimals, 1 for bool.
+// The width that functions of lanes take for the type: of integers and floats, 128 for decimals and strings, 1 for
+// bool.
 uint8_t BitsOf(TypeId id) {
+  if (IsStringType(id)) return 128;
   if (id == TypeId::kBool) return 1;
   return static_cast<uint8_t>(RowOf(id).width_bytes * 8);
 }
@@ -57,7 +61,8 @@ class MapBuilder {
       source_ = &result;
       QuernMapInstruction store = New(kStoreLanes, {Value(result)});
       source_ = &result;
-      store.storage = RowOf(result.type.id).key_storage;
+      const TypeRow& type = RowOf(result.type.id);
+      store.storage = IsVariable(type.storage) ? type.storage : type.key_storage;
       store.nullable = result.type.nullable;
       store.column = static_cast<uint32_t>(i);
       Add(store);
@@ -115,6 +120,7 @@ class MapBuilder {
   }
 
   uint32_t Load(const Expression& e) {
+    if (IsStringType(e.type.id)) return LoadStrings(e.type, e.column);
     QuernMapInstruction load = New(kLoadLanes, {});
     load.storage = RowOf(e.type.id).key_storage;
     load.nullable = e.type.nullable;
@@ -124,6 +130,7 @@ class MapBuilder {
   }
 
   uint32_t Constant(const Expression& e) {
+    if (IsStringType(e.type.id) && e.value.has_value()) return StringConstant(MakeStringConstant(e.value->bytes));
     QuernMapInstruction constant = New(kConstantLanes, {});
     constant.parameters.bits = BitsOf(e.type.id);
     if (!e.value.has_value()) constant.parameters.errors = kErrorsAreNull;
@@ -154,7 +161,7 @@ class MapBuilder {
 
   // NOLINTNEXTLINE(readability-function-size): a case for each function of the table
   uint32_t Call(const Expression& e) {
-    if (IsStringType(e.arguments[0].type.id)) return StringCall(e);
+    if (AreOfColumns(e)) return StringCall(e);
     const ExpressionFunctionRow& row = RowOf(e.function);
     const auto errors = static_cast<uint8_t>(row.errors == RowErrors::kFail   ? kErrorsFail
                                              : row.errors == RowErrors::kNull ? kErrorsAreNull
@@ -239,13 +246,21 @@ class MapBuilder {
       case ExpressionFunction::kDaysBetween: return Run(kSubtractLanes, {Argument(e, 1), Argument(e, 0)}, e.type);
       case ExpressionFunction::kCast:
       case ExpressionFunction::kCastOrNull: return Cast(e, errors);
+      case ExpressionFunction::kNotLike: return Not(Like(e));
       case ExpressionFunction::kLike:
-      case ExpressionFunction::kNotLike:
       case ExpressionFunction::kStartsWith:
       case ExpressionFunction::kEndsWith:
-      case ExpressionFunction::kContains:
-      case ExpressionFunction::kOctetLength:
-      case ExpressionFunction::kCharLength: break;  // StringCall
+      case ExpressionFunction::kContains: return Like(e);
+      case ExpressionFunction::kOctetLength: return OfStrings(e, kOctetLengthLanes, errors);
+      case ExpressionFunction::kCharLength: return OfStrings(e, kCharLengthLanes, errors);
+      case ExpressionFunction::kSubstring: return Substring(e, errors);
+      case ExpressionFunction::kConcat: return Concat(e, errors);
+      case ExpressionFunction::kAsciiLower: return OfStrings(e, kAsciiLowerLanes, errors);
+      case ExpressionFunction::kAsciiUpper: return OfStrings(e, kAsciiUpperLanes, errors);
+      case ExpressionFunction::kTrim: return OfStrings(e, kTrimLanes, errors, kTrimsStart | kTrimsEnd);
+      case ExpressionFunction::kTrimStart: return OfStrings(e, kTrimLanes, errors, kTrimsStart);
+      case ExpressionFunction::kTrimEnd: return OfStrings(e, kTrimLanes, errors, kTrimsEnd);
+      case ExpressionFunction::kReplace: return OfStrings(e, kReplaceLanes, errors);
       case ExpressionFunction::kSign: return Sign(e);
       case ExpressionFunction::kLn:
       case ExpressionFunction::kLnChecked:
@@ -326,12 +341,14 @@ class MapBuilder {
 
   uint32_t Equal(const Expression& e, uint32_t a, uint32_t b) {
     const ValueType& type = TypeOf(e, 0);
+    if (IsStringType(type.id)) return CompareStrings(kStringEqualLanes, type, a, b);
     if (type.id == TypeId::kBool) return Run(kTruthEqualLanes, {a, b}, kTruth);
     if (IsDecimal(type.id)) return Run(kDecimalEqualLanes, {a, b}, kTruth);
     return Run(kEqualLanes, {Ordered(type, a), Ordered(type, b)}, kTruth);
   }
 
   uint32_t Less(const ValueType& type, uint32_t a, uint32_t b) {
+    if (IsStringType(type.id)) return CompareStrings(kStringLessLanes, type, a, b);
     if (type.id == TypeId::kBool) return Run(kTruthLessLanes, {a, b}, kTruth);
     if (IsDecimal(type.id)) return Run(kDecimalLessLanes, {a, b}, kTruth);
     QuernMapInstruction less = New(kLessLanes, {Ordered(type, a), Ordered(type, b)});
@@ -344,17 +361,105 @@ class MapBuilder {
     return Run(kNotDistinctLanes, {a, b, Equal(e, a, b)}, kTruth);
   }
 
-  // ---- strings ----
+  // ---- strings as values ----
 
-  uint32_t Add(StringValue value) {
+  uint32_t LoadStrings(const ValueType& type, uint32_t column) {
+    QuernMapInstruction load = New(kLoadStringsLanes, {});
+    load.storage = RowOf(type.id).storage;
+    load.nullable = type.nullable;
+    load.column = column;
+    load.parameters.low = type.is_dictionary ? RowOf(type.index).storage : kNoStorage;
+    return Add(load);
+  }
+
+  uint32_t StringConstant(StringValue value) {
+    QuernMapInstruction constant = New(kStringConstantLanes, {});
+    constant.column = NumberOf(std::move(value));
+    return Add(constant);
+  }
+
+  uint32_t CompareStrings(LaneFunction function, const ValueType& type, uint32_t a, uint32_t b) {
+    return Run(function, {a, b}, kTruth, kErrorsIgnored, RuleOf(type.collation));
+  }
+
+  uint32_t OfStrings(const Expression& e, LaneFunction function, uint8_t errors, __int128 number = 0) {
+    Arguments values;
+    for (size_t i = 0; i < e.arguments.size(); ++i) values.push_back(Argument(e, i));
+    return Run(function, values, e.type, errors, number);
+  }
+
+  uint32_t Like(const Expression& e) {
+    for (size_t i = 1; i < e.arguments.size(); ++i)
+      if (!e.arguments[i].value.has_value()) return Null(kTruth);
+    const ExpressionFunction function =
+        e.function == ExpressionFunction::kNotLike ? ExpressionFunction::kLike : e.function;
+    return Run(kStringLikeLanes, {Argument(e, 0), StringConstant(MakeStringPattern(function, e.arguments))}, kTruth);
+  }
+
+  uint32_t Substring(const Expression& e, uint8_t errors) {
+    Arguments values = {Argument(e, 0), Argument(e, 1)};
+    constexpr ValueType kLength = {.id = TypeId::kI64};
+    values.push_back(e.arguments.size() > 2
+                         ? Argument(e, 2)
+                         : Run(kConstantLanes, {}, kLength, kErrorsIgnored, std::numeric_limits<int64_t>::max()));
+    return Run(kSubstringLanes, values, e.type, errors, IsTextType(e.type.id) ? 1 : 0);
+  }
+
+  uint32_t Concat(const Expression& e, uint8_t errors) {
+    uint32_t value = Argument(e, 0);
+    for (size_t i = 1; i < e.arguments.size(); ++i) value = Run(kConcatLanes, {value, Argument(e, i)}, e.type, errors);
+    return value;
+  }
+
+  // low and high: constants of the function.
+  uint32_t Convert(LaneFunction function, uint32_t value, const ValueType& to, uint8_t errors, uint64_t low,
+                   uint64_t high) {
+    const auto number = static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | low);
+    return Run(function, {value}, to, errors, number);
+  }
+
+  uint32_t CastToString(uint32_t value, const ValueType& from, const ValueType& to) {
+    if (IsStringType(from.id)) return value;
+    if (from.id == TypeId::kBool) return Run(kTruthToStringLanes, {value}, to);
+    if (from.id == TypeId::kDate32) return Run(kDateToStringLanes, {value}, to);
+    if (IsFloat(from.id)) return Convert(kFloatToStringLanes, value, to, kErrorsIgnored, BitsOf(from.id), 0);
+    if (IsDecimal(from.id)) return Convert(kDecimalToStringLanes, value, to, kErrorsIgnored, from.scale, 0);
+    return Convert(kIntegerToStringLanes, value, to, kErrorsIgnored, HasSign(from.id) ? 1 : 0, 0);
+  }
+
+  uint32_t CastString(uint32_t value, const ValueType& to, uint8_t errors) {
+    if (to.id == TypeId::kBool) return Run(kStringToTruthLanes, {value}, to, errors);
+    if (to.id == TypeId::kDate32) return Run(kStringToDateLanes, {value}, to, errors);
+    if (IsDecimal(to.id)) return Convert(kStringToDecimalLanes, value, to, errors, to.scale, to.digits);
+    if (IsFloat(to.id)) return Convert(kStringToFloatLanes, value, to, errors, 0, BitsOf(to.id));
+    return Convert(kStringToIntegerLanes, value, to, errors, HasSign(to.id) ? 1 : 0, BitsOf(to.id));
+  }
+
+  // ---- what is computed of columns of strings beforehand ----
+
+  // Whether all its strings are columns and constants, one column at least, and its result is no string.
+  static bool AreOfColumns(const Expression& e) {
+    if (!IsStringType(e.arguments[0].type.id) || IsStringType(e.type.id) || NamesType(RowOf(e.function))) return false;
+    const auto is_column = [](const Expression& part) { return part.kind == ExpressionKind::kColumn; };
+    const auto is_call = [](const Expression& part) { return part.kind == ExpressionKind::kCall; };
+    return std::any_of(e.arguments.begin(), e.arguments.end(), is_column) &&
+           std::none_of(e.arguments.begin(), e.arguments.end(), is_call);
+  }
+
+  uint32_t NumberOf(StringValue value) {
     std::vector<StringValue>& all = d_.string_values_;
     const auto known = std::find(all.begin(), all.end(), value);
+    const auto number = static_cast<uint32_t>(known - all.begin());
+    if (known == all.end()) all.push_back(std::move(value));
+    return number;
+  }
+
+  uint32_t Add(StringValue value) {
     QuernMapInstruction load = New(kLoadStringLanes, {});
     load.storage = value.function == StringFunction::kCondition ? kBit : k64;
     load.nullable = value.nullable();
-    load.column = static_cast<uint32_t>(known - all.begin());
+    load.column = NumberOf(std::move(value));
     load.parameters.is_signed = true;
-    if (known == all.end()) all.push_back(std::move(value));
     return Add(load);
   }
 
@@ -405,12 +510,19 @@ class MapBuilder {
     return value;
   }
 
+  uint32_t Select(uint32_t condition, uint32_t value, uint32_t otherwise, const ValueType& type) {
+    return Run(IsStringType(type.id) ? kStringSelectLanes : kSelectLanes, {condition, value, otherwise}, type);
+  }
+  uint32_t Coalesce(uint32_t first, uint32_t second, const ValueType& type) {
+    return Run(IsStringType(type.id) ? kStringCoalesceLanes : kCoalesceLanes, {first, second}, type);
+  }
+
   uint32_t Cases(const Expression& e) {
     const size_t n = e.arguments.size();
     Arguments values;
     for (size_t i = 0; i < n; ++i) values.push_back(Argument(e, i));
     uint32_t value = values[n - 1];
-    for (size_t i = n - 1; i >= 2; i -= 2) value = Run(kSelectLanes, {values[i - 2], values[i - 1], value}, e.type);
+    for (size_t i = n - 1; i >= 2; i -= 2) value = Select(values[i - 2], values[i - 1], value, e.type);
     return value;
   }
 
@@ -418,7 +530,7 @@ class MapBuilder {
     Arguments values;
     for (size_t i = 0; i < e.arguments.size(); ++i) values.push_back(Argument(e, i));
     uint32_t value = values.back();
-    for (size_t i = values.size() - 1; i > 0; --i) value = Run(kCoalesceLanes, {values[i - 1], value}, e.type);
+    for (size_t i = values.size() - 1; i > 0; --i) value = Coalesce(values[i - 1], value, e.type);
     return value;
   }
 
@@ -426,7 +538,7 @@ class MapBuilder {
     const uint32_t a = Argument(e, 0), b = Argument(e, 1);
     QuernMapInstruction null = New(kConstantLanes, {});
     null.parameters.errors = kErrorsAreNull;
-    return Run(kSelectLanes, {Equal(e, a, b), Add(null), a}, e.type);
+    return Select(Equal(e, a, b), Add(null), a, e.type);
   }
 
   // The better one of two, or the one that is not null: a comparison with null selects the first one.
@@ -435,8 +547,7 @@ class MapBuilder {
     for (size_t i = 1; i < e.arguments.size(); ++i) {
       const uint32_t next = Argument(e, i);
       const uint32_t is_better = least ? Less(e.type, next, best) : Less(e.type, best, next);
-      const uint32_t one = Run(kSelectLanes, {is_better, next, best}, e.type);
-      best = Run(kCoalesceLanes, {one, next}, e.type);
+      best = Coalesce(Select(is_better, next, best, e.type), next, e.type);
     }
     return best;
   }
@@ -444,6 +555,8 @@ class MapBuilder {
   uint32_t Cast(const Expression& e, uint8_t errors) {
     const ValueType &from = TypeOf(e, 0), &to = e.type;
     const uint32_t value = Argument(e, 0);
+    if (IsStringType(to.id)) return CastToString(value, from, to);
+    if (IsStringType(from.id)) return CastString(value, to, errors);
     if (IsDecimal(to.id)) return CastToDecimal(value, from, to, errors);
     if (IsDecimal(from.id)) return CastDecimal(value, from, to, errors);
     if (from.id == to.id) return value;
@@ -541,7 +654,9 @@ std::string MapDescriptor::Print() const {
     std::string function = LaneFunctionText(instruction.function);
     if (instruction.storage != kNoStorage) function += " " + std::string(StorageText(instruction.storage));
     if (instruction.function == kLoadLanes) arguments = "$" + std::to_string(instruction.column);
-    if (instruction.function == kLoadStringLanes) arguments = "s" + std::to_string(instruction.column);
+    if (instruction.function == kLoadStringsLanes) arguments = "$" + std::to_string(instruction.column);
+    if (instruction.function == kLoadStringLanes || instruction.function == kStringConstantLanes)
+      arguments = "s" + std::to_string(instruction.column);
     char line[128];
     const std::string value =
         instruction.function == kStoreLanes ? "out" + std::to_string(instruction.column) : "%" + std::to_string(i);

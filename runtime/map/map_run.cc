@@ -16,9 +16,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/decimal_lanes.h"
@@ -33,7 +37,7 @@ bool IsTrue(const QuernLanes& lanes) { return (lanes.valid & lanes.truth & 1) !=
 uint32_t Culprit(const QuernMapDescriptor& descriptor, const QuernLanes* values, uint32_t i) {
   const QuernMapInstruction& instruction = descriptor.instructions[i];
   const uint32_t* arguments = instruction.arguments;
-  if (instruction.function == kSelectLanes) {
+  if (instruction.function == kSelectLanes || instruction.function == kStringSelectLanes) {
     if (HasFailed(values[arguments[0]])) return arguments[0];
     return IsTrue(values[arguments[0]]) ? arguments[1] : arguments[2];
   }
@@ -42,9 +46,18 @@ uint32_t Culprit(const QuernMapDescriptor& descriptor, const QuernLanes* values,
   return i;
 }
 
+// Its first bytes, where it is long.
+std::string ShownString(uint64_t address, uint64_t length, const ValueType& type) {
+  constexpr uint64_t kMostBytes = 60;
+  Literal literal;
+  literal.bytes.assign(reinterpret_cast<const char*>(address), std::min(length, kMostBytes));
+  return ConstantText(literal, type) + (length > kMostBytes ? ".." : "");
+}
+
 std::string ValueText(const QuernLanes& lanes, const ValueType& type) {
   if ((lanes.valid & 1) == 0) return "null";
   Literal literal;
+  if (IsStringType(type.id)) return ShownString(lanes.low[0], lanes.high[0], type);
   if (type.id == TypeId::kBool) literal.number = lanes.truth & 1;
   else if (IsFloat(type.id)) literal.real = std::bit_cast<double>(lanes.low[0]);
   else if (IsDecimal(type.id)) literal.number = blocks::WideAt(lanes, 0);
@@ -60,11 +73,34 @@ std::string ReasonText(const Expression& e, const QuernMapInstruction& instructi
   if (instruction.function == kDecimalDivideLanes && blocks::WideAt(*divisor, 0) == 0) return "division by 0";
   const bool is_logarithm = instruction.function == kFloatLnLanes || instruction.function == kFloatLog10Lanes;
   if (is_logarithm) return "logarithm of no number above 0";
+  if (instruction.function == kSubstringLanes) return "length below 0";
+  if (instruction.function == kConcatLanes || instruction.function == kReplaceLanes) return "string of 4 GiB or more";
   ValueType type = e.type;
   type.nullable = false;
+  if (instruction.function >= kStringToIntegerLanes && instruction.function <= kStringToDateLanes)
+    return "no " + PrintValueType(type) + " in the text";
   if (instruction.function == kFloatPowerLanes) return "no power that " + PrintValueType(type) + " holds";
   return "overflow of " + PrintValueType(type);
 }
+
+// How far the results were before a call, where a call that does not count has to be taken back: bytes of strings are
+// appended, while all else is written in place.
+class ResultsBefore {
+ public:
+  explicit ResultsBefore(const QuernMapArgs& args) {
+    const std::span results(args.results, args.descriptor->num_results);
+    if (std::none_of(results.begin(), results.end(), [](const QuernOutColumn& r) { return r.bytes != nullptr; }))
+      return;
+    for (const QuernOutColumn& result : results) before_.emplace_back(result.num_bytes, result.null_count);
+  }
+  void TakeBack(QuernMapArgs* args) const {
+    for (size_t r = 0; r < before_.size(); ++r)
+      std::tie(args->results[r].num_bytes, args->results[r].null_count) = before_[r];
+  }
+
+ private:
+  std::vector<std::pair<uint64_t, uint64_t>> before_;
+};
 
 }  // namespace
 
@@ -83,6 +119,7 @@ absl::Status FailedRow(const MapDescriptor& map, const QuernMapEntryPoints& gene
   one.selection = &row;
   one.num_rows = 1;
   one.places = values.data();
+  const StringScratch::Use use(strings->scratch());
   QUERN_RETURN_IF_ERROR(strings->Read(&one));
   generic.rows(&one);
 
@@ -111,15 +148,25 @@ absl::Status FailedRow(const MapDescriptor& map, const QuernMapEntryPoints& gene
   return Internal(begin + "a compiled kernel failed where the generic one does not; accepted: none");
 }
 
-absl::Status RunMap(const QuernMapEntryPoints& now, const QuernMapEntryPoints& generic, StringReader* strings,
-                    QuernMapArgs* args, uint64_t* wide_calls) {
+absl::StatusOr<MapEnd> RunMap(const QuernMapEntryPoints& now, const QuernMapEntryPoints& generic, StringReader* strings,
+                              QuernMapArgs* args, uint64_t* wide_calls) {
   QUERN_RETURN_IF_ERROR(strings->Read(args));
+  const RefusedCalls refused;
+  const StringScratch::Use use(strings->scratch());
+  const ResultsBefore before(*args);
   const uint64_t calls_since_try = *wide_calls % thresholds::kWideRetryCalls;
   int32_t code = calls_since_try == 0 ? now.rows(args) : kQuernTooWide;
   const bool is_wide = code == kQuernTooWide;
   *wide_calls = is_wide ? calls_since_try + 1 : 0;
-  if (is_wide) code = generic.rows(args);
-  return code == kQuernRowFailed ? absl::OutOfRangeError("a row without a result") : absl::OkStatus();
+  if (is_wide) {
+    before.TakeBack(args);
+    code = generic.rows(args);
+  }
+  QUERN_RETURN_IF_ERROR(refused.status());
+  if (code == kQuernRowFailed) return MapEnd::kRowFailed;
+  if (!strings->scratch()->is_too_large()) return MapEnd::kDone;
+  before.TakeBack(args);
+  return MapEnd::kTooLarge;
 }
 
 }  // namespace quern

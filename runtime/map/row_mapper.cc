@@ -17,11 +17,11 @@ static_assert(kCallRows <= kMaxBatchRows);  // StringReader has room for as many
 
 }  // namespace
 
-absl::Status RowMapper::Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const {
+absl::StatusOr<MapEnd> RowMapper::Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const {
   const QuernMapEntryPoints& now = entry_points_.ForLook(args->num_rows);
-  const absl::Status status = RunMap(now, generic_, strings, args, wide_calls);
+  const absl::StatusOr<MapEnd> end = RunMap(now, generic_, strings, args, wide_calls);
   counters_.OfThread()->CountBatch(args->num_rows, *wide_calls == 0 && now.rows != generic_.rows);
-  return status;
+  return end;
 }
 
 absl::Status MapReader::SetInput(BatchView batch, std::optional<uint64_t> first_row) {
@@ -44,23 +44,35 @@ absl::StatusOr<bool> MapReader::Next(OutputBatch* out, bool explains) {
   QUERN_RETURN_IF_ERROR(out->Reset());
   const CallTimer timer(mapper_->counters_.OfThread());
   const uint64_t begin = next_row_, num_rows = std::min(out->capacity(), input_.num_rows - begin);
-  for (uint64_t done = 0; done < num_rows; done += kCallRows) {
+  uint64_t done = 0, most_rows = kCallRows;
+  // A call writes from a multiple of eight rows on. So the last one is that which has fewer rows than it might.
+  for (bool is_last = false; done < num_rows && !is_last;) {
     QuernMapArgs args = {};
     args.descriptor = descriptor.get();
     args.columns = input_.keys.data();
     args.selection = input_.selection == nullptr ? nullptr : input_.selection + begin + done;
     args.first = begin + done;
-    args.num_rows = static_cast<uint32_t>(std::min(kCallRows, num_rows - done));
+    args.num_rows = static_cast<uint32_t>(std::min(most_rows, num_rows - done));
     args.results = out->columns();
     args.out_first = done;
     args.places = reinterpret_cast<QuernLanes*>(places_.data());
-    const absl::Status status = mapper_->Run(&args, &strings_, &wide_calls_);
-    if (absl::IsOutOfRange(status) && explains)
+    QUERN_ASSIGN_OR_RETURN(const MapEnd end, mapper_->Run(&args, &strings_, &wide_calls_));
+    if (end == MapEnd::kRowFailed) {
+      if (!explains) return absl::OutOfRangeError("a row without a result");
       return FailedRow(mapper_->descriptor(), mapper_->generic_, args, first_row_, &strings_);
-    QUERN_RETURN_IF_ERROR(status);
+    }
+    if (end == MapEnd::kDone) {
+      done += args.num_rows;
+      is_last = most_rows < kCallRows;
+      continue;
+    }
+    if (done != 0) break;
+    if (args.num_rows == 1)
+      return absl::OutOfRangeError("a string of 2 GiB or more; accepted: shorter ones, or a result of large_utf8");
+    most_rows = args.num_rows / 2;
   }
-  out->set_num_rows(num_rows);
-  next_row_ += num_rows;
+  out->set_num_rows(done);
+  next_row_ += done;
   if (next_row_ < input_.num_rows) return true;
   input_.owner.reset();
   return false;

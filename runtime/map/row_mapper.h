@@ -19,6 +19,7 @@
 #include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
 #include "runtime/map/map_descriptor.h"
+#include "runtime/map/map_run.h"
 #include "runtime/map/string_values.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/entry_slot.h"
@@ -50,7 +51,7 @@ class RowMapper {
   friend class MapReader;
 
   // RunMap (map_run.h), counted.
-  absl::Status Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const;
+  absl::StatusOr<MapEnd> Run(QuernMapArgs* args, StringReader* strings, uint64_t* wide_calls) const;
 
   std::shared_ptr<const MapDescriptor> descriptor_;
   MapEntrySource entry_points_;
@@ -75,10 +76,11 @@ class MapReader {
   // first_row: what errors call the batch's row 0; nullopt: they name no row.
   absl::Status SetInput(BatchView batch, std::optional<uint64_t> first_row = 0);
 
-  // Empties `out` and fills it with up to out->capacity() rows. Returns whether this input has more. *Errors*:
-  // InvalidArgument for an output batch of other columns; OutOfRange for a row without a result, as spec'd by the
-  // functions (expression_functions.def): the rows of `out` are then lost; ResourceExhausted.
-  // explains: whether that error names the row, its values and the cause; finding these takes some microseconds.
+  // Empties `out` and fills it with up to out->capacity() rows, or with fewer where 32-bit offsets of strings end.
+  // Returns whether this input has more. *Errors*: InvalidArgument for an output batch of other columns; OutOfRange for
+  // a row without a result, as spec'd by the functions (expression_functions.def): the rows of `out` are then lost;
+  // ResourceExhausted. explains: whether that error names the row, its values and the cause; finding these takes some
+  // microseconds.
   absl::StatusOr<bool> Next(OutputBatch* out, bool explains = true);
 
  private:

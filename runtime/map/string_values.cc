@@ -21,7 +21,9 @@
 #include "runtime/base/status.h"
 #include "runtime/blocks/filter_blocks.h"
 #include "runtime/blocks/storage_dispatch.h"
+#include "runtime/collation/collation_id.h"
 #include "runtime/rows/batch_view.h"
+#include "runtime/spec/expression_strings.h"
 
 namespace quern {
 namespace {
@@ -46,7 +48,11 @@ StringValue ConditionOn(std::span<const Expression* const> columns, Predicate wh
 }
 
 StringValue LengthOf(StringFunction function, const Expression& column) {
-  return {.function = function, .columns = {column.column}, .types = {ColumnTypeOf(column.type)}};
+  StringValue value;
+  value.function = function;
+  value.columns = {column.column};
+  value.types = {ColumnTypeOf(column.type)};
+  return value;
 }
 
 Comparison ComparisonOf(Function function, bool exchanged) {
@@ -77,13 +83,19 @@ std::string Escaped(std::string_view text) {
   return pattern;
 }
 
-StringValue LikeValue(Function function, std::span<const Expression> arguments) {
+// The condition but for its column.
+Predicate LikePredicate(Function function, std::span<const Expression> arguments) {
   Predicate like{.kind = PredicateKind::kLike, .values = {*arguments[1].value}};
   std::string& pattern = like.values[0].bytes;
   if (function != Function::kLike) pattern = Escaped(pattern);
   if (function == Function::kEndsWith || function == Function::kContains) pattern.insert(0, 1, '%');
   if (function == Function::kStartsWith || function == Function::kContains) pattern += '%';
   if (arguments.size() > 2) like.escape = EscapeOf(arguments[2].value->bytes).value_or(0);
+  return like;
+}
+
+StringValue LikeValue(Function function, std::span<const Expression> arguments) {
+  Predicate like = LikePredicate(function, arguments);
   const Expression* const column[] = {arguments.data()};
   return ConditionOn(column, std::move(like));
 }
@@ -98,7 +110,7 @@ bool AddList(const Expression& e, const Expression** column, std::vector<Literal
   if (e.function != Function::kEqual || !IsStringType(e.arguments[0].type.id)) return false;
   const bool exchanged = !IsColumn(e.arguments[0]);
   const Expression &left = e.arguments[exchanged ? 1 : 0], &right = e.arguments[exchanged ? 0 : 1];
-  if (IsColumn(right) || !right.value.has_value()) return false;
+  if (!IsColumn(left) || !right.value.has_value()) return false;
   if (*column == nullptr) *column = &left;
   values->push_back(*right.value);
   return **column == left;
@@ -106,12 +118,19 @@ bool AddList(const Expression& e, const Expression** column, std::vector<Literal
 
 std::string FunctionText(const StringValue& value) {
   if (value.function == StringFunction::kCondition) return PrintCondition(value.condition->spec().where);
+  if (value.function == StringFunction::kPattern) return "pattern " + value.bytes;
+  if (value.function == StringFunction::kConstant) return StringText(value.bytes);
   const Function function =
       value.function == StringFunction::kOctetLength ? Function::kOctetLength : Function::kCharLength;
   return std::string(RowOf(function).text) + " of " + PrintType(value.types[0]);
 }
 
+bool IsConstant(const StringValue& value) {
+  return value.function == StringFunction::kConstant || value.function == StringFunction::kPattern;
+}
+
 uint64_t BytesOf(const StringValue& value) {
+  if (IsConstant(value)) return 0;
   return value.function == StringFunction::kCondition ? kMaskBytes : kMaxBatchRows * sizeof(uint64_t);
 }
 
@@ -164,7 +183,7 @@ bool StringValue::nullable() const {
 }
 
 bool StringValue::operator==(const StringValue& other) const {
-  if (function != other.function || columns != other.columns) return false;
+  if (function != other.function || columns != other.columns || bytes != other.bytes) return false;
   return function != StringFunction::kCondition || condition->spec() == other.condition->spec();
 }
 
@@ -176,6 +195,27 @@ StringValue MakeStringValue(Function function, std::span<const Expression> argum
   if (function == Function::kEqual || function == Function::kLess || function == Function::kLessEqual)
     return ComparisonValue(function, arguments[0], arguments[1]);
   return LikeValue(function, arguments);
+}
+
+StringValue MakeStringConstant(std::string bytes) {
+  StringValue value;
+  value.function = StringFunction::kConstant;
+  value.bytes = std::move(bytes);
+  return value;
+}
+
+StringValue MakeStringPattern(Function function, std::span<const Expression> arguments) {
+  Predicate like = LikePredicate(function, arguments);
+  const ValueType& type = arguments[0].type;
+  const CollationRule rule = RuleOf(type.collation);
+  StringValue value;
+  value.function = StringFunction::kPattern;
+  value.pattern = std::make_shared<const LikePattern>(like.values[0].bytes, like.escape, rule,
+                                                      IsTextType(type.id) ? LikeUnit::kCodePoint : LikeUnit::kByte);
+  like.column = ColumnTypeOf(type);
+  like.column.is_dictionary = like.column.nullable = false;
+  value.bytes = PrintCondition(like);
+  return value;
 }
 
 std::optional<StringValue> MakeStringList(const Expression& any) {
@@ -196,6 +236,7 @@ std::string PrintStringValue(size_t number, const StringValue& value) {
 }
 
 absl::Status StringReader::SetBatch(const std::shared_ptr<MemoryBudget>& budget) {
+  scratch_.SetBudget(budget);
   if (values_.empty()) return absl::OkStatus();
   memos_.assign(values_.size(), {});
   if (buffer_.data() != nullptr) return absl::OkStatus();
@@ -206,6 +247,9 @@ absl::Status StringReader::SetBatch(const std::shared_ptr<MemoryBudget>& budget)
   for (const StringValue& value : values_) {
     QuernColumn column = {};
     column.values = at;
+    if (value.function == StringFunction::kConstant) column.values = value.bytes.data();
+    if (value.function == StringFunction::kPattern) column.values = value.pattern.get();
+    if (IsConstant(value)) column.bit_offset = value.bytes.size();
     at += BytesOf(value);
     column.validity = value.nullable() ? at : nullptr;
     at += kMaskBytes;
@@ -216,6 +260,7 @@ absl::Status StringReader::SetBatch(const std::shared_ptr<MemoryBudget>& budget)
 
 void StringReader::ReadOne(size_t number, const QuernMapArgs& args, const QuernColumn& to) {
   const StringValue& value = values_[number];
+  if (IsConstant(value)) return;
   if (to.validity != nullptr) {
     auto* const valid = reinterpret_cast<uint64_t*>(const_cast<uint8_t*>(to.validity));
     std::fill_n(valid, kMaskWords, ~uint64_t{0});

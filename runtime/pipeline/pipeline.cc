@@ -121,7 +121,9 @@ absl::Status PassStep(const PipelineStep& step, size_t i, std::vector<PipelineCo
   if (const auto* mapper = std::get_if<std::shared_ptr<const RowMapper>>(&step.op)) {
     const MapSpec& map = (*mapper)->descriptor().spec();
     QUERN_RETURN_IF_ERROR(CheckColumns(step.columns.keys, ColumnsOf(map.columns), *columns, "columns" + of));
-    for (const Expression& result : map.results) columns->push_back(ColumnOf(result.type));
+    const std::vector<ColumnType> types = MapOutputTypes(map);
+    for (size_t r = 0; r < types.size(); ++r)
+      columns->push_back({types[r], map.results[r].type.digits, map.results[r].type.scale});
     return absl::OkStatus();
   }
   const JoinSpec& join = std::get<std::shared_ptr<const HashJoin>>(step.op)->descriptor().spec();

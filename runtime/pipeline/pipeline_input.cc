@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "runtime/base/adaptive_gate.h"
@@ -21,6 +23,7 @@
 #include "runtime/base/refused_calls.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
+#include "runtime/blocks/runtime_calls.h"
 #include "runtime/rows/address_views.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/rows/place_fields.h"
@@ -65,12 +68,70 @@ void BindRows(const StepColumns& by, const Rows& rows, BatchView* batch) {
   batch->owns_strings = rows.owns_strings;
 }
 
-QuernColumn AsColumn(const QuernOutColumn& column) {
-  QuernColumn as = {};
-  as.validity = column.validity;
-  as.values = column.values;
-  as.offsets = column.offsets;
-  return as;
+// bytes: where those of the strings are, by column; views point there.
+QuernColumn ColumnOf(const OutputBatch& out, size_t c, const uint8_t* const* bytes) {
+  const QuernOutColumn& from = out.column(c);
+  QuernColumn column = {};
+  column.validity = from.validity;
+  column.values = from.values;
+  column.offsets = from.offsets;
+  const Storage storage = RowOf(out.type(c).id).storage;
+  if (storage == kView) column.buffers = bytes;
+  else if (IsVariable(storage)) column.values = *bytes;
+  return column;
+}
+
+bool HasStrings(std::span<const ColumnType> types) {
+  return std::any_of(types.begin(), types.end(),
+                     [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); });
+}
+
+// Memory of strings, and of those that were there before.
+struct BothOwners {
+  std::shared_ptr<const void> before, added;
+};
+
+std::shared_ptr<const void> WithOwner(std::shared_ptr<const void> before, std::shared_ptr<const void> added) {
+  if (before == nullptr) return added;
+  return std::make_shared<BothOwners>(BothOwners{std::move(before), std::move(added)});
+}
+
+// Copies the bytes of strings, which the sink may keep, to memory of just their size: the results have room for a
+// whole piece, also of columns that no sink points to, and are used again. owner: of the rows, from then on also of the
+// copies.
+absl::Status KeepBytes(const OutputBatch& out, const std::shared_ptr<MemoryBudget>& budget, const uint8_t** bytes,
+                       std::shared_ptr<const void>* owner) {
+  uint64_t num_bytes = 0;
+  for (size_t c = 0; c < out.num_columns(); ++c) num_bytes += out.column(c).num_bytes;
+  if (num_bytes == 0) return absl::OkStatus();
+  const auto kept = std::make_shared<OutputBuffer>();
+  QUERN_RETURN_IF_ERROR(kept->Allocate(budget, num_bytes));
+  uint8_t* to = kept->data();
+  for (size_t c = 0; c < out.num_columns(); ++c) {
+    const uint64_t of_column = out.column(c).num_bytes;
+    if (of_column == 0) continue;
+    std::memcpy(to, bytes[c], of_column);
+    bytes[c] = to;
+    to += of_column;
+  }
+  *owner = WithOwner(std::move(*owner), kept);
+  return absl::OkStatus();
+}
+
+// The strings of column c of `from`, of which the i-th is written at row rows[i] of n; those of other rows are empty.
+template <class Offset>
+absl::Status SpreadStrings(const QuernOutColumn& from, std::span<const uint32_t> rows, uint64_t n, QuernOutColumn* to) {
+  if (quern_rt_reserve_bytes(to, from.num_bytes) != 0) return OutOfMemory();
+  const auto* const from_offsets = static_cast<const Offset*>(from.offsets);
+  auto* const offsets = static_cast<Offset*>(to->offsets);
+  std::fill_n(offsets, n + 1, Offset{0});
+  for (size_t i = 0; i < rows.size(); ++i) offsets[rows[i] + 1] = from_offsets[i + 1] - from_offsets[i];
+  for (uint64_t row = 0; row < n; ++row) offsets[row + 1] += offsets[row];
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::memcpy(to->bytes + offsets[rows[i]], from.bytes + from_offsets[i],
+                static_cast<size_t>(from_offsets[i + 1] - from_offsets[i]));
+  to->num_bytes = from.num_bytes;
+  return absl::OkStatus();
 }
 }  // namespace
 
@@ -114,11 +175,16 @@ class PipelineInput::FilterStep final : public Step {
 
 class PipelineInput::MapStep final : public Step {
  public:
-  MapStep(const StepColumns& columns, std::shared_ptr<const RowMapper> mapper, std::shared_ptr<MemoryBudget> budget)
+  // keeps_strings: as of a ProbeStep.
+  MapStep(const StepColumns& columns, std::shared_ptr<const RowMapper> mapper, std::shared_ptr<MemoryBudget> budget,
+          bool keeps_strings)
       : Step(columns),
         types_(mapper->descriptor().results()),
         budget_(std::move(budget)),
-        reader_(std::move(mapper), budget_) {}
+        has_strings_(HasStrings(types_)),
+        keeps_strings_(keeps_strings),
+        reader_(std::move(mapper), budget_),
+        bytes_(types_.size()) {}
 
   absl::Status Run(Rows* rows) override {
     BindRows(columns_, *rows, &batch_);
@@ -133,10 +199,15 @@ class PipelineInput::MapStep final : public Step {
       QUERN_RETURN_IF_ERROR(Compute(rows->selection, rows->num_rows));
       QUERN_RETURN_IF_ERROR(Fit(rows->RowSpan(), &spread_));
       QUERN_RETURN_IF_ERROR(spread_->Reset());
-      for (size_t c = 0; c < types_.size(); ++c) Spread(c, *rows);
+      for (size_t c = 0; c < types_.size(); ++c) QUERN_RETURN_IF_ERROR(Spread(c, *rows));
       results = spread_.get();
+      // Strings of rows that are not selected are those of other pieces, whose bytes are gone.
+      if (has_strings_) rows->num_present = 0;
     }
-    for (size_t c = 0; c < types_.size(); ++c) rows->columns.push_back(AsColumn(results->column(c)));
+    for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = results->column(c).bytes;
+    if (has_strings_ && keeps_strings_ && rows->owns_strings)
+      QUERN_RETURN_IF_ERROR(KeepBytes(*results, budget_, bytes_.data(), &rows->owner));
+    for (size_t c = 0; c < types_.size(); ++c) rows->columns.push_back(ColumnOf(*results, c, &bytes_[c]));
     return next->Run(rows);
   }
 
@@ -146,7 +217,10 @@ class PipelineInput::MapStep final : public Step {
     batch_.selection = selection;
     batch_.num_rows = num_rows;
     QUERN_RETURN_IF_ERROR(reader_.SetInput(batch_, first_row_));
-    return reader_.Next(results_.get(), explains).status();
+    QUERN_ASSIGN_OR_RETURN(const bool has_more, reader_.Next(results_.get(), explains));
+    if (!has_more) return absl::OkStatus();
+    return absl::OutOfRangeError("strings of 2 GiB and more in " + std::to_string(num_rows) +
+                                 " rows of a pipeline; accepted: fewer, or large_utf8");
   }
 
   // Computes all rows, selected or not, where most are selected: that costs less than gathering these. Where a row
@@ -169,18 +243,32 @@ class PipelineInput::MapStep final : public Step {
     return absl::OkStatus();
   }
 
-  // Puts result i where the i-th selected row is.
-  void Spread(size_t c, const Rows& rows) {
-    const QuernOutColumn &from = results_->column(c), &to = spread_->column(c);
-    switch (RowOf(types_[c].id).width_bytes) {
+  // Puts result i where the i-th selected row is. The bytes of views stay where they are.
+  absl::Status Spread(size_t c, const Rows& rows) {
+    const QuernOutColumn& from = results_->column(c);
+    QuernOutColumn& to = spread_->columns()[c];
+    if (types_[c].nullable) SpreadBits(from.validity, to.validity, rows);
+    const Storage storage = RowOf(types_[c].id).storage;
+    const std::span selection(rows.selection, rows.num_rows);
+    if (storage == kVar32) return SpreadStrings<int32_t>(from, selection, rows.RowSpan(), &to);
+    if (storage == kVar64) return SpreadStrings<int64_t>(from, selection, rows.RowSpan(), &to);
+    if (storage == kBit) {
+      SpreadBits(static_cast<const uint8_t*>(from.values), static_cast<uint8_t*>(to.values), rows);
+      return absl::OkStatus();
+    }
+    if (storage == kView) {
+      to.bytes = from.bytes;
+      to.num_bytes = from.num_bytes;
+    }
+    switch (StorageFieldBytes(storage)) {
       case 1: SpreadValues<uint8_t>(from.values, to.values, rows); break;
       case 2: SpreadValues<uint16_t>(from.values, to.values, rows); break;
       case 4: SpreadValues<uint32_t>(from.values, to.values, rows); break;
       case 8: SpreadValues<uint64_t>(from.values, to.values, rows); break;
       case 16: SpreadValues<unsigned __int128>(from.values, to.values, rows); break;
-      default: SpreadBits(static_cast<const uint8_t*>(from.values), static_cast<uint8_t*>(to.values), rows); break;
+      default: break;
     }
-    if (types_[c].nullable) SpreadBits(from.validity, to.validity, rows);
+    return absl::OkStatus();
   }
 
   template <class T>
@@ -203,7 +291,9 @@ class PipelineInput::MapStep final : public Step {
 
   const std::vector<ColumnType> types_;
   const std::shared_ptr<MemoryBudget> budget_;
+  const bool has_strings_, keeps_strings_;
   MapReader reader_;
+  std::vector<const uint8_t*> bytes_;  // of strings, by result
   uint64_t first_row_ = 0;
   uint64_t pieces_until_try_ = 0;  // of computing all rows
   std::unique_ptr<OutputBatch> results_, spread_;
@@ -220,16 +310,6 @@ bool CanStay(const JoinSpec& join) {
   return RowOf(join.kind).pairs && !join.probe.empty() &&
          std::none_of(join.probe.begin(), join.probe.end(), is_changed) &&
          std::none_of(join.build.begin(), join.build.end(), has_offsets);
-}
-
-// Memory of strings, and of those that were there before.
-struct BothOwners {
-  std::shared_ptr<const void> before, added;
-};
-
-std::shared_ptr<const void> WithOwner(std::shared_ptr<const void> before, std::shared_ptr<const void> added) {
-  if (before == nullptr) return added;
-  return std::make_shared<BothOwners>(BothOwners{std::move(before), std::move(added)});
 }
 
 class PipelineInput::ProbeStep final : public Step {
@@ -256,8 +336,7 @@ class PipelineInput::ProbeStep final : public Step {
     rows_.resize(piece_rows);
     tuples_.resize(piece_rows);
     selected_.resize(piece_rows);
-    has_strings_ = std::any_of(types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end(),
-                               [](const ColumnType& type) { return IsVariable(RowOf(type.id).storage); });
+    has_strings_ = HasStrings(std::span(types_).subspan(num_probe_));
     copies_strings_ = keeps_strings_ && ((budget_ != nullptr && budget_->has_limit()) || !join->may_be_kept());
   }
 
@@ -289,41 +368,13 @@ class PipelineInput::ProbeStep final : public Step {
     for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = out_.column(c).bytes;
     found_.owner = nullptr;
     found_.owns_strings = keeps_strings_;
-    if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(out_, bytes_.data()));
+    if (keeps_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(out_, budget_, bytes_.data(), &found_.owner));
     found_.columns.resize(types_.size());  // without those that maps have added
     for (size_t c = 0; c < types_.size(); ++c) found_.columns[c] = ColumnOf(out_, c, &bytes_[c]);
     found_.selection = nullptr;
     found_.first_row = 0;
     found_.num_rows = found_.num_present = out_.num_rows();
     return next->Run(&found_);
-  }
-
-  // Copies the bytes of strings, which the sink may keep, to memory of just their size: the results have room for a
-  // whole piece, also of columns that no sink points to, and are used again.
-  absl::Status KeepBytes(const OutputBatch& out, const uint8_t** bytes) {
-    uint64_t num_bytes = 0;
-    for (size_t c = 0; c < out.num_columns(); ++c) num_bytes += out.column(c).num_bytes;
-    if (num_bytes == 0) return absl::OkStatus();
-    const auto kept = std::make_shared<OutputBuffer>();
-    QUERN_RETURN_IF_ERROR(kept->Allocate(budget_, num_bytes));
-    uint8_t* to = kept->data();
-    for (size_t c = 0; c < out.num_columns(); ++c) {
-      const uint64_t of_column = out.column(c).num_bytes;
-      if (of_column == 0) continue;
-      std::memcpy(to, bytes[c], of_column);
-      bytes[c] = to;
-      to += of_column;
-    }
-    found_.owner = WithOwner(std::move(found_.owner), kept);
-    return absl::OkStatus();
-  }
-
-  static QuernColumn ColumnOf(const OutputBatch& out, size_t c, const uint8_t* const* bytes) {
-    QuernColumn column = AsColumn(out.column(c));
-    const Storage storage = RowOf(out.type(c).id).storage;
-    if (storage == kView) column.buffers = bytes;
-    else if (IsVariable(storage)) column.values = *bytes;
-    return column;
   }
 
   // ---- rows stay where they are ----
@@ -386,7 +437,7 @@ class PipelineInput::ProbeStep final : public Step {
     for (size_t c = num_probe_; c < types_.size(); ++c) bytes_[c] = placed_.column(c - num_probe_).bytes;
     found_.owner = rows.owner;
     found_.owns_strings = rows.owns_strings;
-    if (copies_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, bytes_.data() + num_probe_));
+    if (copies_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, budget_, bytes_.data() + num_probe_, &found_.owner));
     else if (keeps_strings_ && has_strings_) KeepTable();
     found_.columns.assign(batch_.payload.begin(), batch_.payload.begin() + static_cast<ptrdiff_t>(num_probe_));
     for (size_t c = num_probe_; c < types_.size(); ++c) {
@@ -555,7 +606,7 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std
     if (const auto* filter = std::get_if<std::shared_ptr<const RowFilter>>(&step.op))
       steps_.push_back(std::make_unique<FilterStep>(step.columns, *filter));
     else if (const auto* mapper = std::get_if<std::shared_ptr<const RowMapper>>(&step.op))
-      steps_.push_back(std::make_unique<MapStep>(step.columns, *mapper, budget));
+      steps_.push_back(std::make_unique<MapStep>(step.columns, *mapper, budget, pipeline_->sink().keeps_strings));
     else if (const auto& join = std::get<std::shared_ptr<const HashJoin>>(step.op); step.is_reduction)
       steps_.push_back(std::make_unique<ReductionStep>(step.columns, join));
     else if (IsSelection(join->descriptor().spec())) steps_.push_back(std::make_unique<SelectionStep>(step, join));

@@ -413,7 +413,8 @@ absl::Status CheckExpression(const Expression& expression, std::span<const Value
   if (ColumnTypeOf(expression.type) != type)
     return Wrong("expression of another type than " + where, PrintExpression(expression), PrintType(type));
   if (expression.kind == ExpressionKind::kColumn || !IsStringType(expression.type.id)) return absl::OkStatus();
-  return Wrong("aggregate of an expression that is a string", PrintExpression(expression), "a column, as $0");
+  return Wrong("aggregate of an expression that is a string", PrintExpression(expression),
+               "a column, as $0; a map computes it");
 }
 
 absl::Status CheckExpressions(const AggregateSpec& aggregate, std::span<const ValueType> columns,

@@ -100,6 +100,8 @@ std::string_view AcceptedText(Operands accepts) {
     case Operands::kAnyValue: return "any value";
     case Operands::kStrings:
     case Operands::kTexts:
+    case Operands::kAllStrings:
+    case Operands::kStringAndRange:
     case Operands::kStringAndText:
     case Operands::kStringAndPattern: break;  // expression_strings.cc
   }
@@ -156,6 +158,8 @@ bool AreAccepted(Operands accepts, const Arguments& arguments) {
     case Operands::kAnyValue: return true;
     case Operands::kStrings:
     case Operands::kTexts:
+    case Operands::kAllStrings:
+    case Operands::kStringAndRange:
     case Operands::kStringAndText:
     case Operands::kStringAndPattern: break;
   }
@@ -168,7 +172,7 @@ absl::Status CheckOperands(const ExpressionFunctionRow& row, const Arguments& ar
     return Wrong("number of arguments of " + std::string(row.text), std::to_string(arguments.size()),
                  least == most ? least : least + " to " + most);
   }
-  if (TakesStrings(row, arguments)) return CheckStringArguments(row, arguments);
+  if (TakesOnlyStrings(row)) return CheckStringArguments(row, arguments);
   if (AreAccepted(row.accepts, arguments)) return absl::OkStatus();
   std::string types;
   for (const Expression& argument : arguments) types += (types.empty() ? "" : ", ") + TypeText(argument.type);
@@ -182,6 +186,7 @@ bool IsSameWidth(TypeId a, TypeId b) {
 }
 
 bool IsCast(const ValueType& from, const ValueType& to) {
+  if (IsStringType(from.id) || IsStringType(to.id)) return IsStringCast(from, to);
   if (AreAlike(from, to)) return true;
   if (IsInteger(to.id))
     return from.id == TypeId::kBool || IsInteger(from.id) || IsFloat(from.id) || IsDecimal(from.id) ||
@@ -213,8 +218,15 @@ ValueType Widened(ValueType type, const ValueType& other, int more) {
   return type;
 }
 
+// Of values that come out of dictionaries.
+ValueType Decoded(ValueType type) {
+  type.is_dictionary = false;
+  type.index = ValueType().index;
+  return type;
+}
+
 ValueType WidestOf(const Arguments& arguments, size_t first, size_t step) {
-  ValueType type = arguments[first].type;
+  ValueType type = Decoded(arguments[first].type);
   for (size_t i = first; i < arguments.size(); i += step) type = Widened(type, arguments[i].type, 0);
   return type;
 }
@@ -225,7 +237,7 @@ bool AnyNullable(const Arguments& arguments) {
 
 // The values of case_when: 1, 3, .. and the last argument.
 ValueType TypeOfCases(const Arguments& arguments) {
-  ValueType type = arguments.back().type;
+  ValueType type = Decoded(arguments.back().type);
   for (size_t i = 1; i < arguments.size(); i += 2) {
     const bool nullable = type.nullable || arguments[i].type.nullable;
     type = Widened(type, arguments[i].type, 0);
@@ -247,9 +259,11 @@ absl::StatusOr<ValueType> TypeOfQuotient(const Arguments& arguments, const Value
 absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arguments& arguments,
                                      const ValueType& target) {
   QUERN_RETURN_IF_ERROR(CheckOperands(row, arguments));
-  ValueType type = arguments[0].type;
+  ValueType type = Decoded(arguments[0].type);
   switch (row.result) {
-    case ResultOf::kSame: type = WidestOf(arguments, 0, 1); break;
+    case ResultOf::kSame:
+      type = WidestOf(arguments, 0, row.accepts == Operands::kStringAndRange ? arguments.size() : 1);
+      break;
     case ResultOf::kWider: type = Widened(type, arguments[1].type, 1); break;
     case ResultOf::kProduct: {
       QUERN_ASSIGN_OR_RETURN(type, TypeOfProduct(arguments));
@@ -277,7 +291,8 @@ absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arg
       QUERN_RETURN_IF_ERROR(CheckValueType(target));
       if (!IsCast(type, target))
         return Wrong("cast", TypeText(type) + " to " + TypeText(target),
-                     "numbers and bool to numbers, dates and times to integers of their width and back");
+                     "numbers and bool to numbers, dates and times to integers of their width and back, numbers, bool "
+                     "and date32 to utf8, large_utf8 and utf8_view and back");
       type = target;
       break;
     }

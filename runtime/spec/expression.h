@@ -13,8 +13,8 @@
 //                  | divide_decimal_checked(expression,expression,TYPE)
 //                  | divide_decimal_or_null(expression,expression,TYPE)
 //
-// Columns of strings are arguments of comparisons, `like` and others that give a truth or a number, as
-// equal($0,'MAIL':utf8). No expression has a string as its result.
+// Strings are values like others, of columns, constants and calls: case_when(like($0,'PROMO%':utf8),substring($1,1:i64,
+// 3:i64),'none':utf8). A call gives no dictionary; one that takes a string of a dictionary gives a plain one.
 //
 // Types never change by themselves: add of i32 and i64 is an error, and cast makes one of the other. Decimals alone may
 // have different precisions and scales. A front end that has implicit casts adds them.
@@ -83,10 +83,12 @@ enum class Operands : uint8_t {
   kDateAndUnits,       // date32 and a constant, the units of a second
   kTimestampAndUnits,  // timestamp and such a constant
   kAnyValue,
-  kStrings,          // a column of strings
-  kTexts,            // a column of UTF-8 strings
-  kStringAndText,    // a column of strings and a constant of its type
-  kStringAndPattern  // the same, and perhaps a constant escape: one character, or none
+  kStrings,           // one
+  kTexts,             // one of UTF-8
+  kAllStrings,        // of one type
+  kStringAndRange,    // a string, and one or two i64
+  kStringAndText,     // a string and a constant of its type
+  kStringAndPattern,  // the same, and perhaps a constant escape: one character, or none
 };
 
 enum class ResultOf : uint8_t {

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strings as arguments of functions (expression.h).
+// Functions of strings, and casts to strings and back (expression.h):
+//
+//     integers, decimals   "-12", "0.50", with just the digits of the scale. Back: a sign, digits, a point and digits,
+//                          and nothing else; for decimals rounded half away from 0 where there are more than the scale
+//     bool                 "true", "false". Back: in any case of letters
+//     date32               "2024-02-29", "-0044-03-15", "12345-01-01" (ISO 8601). Back: such a day of the calendar
+//     floats               the fewest digits that are read as the same number: "0.1", "-2", "1e+15", "inf", "nan"; with
+//                          an exponent below 1e-4 and from 1e15 on. Back: what std::from_chars reads, and a plus
+//     strings              to another type of strings with the same bytes; a binary is no text
 #ifndef QUERN_RUNTIME_SPEC_EXPRESSION_STRINGS_H_
 #define QUERN_RUNTIME_SPEC_EXPRESSION_STRINGS_H_
 
@@ -10,14 +18,16 @@
 
 namespace quern {
 
-// Whether all arguments of the function are strings.
+// utf8, large_utf8, utf8_view.
+bool IsTextType(TypeId id);
+// Whether the first argument of the function is a string, whatever the types of others.
 bool TakesOnlyStrings(const ExpressionFunctionRow& row);
-// Whether one of the arguments is a string, or the function has strings only.
-bool TakesStrings(const ExpressionFunctionRow& row, std::span<const Expression> arguments);
 
 // Checks the arguments of such a call, of which there are as many as the function has. *Errors*: InvalidArgument that
 // names the types and what is accepted.
 absl::Status CheckStringArguments(const ExpressionFunctionRow& row, std::span<const Expression> arguments);
+// Whether there is a cast; one of the two is a string.
+bool IsStringCast(const ValueType& from, const ValueType& to);
 
 }  // namespace quern
 

@@ -72,9 +72,6 @@ absl::Status MapSpec::Validate() const {
   size_t num_nodes = 0;
   for (const Expression& result : results) {
     QUERN_RETURN_IF_ERROR(ValidateExpression(result, columns));
-    if (IsStringType(result.type.id))
-      return Wrong("result of a map that is a string", PrintExpression(result),
-                   "truths and numbers, as equal, like and octet_length make them of strings");
     num_nodes += SizeOf(result);
   }
   if (num_nodes <= kMaxExpressionNodes) return absl::OkStatus();
@@ -97,7 +94,12 @@ std::vector<ColumnType> MapInputTypes(const MapSpec& spec) {
 
 std::vector<ColumnType> MapOutputTypes(const MapSpec& spec) {
   std::vector<ColumnType> types;
-  for (const Expression& result : spec.results) types.push_back(ColumnTypeOf(result.type));
+  for (const Expression& result : spec.results) {
+    ColumnType type = ColumnTypeOf(result.type);
+    if (type.is_dictionary) type = {.id = type.id, .nullable = type.nullable};
+    type.collation = kCollationBinary;
+    types.push_back(type);
+  }
   return types;
 }
 

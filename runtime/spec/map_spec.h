@@ -31,7 +31,7 @@ struct MapSpec {
 };
 constexpr size_t kMaxMapColumns = 1024;
 
-// The columns that a map reads and writes.
+// The columns that a map reads and writes: the latter with dictionaries decoded, and without collations.
 std::vector<ColumnType> MapInputTypes(const MapSpec& spec);
 std::vector<ColumnType> MapOutputTypes(const MapSpec& spec);
 

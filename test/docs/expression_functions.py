@@ -13,7 +13,8 @@ _ACCEPTS = {
     "kFloats": "floats", "kAlike": "any", "kTruths": "bool", "kCases": "bool, any, .., any", "kDates": "date32",
     "kDecimals": "decimals",
     "kDateAndNumber": "date32, i32", "kDateAndUnits": "date32, units", "kTimestampAndUnits": "timestamp, units",
-    "kAnyValue": "any", "kStrings": "strings", "kTexts": "utf8 strings", "kStringAndText": "string, constant",
+    "kAnyValue": "any", "kStrings": "strings", "kTexts": "utf8 strings", "kAllStrings": "strings",
+    "kStringAndRange": "string, i64, ..", "kStringAndText": "string, constant",
     "kStringAndPattern": "string, constants"
 }
 _RESULTS = {

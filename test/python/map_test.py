@@ -97,12 +97,24 @@ class Map(unittest.TestCase):
         for engine in ("generic", "jit"):
             self.assertEqual(rows(quern.map(t, select, engine=engine)), expected)
 
+    def test_results_that_are_strings(self):
+        t = pa.table({"s": ["Mail", "\u00e4 b", None], "d": pa.array(["x", "y", "x"]).dictionary_encode(),
+                      "n": pa.array([7, None, -1], pa.int16()), "day": pa.array([0, 19782, -1], pa.date32())})
+        select = {"a": "s || '/' || n::text", "b": "substring(ascii_upper(s), 1, 2)",
+                  "c": "case when n > 0 then 'more' else d end", "e": "coalesce(s, 'none')", "f": "day::text",
+                  "g": "substring(day::text, 1, 4)::i32", "h": "replace(trim(s), ' ', '-') like '%-b'"}
+        expected = [("Mail/7", "MA", "more", "Mail", "1970-01-01", 1970, False),
+                    (None, "\u00e4 ", "y", "\u00e4 b", "2024-02-29", 2024, True),
+                    (None, None, "x", "none", "1969-12-31", 1969, None)]
+        for engine in ("generic", "jit"):
+            self.assertEqual(rows(quern.map(t, select, engine=engine)), expected)
+
     def test_errors(self):
         wrong = {
             "id +": "bad expression in select: end of the expression",
             "nme": "unknown column of t: nme; did you mean name",
             "name + 1": "utf8 and i64 have no common type",
-            "coalesce(name, 'x')": "strings as arguments of coalesce: utf8, utf8",
+            "coalesce(name, 1)": "utf8 and i64 have no common type",
             "id, id": "two result columns of one name: id",
             "price / 2": "quotient of decimals",
         }

@@ -98,6 +98,8 @@ bool IsOfDates(ExpressionFunction function) {
     case Operands::kAnyValue:
     case Operands::kStrings:
     case Operands::kTexts:
+    case Operands::kAllStrings:
+    case Operands::kStringAndRange:
     case Operands::kStringAndText:
     case Operands::kStringAndPattern: return false;
   }

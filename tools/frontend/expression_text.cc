@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grammar of expressions, which is SQL's. From what binds least to what binds most:
 //
-//     or | and | not | comparison | sum | product | negative | cast by '::' | value
+//     or | and | not | comparison | side | sum | product | negative | cast by '::' | value
 //
-//     comparison := sum sign sum | sum 'is' ['not'] ('null' | 'distinct' 'from' sum)
-//                 | sum ['not'] 'between' sum 'and' sum | sum ['not'] 'in' '(' expression (',' expression)* ')'
-//                 | sum ['not'] 'like' sum ['escape' sum]
+//     comparison := side sign side | side 'is' ['not'] ('null' | 'distinct' 'from' side)
+//                 | side ['not'] 'between' side 'and' side | side ['not'] 'in' '(' expression (',' expression)* ')'
+//                 | side ['not'] 'like' side ['escape' side]
+//     side       := sum ('||' sum)*
 //     value      := number | "'" text "'" | 'true' | 'false' | 'null' | column
 //                 | ('date' | 'time' | 'timestamp') "'" text "'"
 //                 | function '(' expression (',' expression)* ')' | '(' expression ')'
 //                 | 'case' ('when' expression 'then' expression)+ ['else' expression] 'end'
 //                 | ('cast' | 'cast_or_null') '(' expression 'as' type ')'
 //                 | 'extract' '(' field 'from' expression ')' | 'date_trunc' '(' "'" field "'" ',' expression ')'
+//                 | 'substring' '(' expression 'from' expression ['for' expression] ')'
 //                 | 'interval' ("'" number [unit] "'" | number) [unit]
 //
 //     --select "l_extendedprice * (1 - l_discount) as revenue, l_orderkey::i32"
@@ -20,7 +22,7 @@
 //
 //     a between 1 and 9    and(greater_equal(a, 1), less_equal(a, 9))          a is not null    is_valid(a)
 //     a not in (1, 2)      not(or(equal(a, 1), equal(a, 2)))                   case ..          case_when(..)
-//     a not like 'b%'      not(like(a, 'b%'))
+//     a not like 'b%'      not(like(a, 'b%'))                                  a || b || c        concat(a, b, c)
 //
 // `a` occurs twice in these, and a kernel computes it once. The five signs + - * / % stay signs, since they mean other
 // functions for integers than for floats (expression_types.cc).
@@ -41,21 +43,32 @@ namespace {
 using Form = ExpressionText::Form;
 using Function = ExpressionFunction;
 
-constexpr std::string_view kEndsInExpressions = ",=\"<>!()'+-*/%:";
+constexpr std::string_view kEndsInExpressions = ",=\"<>!()'+-*/%:|";
 constexpr const char* kValueForm =
     "a column, a number, 'text', true, false, null, date '..', FUNCTION(..), case when .., cast(.. as TYPE), or "
     "parentheses; odd names in double quotes";
 constexpr std::string_view kReserved[] = {"and",  "or",   "not", "is", "in",       "between", "case", "when",
                                           "then", "else", "end", "as", "distinct", "from",    "null", "like"};
-constexpr size_t kMaxInCall = 64;  // arguments of and, or
+constexpr size_t kMaxInCall = 64;  // arguments of and, or, concat
 
 // SQL's names of types beside those of specs.
 struct TypeName {
   std::string_view sql, spec;
 };
 constexpr TypeName kTypeNames[] = {
-    {"boolean", "bool"}, {"tinyint", "i8"}, {"smallint", "i16"}, {"int", "i32"},     {"integer", "i32"},
-    {"bigint", "i64"},   {"real", "f32"},   {"double", "f64"},   {"date", "date32"}, {"decimal", "decimal128"}};
+    {"boolean", "bool"}, {"tinyint", "i8"},         {"smallint", "i16"}, {"int", "i32"},
+    {"integer", "i32"},  {"bigint", "i64"},         {"real", "f32"},     {"double", "f64"},
+    {"date", "date32"},  {"decimal", "decimal128"}, {"text", "utf8"},    {"varchar", "utf8"}};
+
+// SQL's names of functions that do the same in the engines that have them.
+struct FunctionName {
+  std::string_view sql;
+  Function function;
+};
+constexpr FunctionName kFunctionNames[] = {{"substr", Function::kSubstring},
+                                           {"ltrim", Function::kTrimStart},
+                                           {"rtrim", Function::kTrimEnd},
+                                           {"btrim", Function::kTrim}};
 
 bool IsReserved(const std::string& word) {
   return std::find(std::begin(kReserved), std::end(kReserved), word) != std::end(kReserved);
@@ -90,6 +103,8 @@ std::string_view NumberToken(std::string_view text) {
 const ExpressionFunctionRow* FunctionNamed(const std::string& name) {
   for (const ExpressionFunctionRow& row : AllExpressionFunctions())
     if (row.text == name) return &row;
+  for (const FunctionName& known : kFunctionNames)
+    if (known.sql == name) return &RowOf(known.function);
   return nullptr;
 }
 
@@ -128,13 +143,16 @@ class ExpressionParser {
   absl::Status CheckEnd();
 
  private:
-  Parsed Chain(Function function, const char* word, Parsed (ExpressionParser::*next)());
+  template <class TakeSign>
+  Parsed Chain(Function function, TakeSign&& take_sign, Parsed (ExpressionParser::*next)());
   Parsed And();
   Parsed Comparison();
   Parsed Nullness(ExpressionText left, size_t begin);
   Parsed Bounded(ExpressionText left, size_t begin);
   Parsed Listed(const ExpressionText& left, size_t begin);
   Parsed Matched(ExpressionText left, size_t begin);
+  Parsed Concatenation();
+  Parsed Substring(size_t begin);
   Parsed Sum();
   Parsed Product();
   Parsed Negative();
@@ -206,7 +224,8 @@ ExpressionParser::Parsed ExpressionParser::Negated(bool negated, Parsed expressi
 // ---- truths ----
 
 // and(a, b, ..); calls of calls where there are too many for one.
-ExpressionParser::Parsed ExpressionParser::Chain(Function function, const char* word,
+template <class TakeSign>
+ExpressionParser::Parsed ExpressionParser::Chain(Function function, TakeSign&& take_sign,
                                                  Parsed (ExpressionParser::*next)()) {
   const size_t begin = parser_.position();
   Parts parts;
@@ -217,19 +236,21 @@ ExpressionParser::Parsed ExpressionParser::Chain(Function function, const char* 
       parts = {std::move(all)};
     }
     parts.push_back(std::move(part));
-  } while (parser_.ReadWord(word));
+  } while (take_sign());
   if (parts.size() == 1) return std::move(parts[0]);
   return MadeCall(function, std::move(parts), begin);
 }
 
 ExpressionParser::Parsed ExpressionParser::Or() {
   if (++depth_ > kMaxExpressionDepth) return TooDeep();
-  Parsed all = Chain(Function::kOr, "or", &ExpressionParser::And);
+  Parsed all = Chain(Function::kOr, [this] { return parser_.ReadWord("or"); }, &ExpressionParser::And);
   --depth_;
   return all;
 }
 
-ExpressionParser::Parsed ExpressionParser::And() { return Chain(Function::kAnd, "and", &ExpressionParser::Not); }
+ExpressionParser::Parsed ExpressionParser::And() {
+  return Chain(Function::kAnd, [this] { return parser_.ReadWord("and"); }, &ExpressionParser::Not);
+}
 
 ExpressionParser::Parsed ExpressionParser::Not() {
   const size_t begin = parser_.position();
@@ -242,11 +263,11 @@ ExpressionParser::Parsed ExpressionParser::Not() {
 
 ExpressionParser::Parsed ExpressionParser::Comparison() {
   const size_t begin = parser_.position();
-  Parsed left = Sum();
+  Parsed left = Concatenation();
   while (left.ok()) {
     const auto op = parser_.Take("<>") ? quern::Comparison::kNotEqual : parser_.ReadSign();
     if (op.has_value()) {
-      QUERN_ASSIGN_OR_RETURN(ExpressionText right, Sum());
+      QUERN_ASSIGN_OR_RETURN(ExpressionText right, Concatenation());
       left = MadeCall(FunctionOf(*op), {*std::move(left), std::move(right)}, begin);
       continue;
     }
@@ -276,15 +297,15 @@ ExpressionParser::Parsed ExpressionParser::Nullness(ExpressionText left, size_t 
     return MadeCall(negated ? Function::kIsValid : Function::kIsNull, {std::move(left)}, begin);
   if (!parser_.ReadWord("distinct")) return Bad(negated ? "null, distinct from" : "[not] null, [not] distinct from");
   if (!parser_.ReadWord("from")) return Bad("from");
-  QUERN_ASSIGN_OR_RETURN(ExpressionText right, Sum());
+  QUERN_ASSIGN_OR_RETURN(ExpressionText right, Concatenation());
   return MadeCall(negated ? Function::kIsNotDistinct : Function::kIsDistinct, {std::move(left), std::move(right)},
                   begin);
 }
 
 ExpressionParser::Parsed ExpressionParser::Bounded(ExpressionText left, size_t begin) {
-  QUERN_ASSIGN_OR_RETURN(ExpressionText low, Sum());
+  QUERN_ASSIGN_OR_RETURN(ExpressionText low, Concatenation());
   if (!parser_.ReadWord("and")) return Bad("and EXPRESSION");
-  QUERN_ASSIGN_OR_RETURN(ExpressionText high, Sum());
+  QUERN_ASSIGN_OR_RETURN(ExpressionText high, Concatenation());
   QUERN_ASSIGN_OR_RETURN(ExpressionText above, MadeCall(Function::kGreaterEqual, {left, std::move(low)}, begin));
   QUERN_ASSIGN_OR_RETURN(ExpressionText below,
                          MadeCall(Function::kLessEqual, {std::move(left), std::move(high)}, begin));
@@ -311,13 +332,37 @@ ExpressionParser::Parsed ExpressionParser::Listed(const ExpressionText& left, si
 // After `like`.
 ExpressionParser::Parsed ExpressionParser::Matched(ExpressionText left, size_t begin) {
   Parts parts = {std::move(left)};
-  QUERN_ASSIGN_OR_RETURN(ExpressionText pattern, Sum());
+  QUERN_ASSIGN_OR_RETURN(ExpressionText pattern, Concatenation());
   parts.push_back(std::move(pattern));
   if (parser_.ReadWord("escape")) {
-    QUERN_ASSIGN_OR_RETURN(ExpressionText escape, Sum());
+    QUERN_ASSIGN_OR_RETURN(ExpressionText escape, Concatenation());
     parts.push_back(std::move(escape));
   }
   return MadeCall(Function::kLike, std::move(parts), begin);
+}
+
+// ---- strings ----
+
+// concat(a, b, ..), as chains of truths.
+ExpressionParser::Parsed ExpressionParser::Concatenation() {
+  return Chain(Function::kConcat, [this] { return parser_.Take("||"); }, &ExpressionParser::Sum);
+}
+
+// "substring(name from 1 for 3)", "substring(name, 1, 3)", behind the parenthesis.
+ExpressionParser::Parsed ExpressionParser::Substring(size_t begin) {
+  Parts parts;
+  QUERN_ASSIGN_OR_RETURN(ExpressionText string, Or());
+  parts.push_back(std::move(string));
+  const bool has_words = parser_.ReadWord("from");
+  if (!has_words && !parser_.Take(',')) return Bad(std::string(kOperatorForm) + ", ',', from");
+  QUERN_ASSIGN_OR_RETURN(ExpressionText start, Or());
+  parts.push_back(std::move(start));
+  if (has_words ? parser_.ReadWord("for") : parser_.Take(',')) {
+    QUERN_ASSIGN_OR_RETURN(ExpressionText length, Or());
+    parts.push_back(std::move(length));
+  }
+  if (!parser_.Take(')')) return Bad(std::string(kOperatorForm) + (has_words ? ", for, ')'" : ", ',', ')'"));
+  return MadeCall(Function::kSubstring, std::move(parts), begin);
 }
 
 // ---- numbers ----
@@ -416,6 +461,11 @@ ExpressionParser::Parsed ExpressionParser::ValueOfWord(const std::string& word, 
     const ExpressionFunctionRow* row = FunctionNamed(word);
     if (row != nullptr) return Call(*row, begin);
     if (word == "extract" || word == "date_trunc") return OfField(word, begin);
+    if (word == "lower" || word == "upper") {
+      return CommandError("unknown function in " + what_ + ": " + word +
+                          ", which means something else in each engine; accepted: ascii_" + word +
+                          (word == "lower" ? ", of the letters A to Z alone" : ", of the letters a to z alone"));
+    }
     std::vector<std::string> accepted;
     for (const ExpressionFunctionRow& known : AllExpressionFunctions()) accepted.emplace_back(known.text);
     return CommandError(UnknownWord("function in " + what_, word, accepted));
@@ -457,6 +507,7 @@ ExpressionParser::Parsed ExpressionParser::Case(size_t begin) {
 ExpressionParser::Parsed ExpressionParser::Call(const ExpressionFunctionRow& row, size_t begin) {
   parser_.BareWord();
   parser_.Take('(');
+  if (row.id == Function::kSubstring) return Substring(begin);
   const bool names_type = NamesType(row);
   ExpressionText call{.form = Form::kCall, .function = row.id};
   do {

@@ -20,7 +20,7 @@ namespace quern::cli {
 class ListParser;
 
 // What may stand behind a value, in errors.
-inline constexpr char kOperatorForm[] = "+ - * / % = <> < <= > >= :: is, in, between, like, and, or";
+inline constexpr char kOperatorForm[] = "+ - * / % || = <> < <= > >= :: is, in, between, like, and, or";
 
 // Like Expression, with names instead of types; between, in, like, is null and case are calls already.
 struct ExpressionText {

@@ -8,6 +8,7 @@
 //     integer and decimal              the decimal                  i32 * decimal128(15,2): i32 is decimal128(10,0)
 //     two decimals                     as they are; where they are compared, the larger scale
 //     f32 and f64                      f64
+//     texts of different types         large_utf8 where one is, else utf8_view; binaries alike
 //     anything else                    the same type only
 //
 // A number without a cast takes the type beside it where that type holds it: in `i8column + 1` it is an i8. `1.5`
@@ -89,6 +90,7 @@ class Typing {
   absl::StatusOr<Value> Case(const ExpressionText& text);
   absl::StatusOr<Value> Cast(const ExpressionText& text);
   absl::StatusOr<Value> DateCall(const ExpressionText& text);
+  absl::StatusOr<Value> RangeCall(const ExpressionText& text);
   absl::StatusOr<Value> WithInterval(const ExpressionText& text);
   absl::StatusOr<std::optional<Value>> SumOfDates(const ExpressionText& text, const Values& values);
   absl::StatusOr<Expression> NumberOfDays(const ExpressionText& text, const Value& value);
@@ -287,7 +289,8 @@ absl::StatusOr<Expression> Typing::Settled(const Value& value, const ValueType& 
     target = AsDecimal(own);
     if (same_scale) target = DecimalType(target.digits - target.scale + type.scale, type.scale);
   }
-  target.nullable = false;
+  target.nullable = target.is_dictionary = false;
+  target.index = ValueType().index;
   if (own.id == target.id && own.scale == target.scale) return value.expression;
   return MakeCall(Function::kCast, {value.expression}, target);
 }
@@ -482,11 +485,28 @@ absl::StatusOr<Value> Typing::Cast(const ExpressionText& text) {
   return Made(text, text.function, std::move(argument), text.type);
 }
 
+// A string, and numbers of characters.
+absl::StatusOr<Value> Typing::RangeCall(const ExpressionText& text) {
+  QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
+  std::vector<Expression> arguments;
+  for (const Value& value : values) {
+    const bool is_string = arguments.empty();
+    QUERN_ASSIGN_OR_RETURN(auto own,
+                           Unified(text, {value}, false, ValueType{.id = is_string ? TypeId::kUtf8 : TypeId::kI64}));
+    if (!is_string && IsInteger(own[0].type.id) && own[0].type.id != TypeId::kI64) {
+      QUERN_ASSIGN_OR_RETURN(own[0], MakeCall(Function::kCast, {std::move(own[0])}, {.id = TypeId::kI64}));
+    }
+    arguments.push_back(std::move(own[0]));
+  }
+  return Made(text, text.function, std::move(arguments));
+}
+
 absl::StatusOr<Value> Typing::Call(const ExpressionText& text) {
   const ExpressionFunctionRow& row = RowOf(text.function);
   if (row.result == ResultOf::kTarget) return Cast(text);
   if (row.accepts == Operands::kCases) return Case(text);
   if (IsOfDates(text.function)) return DateCall(text);
+  if (row.accepts == Operands::kStringAndRange) return RangeCall(text);
   QUERN_ASSIGN_OR_RETURN(Values values, TypedParts(text));
   std::optional<ValueType> otherwise;
   if (row.accepts == Operands::kTruths || row.accepts == Operands::kAnyValue) otherwise = {.id = TypeId::kBool};
@@ -532,9 +552,6 @@ absl::StatusOr<Value> Typing::Typed(const ExpressionText& text) {
 absl::StatusOr<Expression> Typing::Whole(const ExpressionText& text) {
   QUERN_ASSIGN_OR_RETURN(Value value, Typed(text));
   QUERN_ASSIGN_OR_RETURN(auto whole, Unified(text, {std::move(value)}, false, std::nullopt));
-  if (IsStringType(whole[0].type.id))
-    return Wrong(text, "its result is a string",
-                 "truths and numbers, as NAME = 'x', NAME like 'x%', octet_length(NAME)");
   QUERN_RETURN_IF_ERROR(CheckUnits(text, whole[0]));
   QUERN_RETURN_IF_ERROR(ReadTimes(FormatMet(whole, whole[0].type.id), {}, &whole[0]));
   const absl::Status valid = ValidateExpression(whole[0], types_);
@@ -596,9 +613,6 @@ absl::StatusOr<TypedSides> TypedComparison(std::string_view what, const Expressi
   }
   QUERN_ASSIGN_OR_RETURN(Expression typed, TypedExpression(what, both, columns));
   TypedSides sides{std::move(typed.arguments[0]), std::move(typed.arguments[1])};
-  if (IsStringType(sides.left.type.id))
-    return CommandError("bad expression in " + std::string(what) + ": " + both.shown +
-                        ": strings of an expression; accepted: columns of strings on both sides");
   MoveColumns(static_cast<uint32_t>(left_columns.size()), &sides.right);
   return sides;
 }

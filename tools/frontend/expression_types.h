@@ -42,7 +42,7 @@ absl::StatusOr<Expression> TypedExpression(std::string_view what, const Expressi
 struct TypedSides {
   Expression left, right;  // of one type; $0, $1, .. are the columns of the side
 };
-// *Errors*: those of TypedExpression for `left = right`; strings, which no expression gives.
+// *Errors*: those of TypedExpression for `left = right`.
 absl::StatusOr<TypedSides> TypedComparison(std::string_view what, const ExpressionText& left,
                                            std::span<const ExpressionColumn> left_columns, const ExpressionText& right,
                                            std::span<const ExpressionColumn> right_columns);

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <string>
 
+#include "runtime/spec/expression_strings.h"
 #include "runtime/spec/expression_units.h"
 #include "tools/frontend/time_text.h"
 
@@ -40,6 +41,15 @@ std::optional<ValueType> CommonInteger(const ValueType& a, const ValueType& b) {
         RowOf(id).width_bytes > RowOf(without.id).width_bytes)
       return ValueType{.id = id};
   return std::nullopt;
+}
+
+// Of texts, or of binaries, of different types: the one of 64-bit offsets, or views.
+std::optional<ValueType> CommonString(const ValueType& a, const ValueType& b) {
+  if (IsTextType(a.id) != IsTextType(b.id)) return std::nullopt;
+  const bool is_text = IsTextType(a.id);
+  const TypeId large = is_text ? TypeId::kLargeUtf8 : TypeId::kLargeBinary;
+  if (a.id == large || b.id == large) return ValueType{.id = large};
+  return ValueType{.id = is_text ? TypeId::kUtf8View : TypeId::kBinaryView};
 }
 
 std::optional<Literal> RealOf(std::string_view text, TypeId id) {
@@ -74,6 +84,7 @@ std::optional<ValueType> CommonType(const ValueType& a, const ValueType& b) {
     if (IsFloat(a.id) || IsFloat(b.id)) return ValueType{.id = IsFloat(a.id) ? a.id : b.id};
     return Widest(AsDecimal(a), AsDecimal(b));
   }
+  if (IsStringType(a.id) && IsStringType(b.id) && a.id != b.id) return CommonString(a, b);
   return a.id == b.id ? std::optional(a) : std::nullopt;
 }
 

@@ -3,7 +3,6 @@
 // every function on every layout of strings, with nulls, selections, offsets of bitmaps and more rows than a call has.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -12,80 +11,19 @@
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
 #include "test/unit/runtime/map/expression_rows.h"
+#include "test/unit/runtime/map/string_columns.h"
 #include "test/unit/seed.h"
 
 namespace quern {
 namespace {
 
+using test::BitOf;
+using test::MakeColumnOf;
 using test::Row;
 using test::RowValue;
+using test::StringColumn;
 
-// ---- columns ----
-
-// The buffers of a column of strings, in any layout.
-struct StringColumn {
-  std::vector<uint8_t> validity;
-  std::string bytes;
-  std::vector<int32_t> offsets, indices;
-  std::vector<int64_t> large_offsets;
-  std::vector<uint32_t> views;
-  const uint8_t* buffers[1] = {};
-  std::unique_ptr<StringColumn> dictionary;
-  QuernColumn column = {};
-};
-
-void SetView(const std::string& text, size_t offset, std::vector<uint32_t>* views) {
-  uint32_t view[4] = {static_cast<uint32_t>(text.size())};
-  if (text.size() <= 12) {
-    std::memcpy(view + 1, text.data(), text.size());
-  } else {
-    std::memcpy(view + 1, text.data(), 4);
-    view[3] = static_cast<uint32_t>(offset);
-  }
-  views->insert(views->end(), view, view + 4);
-}
-
-void Lay(const std::vector<std::string>& texts, TypeId id, StringColumn* to) {
-  to->offsets = {0};
-  to->large_offsets = {0};
-  for (const std::string& text : texts) {
-    SetView(text, to->bytes.size(), &to->views);
-    to->bytes += text;
-    to->offsets.push_back(static_cast<int32_t>(to->bytes.size()));
-    to->large_offsets.push_back(static_cast<int64_t>(to->bytes.size()));
-  }
-  const Storage storage = RowOf(id).storage;
-  to->buffers[0] = reinterpret_cast<const uint8_t*>(to->bytes.data());
-  to->column.values = storage == kView ? static_cast<const void*>(to->views.data()) : to->bytes.data();
-  to->column.buffers = to->buffers;
-  if (storage == kVar32) to->column.offsets = to->offsets.data();
-  if (storage == kVar64) to->column.offsets = to->large_offsets.data();
-}
-
-std::unique_ptr<StringColumn> MakeColumnOf(const ValueType& type, const std::vector<Row>& rows, size_t c,
-                                           uint64_t bit_offset) {
-  auto made = std::make_unique<StringColumn>();
-  std::vector<std::string> texts;
-  for (const Row& row : rows) texts.push_back(row[c].bytes);
-  if (type.is_dictionary) {
-    made->dictionary = std::make_unique<StringColumn>();
-    for (size_t r = rows.size(); r > 0; --r) made->indices.push_back(static_cast<int32_t>(r - 1));
-    Lay({texts.rbegin(), texts.rend()}, type.id, made->dictionary.get());
-    made->column.values = made->indices.data();
-    made->column.dictionary = &made->dictionary->column;
-  } else {
-    Lay(texts, type.id, made.get());
-  }
-  if (!type.nullable) return made;
-  made->validity.resize((bit_offset + rows.size() + 7) / 8);
-  for (size_t r = 0; r < rows.size(); ++r) {
-    const uint64_t bit = bit_offset + r;
-    if (rows[r][c].valid) made->validity[bit / 8] = static_cast<uint8_t>(made->validity[bit / 8] | 1 << bit % 8);
-  }
-  made->column.validity = made->validity.data();
-  made->column.bit_offset = bit_offset;
-  return made;
-}
+// ---- rows ----
 
 std::string AnyText(std::mt19937_64* random) {
   static const char* const kParts[] = {"a", "b", "ab", "A", " ", "%", "_", "50%", "\\", "\xC3\xA9", "wholesale"};
@@ -103,8 +41,6 @@ std::vector<Row> AnyRows(const std::vector<ValueType>& types, size_t num_rows, s
 }
 
 // ---- the test ----
-
-bool BitOf(const void* bits, uint64_t i) { return (static_cast<const uint8_t*>(bits)[i / 8] >> (i % 8) & 1) != 0; }
 
 // "null", or a bool or i64 as a number.
 std::string ResultText(const QuernOutColumn& column, const ValueType& type, uint64_t row) {

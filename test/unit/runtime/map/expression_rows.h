@@ -12,19 +12,9 @@
 
 #include "runtime/spec/expression.h"
 #include "test/unit/runtime/map/date_rows.h"
+#include "test/unit/runtime/map/string_rows.h"
 
 namespace quern::test {
-
-struct RowValue {
-  bool valid = false;
-  bool failed = false;
-  __int128 number = 0;     // bool, integers, decimals, dates
-  double real = 0;         // floats
-  std::string bytes = {};  // strings, in binary order
-
-  bool IsTrue() const { return valid && number != 0; }
-};
-using Row = std::vector<RowValue>;  // the columns of one row
 
 namespace rows {
 
@@ -194,6 +184,11 @@ inline RowValue Arithmetic(const Expression& e, const RowValue& a, const RowValu
 inline RowValue Cast(const Expression& e, const RowValue& v) {
   const ValueType &from = e.arguments[0].type, &to = e.type;
   const RowErrors errors = RowOf(e.function).errors;
+  if (IsStringType(to.id)) return IsStringType(from.id) ? v : StringOf(v, from);
+  if (IsStringType(from.id)) {
+    const RowValue read = ReadString(v.bytes, to);
+    return read.valid ? read : Refused({.valid = true}, errors);
+  }
   if (to.id == TypeId::kDecimal128) return Scaled(v, from.scale, to.scale, to.digits, errors);
   if (IsReal(to.id)) {
     if (IsReal(from.id)) return Real(v.real, e);
@@ -311,6 +306,22 @@ inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
     case F::kContains: return Truth(a.bytes.find(b.bytes) != std::string::npos);
     case F::kOctetLength: return {.valid = true, .number = static_cast<__int128>(a.bytes.size())};
     case F::kCharLength: return {.valid = true, .number = static_cast<__int128>(UnitsOf(a.bytes, of).size())};
+    case F::kSubstring: {
+      const __int128 length = v.size() > 2 ? v[2].number : __int128{INT64_MAX};
+      if (length < 0) return Refused({.valid = true}, RowOf(e.function).errors);
+      return StringValue(SubstringOf(UnitsOf(a.bytes, of), v[1].number, length));
+    }
+    case F::kConcat: {
+      std::string all;
+      for (const RowValue& part : v) all += part.bytes;
+      return StringValue(all);
+    }
+    case F::kAsciiLower: return StringValue(WithCase(a.bytes, 'A', 'Z', 'a'));
+    case F::kAsciiUpper: return StringValue(WithCase(a.bytes, 'a', 'z', 'A'));
+    case F::kTrim: return StringValue(Trimmed(a.bytes, true, true));
+    case F::kTrimStart: return StringValue(Trimmed(a.bytes, true, false));
+    case F::kTrimEnd: return StringValue(Trimmed(a.bytes, false, true));
+    case F::kReplace: return StringValue(Replaced(a.bytes, v[1].bytes, v[2].bytes));
     case F::kCast:
     case F::kCastOrNull: return Cast(e, a);
     default: return Integer(OfDates(e.function, static_cast<int64_t>(a.number), static_cast<int64_t>(b.number)), e);

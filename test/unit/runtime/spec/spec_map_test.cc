@@ -129,38 +129,51 @@ TEST(MapSpec, Strings) {
   for (const std::string& text : std::initializer_list<std::string>{
            "map in=utf8:nullable,dictionary(i32,utf8) out=equal($0,'it''s, ok':utf8),less($1,$0),is_null($1)",
            "map in=binary out=not_equal(x'00ff':binary,$0),octet_length($0)",
+           "map in=utf8:nullable,i64 out=$0,concat($0,'it''s':utf8),substring($0,$1,2:i64),cast(cast($1,utf8),i32)",
+           "map in=utf8 out=case_when(like(trim($0),'a%':utf8),ascii_upper($0),replace($0,'a':utf8,'b':utf8))",
            "map in=" + ci + " out=like($0,'a!%%':" + ci + ",'!':" + ci + "),starts_with($0,null:" + ci + ")"})
     EXPECT_EQ(Canonical(text), text);
   EXPECT_EQ(TypeOf("equal($0,'a':utf8)", "utf8:nullable"), "bool:nullable");
   EXPECT_EQ(TypeOf("is_distinct($0,'a':utf8)", "utf8:nullable"), "bool");
   EXPECT_EQ(TypeOf("equal($0,null:utf8)", "utf8"), "bool:nullable");
   EXPECT_EQ(TypeOf("char_length($0)", "utf8_view"), "i64");
+  EXPECT_EQ(TypeOf("concat($0,'a':utf8)", "dictionary(i32,utf8):nullable"), "utf8:nullable");
+  EXPECT_EQ(TypeOf("coalesce($0,'a':utf8)", "dictionary(i32,utf8):nullable"), "utf8");
+  EXPECT_EQ(TypeOf("substring($0,1:i64)", ci), ci);
+  EXPECT_EQ(TypeOf("substring($0,1:i64,2:i64)", "binary_view"), "binary_view");
+  EXPECT_EQ(TypeOf("cast($0,utf8_view)", "decimal128(5,2):nullable"), "utf8_view:nullable");
+  EXPECT_EQ(TypeOf("cast_or_null($0,decimal128(5,2))", "utf8"), "decimal128(5,2):nullable");
+  EXPECT_EQ(TypeOf("cast($0,large_binary)", "utf8"), "large_binary");
 }
 
 TEST(MapSpec, StringsThatAreRefused) {
   const std::string columns = "utf8,binary,utf8(ascii_ci),i64";
   const auto error = [&](const std::string& expression) { return ErrorOf(expression, columns); };
-  const std::string compared = "a column of strings and a constant of its type, or two columns of one type";
-  const std::string functions =
-      "strings in equal, not_equal, less, less_equal, greater, greater_equal, is_distinct, is_not_distinct, is_null, "
-      "is_valid, like, not_like, starts_with, ends_with, contains, octet_length, char_length";
-  EXPECT_EQ(error("equal($0,$1)"), "arguments of equal: utf8, binary; accepted: " + compared);
-  EXPECT_EQ(error("less($0,'a':utf8(ascii_ci))"), "arguments of less: utf8, utf8(ascii_ci); accepted: " + compared);
-  EXPECT_EQ(error("equal('a':utf8,'a':utf8)"), "arguments of equal: utf8, utf8; accepted: " + compared);
-  EXPECT_EQ(error("equal($0,$3)"), "arguments of equal: utf8, i64; accepted: " + compared);
-  EXPECT_EQ(error("coalesce($0,'a':utf8)"), "strings as arguments of coalesce: utf8, utf8; accepted: " + functions);
-  EXPECT_EQ(error("cast($0,i64)"), "strings as arguments of cast: utf8; accepted: " + functions);
-  EXPECT_EQ(
-      error("like($0,$0)"),
-      "arguments of like: utf8, utf8; accepted: a column of strings, a constant of its type and, if wanted, another "
-      "one, the escape");
+  const std::string alike = "values of one type, decimals of one scale";
+  EXPECT_EQ(error("equal($0,$1)"), "arguments of equal: utf8, binary; accepted: " + alike);
+  EXPECT_EQ(error("less($0,'a':utf8(ascii_ci))"), "arguments of less: utf8, utf8(ascii_ci); accepted: " + alike);
+  EXPECT_EQ(error("coalesce($0,$3)"), "arguments of coalesce: utf8, i64; accepted: " + alike);
+  EXPECT_EQ(error("concat($0,$1)"), "arguments of concat: utf8, binary; accepted: strings of one type");
+  EXPECT_EQ(error("add($0,$0)"),
+            "arguments of add: utf8, utf8; accepted: integers, floats or decimals of one type, decimals of any "
+            "precision and scale");
+  EXPECT_EQ(error("substring($0,1:i32)"), "arguments of substring: utf8, i32; accepted: a string, and one or two i64");
+  EXPECT_EQ(error("like($0,$0)"),
+            "arguments of like: utf8, utf8; accepted: a string, a constant of its type and, if wanted, another one, "
+            "the escape");
   EXPECT_EQ(error("like($0,'a':utf8,'ab':utf8)"), "escape of like: 'ab'; accepted: one character, or '' for none");
   EXPECT_EQ(error("like($0,'a':utf8,null:utf8)"), "escape of like: null; accepted: one character, or '' for none");
   EXPECT_EQ(error("contains($3,'a':utf8)"),
-            "arguments of contains: i64, utf8; accepted: a column of strings and a constant of its type");
-  EXPECT_EQ(error("char_length($1)"),
-            "arguments of char_length: binary; accepted: a column of utf8, large_utf8 or utf8_view");
-  EXPECT_EQ(error("octet_length('a':utf8)"), "arguments of octet_length: utf8; accepted: a column of strings");
+            "arguments of contains: i64, utf8; accepted: a string and a constant of its type");
+  const std::string texts = "a string of utf8, large_utf8 or utf8_view";
+  EXPECT_EQ(error("char_length($1)"), "arguments of char_length: binary; accepted: " + texts);
+  EXPECT_EQ(error("trim($1)"), "arguments of trim: binary; accepted: " + texts);
+  const std::string casts =
+      "; accepted: numbers and bool to numbers, dates and times to integers of their width and back, numbers, bool and "
+      "date32 to utf8, large_utf8 and utf8_view and back";
+  EXPECT_EQ(error("cast($1,utf8)"), "cast: binary to utf8" + casts);
+  EXPECT_EQ(error("cast($1,i64)"), "cast: binary to i64" + casts);
+  EXPECT_EQ(error("cast($0,timestamp)"), "cast: utf8 to timestamp" + casts);
   EXPECT_EQ(ErrorOf("equal($0,'a':dictionary(i32,utf8))", "dictionary(i32,utf8)"),
             "constant of a dictionary: dictionary(i32,utf8); accepted: the type of its values, utf8");
 }
@@ -175,10 +188,6 @@ TEST(MapSpec, ErrorsOfFields) {
   EXPECT_EQ(Error("map in=i64,,i32 out=$0"), "empty item in a list: in=i64,,i32; accepted: types separated by ','");
   EXPECT_EQ(Error("map in=fixed_binary(4) out=$0"),
             std::string("type that expressions do not have: fixed_binary; accepted: ") + kTypes);
-  EXPECT_EQ(
-      Error("map in=utf8 out=$0"),
-      "result of a map that is a string: $0; accepted: truths and numbers, as equal, like and octet_length make them "
-      "of strings");
   EXPECT_EQ(Error("map in=dictionary(i8,i64) out=$0"),
             std::string("type that expressions do not have: dictionary(i8,i64); accepted: ") + kTypes);
   EXPECT_EQ(Error("map in=i64:nullable:nullable out=$0"), "flag of a value: nullable; accepted: nullable, once");
@@ -248,7 +257,7 @@ TEST(MapSpec, ErrorsOfOperands) {
   EXPECT_EQ(ErrorOf("coalesce($0)"), "number of arguments of coalesce: 1; accepted: 2 to 64");
   EXPECT_EQ(ErrorOf("cast($3,bool)"),
             "cast: f64 to bool; accepted: numbers and bool to numbers, dates and times to integers of their width and "
-            "back");
+            "back, numbers, bool and date32 to utf8, large_utf8 and utf8_view and back");
 }
 
 TEST(MapSpec, ErrorsOfDates) {
