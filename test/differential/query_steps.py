@@ -87,6 +87,9 @@ def _random_leaf(rng, rows):
         return f"{column.text()}{rng.choice((' ', ' not '))}in ({', '.join(_constant(rng, column) for _ in range(3))})"
     if style == "null":
         return f"{column.text()} is {rng.choice(('', 'not '))}null"
+    if style == "computed" and column.type.of == "string":
+        return rng.choice((f"substring({column.text()}, 1, 1) = 'a'", f"{column.text()} || 'x' like '%ax'",
+                           f"char_length(trim({column.text()})) > 3"))
     if style == "like" and column.type.of == "string":
         return f"{column.text()} like '{rng.choice(('a%', '%', '%x%', '_', 'ab', '%--%'))}'"
     if style == "computed" and numbers:
@@ -99,7 +102,7 @@ def _random_leaf(rng, rows):
 
 def random_condition(rng, rows, most=3):
     leaves = [_random_leaf(rng, rows) for _ in range(rng.randint(1, most))]
-    if any("+" in leaf or "*" in leaf for leaf in leaves):
+    if any(sign in leaf for leaf in leaves for sign in ("+", "*", "||", "substring(", "trim(")):
         return " and ".join(leaves)  # constants that are text and computed values meet at `and` alone
     text = leaves[0]
     for leaf in leaves[1:]:
@@ -151,9 +154,30 @@ class StepMaker:
                 texts.append(f"{value} as {made.text()}")
                 sqls.append(f"{value} AS {made.text()}")
                 columns.append(made)
+        if rows.of("string") and self.of_places.random() < 0.4:
+            value, made_type = self._computed_string(rows)
+            made = Column(self.name(), made_type)
+            texts.append(f"{value} as {made.text()}")
+            sqls.append(f"{value} AS {made.text()}")
+            columns.append(made)
         unique = next((new.name for old, new in zip(taken, columns) if old.name == rows.unique), "")
         sql = f"SELECT {', '.join(sqls)} FROM ({rows.sql})"
         return Step("select", ", ".join(texts)), Rows(columns, sql, rows.most, unique=unique)
+
+    def _computed_string(self, rows):
+        """(an expression with a string, its type), the same in a query's text and in SQL."""
+        rng = self.of_places
+        column = rng.choice(rows.of("string"))
+        text = column.text()
+        made_type = QueryType("utf8", "string") if column.type.name == "dictionary" else column.type
+        plain = [other for other in rows.columns if other.type.of in ("number", "wild", "bool", "date", "decimal")]
+        values = [f"{text} || '-' || {text}", f"substring({text}, {rng.randint(1, 3)}, {rng.randint(0, 4)})",
+                  f"coalesce({text}, 'none')", f"trim({text} || '  ')", f"replace({text}, 'a', 'bb')",
+                  f"case when {text} like '%a%' then {text} else 'twelve bytes and more' end", f"least({text}, 'b')"]
+        if plain:
+            values.append(f"{text} || {rng.choice(plain).text()}::text" if made_type.name == "utf8" else values[0])
+            values.append(f"case when {rng.choice(plain).text()} is null then {text} else substring({text}, 2) end")
+        return rng.choice(values), made_type
 
     def renamed(self, rows):
         """All columns under new names, so that the rows may be joined with any."""

@@ -57,6 +57,17 @@ bool EndsWith(const std::string& text, std::string_view characters) {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
+bool IsWordCharacter(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c < 0;
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const auto is_end = [](char c) { return IsBlank(c) || c == '\r'; };
+  while (!text.empty() && is_end(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_end(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 std::string LowerCase(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), LowerLetter);
   return text;

@@ -21,6 +21,8 @@ constexpr std::string_view kEndsInTests = ",=\"<>!";
 constexpr std::string_view kEndsInCalls = ",=\"<>!()'";
 
 bool IsBlank(char c);
+bool IsWordCharacter(char c);                     // a letter, a digit, '_' or a byte of a character beyond ASCII
+std::string_view Trimmed(std::string_view text);  // without blanks and line ends around it
 
 std::string LowerCase(std::string text);  // of ASCII letters
 

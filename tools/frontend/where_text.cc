@@ -101,12 +101,6 @@ absl::StatusOr<WhereText> WhereParser::Whole() {
   return word.empty() ? Bad("and, or") : CommandError(UnknownWord("word in " + what_, word, {"and", "or"}));
 }
 
-void AddPart(WhereText part, WhereText* whole) {
-  if (part.kind == whole->kind)
-    std::move(part.children.begin(), part.children.end(), std::back_inserter(whole->children));
-  else whole->children.push_back(std::move(part));
-}
-
 absl::StatusOr<WhereText> WhereParser::Or() {
   QUERN_ASSIGN_OR_RETURN(WhereText first, And());
   if (NextWord() != "or") return first;
@@ -309,14 +303,10 @@ absl::StatusOr<WhereText> ParseWhere(std::string_view what, ListParser* parser) 
   return where;
 }
 
-absl::StatusOr<std::optional<WhereText>> ParseAllWheres(std::string_view what, const std::vector<std::string>& texts) {
-  if (texts.empty()) return std::nullopt;
-  WhereText all{.kind = PredicateKind::kAnd};
-  for (const std::string& text : texts) {
-    QUERN_ASSIGN_OR_RETURN(WhereText where, ParseWhere(what, text));
-    AddPart(std::move(where), &all);
-  }
-  return all.children.size() == 1 ? std::move(all.children[0]) : std::move(all);
+void AddPart(WhereText part, WhereText* whole) {
+  if (part.kind == whole->kind)
+    std::move(part.children.begin(), part.children.end(), std::back_inserter(whole->children));
+  else whole->children.push_back(std::move(part));
 }
 
 void AddNames(const WhereText& where, std::vector<std::string>* names) {

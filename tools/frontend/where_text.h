@@ -45,9 +45,8 @@ struct WhereText {
 absl::StatusOr<WhereText> ParseWhere(std::string_view what, std::string_view text);
 // A condition within another text, up to its end.
 absl::StatusOr<WhereText> ParseWhere(std::string_view what, ListParser* parser);
-// The conditions of an option that may be given several times, as one that holds where all do; nullopt: there are none.
-absl::StatusOr<std::optional<WhereText>> ParseAllWheres(std::string_view what, const std::vector<std::string>& texts);
-
+// Adds a part to a whole of the kind `and` or `or`: the children of a part of that kind, else itself.
+void AddPart(WhereText part, WhereText* whole);
 // Appends the names of the columns that a condition mentions, in order.
 void AddNames(const WhereText& where, std::vector<std::string>* names);
 

@@ -18,6 +18,7 @@
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
 #include "tools/frontend/computed_key.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/list_parser.h"
 
@@ -33,16 +34,6 @@ struct Line {
 };
 
 bool IsBlank(char c) { return cli::IsBlank(c) || c == '\r'; }
-
-bool IsWordCharacter(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c < 0;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 // Up to the comment; quotes of either kind protect what is in them, up to the end of the line.
 std::string_view WithoutComment(std::string_view line) {
@@ -64,7 +55,7 @@ std::vector<Line> LinesOf(std::string_view text) {
   std::vector<Line> lines;
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trimmed(WithoutComment(text.substr(0, end)));
+    const std::string_view line = cli::Trimmed(WithoutComment(text.substr(0, end)));
     if (!line.empty()) lines.push_back({number, line});
     text.remove_prefix(std::min(end + 1, text.size()));
   }
@@ -122,10 +113,10 @@ absl::StatusOr<uint64_t> NumberOf(std::string_view what, std::string_view text) 
 // "10 offset 5"
 absl::Status ParseLimit(std::string_view text, QueryStep* step) {
   const size_t offset = FindWord(text, "offset");
-  QUERN_ASSIGN_OR_RETURN(step->limit, NumberOf("limit", Trimmed(text.substr(0, offset))));
+  QUERN_ASSIGN_OR_RETURN(step->limit, NumberOf("limit", cli::Trimmed(text.substr(0, offset))));
   if (step->limit == 0) return Wrong("limit", "0", "a whole number above 0");
   if (offset == std::string_view::npos) return absl::OkStatus();
-  const std::string_view given = Trimmed(text.substr(offset + 6));
+  const std::string_view given = cli::Trimmed(text.substr(offset + 6));
   QUERN_ASSIGN_OR_RETURN(step->offset, NumberOf("offset", given));
   if (step->offset > UINT64_MAX - step->limit) return Wrong("limit and offset", text, "a sum below 2^64");
   return absl::OkStatus();
@@ -139,63 +130,12 @@ absl::StatusOr<std::string> NameOf(std::string_view what, std::string_view text)
 
 // ---- filter ----
 
-// The terms of a condition that all must hold, of its text: none is within parentheses, quotes, case .. end or between
-// .. and. One term if there is an `or` outside of these.
-std::vector<std::string_view> TermsOf(std::string_view text) {
-  std::vector<std::string_view> terms;
-  size_t begin = 0;
-  int depth = 0;
-  bool in_between = false;
-  for (size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    if (c == '"' || c == '\'') {
-      i = std::min(text.find(c, i + 1), text.size() - 1) + 1;
-      continue;
-    }
-    const auto is_letter = [](char l) { return IsWordCharacter(l); };
-    const auto end = std::find_if_not(text.begin() + static_cast<ptrdiff_t>(i), text.end(), is_letter);
-    const std::string word = cli::LowerCase(std::string(text.begin() + static_cast<ptrdiff_t>(i), end));
-    depth += (c == '(' || word == "case") - (c == ')' || word == "end");
-    if (depth == 0 && word == "or") return {text};
-    if (depth == 0 && word == "and" && !in_between) {
-      terms.push_back(Trimmed(text.substr(begin, i - begin)));
-      begin = i + word.size();
-    }
-    if (depth == 0 && (word == "and" || word == "between")) in_between = word == "between";
-    i += std::max<size_t>(word.size(), 1);
-  }
-  terms.push_back(Trimmed(text.substr(begin)));
-  return terms;
-}
-
-// A bare name of a condition may have the signs of an expression: "qty*price > 100" is one of both, with other names.
-bool HasSameNames(const cli::WhereText& condition, const cli::ExpressionText& expression) {
-  std::vector<std::string> of_condition, of_expression;
-  cli::AddNames(condition, &of_condition);
-  cli::AddNames(expression, &of_expression);
-  return std::set(of_condition.begin(), of_condition.end()) == std::set(of_expression.begin(), of_expression.end());
-}
-
-void AddTerms(cli::ExpressionText expression, QueryStep* step) {
-  const bool is_and =
-      expression.form == cli::ExpressionText::Form::kCall && expression.function == ExpressionFunction::kAnd;
-  if (is_and) {
-    for (cli::ExpressionText& part : expression.parts) AddTerms(std::move(part), step);
-    return;
-  }
-  absl::StatusOr<cli::WhereText> condition = cli::ParseWhere("filter", expression.shown);
-  if (condition.ok() && HasSameNames(*condition, expression)) step->conditions.push_back(*std::move(condition));
-  else step->expressions.push_back(std::move(expression));
-}
-
+// A term that may be read in two ways is an expression: odd names stand in double quotes here.
 absl::Status ParseFilter(std::string_view text, QueryStep* step) {
-  for (const std::string_view term : TermsOf(text)) {
-    absl::StatusOr<cli::WhereText> condition = cli::ParseWhere("filter", term);
-    absl::StatusOr<cli::ExpressionText> expression = cli::ParseExpressionText("filter", term);
-    if (condition.ok() && (!expression.ok() || HasSameNames(*condition, *expression)))
-      step->conditions.push_back(*std::move(condition));
-    else if (expression.ok()) AddTerms(*std::move(expression), step);
-    else return condition.status();
+  QUERN_ASSIGN_OR_RETURN(cli::ConditionText condition, cli::ParseCondition("filter", text));
+  for (cli::ConditionTerm& term : condition.terms) {
+    if (term.expression.has_value()) step->expressions.push_back(*std::move(term.expression));
+    else step->conditions.push_back(*std::move(term.comparison));
   }
   return absl::OkStatus();
 }
@@ -217,8 +157,8 @@ absl::Status ParseJoin(std::string_view line, std::string_view text, QueryStep* 
   QUERN_ASSIGN_OR_RETURN(step->join, JoinKindOf(FirstWord(line)));
   const size_t on = FindWord(text, "on");
   if (on == std::string_view::npos) return Wrong("join without on", text, "join NAME on SIDE = SIDE [and ..]");
-  QUERN_ASSIGN_OR_RETURN(step->relation, NameOf("join", Trimmed(text.substr(0, on))));
-  cli::ListParser parser("on", kOnForm, Trimmed(text.substr(on + 2)), cli::kEndsInTests);
+  QUERN_ASSIGN_OR_RETURN(step->relation, NameOf("join", cli::Trimmed(text.substr(0, on))));
+  cli::ListParser parser("on", kOnForm, cli::Trimmed(text.substr(on + 2)), cli::kEndsInTests);
   do {
     QUERN_ASSIGN_OR_RETURN(cli::JoinTermText term, cli::ParseJoinTerm("on", &parser, {"and"}));
     if (!term.collation.empty() && term.op != Comparison::kEqual)
@@ -232,12 +172,12 @@ absl::Status ParseJoin(std::string_view line, std::string_view text, QueryStep* 
 
 absl::Status ParseAggregate(std::string_view text, QueryStep* step) {
   const size_t by = FindWord(text, "by");
-  const std::string_view calls = Trimmed(text.substr(0, by));
+  const std::string_view calls = cli::Trimmed(text.substr(0, by));
   if (!calls.empty()) {
     QUERN_ASSIGN_OR_RETURN(step->aggregates, cli::ParseAggregates("aggregate", calls));
   }
   if (by != std::string_view::npos) {
-    QUERN_ASSIGN_OR_RETURN(step->keys, cli::ParseComputedKeys("by", Trimmed(text.substr(by + 2))));
+    QUERN_ASSIGN_OR_RETURN(step->keys, cli::ParseComputedKeys("by", cli::Trimmed(text.substr(by + 2))));
   }
   if (step->keys.empty() && step->aggregates.empty())
     return Wrong("aggregation of nothing", "aggregate", "aggregate [CALLS] [by KEYS]");
@@ -246,8 +186,8 @@ absl::Status ParseAggregate(std::string_view text, QueryStep* step) {
 
 absl::Status ParseSort(std::string_view text, QueryStep* step) {
   const size_t limit = FindWord(text, "limit");
-  if (limit != std::string_view::npos) QUERN_RETURN_IF_ERROR(ParseLimit(Trimmed(text.substr(limit + 5)), step));
-  QUERN_ASSIGN_OR_RETURN(step->sort_keys, cli::ParseSortKeys("sort", Trimmed(text.substr(0, limit))));
+  if (limit != std::string_view::npos) QUERN_RETURN_IF_ERROR(ParseLimit(cli::Trimmed(text.substr(limit + 5)), step));
+  QUERN_ASSIGN_OR_RETURN(step->sort_keys, cli::ParseSortKeys("sort", cli::Trimmed(text.substr(0, limit))));
   return absl::OkStatus();
 }
 
@@ -256,7 +196,7 @@ absl::StatusOr<QueryStep> ParseStep(StepKind kind, size_t number, std::string_vi
   step.kind = kind;
   step.line = number;
   step.text = cli::WithNormalisedBlanks(line);
-  const std::string_view text = Trimmed(line.substr(FirstWord(line).size()));
+  const std::string_view text = cli::Trimmed(line.substr(FirstWord(line).size()));
   absl::Status status;
   switch (kind) {
     case StepKind::kScan: {
@@ -311,7 +251,7 @@ absl::Status Reading::EndStep() {
 }
 
 absl::Status Reading::BeginRelation(const Line& line) {
-  absl::StatusOr<std::string> name = NameOf("relation", Trimmed(line.text.substr(0, line.text.size() - 1)));
+  absl::StatusOr<std::string> name = NameOf("relation", cli::Trimmed(line.text.substr(0, line.text.size() - 1)));
   if (!name.ok()) return AtLine(line.number, name.status());
   for (const QueryRelation& relation : query_.relations)
     if (relation.name == *name)

@@ -131,7 +131,7 @@ class Preparation {
 
   absl::Status AddKey(const KeyText& key);
   absl::Status AddAggregate(const AggregateText& text);
-  absl::Status AddWhere(const WhereText& where);
+  absl::Status AddWhere(const ConditionText& where);
   absl::StatusOr<PreparedAggregate> Finish();
 
  private:
@@ -190,7 +190,7 @@ absl::Status Preparation::AddAggregate(const AggregateText& text) {
   return absl::OkStatus();
 }
 
-absl::Status Preparation::AddWhere(const WhereText& where) {
+absl::Status Preparation::AddWhere(const ConditionText& where) {
   QUERN_ASSIGN_OR_RETURN(RowCondition condition, PrepareCondition("--filter", where, &columns_));
   prepared_.input.where = std::make_shared<RowTest>(std::move(condition));
   return absl::OkStatus();
@@ -206,8 +206,7 @@ absl::Status Preparation::AddFilter(const WhereText& filter) {
   QUERN_ASSIGN_OR_RETURN(RowCondition condition, PrepareCondition("--agg", filter, &columns_));
   std::vector<std::shared_ptr<RowTest>>& made = prepared_.input.made_columns;
   const auto same = std::find_if(made.begin(), made.end(), [&condition](const std::shared_ptr<RowTest>& test) {
-    return test->condition().spec.where == condition.spec.where &&
-           test->condition().binding.keys == condition.binding.keys;
+    return test->condition().spec == condition.spec && test->condition().binding.keys == condition.binding.keys;
   });
   made_payload_.push_back(payload.size());
   AddPayload({static_cast<int>(same - made.begin()), ColumnType{.id = TypeId::kBool}, arrow::boolean()});

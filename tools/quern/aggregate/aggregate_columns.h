@@ -14,7 +14,7 @@
 #include "runtime/spec/spec.h"
 #include "tools/frontend/aggregate_text.h"
 #include "tools/frontend/column_names.h"
-#include "tools/frontend/where_text.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/table_io.h"
 
@@ -24,7 +24,7 @@ namespace quern::cli {
 struct AggregateRequest {
   std::vector<KeyText> keys;
   std::vector<AggregateText> aggregates;
-  std::optional<WhereText> where;  // the rows that take part; nullopt: all
+  std::optional<ConditionText> where;  // the rows that take part; nullopt: all
 };
 
 // Checks the names, and replaces those in conditions and expressions by the file's (ResolveNames). *Errors*: unknown

@@ -48,7 +48,7 @@ absl::Status ParseRequest(const GivenOptions& given, AggregateRequest* request) 
     return CommandError("missing option: --agg; accepted: --agg LIST, as 'count(*), sum(x)'");
   QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseComputedKeys, &request->keys));
   QUERN_RETURN_IF_ERROR(ParseLists("--agg", given.agg, ParseAggregates, &request->aggregates));
-  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllWheres("--filter", given.filter));
+  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllConditions("--filter", given.filter));
   return absl::OkStatus();
 }
 
@@ -83,10 +83,7 @@ class AggregateOperator final : public FileOperator {
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
                                         ResultStream* results) override;
   KernelSpec spec() const override { return prepared_.spec; }
-  std::vector<KernelSpec> input_specs() const override {
-    if (prepared_.input.map == nullptr) return {};
-    return {prepared_.input.map->expressions().spec};
-  }
+  std::vector<KernelSpec> input_specs() const override { return InputSpecs(prepared_.input); }
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/frontend/errors.h"
-#include "tools/frontend/where_text.h"
 #include "tools/quern/commands/command.h"
 #include "tools/quern/filter/filter_request.h"
 #include "tools/quern/filter/filter_run.h"
@@ -42,7 +42,7 @@ absl::Status ParseRequest(const GivenOptions& given, FilterRequest* request) {
   if (!given.where.has_value()) {
     return CommandError("missing option: --where; accepted: --where CONDITION, as \"name = 'ada' and qty > 5\"");
   }
-  QUERN_ASSIGN_OR_RETURN(request->where, ParseWhere("--where", *given.where));
+  QUERN_ASSIGN_OR_RETURN(request->where, ParseCondition("--where", *given.where));
   if (given.select.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->select, ParsePlainNames("--select", *given.select));
   }
@@ -62,7 +62,8 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, FilterC
   arguments.Value("--where", &given.where, "CONDITION",
                   "COLUMN [collate NAME] with < <= > >= != = and a constant or a column, [not] in (..), [not] between "
                   ".. and .., [not] "
-                  "like '..' [escape 'c'], is [not] null, or a bool column; with not, and, or and parentheses");
+                  "like '..' [escape 'c'], is [not] null, or a bool column; with not, and, or and parentheses; or an "
+                  "expression as those of quern map, as price * qty > 100");
   arguments.Value("--select", &given.select, "COLS", "result columns in order (default: all)");
   return ParseOneInput(words, &arguments, &command->options, &command->input_path,
                        [&] { return ParseRequest(given, &command->request); });
@@ -73,7 +74,16 @@ class FilterOperator final : public FileOperator {
   explicit FilterOperator(FilterCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
-  KernelSpec spec() const override { return prepared_.spec; }
+  KernelSpec spec() const override { return prepared_.where->condition().specs().back(); }
+  std::vector<KernelSpec> input_specs() const override {
+    std::vector<KernelSpec> specs = prepared_.where->condition().specs();
+    specs.pop_back();
+    return specs;
+  }
+  absl::Status CompileConditions(const CompileOptions& options) override {
+    const bool is_computed = prepared_.where->condition().expressions != nullptr;
+    return is_computed ? prepared_.where->Compile(options) : absl::OkStatus();
+  }
   uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override {

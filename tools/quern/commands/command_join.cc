@@ -138,7 +138,7 @@ absl::Status JoinOperator::Read() {
 std::vector<KernelSpec> JoinOperator::input_specs() const {
   std::vector<KernelSpec> specs;
   for (const KernelInput& input : join_.inputs)
-    if (input.map != nullptr) specs.emplace_back(input.map->expressions().spec);
+    for (KernelSpec& spec : InputSpecs(input)) specs.push_back(std::move(spec));
   return specs;
 }
 

@@ -41,7 +41,7 @@ absl::Status ParseRequest(const GivenOptions& given, MapRequest* request) {
   if (given.select.empty())
     return CommandError("missing option: --select; accepted: --select LIST, as 'name, price * qty as total'");
   QUERN_RETURN_IF_ERROR(ParseLists("--select", given.select, ParseSelect, &request->select));
-  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllWheres("--where", given.where));
+  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllConditions("--where", given.where));
   return absl::OkStatus();
 }
 
@@ -72,7 +72,7 @@ class MapOperator final : public FileOperator {
   KernelSpec spec() const override { return prepared_.map->expressions().spec; }
   std::vector<KernelSpec> input_specs() const override {
     if (prepared_.where == nullptr) return {};
-    return {prepared_.where->condition().spec};
+    return prepared_.where->condition().specs();
   }
   uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.table->num_rows()); }
   absl::Status CompileConditions(const CompileOptions& options) override {

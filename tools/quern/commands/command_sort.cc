@@ -62,7 +62,7 @@ absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
   QUERN_RETURN_IF_ERROR(ParseLists("--window", given.window, ParseWindows, &request->windows));
   QUERN_RETURN_IF_ERROR(ParsePartition(given, request));
   QUERN_RETURN_IF_ERROR(ParseLists("--by", given.by, ParseSortKeys, &request->keys));
-  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllWheres("--filter", given.filter));
+  QUERN_ASSIGN_OR_RETURN(request->where, ParseAllConditions("--filter", given.filter));
   if (given.limit.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->limit, ParseNumber("--limit", *given.limit, 1, INT64_MAX));
   }
@@ -108,10 +108,7 @@ class SortOperator final : public FileOperator {
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
                                         ResultStream* results) override;
   KernelSpec spec() const override { return prepared_.spec; }
-  std::vector<KernelSpec> input_specs() const override {
-    if (prepared_.input.map == nullptr) return {};
-    return {prepared_.input.map->expressions().spec};
-  }
+  std::vector<KernelSpec> input_specs() const override { return InputSpecs(prepared_.input); }
   absl::Status CompileConditions(const CompileOptions& options) override {
     return cli::CompileConditions(options, prepared_.input);
   }

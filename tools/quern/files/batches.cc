@@ -52,7 +52,7 @@ std::vector<int> ColumnsRead(const KernelInput& input) {
   };
   add(input.binding.payload);
   if (input.map != nullptr) add(input.map->expressions().binding.keys);
-  for (const std::shared_ptr<RowTest>& test : input.made_columns) add(test->condition().binding.keys);
+  for (const std::shared_ptr<RowTest>& test : input.made_columns) add(test->condition().columns());
   return columns;
 }
 
@@ -80,6 +80,14 @@ absl::StatusOr<std::vector<RecordBatchPointer>> CutIntoBatches(const std::shared
   QUERN_ASSIGN_OR_RETURN_ARROW(auto batches, reader.ToRecordBatches(),
                                "cannot cut into batches: " + std::to_string(table->num_rows()) + " rows");
   return batches;
+}
+
+std::vector<KernelSpec> InputSpecs(const KernelInput& input) {
+  std::vector<KernelSpec> specs;
+  if (input.where != nullptr && input.where->condition().expressions != nullptr)
+    specs.emplace_back(input.where->condition().expressions->expressions().spec);
+  if (input.map != nullptr) specs.emplace_back(input.map->expressions().spec);
+  return specs;
 }
 
 absl::Status CompileConditions(const CompileOptions& options, const KernelInput& input) {

@@ -42,6 +42,8 @@ struct KernelInput {
   std::vector<std::shared_ptr<RowTest>> made_columns = {};
 };
 
+// The specs of its expressions, in the order in which they are computed.
+std::vector<KernelSpec> InputSpecs(const KernelInput& input);
 // Compiles the conditions and expressions of an input, before its batches are read.
 absl::Status CompileConditions(const CompileOptions& options, const KernelInput& input);
 

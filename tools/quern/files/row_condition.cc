@@ -14,6 +14,7 @@
 
 #include <arrow/api.h>
 #include <arrow/c/bridge.h>
+#include <arrow/util/bit_util.h>
 
 #include <algorithm>
 #include <utility>
@@ -45,7 +46,9 @@ class Conversion {
  public:
   Conversion(const std::string& option, InputColumns* columns) : option_(option), columns_(columns) {}
 
-  absl::StatusOr<RowCondition> Convert(const WhereText& where);
+  absl::Status Convert(const WhereText& where);
+  absl::Status Compute(const std::vector<ExpressionText>& expressions);
+  RowCondition Take() { return std::move(condition_); }
 
  private:
   absl::StatusOr<Predicate> Condition(const WhereText& where);
@@ -134,10 +137,26 @@ absl::StatusOr<Predicate> Conversion::Columns(const WhereText& where) {
   return leaf;
 }
 
-absl::StatusOr<RowCondition> Conversion::Convert(const WhereText& where) {
-  QUERN_ASSIGN_OR_RETURN(condition_.spec.where, Condition(where));
-  QUERN_RETURN_IF_ERROR(ValidateSpec(condition_.spec));
-  return std::move(condition_);
+absl::Status Conversion::Convert(const WhereText& where) {
+  FilterSpec spec;
+  QUERN_ASSIGN_OR_RETURN(spec.where, Condition(where));
+  QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
+  condition_.spec = std::move(spec);
+  return absl::OkStatus();
+}
+
+absl::Status Conversion::Compute(const std::vector<ExpressionText>& expressions) {
+  ExpressionPreparation preparation(columns_);
+  for (const ExpressionText& expression : expressions) {
+    QUERN_ASSIGN_OR_RETURN(const size_t result, preparation.Add(option_, expression, expression.shown));
+    if (preparation.type(result).id == TypeId::kBool) continue;
+    return CommandError("bad condition in " + option_ + ": " + expression.shown + " is " +
+                        preparation.field(result)->type()->ToString() +
+                        "; accepted: a comparison, or an expression that is true or false");
+  }
+  QUERN_ASSIGN_OR_RETURN(RowExpressions finished, preparation.Finish());
+  condition_.expressions = std::make_shared<RowMap>(std::move(finished));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -164,25 +183,80 @@ absl::Status ResolveNames(const TableInput& input, WhereText* where) {
   return where->kind == PredicateKind::kCompareColumns ? ResolveName(input, &where->other.name) : absl::OkStatus();
 }
 
+absl::Status ResolveNames(const TableInput& input, ConditionText* condition) {
+  for (ConditionTerm& term : condition->terms) {
+    absl::Status compared = absl::OkStatus();
+    if (term.comparison.has_value()) {
+      compared = ResolveNames(input, &*term.comparison);
+      if (compared.ok()) term.expression.reset();
+    }
+    if (!term.expression.has_value()) {
+      QUERN_RETURN_IF_ERROR(compared);
+      continue;
+    }
+    const absl::Status computed = ResolveNames(input, &*term.expression);
+    if (!computed.ok()) return compared.ok() ? computed : compared;
+    term.comparison.reset();
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RowCondition> PrepareCondition(const std::string& option, const WhereText& where,
                                               InputColumns* columns) {
-  return Conversion(option, columns).Convert(where);
+  Conversion conversion(option, columns);
+  QUERN_RETURN_IF_ERROR(conversion.Convert(where));
+  return conversion.Take();
+}
+
+absl::StatusOr<RowCondition> PrepareCondition(const std::string& option, const ConditionText& condition,
+                                              InputColumns* columns) {
+  WhereText comparisons{.kind = PredicateKind::kAnd};
+  std::vector<ExpressionText> expressions;
+  for (const ConditionTerm& term : condition.terms) {
+    if (term.expression.has_value()) expressions.push_back(*term.expression);
+    else AddPart(*term.comparison, &comparisons);
+  }
+  Conversion conversion(option, columns);
+  if (comparisons.children.size() == 1) comparisons = WhereText(comparisons.children[0]);
+  if (expressions.size() < condition.terms.size()) QUERN_RETURN_IF_ERROR(conversion.Convert(comparisons));
+  if (!expressions.empty()) QUERN_RETURN_IF_ERROR(conversion.Compute(expressions));
+  return conversion.Take();
+}
+
+std::vector<KernelSpec> RowCondition::specs() const {
+  std::vector<KernelSpec> specs;
+  if (spec.has_value()) specs.emplace_back(*spec);
+  if (expressions != nullptr) specs.emplace_back(expressions->expressions().spec);
+  return specs;
+}
+
+std::vector<int> RowCondition::columns() const {
+  std::vector<int> places = binding.keys;
+  if (expressions == nullptr) return places;
+  const std::vector<int>& computed = expressions->expressions().binding.keys;
+  places.insert(places.end(), computed.begin(), computed.end());
+  return places;
 }
 
 absl::Status RowTest::Compile(CompileOptions options) {
   options.overrides = {};
-  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, quern::Compile(condition_.spec, options));
+  if (condition_.expressions != nullptr) QUERN_RETURN_IF_ERROR(condition_.expressions->Compile(options));
+  if (!condition_.spec.has_value()) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(const CompiledKernel compiled, quern::Compile(*condition_.spec, options));
   filter_ = MakeRowFilter(compiled.kernel);
   return absl::OkStatus();
 }
 
-absl::StatusOr<BatchView> RowTest::View(const arrow::RecordBatch& batch) const {
-  return ViewOf(batch, condition_.binding, condition_.keys, {});
-}
-
 absl::StatusOr<uint64_t> RowTest::Select(const arrow::RecordBatch& batch, uint32_t* rows) const {
-  QUERN_ASSIGN_OR_RETURN(const BatchView view, View(batch));
-  return filter_->Select(view, rows);
+  if (condition_.expressions == nullptr) {
+    QUERN_ASSIGN_OR_RETURN(const BatchView view, ViewOf(batch, condition_.binding, condition_.keys, {}));
+    return filter_->Select(view, rows);
+  }
+  QUERN_ASSIGN_OR_RETURN(const auto bits, Bits(batch));
+  uint64_t n = 0;
+  for (int64_t row = 0; row < bits->length(); ++row)
+    if (static_cast<const arrow::BooleanArray&>(*bits).Value(row)) rows[n++] = static_cast<uint32_t>(row);
+  return n;
 }
 
 absl::StatusOr<uint64_t> RowTest::Count(const arrow::RecordBatch& batch) const {
@@ -198,10 +272,44 @@ absl::StatusOr<RecordBatchPointer> RowTest::Rows(const RecordBatchPointer& batch
 }
 
 absl::StatusOr<std::shared_ptr<arrow::Array>> RowTest::Bits(const arrow::RecordBatch& batch) const {
-  QUERN_ASSIGN_OR_RETURN(const BatchView view, View(batch));
+  std::shared_ptr<arrow::Array> compared;
+  if (filter_ != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(compared, Compared(batch));
+  }
+  if (condition_.expressions == nullptr) return compared;
+  return Computed(batch, compared);
+}
+
+absl::StatusOr<std::shared_ptr<arrow::Array>> RowTest::Compared(const arrow::RecordBatch& batch) const {
+  QUERN_ASSIGN_OR_RETURN(const BatchView view, ViewOf(batch, condition_.binding, condition_.keys, {}));
   QUERN_ASSIGN_OR_RETURN_ARROW(std::shared_ptr<arrow::Buffer> bits, arrow::AllocateBuffer((batch.num_rows() + 7) / 8),
                                "cannot take memory for a bitmap: " + std::to_string(batch.num_rows()) + " rows");
   QUERN_RETURN_IF_ERROR(filter_->Mask(view, bits->mutable_data()).status());
+  return std::make_shared<arrow::BooleanArray>(batch.num_rows(), std::move(bits));
+}
+
+// Of the rows for which the comparisons hold, copied: no other one may fail.
+absl::StatusOr<std::shared_ptr<arrow::Array>> RowTest::Computed(const arrow::RecordBatch& batch,
+                                                                const std::shared_ptr<arrow::Array>& compared) const {
+  const auto whole = arrow::RecordBatch::Make(batch.schema(), batch.num_rows(), batch.columns());
+  RecordBatchPointer taken = whole;
+  if (compared != nullptr) {
+    QUERN_ASSIGN_OR_RETURN(taken, SelectRows(whole, compared, condition_.expressions->expressions().binding.keys));
+  }
+  QUERN_ASSIGN_OR_RETURN(const RecordBatchPointer truths,
+                         condition_.expressions->Compute(*taken, nullptr, std::nullopt));
+  QUERN_ASSIGN_OR_RETURN_ARROW(std::shared_ptr<arrow::Buffer> bits, arrow::AllocateBitmap(batch.num_rows()),
+                               "cannot take memory for a bitmap: " + std::to_string(batch.num_rows()) + " rows");
+  int64_t next = 0;  // row of `truths`
+  for (int64_t row = 0; row < batch.num_rows(); ++row) {
+    bool holds = compared == nullptr || static_cast<const arrow::BooleanArray&>(*compared).Value(row);
+    if (holds) {
+      for (const std::shared_ptr<arrow::Array>& column : truths->columns())
+        holds &= column->IsValid(next) && static_cast<const arrow::BooleanArray&>(*column).Value(next);
+      ++next;
+    }
+    arrow::bit_util::SetBitTo(bits->mutable_data(), row, holds);
+  }
   return std::make_shared<arrow::BooleanArray>(batch.num_rows(), std::move(bits));
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,10 @@
 #include "runtime/filter/row_filter.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/spec/spec.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/frontend/where_text.h"
 #include "tools/quern/files/input_columns.h"
+#include "tools/quern/files/row_map.h"
 #include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
@@ -27,20 +30,32 @@ namespace quern::cli {
 absl::Status ResolveName(const TableInput& input, std::string* name);
 // The same for all names of a condition.
 absl::Status ResolveNames(const TableInput& input, WhereText* where);
+// The same; a term that may be read in two ways is then read in one.
+absl::Status ResolveNames(const TableInput& input, ConditionText* condition);
 
-// A condition with types instead of names.
+// A condition with types instead of names: comparisons that all hold, and expressions that are true of such rows.
 struct RowCondition {
-  FilterSpec spec;
-  ColumnBinding binding;         // one key for each mention: the column's place in the kernel's table
-  std::vector<ColumnType> keys;  // likewise
+  std::optional<FilterSpec> spec;            // nullopt: no comparisons
+  ColumnBinding binding;                     // one key for each mention: the column's place in the kernel's table
+  std::vector<ColumnType> keys;              // likewise
+  std::shared_ptr<RowMap> expressions = {};  // results that are bool; nullptr: none
+
+  // Of its kernels, in the order in which they run.
+  std::vector<KernelSpec> specs() const;
+  // The places of all columns that it reads.
+  std::vector<int> columns() const;
 };
 
 // Finds the types and reads the constants; `option` holds the condition, for errors. A column is nullable in the spec
 // if nulls were read. *Cost*: casts if two columns of different types are compared, and a pass over the bitmaps.
 // *Errors*: types that have no comparison, constants that are not of their column's type.
 absl::StatusOr<RowCondition> PrepareCondition(const std::string& option, const WhereText& where, InputColumns* columns);
+// The same, of a condition whose names are resolved. *Errors*: also those of expressions, and one that is no bool.
+absl::StatusOr<RowCondition> PrepareCondition(const std::string& option, const ConditionText& condition,
+                                              InputColumns* columns);
 
-// A condition with its kernel. *Threads*: any.
+// A condition with its kernels. *Threads*: any. *Errors* of its functions: OutOfRange for a row of which an expression
+// has no result, as by an overflow; those for which a comparison does not hold have none.
 class RowTest {
  public:
   explicit RowTest(RowCondition condition) : condition_(std::move(condition)) {}
@@ -61,10 +76,13 @@ class RowTest {
   absl::StatusOr<std::shared_ptr<arrow::Array>> Bits(const arrow::RecordBatch& batch) const;
 
  private:
-  absl::StatusOr<BatchView> View(const arrow::RecordBatch& batch) const;
+  // The rows for which the comparisons hold, and those for which all expressions are true, too.
+  absl::StatusOr<std::shared_ptr<arrow::Array>> Compared(const arrow::RecordBatch& batch) const;
+  absl::StatusOr<std::shared_ptr<arrow::Array>> Computed(const arrow::RecordBatch& batch,
+                                                         const std::shared_ptr<arrow::Array>& compared) const;
 
   RowCondition condition_;
-  std::shared_ptr<const RowFilter> filter_;
+  std::shared_ptr<const RowFilter> filter_;  // null: no comparisons
 };
 
 }  // namespace quern::cli

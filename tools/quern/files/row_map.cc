@@ -21,6 +21,7 @@
 #include "codegen/operators.h"
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
+#include "tools/frontend/errors.h"
 #include "tools/frontend/fused_arguments.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"
@@ -209,7 +210,10 @@ absl::StatusOr<RecordBatchPointer> RowMap::Compute(const arrow::RecordBatch& bat
   OutputBatch out(MapOutputTypes(expressions_.spec), std::max<uint64_t>(view.num_rows, 1), budget);
   MapReader reader(mapper_, budget);
   QUERN_RETURN_IF_ERROR(reader.SetInput(std::move(view), first_row));
-  QUERN_RETURN_IF_ERROR(reader.Next(&out).status());
+  QUERN_ASSIGN_OR_RETURN(const bool has_more, reader.Next(&out));
+  if (has_more)
+    return CommandError("computed strings of 2 GiB and more in " + std::to_string(batch.num_rows()) +
+                        " rows; accepted: fewer, or large ones, as x::large_utf8");
   return TakeRows(schema_, &out);
 }
 

@@ -55,9 +55,9 @@ absl::Status Preparation::AddResult(const std::string& name) {
 absl::StatusOr<PreparedFilter> Preparation::Prepare(const FilterRequest& request,
                                                     const std::vector<std::string>& selected) {
   QUERN_ASSIGN_OR_RETURN(RowCondition condition, PrepareCondition(kOption, request.where, &columns_));
-  prepared_.spec = std::move(condition.spec);
-  prepared_.input.binding = std::move(condition.binding);
-  prepared_.input.keys = std::move(condition.keys);
+  prepared_.input.binding = condition.binding;
+  prepared_.input.keys = condition.keys;
+  prepared_.where = std::make_shared<RowTest>(std::move(condition));
   for (const std::string& name : selected) QUERN_RETURN_IF_ERROR(AddResult(name));
   prepared_.schema = arrow::schema(std::move(fields_));
   prepared_.input.table = columns_.Finish();

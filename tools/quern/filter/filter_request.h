@@ -12,15 +12,16 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/spec/spec.h"
-#include "tools/frontend/where_text.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/quern/files/batches.h"
+#include "tools/quern/files/row_condition.h"
 #include "tools/quern/files/table_io.h"
 
 namespace quern::cli {
 
 // The values of the options of a filter.
 struct FilterRequest {
-  WhereText where;
+  ConditionText where;
   std::optional<std::vector<std::string>> select;  // nullopt: all columns
 };
 
@@ -32,15 +33,15 @@ absl::StatusOr<std::vector<std::string>> ResolveColumns(const TableInput& input,
 std::vector<std::string> ColumnsToRead(const FilterRequest& request, const std::vector<std::string>& selected);
 
 struct PreparedFilter {
-  FilterSpec spec;
-  KernelInput input;                      // the columns of the condition, then those of the result
+  std::shared_ptr<RowTest> where;         // without its kernels
+  KernelInput input;                      // the columns of the condition, then those of the result; keys: comparisons'
   std::shared_ptr<arrow::Schema> schema;  // of the result, dictionaries decoded
   std::vector<int> result;                // of each column its place in the input's table
 };
 
 // Finds the types, reads the constants and writes the spec. A column is nullable in the spec if nulls were read.
 // *Cost*: casts if two columns of different types are compared, and a pass over the bitmaps. *Errors*: types that have
-// no comparison, constants that are not of their column's type.
+// no comparison, constants that are not of their column's type; those of expressions.
 absl::StatusOr<PreparedFilter> PrepareFilter(const FilterRequest& request, const std::vector<std::string>& selected,
                                              const TableInput& input, const std::shared_ptr<arrow::Table>& table);
 

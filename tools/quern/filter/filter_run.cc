@@ -32,7 +32,7 @@ using ArrayPointer = std::shared_ptr<arrow::Array>;
 // What all threads share.
 struct Filtering {
   const PreparedFilter& prepared;
-  const RowFilter& filter;
+  const RowFilter* filter;  // null: the condition has expressions, which RowTest evaluates
   const std::shared_ptr<MemoryBudget>& budget;
   bool count;
   Progress* progress;
@@ -65,17 +65,30 @@ absl::StatusOr<RecordBatchPointer> RowsOf(const Filtering& filtering, const arro
   return arrow::RecordBatch::Make(schema, static_cast<int64_t>(num_rows), std::move(columns));
 }
 
+// A batch's rows for which a condition with expressions holds.
+absl::Status TestBatch(size_t i, Filtering* filtering) {
+  const arrow::RecordBatch& batch = *filtering->batches[i];
+  filtering->progress->Add(static_cast<uint64_t>(batch.num_rows()));
+  QUERN_ASSIGN_OR_RETURN(const ArrayPointer passes, filtering->prepared.where->Bits(batch));
+  const auto num_rows = static_cast<uint64_t>(static_cast<const arrow::BooleanArray&>(*passes).true_count());
+  filtering->num_rows[i] = num_rows;
+  if (num_rows == 0 || filtering->count) return absl::OkStatus();
+  QUERN_ASSIGN_OR_RETURN(filtering->results[i], RowsOf(*filtering, batch, passes, num_rows));
+  return absl::OkStatus();
+}
+
 absl::Status FilterBatch(size_t i, Filtering* filtering) {
+  if (filtering->filter == nullptr) return TestBatch(i, filtering);
   const arrow::RecordBatch& batch = *filtering->batches[i];
   QUERN_ASSIGN_OR_RETURN(const BatchView view, ViewOf(batch, filtering->prepared.input));
   filtering->progress->Add(view.num_rows);
   if (filtering->count) {
-    QUERN_ASSIGN_OR_RETURN(filtering->num_rows[i], filtering->filter.Count(view));
+    QUERN_ASSIGN_OR_RETURN(filtering->num_rows[i], filtering->filter->Count(view));
     return absl::OkStatus();
   }
   QUERN_ASSIGN_OR_RETURN_ARROW(std::shared_ptr<arrow::Buffer> bits, arrow::AllocateBuffer((batch.num_rows() + 7) / 8),
                                "cannot take memory for a bitmap: " + std::to_string(batch.num_rows()) + " rows");
-  QUERN_ASSIGN_OR_RETURN(filtering->num_rows[i], filtering->filter.Mask(view, bits->mutable_data()));
+  QUERN_ASSIGN_OR_RETURN(filtering->num_rows[i], filtering->filter->Mask(view, bits->mutable_data()));
   if (filtering->num_rows[i] == 0) return absl::OkStatus();
   const auto passes = std::make_shared<arrow::BooleanArray>(batch.num_rows(), std::move(bits));
   QUERN_ASSIGN_OR_RETURN(filtering->results[i], RowsOf(*filtering, batch, passes, filtering->num_rows[i]));
@@ -88,8 +101,9 @@ absl::StatusOr<OperatorResult> RunPreparedFilter(const PreparedFilter& prepared,
                                                  bool count, const std::shared_ptr<MemoryBudget>& budget,
                                                  uint32_t threads, Progress* progress) {
   Stopwatch watch;
-  const std::shared_ptr<const RowFilter> filter = MakeRowFilter(compiled.kernel);
-  Filtering filtering{prepared, *filter, budget, count, progress, {}, {}, {}};
+  const bool is_computed = prepared.where->condition().expressions != nullptr;
+  const std::shared_ptr<const RowFilter> filter = is_computed ? nullptr : MakeRowFilter(compiled.kernel);
+  Filtering filtering{prepared, filter.get(), budget, count, progress, {}, {}, {}};
   QUERN_ASSIGN_OR_RETURN(filtering.batches, CutIntoBatches(prepared.input.table));
   const size_t num_batches = filtering.batches.size();
   filtering.results.resize(num_batches);

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/frontend/select_text.h"
-#include "tools/frontend/where_text.h"
 #include "tools/quern/files/row_condition.h"
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/files/table_io.h"
@@ -22,7 +22,7 @@ namespace quern::cli {
 // The values of the options of a map.
 struct MapRequest {
   std::vector<SelectText> select;
-  std::optional<WhereText> where;  // the rows that take part; nullopt: all
+  std::optional<ConditionText> where;  // the rows that take part; nullopt: all
 };
 
 // Replaces every name by the file's, and * by all columns. *Errors*: unknown and ambiguous columns, result columns of

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "runtime/spec/spec.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/frontend/sort_text.h"
-#include "tools/frontend/where_text.h"
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/table_io.h"
 
@@ -27,7 +27,7 @@ struct SortRequest {
   uint32_t num_partition_keys = 0;
   std::vector<WindowText> windows;
   std::optional<std::vector<std::string>> select;  // nullopt: all columns
-  std::optional<WhereText> where;                  // the rows that take part; nullopt: all
+  std::optional<ConditionText> where;              // the rows that take part; nullopt: all
   uint64_t limit = 0;                              // 0: all rows
   bool stable = false;
 };
