@@ -10,8 +10,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 
 #include "runtime/base/refused_calls.h"
 #include "runtime/blocks/blocks.h"
@@ -94,12 +96,13 @@ uint32_t Forward(Bytes s, uint32_t from, uint64_t number, bool of_characters) {
   return at;
 }
 
-// The positions start .. start + length - 1, of which some may lie before the first character.
-Bytes Substring(Bytes s, int64_t start, int64_t length, bool of_characters) {
-  const __int128 end = __int128{start} + length;  // the first position behind
+// The positions start .. start + length - 1, of which some may lie before the first character; nullopt: to the end.
+Bytes Substring(Bytes s, int64_t start, std::optional<int64_t> length, bool of_characters) {
   const int64_t first = std::max<int64_t>(start, 1);
-  if (end <= first) return {s.data, 0};
   const uint32_t begin = Forward(s, 0, static_cast<uint64_t>(first) - 1, of_characters);
+  if (!length.has_value()) return {s.data + begin, s.length - begin};
+  const __int128 end = __int128{start} + *length;  // the first position behind
+  if (end <= first) return {s.data + begin, 0};
   const auto number = static_cast<uint64_t>(std::min<__int128>(end - first, std::numeric_limits<int64_t>::max()));
   return {s.data + begin, Forward(s, begin, number, of_characters) - begin};
 }
@@ -186,11 +189,13 @@ std::string_view DecimalText(__int128 number, uint32_t scale, char (&buffer)[kNu
   return {at, static_cast<size_t>(end - at)};
 }
 
-// The fewest digits that are read as the same number, with an exponent below 1e-4 and from 1e15 on.
+// The fewest digits that are read as the same number, with an exponent below 1e-4 and from 1e15 on, of f32 from 1e6 on:
+// whole numbers below that are exact, and have no digits but their own.
 template <class T>
 std::string_view FloatText(T number, char (&buffer)[kNumberBytes]) {
+  constexpr T kEnd = std::is_same_v<T, float> ? T(1e6) : T(1e15);
   const T magnitude = std::fabs(number);
-  const bool is_plain = number == 0 || (magnitude >= T(1e-4) && magnitude < T(1e15)) || !std::isfinite(number);
+  const bool is_plain = number == 0 || (magnitude >= T(1e-4) && magnitude < kEnd) || !std::isfinite(number);
   const std::chars_format format = is_plain ? std::chars_format::fixed : std::chars_format::scientific;
   if (std::isnan(number)) return "nan";
   const char* const end = std::to_chars(buffer, buffer + kNumberBytes, number, format).ptr;
@@ -225,6 +230,7 @@ bool ReadInteger(std::string_view text, bool is_signed, uint64_t bits, uint64_t*
     *low = static_cast<uint64_t>(number);
     return static_cast<int64_t>(static_cast<uint64_t>(number) << shift) >> shift == number;
   }
+  if (text.starts_with('-')) return ReadWhole(text, &number) && number == 0;
   return ReadWhole(text, low) && (bits == 64 || *low >> bits == 0);
 }
 
@@ -425,8 +431,8 @@ QUERN_ROWS(char_length) {
 
 QUERN_ROWS(substring) {
   return EachRow(rows, [&](uint32_t i) {
-    const auto length = static_cast<int64_t>(c->low[i]);
-    if (length < 0) return false;
+    const auto length = high == 0 ? std::optional(static_cast<int64_t>(c->low[i])) : std::nullopt;
+    if (length.has_value() && *length < 0) return false;
     const Bytes part = Substring(StringAt(*a, i), static_cast<int64_t>(b->low[i]), length, low != 0);
     SetString(part.data, part.length, i, out);
     return true;

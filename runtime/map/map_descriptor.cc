@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -398,11 +397,9 @@ class MapBuilder {
 
   uint32_t Substring(const Expression& e, uint8_t errors) {
     Arguments values = {Argument(e, 0), Argument(e, 1)};
-    constexpr ValueType kLength = {.id = TypeId::kI64};
-    values.push_back(e.arguments.size() > 2
-                         ? Argument(e, 2)
-                         : Run(kConstantLanes, {}, kLength, kErrorsIgnored, std::numeric_limits<int64_t>::max()));
-    return Run(kSubstringLanes, values, e.type, errors, IsTextType(e.type.id) ? 1 : 0);
+    const bool has_length = e.arguments.size() > 2;
+    values.push_back(has_length ? Argument(e, 2) : values[1]);
+    return Run(kSubstringLanes, values, e.type, errors, Words(IsTextType(e.type.id) ? 1 : 0, has_length ? 0 : 1));
   }
 
   uint32_t Concat(const Expression& e, uint8_t errors) {
@@ -411,11 +408,13 @@ class MapBuilder {
     return value;
   }
 
-  // low and high: constants of the function.
+  // Constants of a function.
+  static __int128 Words(uint64_t low, uint64_t high) {
+    return static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | low);
+  }
   uint32_t Convert(LaneFunction function, uint32_t value, const ValueType& to, uint8_t errors, uint64_t low,
                    uint64_t high) {
-    const auto number = static_cast<__int128>(static_cast<unsigned __int128>(high) << 64 | low);
-    return Run(function, {value}, to, errors, number);
+    return Run(function, {value}, to, errors, Words(low, high));
   }
 
   uint32_t CastToString(uint32_t value, const ValueType& from, const ValueType& to) {

@@ -111,6 +111,24 @@ QUESTIONS = (
      "CAST(TIMESTAMP '1969-12-31 23:59:59' AS DATE)", "toDate32(toDateTime64('1969-12-31 23:59:59', 0, 'UTC'))"),
     ("second of 23:59:59.9", {"second": "second(86399900:timestamp,1000:i64)"},
      "date_part('second', TIMESTAMP '1970-01-01 23:59:59.9')", "toSecond(toDateTime64(86399.9, 1, 'UTC'))"),
+    ("substring of 'abcdef' at -1 of length 4", {"substring": "substring('abcdef':utf8,-1:i64,4:i64)"},
+     "substring('abcdef', -1, 4)", "substring('abcdef', -1, 4)"),
+    ("substring of length -1", {"substring": "substring('abcdef':utf8,2:i64,-1:i64)"},
+     "substring('abcdef', 2, -1)", "substring('abcdef', 2, -1)"),
+    ("replace '' in 'abc' by 'x'", {"replace": "replace('abc':utf8,'':utf8,'x':utf8)"}, "replace('abc', '', 'x')",
+     "replaceAll('abc', '', 'x')"),
+    ("'a' followed by null", {"concat": "concat('a':utf8,null:utf8)"}, "'a' || CAST(NULL AS VARCHAR)",
+     "'a' || CAST(NULL AS Nullable(String))"),
+    ("length of a trimmed tab", {"trim": "char_length(trim('\t':utf8))"}, "char_length(trim(chr(9)))",
+     "length(trim(char(9)))"),
+    ("'É' in lower case", {"ascii_lower": "ascii_lower('É':utf8)"},
+     {"DuckDB": "lower('É')", "DataFusion": "lower('É')", "PostgreSQL": 'lower(\'É\' COLLATE "und-x-icu")'},
+     "lower('É')"),
+    *((f"text '{text}' to i32", {name: f"{name}('{text}':utf8,i32)" for name in ("cast", "cast_or_null")},
+       f"CAST('{text}' AS INT)", f"CAST('{text}' AS Int32)") for text in (" 12", "1.5")),
+    *((f"f64 {value} to text", {"cast": f"cast({value}:f64,utf8)"}, f"CAST({_F64.format(value)} AS VARCHAR)",
+       f"CAST(toFloat64('{value}') AS String)") for value in ("0.1", "100000", "1e+15")),
+    ("true to text", {"cast": "cast(true:bool,utf8)"}, "CAST(TRUE AS VARCHAR)", "CAST(true AS String)"),
     ("type of (15,2) + (10,4)", {"add": "add(1.00:decimal128(15,2),1.0000:decimal128(10,4))"},
      f"{_D.format(1, '15,2')} + {_D.format(1, '10,4')}",
      "toTypeName(CAST(1 AS Decimal(15,2)) + CAST(1 AS Decimal(10,4)))"),
@@ -126,7 +144,7 @@ def text_of(value, arrow_type, asks_type):
         return f"({arrow_type.precision},{arrow_type.scale})"
     if value is None:
         return "null"
-    return str(value).lower().removesuffix(".0")
+    return value if isinstance(value, str) else str(value).lower().removesuffix(".0")
 
 
 def ask_quern(library, expression, asks_type):
@@ -174,7 +192,7 @@ def ask_clickhouse(sql, asks_type):
     if asks_type:
         return answer.removeprefix("Decimal").replace(" ", "")
     is_truth = any(f" {sign} toFloat64" in sql for sign in ("=", ">"))
-    return {"0": "false", "1": "true"}[answer] if is_truth else answer
+    return {"0": "false", "1": "true"}[answer] if is_truth else answer.replace("\\N", "null")
 
 
 def _shortened(name):
@@ -193,7 +211,8 @@ def ask_postgres():
         values = [f"pg_typeof({sql})" if _asks_type(question) else sql
                   for sql, (question, *_) in zip(asked, QUESTIONS)]
         answers = session.results([f"select ({value})::text" for value in values])
-    return [text_of("error" if answer.failed else answer.rows[0][0], None, False) for answer in answers]
+    values = ["error" if answer.failed else text_of(answer.rows[0][0], None, False) for answer in answers]
+    return [{"NaN": "nan"}.get(value, value) for value in values]
 
 
 def _asks_type(question):

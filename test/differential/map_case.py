@@ -14,7 +14,7 @@ from filter_rows import BIG_ROWS, random_size
 from map_dates import DateMaker
 from map_expressions import Maker, physical_values, random_value_type, type_text
 from map_numbers import NumberMaker
-from map_strings import string_columns, string_results
+from map_strings import string_columns, string_results, text_columns, text_results
 from random_case import OneInputCase, RandomVariant, without_each
 from random_data import random_indices, random_values, with_nulls
 
@@ -57,6 +57,7 @@ class Case(OneInputCase):
         if of_numbers.random() < 0.5:
             results.append(NumberMaker(of_numbers, [column.type for column in columns]).any())
         case._add_strings(random.Random(f"map strings/{seed}/{number}"))
+        case._add_texts(random.Random(f"map texts/{seed}/{number}"))
         return case
 
     def _add_strings(self, rng):
@@ -65,6 +66,20 @@ class Case(OneInputCase):
         first = len(self.keys)
         self.keys += string_columns(rng, self.num_rows)
         self.results += string_results(rng, [column.type for column in self.keys], first)
+        self._order_later_children(rng, first)
+
+    def _add_texts(self, rng):
+        """Strings that are results, and arguments of all functions."""
+        if rng.random() < 0.4:
+            return
+        first = len(self.keys)
+        columns, kinds = text_columns(rng, self.num_rows)
+        self.keys += columns
+        results = text_results(rng, self.keys, kinds)
+        self.results = results if rng.random() < 0.5 else self.results + results
+        self._order_later_children(rng, first)
+
+    def _order_later_children(self, rng, first):
         for child in range(first, len(self.keys)):
             self.child_order.insert(rng.randint(0, child), child)
 
@@ -78,10 +93,13 @@ class Case(OneInputCase):
         return False
 
     def reduced(self, reduction):
-        """A new case of the same numbers with less: {"results": [..]}, {"rows": [first, end]}, {"plain": true}."""
+        """A new case of the same numbers with less: {"results": [..]}, {"calls": [..]} (which call of the one result,
+        of that the one in its place, ..), {"rows": [first, end]}, {"plain": true}."""
         case = Case.generate(self.seed, self.number)
         case.reduction, case.plain = reduction, bool(reduction.get("plain"))
         case.results = [case.results[place] for place in reduction.get("results", range(len(case.results)))]
+        for number in reduction.get("calls", ()):
+            case.results = [case.results[0].calls()[number]]
         case._keep_rows(*reduction.get("rows", (0, case.num_rows)))
         return case
 
@@ -94,6 +112,8 @@ class Case(OneInputCase):
         yield from self.simpler_inputs()
         for kept in without_each(self.reduction.get("results", list(range(len(self.results)))), 1):
             yield {**self.reduction, "results": kept}
+        for number in range(1, len(self.results[0].calls()) if len(self.results) == 1 else 0):
+            yield {**self.reduction, "calls": [*self.reduction.get("calls", ()), number]}
 
     def variants(self):
         """The ways to run this case: generic, compiled, and both again otherwise."""

@@ -8,10 +8,12 @@ where DuckDB has the function with the same meaning.
 What DuckDB does otherwise has no SQL: integers that wrap around, floats that are cast to integers (DuckDB rounds), the
 rest of a division by -1 (DuckDB refuses that of the lowest integer), errors behind `and` and `or` (DuckDB computes all
 their arguments) and below TRY (which catches them), and decimals whose product has more than 18 digits (DuckDB keeps to
-18 where its arguments do).
+18 where its arguments do). Calls that take or give strings have that of map_string_sql.py.
 """
 import dataclasses
 
+import map_string_sql
+from map_string_sql import BINARY_TYPES, STRING_TYPES, TEXT_TYPES, is_string
 from random_data import FLOAT_CODES, INTEGER_CODES, ColumnType, float_bits, integer_bounds
 
 INTEGERS, FLOATS = tuple(INTEGER_CODES), tuple(FLOAT_CODES)
@@ -55,13 +57,16 @@ FUNCTIONS = {
     "cast": ("CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
     "cast_or_null": ("TRY_CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
 }
-# Draws of their own (map_strings.py). A constant is its text in quotes.
-STRING_TYPES = ("utf8", "large_utf8", "utf8_view")
+# Draws of their own (map_strings.py). A constant is its text in quotes. None: map_string_sql.py has the SQL.
 STRING_FUNCTIONS = {
     "like": ("({} LIKE {} ESCAPE '\\')", STRING_TYPES, "bool", 2),
     "not_like": ("({} NOT LIKE {} ESCAPE '\\')", STRING_TYPES, "bool", 2),
     **{name: (f"{name}({{}}, {{}})", STRING_TYPES, "bool", 2) for name in ("starts_with", "ends_with", "contains")},
-    "octet_length": ("strlen({})", STRING_TYPES, "i64", 1), "char_length": ("length({})", STRING_TYPES, "i64", 1),
+    "octet_length": (None, STRING_TYPES, "i64", 1), "char_length": ("length({})", TEXT_TYPES, "i64", 1),
+    "substring": (None, STRING_TYPES, "same", 3), "concat": (None, STRING_TYPES, "same", 4),
+    "replace": (None, STRING_TYPES, "same", 3),
+    **{name: (None, TEXT_TYPES, "same", 1)
+       for name in ("ascii_lower", "ascii_upper", "trim", "trim_start", "trim_end")},
 }
 
 # Function: (its SQL, what it accepts, the type of its result). map_dates.py makes their calls.
@@ -99,7 +104,7 @@ ALL_FUNCTIONS = {**FUNCTIONS, **DATE_FUNCTIONS, **STRING_FUNCTIONS, **NUMBER_FUN
 
 
 def type_text(column_type):
-    if column_type.name in STRING_TYPES:
+    if is_string(column_type):
         return dataclasses.replace(column_type, nullable=False).text()
     if column_type.name == "decimal128":
         return f"decimal128({column_type.precision},{column_type.scale})"
@@ -107,8 +112,8 @@ def type_text(column_type):
 
 
 def sql_type(column_type):
-    if column_type.name in STRING_TYPES:
-        return "VARCHAR"
+    if is_string(column_type):
+        return "BLOB" if column_type.name in BINARY_TYPES else "VARCHAR"
     if column_type.name == "decimal128":
         return f"DECIMAL({column_type.precision},{column_type.scale})"
     return SQL_TYPES[column_type.name]
@@ -152,16 +157,16 @@ class Expression:
         return self.function != ":" and any(one.has_constant_null() for one in self.arguments)
 
     def may_fail(self):
-        return any(call.function.endswith("_checked") or call.function == "cast" or call.type.name == "decimal128"
-                   for call in self.calls())
+        return any(call.function.endswith("_checked") or call.function == "cast" and not is_string(call.type)
+                   or call.function == "substring" or call.type.name == "decimal128" for call in self.calls())
 
     def sql(self):
         """None where DuckDB has no such function."""
         if self.function == "$":
             return f"c{self.arguments[0]}"
         if self.function == ":":
-            if self.type.name in STRING_TYPES and self.arguments[0] != "null":
-                return self.arguments[0]
+            if is_string(self.type) and self.arguments[0] != "null":
+                return map_string_sql.constant_sql(self.type, self.arguments[0])
             return "NULL::" + sql_type(self.type) if self.arguments[0] == "null" else (
                 f"CAST('{self.arguments[0]}' AS {sql_type(self.type)})")
         arguments = [argument.sql() for argument in self.arguments]
@@ -170,13 +175,20 @@ class Expression:
         pattern = ALL_FUNCTIONS[self.function][0]
         if self.function in ("and", "or"):
             return "(" + pattern.join(arguments) + ")"
-        text = pattern.format(*arguments, *[sql_type(self.type)] * self.function.startswith("cast"))
+        if map_string_sql.takes_or_gives_strings(self):
+            text = map_string_sql.call_sql(self, arguments, pattern, sql_type)
+        else:
+            text = pattern.format(*arguments, *[sql_type(self.type)] * self.function.startswith("cast"))
+        if text is None or len(text) > _MOST_SQL_BYTES:
+            return None
         return f"CAST({text} AS {sql_type(self.type)})" if self.type.name != "bool" else text
 
     def _is_same_in_sql(self):
         name, of = self.function, self.arguments[0].type.name
-        if not self.in_sql or ALL_FUNCTIONS[name][0] is None:
+        if not self.in_sql or ALL_FUNCTIONS[name][0] is None and name not in STRING_FUNCTIONS:
             return False
+        if map_string_sql.takes_or_gives_strings(self):
+            return self._is_same_of_strings(of)
         if name in ("and", "or") or "TRY(" in ALL_FUNCTIONS[name][0]:
             return not any(argument.may_fail() for argument in self.arguments)
         if self.type.name == "decimal128" and name in ("add", "subtract", "multiply", "negate", "abs"):
@@ -193,11 +205,21 @@ class Expression:
             return of not in FLOATS
         return not name.startswith("cast") or self._casts_alike(of, self.type.name)
 
+    def _is_same_of_strings(self, of):
+        if not self.function.startswith("cast"):
+            return True
+        if self.type.name == "date32" and self.function == "cast_or_null":  # by TRY
+            return not self.arguments[0].may_fail()
+        return of not in FLOATS
+
     @staticmethod
     def _casts_alike(of, to):
         if of in FLOATS:
             return (of, to) == ("f32", "f64") or of == to
         return of != "decimal128" or to not in FLOATS
+
+
+_MOST_SQL_BYTES = 30_000
 
 
 # ---- random ----------------------------------------------------------------------------------------------------------

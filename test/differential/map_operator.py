@@ -4,15 +4,18 @@ coverage of a run.
 
 All variants must give a row the same results, or all of them none: a row that has failed in one must not come out of
 another. DuckDB computes the expressions that have SQL (map_expressions.py): for all rows that came out at once, which
-must not fail, and for each row that failed, which must.
+must not fail, and for each row that failed, which must. Texts of floats are those of map_string_sql.float_text.
 """
+import dataclasses
+
 import duckdb
 import pyarrow as pa
 
 import run_coverage
 from map_case import Case, Variant  # noqa: F401
-from map_expressions import ALL_FUNCTIONS, NUMBER_FUNCTIONS, STRING_TYPES, TYPES, sql_type
+from map_expressions import ALL_FUNCTIONS, NUMBER_FUNCTIONS, TYPES, sql_type
 from map_run import check_compiles_twice, run  # noqa: F401
+from map_string_sql import STRING_TYPES, float_text, is_string
 from oracle import duckdb_column
 from random_data import normalised_float
 from result_columns import Mismatch
@@ -30,19 +33,21 @@ def _comparable(column_type, values):
 
 class Oracle:
     def __init__(self):
-        self._connection = duckdb.connect()
+        self._connection, self.error = duckdb.connect(), None
         self._connection.execute("SET threads = 1; SET disabled_optimizers = 'common_subexpressions'")
 
     def results(self, case, expressions, rows):
         """The values of these expressions for these rows; None where DuckDB fails."""
-        columns = {f"c{number}": duckdb_column(column.type, column.values, [column.indices[row] for row in rows])
+        columns = {f"c{number}": duckdb_column(dataclasses.replace(column.type, collation=""), column.values,
+                                               [column.indices[row] for row in rows])
                    for number, column in enumerate(case.keys)}
         self._connection.register("input", pa.table({"row_id": pa.array(range(len(rows)), pa.int64()), **columns}))
         wanted = ", ".join(f"CAST({one.sql()} AS {sql_type(one.type)}) AS r{place}"
                            for place, one in enumerate(expressions))
         try:
             table = self._connection.sql(f"SELECT {wanted} FROM input ORDER BY row_id").to_arrow_table()
-        except duckdb.Error:
+        except duckdb.Error as error:
+            self.error = error
             return None
         finally:
             self._connection.unregister("input")
@@ -52,6 +57,8 @@ class Oracle:
 def _physical(column_type, column):
     if column_type.name == "bool":
         return column.cast(pa.uint8()).to_pylist()
+    if is_string(column_type):
+        return column.cast(pa.large_binary()).to_pylist()
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
@@ -79,6 +86,22 @@ class Expected:
                 raise Mismatch(f"row {answer.failed} failed, {answer.error}; another variant had a result")
             self.errors[answer.failed] = answer.error
         self._ask_duckdb()
+        for place, result in enumerate(self.case.results):
+            if result.function == "cast" and is_string(result.type) and result.arguments[0].type.is_float:
+                self._check_texts(answer, place)
+
+    def _check_texts(self, answer, place):
+        """Of a column of floats."""
+        argument = self.case.results[place].arguments[0]
+        if argument.function != "$":
+            return
+        column = self.case.keys[argument.arguments[0]]
+        texts = [float_text(column.type.name, bits).encode() for bits in column.values]
+        for row in answer.rows:
+            wanted = None if column.indices[row] is None else texts[column.indices[row]]
+            if self.results[row][place] != wanted:
+                raise Mismatch(f"row {row}: {self.case.results[place].text()} is {self.results[row][place]}, "
+                               f"the text of the float is {wanted}")
 
     def _ask_duckdb(self):
         expressions = [one for one in self.case.results if one.sql()]
@@ -87,7 +110,7 @@ class Expected:
         if rows and expressions:
             theirs = self.oracle.results(self.case, expressions, rows)
             if theirs is None:
-                raise Mismatch(f"DuckDB fails, on one of {len(rows)} rows that have results")
+                raise Mismatch(f"DuckDB fails, on one of {len(rows)} rows that have results: {self.oracle.error}")
             for place, values in zip(places, theirs):
                 for row, value in zip(rows, values):
                     if self.results[row][place] != value:
@@ -120,7 +143,8 @@ _NOT_IN_DUCKDB = ("modulo_checked", "modulo_or_null", "divide",
 
 def _wanted():
     for engine in ENGINES:
-        for name, values in (("function", ALL_FUNCTIONS), ("result", TYPES), ("column", (*TYPES, *STRING_TYPES))):
+        for name, values in (("function", ALL_FUNCTIONS), ("result", (*TYPES, *STRING_TYPES)),
+                             ("column", (*TYPES, *STRING_TYPES))):
             yield from ((name, value, engine) for value in values)
     yield from (("in DuckDB", name) for name in ALL_FUNCTIONS if name not in _NOT_IN_DUCKDB)
     yield from ((name, form) for name in ("input", "result") for form in ("arrow", "vectors"))

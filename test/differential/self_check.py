@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The harness checks itself, without a library: both oracles agree on every kind of join, on aggregations, orders,
 conditions and set operations; every layout of rows decodes (by pyarrow) to those rows; the comparison of answers
-detects a row that is missing, wrong or out of place; the tables of kinds, functions and collations are the library's.
+detects a row that is missing, wrong or out of place; the tables of kinds, functions and collations are the library's;
+texts of floats are right.
 
     self_check.py --seed 1 --cases 200
 """
@@ -39,8 +40,10 @@ from aggregate_rows import Aggregate
 from join_feed import Feeder
 from join_kinds import KINDS
 from join_run import Answer
+from map_expressions import ALL_FUNCTIONS
+from map_string_sql import float_text
 from oracle import DuckdbOracle, normalise
-from random_data import STRING_TYPES, ColumnType, bits_array
+from random_data import STRING_TYPES, ColumnType, bits_array, float_bits
 from sort_order import DuckdbOrder
 
 
@@ -375,6 +378,29 @@ def check_sets(seed, num_cases):
     print(", ".join(f"{kind} {kinds[kind]}" for kind in set_case.KINDS))
 
 
+# ---- maps ------------------------------------------------------------------------------------------------------------
+
+_NOT_TESTED = ("divide_decimal_checked", "divide_decimal_or_null")  # test/unit has them
+
+
+def check_expression_functions():
+    """map_expressions.py has all functions of runtime/spec/expression_functions.def."""
+    path = RUNTIME / "spec/expression_functions.def"
+    theirs = re.findall(r'^QUERN_EXPRESSION_FUNCTION\(\w+, "(\w+)"', path.read_text(), re.MULTILINE)
+    if differing := set(theirs) ^ {*ALL_FUNCTIONS, *_NOT_TESTED}:
+        raise SystemExit(f"the functions differ: {sorted(differing)}; those of {path} are wanted")
+
+
+def check_float_texts():
+    for name, value, wanted in (
+            ("f64", 0.1, "0.1"), ("f64", -2.0, "-2"), ("f64", 1e15, "1e+15"), ("f64", 1e-5, "1e-05"),
+            ("f64", 1e-4, "0.0001"), ("f64", 123456789012345.0, "123456789012345"), ("f64", -12.5, "-12.5"),
+            ("f32", 0.1, "0.1"), ("f32", 1e14, "1e+14"), ("f32", 123456.0, "123456"), ("f64", float("inf"), "inf"),
+            ("f64", float("nan"), "nan"), ("f64", -0.0, "-0")):
+        if (text := float_text(name, float_bits(ColumnType(name), value))) != wanted:
+            raise SystemExit(f"the text of {name} {value} is {text}; {wanted} is wanted")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -382,6 +408,8 @@ def main():
     options = parser.parse_args()
     print(f"seed {options.seed}")
     check_kinds()
+    check_expression_functions()
+    check_float_texts()
     oracle, kinds = DuckdbOracle(), collections.Counter()
     for number in range(options.cases):
         case = join_case.Case.generate(options.seed, number)

@@ -307,7 +307,7 @@ inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
     case F::kOctetLength: return {.valid = true, .number = static_cast<__int128>(a.bytes.size())};
     case F::kCharLength: return {.valid = true, .number = static_cast<__int128>(UnitsOf(a.bytes, of).size())};
     case F::kSubstring: {
-      const __int128 length = v.size() > 2 ? v[2].number : __int128{INT64_MAX};
+      const __int128 length = v.size() > 2 ? v[2].number : static_cast<__int128>(1) << 100;
       if (length < 0) return Refused({.valid = true}, RowOf(e.function).errors);
       return StringValue(SubstringOf(UnitsOf(a.bytes, of), v[1].number, length));
     }

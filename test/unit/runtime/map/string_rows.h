@@ -39,6 +39,7 @@ inline RowValue StringValue(std::string bytes) {
 }
 
 // The units at the positions start .. start + length - 1, of which some lie before the first or behind the last one.
+// length: beyond every position where there is none.
 inline std::string SubstringOf(const std::vector<std::string>& units, __int128 start, __int128 length) {
   std::string part;
   for (size_t i = 0; i < units.size(); ++i) {
@@ -94,7 +95,7 @@ inline RowValue StringOf(const RowValue& v, const ValueType& type) {
       const double read = type.id == TypeId::kF32 ? static_cast<double>(std::strtof(text, nullptr)) : std::atof(text);
       if (read != v.real) continue;
       if (size != 0 &&
-          (size < (type.id == TypeId::kF32 ? 1e-4F : 1e-4) || size >= (type.id == TypeId::kF32 ? 1e15F : 1e15)))
+          (size < (type.id == TypeId::kF32 ? 1e-4F : 1e-4) || size >= (type.id == TypeId::kF32 ? 1e6F : 1e15)))
         return StringValue(text);
       const int behind = precision - std::atoi(std::string(text).substr(std::string(text).find('e') + 1).c_str());
       std::snprintf(text, sizeof(text), "%.*f", std::max(behind, 0), v.real);
@@ -159,10 +160,7 @@ inline RowValue ReadString(const std::string& text, const ValueType& type) {
     value.valid = std::regex_match(text, parts, std::regex("([+-]?)([0-9]+)"));
     if (!value.valid || !NumberOf(parts[2], &value.number)) return {};
     const bool is_unsigned = type.id >= TypeId::kU8 && type.id <= TypeId::kU64;
-    if (parts[1] == "-") {
-      if (is_unsigned) return {};
-      value.number = -value.number;
-    }
+    if (parts[1] == "-") value.number = -value.number;
     const int bits = static_cast<int>(RowOf(type.id).width_bytes) * 8 - (is_unsigned ? 0 : 1);
     const auto end = static_cast<__int128>(1) << bits;
     value.valid = value.number < end && value.number >= (is_unsigned ? 0 : -end);
