@@ -49,6 +49,7 @@ QUERN_BLOCK void quern_block_lanes_load_strings(const QuernColumn* column, const
   quern_rt_load_strings(column, rows->first, rows->rows, static_cast<Storage>(storage), static_cast<Storage>(index),
                         nullable, out);
 }
+QUERN_BLOCK void quern_block_lanes_empty_strings() { quern_rt_empty_strings(); }
 QUERN_BLOCK void quern_block_lanes_string_constant(const QuernColumn* column, QuernLanes* out) {
   b::LoadStringConstant(column, out);
 }

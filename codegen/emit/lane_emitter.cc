@@ -29,7 +29,7 @@ void LaneEmitter::Begin(Value* columns, Value* string_values) {
   string_rows_ = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), 2), "string_rows");
   CopyColumns(kLoadLanes, columns, "column", &columns_);
   CopyColumns(kLoadStringsLanes, columns, "column", &columns_);
-  CopyColumns(kLoadStringLanes, string_values, "string_value", &string_values_);
+  CopyColumns(kLoadStringValueLanes, string_values, "string_value", &string_values_);
   CopyColumns(kStringConstantLanes, string_values, "string_value", &string_values_);
   for (uint32_t k = 0; k < map_->num_instructions; ++k)
     values_.push_back(map_->instructions[k].function == kStoreLanes ? nullptr : NewValue("v" + llvm::Twine(k)));
@@ -57,6 +57,7 @@ void LaneEmitter::CopyColumns(LaneFunction function, Value* columns, const char*
 
 void LaneEmitter::BeginRows(Value* selection, Value* first, Value* i, Value* end) {
   e_.Call("lanes_rows", {selection, first, i, end, buffer_, rows_});
+  if (map_->makes_strings) e_.Call("lanes_empty_strings", {});
   if (string_values_.empty()) return;
   // EightRows string_rows = {i, nullptr}: string values have the rows of the call alone.
   e_.ir().CreateStore(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), string_rows_);
@@ -88,7 +89,7 @@ void LaneEmitter::LoadFrom(Value* column, Value* rows, const QuernMapInstruction
 void LaneEmitter::EmitValue(uint32_t k) {
   const QuernMapInstruction& i = map_->instructions[k];
   if (i.function == kLoadLanes) LoadFrom(columns_[i.column], rows_, i, values_[k]);
-  else if (i.function == kLoadStringLanes) LoadFrom(string_values_[i.column], string_rows_, i, values_[k]);
+  else if (i.function == kLoadStringValueLanes) LoadFrom(string_values_[i.column], string_rows_, i, values_[k]);
   else if (i.function == kStringConstantLanes) e_.Call("lanes_string_constant", {string_values_[i.column], values_[k]});
   else if (i.function == kLoadStringsLanes)
     e_.Call("lanes_load_strings", {columns_[i.column], rows_, e_.I8(i.storage),

@@ -47,7 +47,7 @@ void Load(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
   });
 }
 
-void LoadStrings(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
+void LoadStringValues(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
   const QuernColumn column = piece.args->string_values[i.column];
   uint8_t escaped = 0;
   for (uint32_t k = 0; k < piece.num_lanes(); ++k) {
@@ -57,7 +57,7 @@ void LoadStrings(const Piece& piece, const QuernMapInstruction& i, QuernLanes* o
   }
 }
 
-void LoadStringsOf(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
+void LoadStrings(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
   uint32_t buffer[b::kLanes];
   for (uint32_t k = 0; k < piece.num_lanes(); ++k) {
     const b::EightRows rows = b::RowsFrom(piece.args->selection, piece.args->first, piece.begin + k * b::kLanes,
@@ -109,8 +109,8 @@ void Run(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
 #include "runtime/abi/lane_functions.def"
     case kLoadLanes: return Load(piece, i, out);
     case kStoreLanes: return;
-    case kLoadStringLanes: return LoadStrings(piece, i, out);
-    case kLoadStringsLanes: return LoadStringsOf(piece, i, out);
+    case kLoadStringValueLanes: return LoadStringValues(piece, i, out);
+    case kLoadStringsLanes: return LoadStrings(piece, i, out);
     case kStringConstantLanes:
       for (uint32_t k = 0; k < piece.num_lanes(); ++k)
         b::LoadStringConstant(&piece.args->string_values[i.column], out + k);
@@ -122,6 +122,7 @@ void Run(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
 uint32_t RunPiece(const Piece& piece) {
   const QuernMapDescriptor& descriptor = *piece.args->descriptor;
   uint32_t first_failed = piece.n;
+  if (descriptor.makes_strings) quern_rt_empty_strings();
   for (uint32_t k = 0; k < descriptor.num_instructions; ++k) {
     const QuernMapInstruction& i = descriptor.instructions[k];
     if (i.function == kStoreLanes) first_failed = std::min(first_failed, Store(piece, i, piece.Place(i.arguments[0])));

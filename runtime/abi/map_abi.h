@@ -48,16 +48,16 @@ struct QuernLanes {
 enum LaneFunction : uint8_t {
 #define QUERN_LANE_FUNCTION(Id, text, num_arguments, Function) Id,
 #include "runtime/abi/lane_functions.def"
-  kLoadLanes,            // from column `column`, as `storage` says
-  kStoreLanes,           // to result `column`
-  kLoadStringLanes,      // what is computed of strings, from column `column` of string_values
-  kLoadStringsLanes,     // strings of column `column`; parameters.low: the storage of a dictionary's indices
-  kStringConstantLanes,  // an address and a length, which column `column` of string_values has
+  kLoadLanes,             // from column `column`, as `storage` says
+  kStoreLanes,            // to result `column`
+  kLoadStringValueLanes,  // what is computed of strings, from column `column` of string_values
+  kLoadStringsLanes,      // strings of column `column`; parameters.low: the storage of a dictionary's indices
+  kStringConstantLanes,   // column `column` of string_values: its bytes and their number, or a LikePattern's address
 };
 
 // Whether it reads or computes strings: outside a map of its own, nothing has them ready.
 constexpr bool IsOfStrings(LaneFunction function) {
-  return (function >= kStringEqualLanes && function <= kStringCoalesceLanes) || function >= kLoadStringLanes;
+  return (function >= kStringEqualLanes && function <= kStringCoalesceLanes) || function >= kLoadStringValueLanes;
 }
 
 enum LaneErrors : uint8_t { kErrorsIgnored, kErrorsFail, kErrorsAreNull };
@@ -88,6 +88,7 @@ struct QuernMapDescriptor {
   uint32_t num_columns;
   uint32_t num_results;
   uint32_t num_places;
+  bool makes_strings;  // in the thread's StringScratch, which the kernel then empties before each few rows
   const QuernMapInstruction* instructions;
 };
 

@@ -30,7 +30,7 @@ enum DatePart : uint64_t {
 constexpr uint64_t kCycleDays = 146097, kCycles = 14700;
 constexpr uint64_t kDayShift = 719468 + kCycleDays * kCycles, kYearShift = 400 * kCycles;
 
-// The quotient of numbers below 2^28 by a divisor below 256.
+// The quotient of numbers below 2^36 / kDivisor.
 template <uint64_t kDivisor>
 QUERN_INLINE U64x8 SmallQuotient(U64x8 x) {
   static_assert(kDivisor < 256);
@@ -142,7 +142,8 @@ QUERN_INLINE void AddMonths(const LaneCall& call) {
   Pass(call, call.a, call.b);
   const CivilLanes civil = CivilOf(call.a.low);
   const U64x8 sum = 12 * civil.year + civil.month - 1 + call.b.low;
-  constexpr int64_t kFirst = 12, kEnd = 2 * 12 * static_cast<int64_t>(kYearShift);  // beyond both ends of any i32
+  // Beyond both ends of any i32: years -5,877,641 to 5,881,580.
+  constexpr int64_t kFirst = 12, kEnd = 12 * (2 * static_cast<int64_t>(kYearShift) + 2000);
   const I64x8 refused = ((I64x8)sum < kFirst) | ((I64x8)sum >= kEnd);
   const U64x8 months = (sum & ~(U64x8)refused) | ((U64x8)refused & static_cast<uint64_t>(kFirst));
   const U64x8 year = SmallQuotient<12>(months), month = months - 12 * year + 1;

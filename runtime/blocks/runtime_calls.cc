@@ -54,10 +54,11 @@ std::span<const RuntimeCall> AllRuntimeCalls() {
       QUERN_CALL(quern_rt_encode_nulls) QUERN_CALL(quern_rt_order_string) QUERN_CALL(quern_rt_filter_leaf)
           QUERN_CALL(quern_rt_filter_compare) QUERN_CALL(quern_rt_filter_parts) QUERN_CALL(quern_rt_equal_collated)
               QUERN_CALL(quern_rt_ln) QUERN_CALL(quern_rt_log10) QUERN_CALL(quern_rt_exp) QUERN_CALL(quern_rt_power)
-                  QUERN_CALL(quern_rt_load_strings) QUERN_CALL(quern_rt_store_strings)
+                  QUERN_CALL(quern_rt_empty_strings) QUERN_CALL(quern_rt_load_strings)
+                      QUERN_CALL(quern_rt_store_strings)
 #define QUERN_STRING_FUNCTION(name) QUERN_CALL(quern_rt_##name)
 #include "runtime/blocks/string_functions.def"
-                      {"memcpy", reinterpret_cast<void*>(&memcpy)},
+                          {"memcpy", reinterpret_cast<void*>(&memcpy)},
       {"memmove", reinterpret_cast<void*>(&memmove)},
       {"memset", reinterpret_cast<void*>(&memset)},
       {"memcmp", reinterpret_cast<void*>(&memcmp)},

@@ -75,14 +75,6 @@ uint8_t EachTruth(uint8_t rows, QuernLanes* out, Truth&& truth) {
 
 // ---- characters ----
 
-bool BeginsCharacter(uint8_t byte) { return (byte & 0xC0) != 0x80; }
-
-uint64_t NumCharacters(Bytes s) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < s.length; ++i) n += BeginsCharacter(s.data[i]) ? 1 : 0;
-  return n;
-}
-
 // Where the `number`-th character begins that is counted from `from` on, a character's begin itself; the string's end
 // if it has fewer.
 uint32_t Forward(Bytes s, uint32_t from, uint64_t number, bool of_characters) {
@@ -562,6 +554,8 @@ QUERN_ROWS(string_to_date) {
   });
 }
 #undef QUERN_ROWS
+
+extern "C" void quern_rt_empty_strings() { StringScratch::Empty(); }
 
 extern "C" void quern_rt_load_strings(const QuernColumn* column, uint64_t first, const uint32_t* rows, Storage storage,
                                       Storage index, bool nullable, QuernLanes* out) {

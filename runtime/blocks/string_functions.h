@@ -6,8 +6,21 @@
 #define QUERN_RUNTIME_BLOCKS_STRING_FUNCTIONS_H_
 
 #include "runtime/abi/map_abi.h"
+#include "runtime/base/bytes.h"
 
 enum : uint64_t { kTrimsStart = 1, kTrimsEnd = 2 };
+
+namespace quern {
+
+// The bytes of UTF-8 that begin a character.
+inline bool BeginsCharacter(uint8_t byte) { return (byte & 0xC0) != 0x80; }
+inline uint64_t NumCharacters(blocks::Bytes s) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < s.length; ++i) n += BeginsCharacter(s.data[i]) ? 1 : 0;
+  return n;
+}
+
+}  // namespace quern
 
 extern "C" {
 // Computes the rows whose bits are set in `rows`, all of whose arguments have a value; other rows of `out` are left.
@@ -22,6 +35,9 @@ extern "C" {
 // else kNoStorage. Null, in columns that may have nulls, where the row or the dictionary's value is.
 void quern_rt_load_strings(const QuernColumn* column, uint64_t first, const uint32_t* rows, Storage storage,
                            Storage index, bool nullable, QuernLanes* out);
+
+// Empties the thread's StringScratch: what a kernel calls before each few rows, if it has functions of strings.
+void quern_rt_empty_strings();
 
 // Appends up to eight strings to a result column of kVar32, kVar64 or kView, of which n are left, at `row` and behind
 // it, a multiple of 8; the string of a null is empty. Returns the rows that have failed. Where memory is refused, or

@@ -2,9 +2,9 @@
 // Memory for the bytes of strings that a kernel computes. Generated code cannot be handed an object, so that what runs
 // a kernel makes the scratch current for its thread, as it does with RefusedCalls:
 //
-//     RunMap: StringScratch::Use -> kernel -> quern_rt_concat -> Allocate, from the thread's scratch
-//                                          -> quern_rt_store_strings_var32 copies the bytes to the result
-//            `-- the next call of the kernel begins with an empty scratch again
+//     RunMap: StringScratch::Use -> kernel -> for each few rows   quern_rt_empty_strings
+//                                               quern_rt_concat -> Allocate, from the thread's scratch
+//                                               quern_rt_store_strings copies the bytes to the result
 #ifndef QUERN_RUNTIME_BLOCKS_STRING_SCRATCH_H_
 #define QUERN_RUNTIME_BLOCKS_STRING_SCRATCH_H_
 
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "runtime/base/memory.h"
 
 namespace quern {
@@ -22,7 +23,7 @@ class StringScratch {
  public:
   void SetBudget(std::shared_ptr<MemoryBudget> budget) { budget_ = std::move(budget); }
 
-  // Makes it the current one of this thread during its own life, and empties it. May be nested.
+  // Makes it the current one of this thread during its own life, and empties it before and after. May be nested.
   class Use {
    public:
     explicit Use(StringScratch* scratch);
@@ -31,12 +32,15 @@ class StringScratch {
     Use& operator=(const Use&) = delete;
 
    private:
-    StringScratch* const before_;
+    StringScratch *const scratch_, *const before_;
   };
 
-  // Of the thread's current scratch, valid until the next Use of it. Null where memory is refused, which RefusedCalls
-  // then knows. *Cost*: a request of memory for each 64 KiB or larger string, of which the first is kept.
+  // Of the thread's current scratch, valid until it is emptied. Null where memory is refused, which status() then
+  // tells. *Cost*: a request of memory for each 64 KiB or larger string; what was emptied is used again.
   static uint8_t* Allocate(uint64_t bytes) noexcept;
+  // Empties the thread's current scratch: no string of earlier rows is read any more.
+  static void Empty() noexcept;
+  absl::Status status() const;
 
   // A result column has no room for a string: offsets of 32 bits end at 2 GiB.
   static void NoteTooLarge() noexcept;
@@ -44,10 +48,14 @@ class StringScratch {
 
  private:
   uint8_t* New(uint64_t bytes);
+  // Keeps one buffer, if it has up to so many bytes.
+  void Keep(uint64_t most_bytes) noexcept;
 
   std::shared_ptr<MemoryBudget> budget_;
   std::vector<HugeBuffer> buffers_;
   uint64_t used_bytes_ = 0;  // of the last buffer
+  absl::Status refused_;     // the first request that was refused
+  bool is_refused_ = false;  // likewise, where there was no memory for its text
   bool is_too_large_ = false;
 };
 

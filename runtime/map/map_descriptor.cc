@@ -13,6 +13,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -402,10 +403,17 @@ class MapBuilder {
     return Run(kSubstringLanes, values, e.type, errors, Words(IsTextType(e.type.id) ? 1 : 0, has_length ? 0 : 1));
   }
 
+  // Halves of halves, so that no byte is copied more than log2(n) times.
   uint32_t Concat(const Expression& e, uint8_t errors) {
-    uint32_t value = Argument(e, 0);
-    for (size_t i = 1; i < e.arguments.size(); ++i) value = Run(kConcatLanes, {value, Argument(e, i)}, e.type, errors);
-    return value;
+    Arguments values;
+    for (size_t i = 0; i < e.arguments.size(); ++i) values.push_back(Argument(e, i));
+    return Concat(values, e.type, errors);
+  }
+  uint32_t Concat(std::span<const uint32_t> values, const ValueType& type, uint8_t errors) {
+    if (values.size() == 1) return values[0];
+    const size_t half = values.size() / 2;
+    const uint32_t first = Concat(values.first(half), type, errors);
+    return Run(kConcatLanes, {first, Concat(values.subspan(half), type, errors)}, type, errors);
   }
 
   // Constants of a function.
@@ -454,7 +462,7 @@ class MapBuilder {
   }
 
   uint32_t Add(StringValue value) {
-    QuernMapInstruction load = New(kLoadStringLanes, {});
+    QuernMapInstruction load = New(kLoadStringValueLanes, {});
     load.storage = value.function == StringFunction::kCondition ? kBit : k64;
     load.nullable = value.nullable();
     load.column = NumberOf(std::move(value));
@@ -636,6 +644,9 @@ MapDescriptor::MapDescriptor(MapSpec spec)
   descriptor_.num_columns = static_cast<uint32_t>(columns_.size());
   descriptor_.num_results = static_cast<uint32_t>(results_.size());
   descriptor_.instructions = instructions_.data();
+  descriptor_.makes_strings = std::any_of(instructions_.begin(), instructions_.end(), [](const QuernMapInstruction& i) {
+    return i.function >= kStringEqualLanes && i.function <= kStringCoalesceLanes;
+  });
 }
 
 const char* LaneFunctionText(LaneFunction function) { return kLaneFunctions[function].text; }
@@ -648,13 +659,14 @@ std::string MapDescriptor::Print() const {
   for (size_t i = 0; i < instructions_.size(); ++i) {
     const QuernMapInstruction& instruction = instructions_[i];
     std::string arguments;
-    for (uint32_t k = 0; k < NumArguments(instruction); ++k)
+    const bool has_length = instruction.function != kSubstringLanes || instruction.parameters.high == 0;
+    for (uint32_t k = 0; k + (has_length ? 0 : 1) < NumArguments(instruction); ++k)
       arguments += (k == 0 ? "%" : " %") + std::to_string(instruction.arguments[k]);
     std::string function = LaneFunctionText(instruction.function);
     if (instruction.storage != kNoStorage) function += " " + std::string(StorageText(instruction.storage));
     if (instruction.function == kLoadLanes) arguments = "$" + std::to_string(instruction.column);
     if (instruction.function == kLoadStringsLanes) arguments = "$" + std::to_string(instruction.column);
-    if (instruction.function == kLoadStringLanes || instruction.function == kStringConstantLanes)
+    if (instruction.function == kLoadStringValueLanes || instruction.function == kStringConstantLanes)
       arguments = "s" + std::to_string(instruction.column);
     char line[128];
     const std::string value =

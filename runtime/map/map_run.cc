@@ -26,6 +26,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/decimal_lanes.h"
+#include "runtime/blocks/string_functions.h"
 
 namespace quern {
 namespace {
@@ -49,9 +50,12 @@ uint32_t Culprit(const QuernMapDescriptor& descriptor, const QuernLanes* values,
 // Its first bytes, where it is long.
 std::string ShownString(uint64_t address, uint64_t length, const ValueType& type) {
   constexpr uint64_t kMostBytes = 60;
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(address);
+  uint64_t shown = std::min(length, kMostBytes);
+  while (shown < length && shown > kMostBytes - 4 && !BeginsCharacter(bytes[shown])) --shown;
   Literal literal;
-  literal.bytes.assign(reinterpret_cast<const char*>(address), std::min(length, kMostBytes));
-  return ConstantText(literal, type) + (length > kMostBytes ? ".." : "");
+  literal.bytes.assign(reinterpret_cast<const char*>(bytes), shown);
+  return ConstantText(literal, type) + (shown < length ? ".." : "");
 }
 
 std::string ValueText(const QuernLanes& lanes, const ValueType& type) {
@@ -162,6 +166,7 @@ absl::StatusOr<MapEnd> RunMap(const QuernMapEntryPoints& now, const QuernMapEntr
     before.TakeBack(args);
     code = generic.rows(args);
   }
+  QUERN_RETURN_IF_ERROR(strings->scratch()->status());
   QUERN_RETURN_IF_ERROR(refused.status());
   if (code == kQuernRowFailed) return MapEnd::kRowFailed;
   if (!strings->scratch()->is_too_large()) return MapEnd::kDone;

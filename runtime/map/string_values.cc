@@ -21,6 +21,7 @@
 #include "runtime/base/status.h"
 #include "runtime/blocks/filter_blocks.h"
 #include "runtime/blocks/storage_dispatch.h"
+#include "runtime/blocks/string_functions.h"
 #include "runtime/collation/collation_id.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/spec/expression_strings.h"
@@ -135,12 +136,6 @@ uint64_t BytesOf(const StringValue& value) {
 }
 
 // ---- lengths ----
-
-uint64_t NumCharacters(b::Bytes s) {
-  uint64_t n = 0;
-  for (uint32_t i = 0; i < s.length; ++i) n += (s.data[i] & 0xC0) != 0x80 ? 1 : 0;
-  return n;
-}
 
 // Of rows with a value; those of others are 0.
 template <Storage kStorage, class LengthOfRow>

@@ -205,7 +205,7 @@ class PipelineInput::MapStep final : public Step {
       if (has_strings_) rows->num_present = 0;
     }
     for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = results->column(c).bytes;
-    if (has_strings_ && keeps_strings_ && rows->owns_strings)
+    if (has_strings_ && keeps_strings_)
       QUERN_RETURN_IF_ERROR(KeepBytes(*results, budget_, bytes_.data(), &rows->owner));
     for (size_t c = 0; c < types_.size(); ++c) rows->columns.push_back(ColumnOf(*results, c, &bytes_[c]));
     return next->Run(rows);

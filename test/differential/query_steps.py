@@ -154,8 +154,13 @@ class StepMaker:
                 texts.append(f"{value} as {made.text()}")
                 sqls.append(f"{value} AS {made.text()}")
                 columns.append(made)
-        if rows.of("string") and self.of_places.random() < 0.4:
-            value, made_type = self._computed_string(rows)
+        plain = [column for column in rows.columns if column.type.of in ("number", "wild", "bool", "date", "decimal")]
+        if (rows.of("string") or plain) and self.of_places.random() < 0.4:
+            if rows.of("string"):
+                value, made_type = self._computed_string(rows)
+            else:
+                value = f"'a text of more than twelve bytes, ' || {self.of_places.choice(plain).text()}::text"
+                made_type = QueryType("utf8", "string")
             made = Column(self.name(), made_type)
             texts.append(f"{value} as {made.text()}")
             sqls.append(f"{value} AS {made.text()}")

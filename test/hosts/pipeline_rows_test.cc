@@ -242,6 +242,40 @@ TEST(PipelineRows, ATableThatAHostCountsGoesWithItsHandles) {
   EXPECT_EQ(RowsOf(sort.Sorted(), "lv"), Lines{"1|a name of more than twelve bytes"});
 }
 
+// Strings that a map makes are the sink's, in each of its pieces, whether or not the host's own strings stay.
+TEST(PipelineRows, StringsOfAMapOutliveItsPieces) {
+  constexpr int64_t kRows = 20000;
+  Numbers keys;
+  for (int64_t i = 0; i < kRows; ++i) keys.push_back(i * 7919 % kRows);
+  const Table source = {{ColumnOf(keys)}, {}, keys.size()};
+  const auto text_of = [](int64_t key) { return "a text of more than twelve bytes, " + std::to_string(key); };
+  for (const char* type : {"utf8", "utf8_view", "large_utf8"}) {
+    const auto map = New<quern::Job>("map in=i64 out=concat('a text of more than twelve bytes, ':" + std::string(type) +
+                                     ",cast($0," + type + "))");
+    const auto some = New<quern::Job>("filter i64 < 4000");
+    for (const StringBytes bytes : {StringBytes::kStay, StringBytes::kCopied}) {
+      for (const bool filters : {false, true}) {
+        auto sort = New<quern::Sort>("sort keys=i64:out payload=" + std::string(type));
+        Pipeline pipeline("i64");
+        if (filters) pipeline.Through(some, {0});
+        pipeline.Through(map, {0});
+        {
+          quern::Input input = Take(pipeline.Into(sort, QUERN_PORT_ROWS, {0}, {1}, 0, bytes));
+          Done(input.Append(source.batch()));
+          Done(input.Finish());
+        }
+        Done(sort.Finalise());
+        Lines expected;
+        for (int64_t key = 0; key < (filters ? 4000 : kRows); ++key)
+          expected.push_back(std::to_string(key) + "|" + text_of(key));
+        std::sort(expected.begin(), expected.end());
+        const char* const read = std::string(type) == "utf8" ? "ls" : std::string(type) == "utf8_view" ? "lv" : "lS";
+        EXPECT_EQ(RowsOf(sort.Sorted(), read), Ordered(expected)) << type;
+      }
+    }
+  }
+}
+
 TEST(PipelineRows, MergesAreRefused) {
   auto merge = Take(quern::Merge::Create(KernelOf("sort keys=i64:out"), 1));
   EXPECT_EQ(

@@ -116,6 +116,23 @@ absl::StatusOr<std::optional<ConditionText>> ParseAllConditions(std::string_view
   return all;
 }
 
+ExpressionText AllOf(std::vector<ExpressionText> expressions) {
+  constexpr size_t kMostParts = 64;  // of a call
+  while (expressions.size() > 1) {
+    ExpressionText all{.form = ExpressionText::Form::kCall, .function = ExpressionFunction::kAnd};
+    const auto end = expressions.begin() + static_cast<ptrdiff_t>(std::min(expressions.size(), kMostParts));
+    for (auto part = expressions.begin(); part != end; ++part) {
+      all.shown += (all.shown.empty() ? "" : " and ") + part->shown;
+      all.depth = std::max(all.depth, part->depth + 1);
+      all.size += part->size;
+      all.parts.push_back(std::move(*part));
+    }
+    expressions.erase(expressions.begin(), end);
+    expressions.insert(expressions.begin(), std::move(all));
+  }
+  return std::move(expressions.front());
+}
+
 void AddNames(const ConditionText& condition, std::vector<std::string>* names) {
   for (const ConditionTerm& term : condition.terms) {
     if (term.comparison.has_value()) AddNames(*term.comparison, names);

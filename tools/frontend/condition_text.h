@@ -33,6 +33,9 @@ absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_
 absl::StatusOr<std::optional<ConditionText>> ParseAllConditions(std::string_view what,
                                                                 const std::vector<std::string>& texts);
 
+// One expression that is true where all are: and(a, b, ..), whose later terms cannot fail where an earlier one decides.
+ExpressionText AllOf(std::vector<ExpressionText> expressions);
+
 // Appends the names of the columns that a condition mentions, in order.
 void AddNames(const ConditionText& condition, std::vector<std::string>* names);
 

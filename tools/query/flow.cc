@@ -17,6 +17,7 @@
 #include "runtime/rows/arrow_format.h"
 #include "runtime/spec/spec_text.h"
 #include "tools/frontend/column_names.h"
+#include "tools/frontend/condition_text.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/list_parser.h"
 #include "tools/frontend/value_types.h"
@@ -104,24 +105,20 @@ absl::Status AddConditions(const QueryStep& step, Flow* flow) {
 
 absl::Status AddExpressions(const QueryStep& step, Flow* flow) {
   if (step.expressions.empty()) return absl::OkStatus();
-  Computation computation(flow, "filter", step.text);
-  std::vector<uint32_t> numbers;
+  Computation each(flow, "filter", step.text), computation(flow, "filter", step.text);
   for (const cli::ExpressionText& expression : step.expressions) {
-    QUERN_ASSIGN_OR_RETURN(const uint32_t number, computation.Add(expression));
-    if (computation.column(number).type->id != TypeId::kBool)
-      return Wrong("filter that is no condition", expression.shown + " of " + TypeText(computation.column(number)),
-                   "a bool");
-    numbers.push_back(number);
+    QUERN_ASSIGN_OR_RETURN(const uint32_t number, each.Add(expression));
+    if (each.column(number).type->id != TypeId::kBool)
+      return Wrong("filter that is no condition", expression.shown + " of " + TypeText(each.column(number)), "a bool");
   }
+  // One truth, so that no term fails in a row that an earlier one has taken away.
+  QUERN_ASSIGN_OR_RETURN(const uint32_t number, computation.Add(cli::AllOf(step.expressions)));
   QUERN_RETURN_IF_ERROR(computation.Finish());
-  FilterSpec spec{.where = {.kind = PredicateKind::kAnd}};
-  for (const uint32_t number : numbers)
-    spec.where.children.push_back({.kind = PredicateKind::kCompare,
-                                   .column = *flow->columns[number].type,
-                                   .op = Comparison::kEqual,
-                                   .values = {{.number = 1}}});
-  if (numbers.size() == 1) spec.where = Predicate(std::move(spec.where.children.front()));
-  flow->pipeline.steps.push_back({step.text, std::move(spec), {.keys = std::move(numbers), .payload = {}}});
+  FilterSpec spec{.where = {.kind = PredicateKind::kCompare,
+                            .column = *flow->columns[number].type,
+                            .op = Comparison::kEqual,
+                            .values = {{.number = 1}}}};
+  flow->pipeline.steps.push_back({step.text, std::move(spec), {.keys = {number}, .payload = {}}});
   return absl::OkStatus();
 }
 

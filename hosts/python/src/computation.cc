@@ -52,7 +52,9 @@ std::vector<Column> Computation::Results(const Batch& batch, uint64_t first_row,
   array = {};
   Check(quern_output_next_arrow(made, &array, &result, &error), error);
   Batch results = ImportBatch(&array, fields_.size());
-  if (results.num_rows != static_cast<int64_t>(n)) throw std::logic_error("a batch of more rows than a morsel");
+  if (results.num_rows != static_cast<int64_t>(n))
+    throw std::invalid_argument("computed strings of 2 GiB and more in " + std::to_string(n) +
+                                " rows; accepted: fewer, or large ones, as x::large_utf8");
   return std::move(results.columns);
 }
 

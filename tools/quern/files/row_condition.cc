@@ -154,6 +154,8 @@ absl::Status Conversion::Compute(const std::vector<ExpressionText>& expressions)
                         preparation.field(result)->type()->ToString() +
                         "; accepted: a comparison, or an expression that is true or false");
   }
+  preparation.Truncate(0, preparation.num_columns());
+  QUERN_RETURN_IF_ERROR(preparation.Add(option_, AllOf(expressions), "").status());
   QUERN_ASSIGN_OR_RETURN(RowExpressions finished, preparation.Finish());
   condition_.expressions = std::make_shared<RowMap>(std::move(finished));
   return absl::OkStatus();
@@ -300,14 +302,12 @@ absl::StatusOr<std::shared_ptr<arrow::Array>> RowTest::Computed(const arrow::Rec
                          condition_.expressions->Compute(*taken, nullptr, std::nullopt));
   QUERN_ASSIGN_OR_RETURN_ARROW(std::shared_ptr<arrow::Buffer> bits, arrow::AllocateBitmap(batch.num_rows()),
                                "cannot take memory for a bitmap: " + std::to_string(batch.num_rows()) + " rows");
-  int64_t next = 0;  // row of `truths`
+  const auto& truth = static_cast<const arrow::BooleanArray&>(*truths->column(0));
+  int64_t next = 0;  // row of it
   for (int64_t row = 0; row < batch.num_rows(); ++row) {
-    bool holds = compared == nullptr || static_cast<const arrow::BooleanArray&>(*compared).Value(row);
-    if (holds) {
-      for (const std::shared_ptr<arrow::Array>& column : truths->columns())
-        holds &= column->IsValid(next) && static_cast<const arrow::BooleanArray&>(*column).Value(next);
-      ++next;
-    }
+    const bool may_hold = compared == nullptr || static_cast<const arrow::BooleanArray&>(*compared).Value(row);
+    const bool holds = may_hold && truth.IsValid(next) && truth.Value(next);
+    next += may_hold ? 1 : 0;
     arrow::bit_util::SetBitTo(bits->mutable_data(), row, holds);
   }
   return std::make_shared<arrow::BooleanArray>(batch.num_rows(), std::move(bits));

@@ -38,7 +38,7 @@ struct RowCondition {
   std::optional<FilterSpec> spec;            // nullopt: no comparisons
   ColumnBinding binding;                     // one key for each mention: the column's place in the kernel's table
   std::vector<ColumnType> keys;              // likewise
-  std::shared_ptr<RowMap> expressions = {};  // results that are bool; nullptr: none
+  std::shared_ptr<RowMap> expressions = {};  // one result, a bool; nullptr: none
 
   // Of its kernels, in the order in which they run.
   std::vector<KernelSpec> specs() const;
@@ -76,7 +76,7 @@ class RowTest {
   absl::StatusOr<std::shared_ptr<arrow::Array>> Bits(const arrow::RecordBatch& batch) const;
 
  private:
-  // The rows for which the comparisons hold, and those for which all expressions are true, too.
+  // The rows for which the comparisons hold, and those for which the expression is true, too.
   absl::StatusOr<std::shared_ptr<arrow::Array>> Compared(const arrow::RecordBatch& batch) const;
   absl::StatusOr<std::shared_ptr<arrow::Array>> Computed(const arrow::RecordBatch& batch,
                                                          const std::shared_ptr<arrow::Array>& compared) const;
