@@ -126,7 +126,7 @@ TEST(AggregateSpec, WhatIsNoAggregateOfExpressions) {
   EXPECT_EQ(Error("aggregate in=utf8 aggs=host.f($0,1:i64)"),
             "aggregate of texts and of expressions: host.f($0,1:i64); accepted: columns alone, or no texts");
   EXPECT_EQ(Error("aggregate in=utf8 aggs=min('a':utf8)"),
-            "aggregate of an expression that is a string: 'a':utf8; accepted: a column, as $0");
+            "aggregate of an expression that is a string: 'a':utf8; accepted: a column, as $0; a map computes it");
   EXPECT_EQ(Error("aggregate in=bool aggs=sum($0)").substr(0, 49), "aggregate of a type that it does not take: sum(bo");
   EXPECT_EQ(Error("aggregate in=decimal128 aggs=sum($0)").substr(0, 7), "decimal");
 }
