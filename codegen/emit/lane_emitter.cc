@@ -57,7 +57,7 @@ void LaneEmitter::CopyColumns(LaneFunction function, Value* columns, const char*
 
 void LaneEmitter::BeginRows(Value* selection, Value* first, Value* i, Value* end) {
   e_.Call("lanes_rows", {selection, first, i, end, buffer_, rows_});
-  if (map_->makes_strings) e_.Call("lanes_empty_strings", {});
+  if (map_->writes_strings) e_.Call("lanes_empty_strings", {});
   if (string_values_.empty()) return;
   // EightRows string_rows = {i, nullptr}: string values have the rows of the call alone.
   e_.ir().CreateStore(e_.ir().CreateZExt(i, e_.ir().getInt64Ty()), string_rows_);

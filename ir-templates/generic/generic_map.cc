@@ -122,7 +122,7 @@ void Run(const Piece& piece, const QuernMapInstruction& i, QuernLanes* out) {
 uint32_t RunPiece(const Piece& piece) {
   const QuernMapDescriptor& descriptor = *piece.args->descriptor;
   uint32_t first_failed = piece.n;
-  if (descriptor.makes_strings) quern_rt_empty_strings();
+  if (descriptor.writes_strings) quern_rt_empty_strings();
   for (uint32_t k = 0; k < descriptor.num_instructions; ++k) {
     const QuernMapInstruction& i = descriptor.instructions[k];
     if (i.function == kStoreLanes) first_failed = std::min(first_failed, Store(piece, i, piece.Place(i.arguments[0])));

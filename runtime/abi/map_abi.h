@@ -60,6 +60,21 @@ constexpr bool IsOfStrings(LaneFunction function) {
   return (function >= kStringEqualLanes && function <= kStringCoalesceLanes) || function >= kLoadStringValueLanes;
 }
 
+// Whether it makes new bytes, and not a part of a string that is there, or what is no string.
+constexpr bool WritesStrings(LaneFunction function) {
+  switch (function) {
+    case kConcatLanes:
+    case kAsciiLowerLanes:
+    case kAsciiUpperLanes:
+    case kReplaceLanes:
+    case kIntegerToStringLanes:
+    case kFloatToStringLanes:
+    case kDecimalToStringLanes:
+    case kDateToStringLanes: return true;
+    default: return false;
+  }
+}
+
 enum LaneErrors : uint8_t { kErrorsIgnored, kErrorsFail, kErrorsAreNull };
 
 // Constants of a function of lanes.
@@ -88,7 +103,7 @@ struct QuernMapDescriptor {
   uint32_t num_columns;
   uint32_t num_results;
   uint32_t num_places;
-  bool makes_strings;  // in the thread's StringScratch, which the kernel then empties before each few rows
+  bool writes_strings;  // to the thread's StringScratch, which the kernel then empties before each few rows
   const QuernMapInstruction* instructions;
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Strings are laid one behind the other in buffers, each twice as large as the one before. When the scratch is emptied
+// the largest one stays, so that rows of like lengths need no further memory.
 #include "runtime/blocks/string_scratch.h"
 
 #include <algorithm>

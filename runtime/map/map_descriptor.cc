@@ -644,9 +644,8 @@ MapDescriptor::MapDescriptor(MapSpec spec)
   descriptor_.num_columns = static_cast<uint32_t>(columns_.size());
   descriptor_.num_results = static_cast<uint32_t>(results_.size());
   descriptor_.instructions = instructions_.data();
-  descriptor_.makes_strings = std::any_of(instructions_.begin(), instructions_.end(), [](const QuernMapInstruction& i) {
-    return i.function >= kStringEqualLanes && i.function <= kStringCoalesceLanes;
-  });
+  descriptor_.writes_strings = std::any_of(instructions_.begin(), instructions_.end(),
+                                           [](const QuernMapInstruction& i) { return WritesStrings(i.function); });
 }
 
 const char* LaneFunctionText(LaneFunction function) { return kLaneFunctions[function].text; }

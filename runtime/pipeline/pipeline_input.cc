@@ -118,7 +118,7 @@ absl::Status KeepBytes(const OutputBatch& out, const std::shared_ptr<MemoryBudge
   return absl::OkStatus();
 }
 
-// The strings of column c of `from`, of which the i-th is written at row rows[i] of n; those of other rows are empty.
+// Writes the i-th string of a column at row rows[i] of n, which may be in any order; those of other rows are empty.
 template <class Offset>
 absl::Status SpreadStrings(const QuernOutColumn& from, std::span<const uint32_t> rows, uint64_t n, QuernOutColumn* to) {
   if (quern_rt_reserve_bytes(to, from.num_bytes) != 0) return OutOfMemory();

@@ -262,7 +262,7 @@ absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arg
   ValueType type = Decoded(arguments[0].type);
   switch (row.result) {
     case ResultOf::kSame:
-      type = WidestOf(arguments, 0, row.accepts == Operands::kStringAndRange ? arguments.size() : 1);
+      if (!TakesOnlyStrings(row)) type = WidestOf(arguments, 0, 1);
       break;
     case ResultOf::kWider: type = Widened(type, arguments[1].type, 1); break;
     case ResultOf::kProduct: {

@@ -34,7 +34,7 @@ std::vector<std::string> ColumnsToRead(const FilterRequest& request, const std::
 
 struct PreparedFilter {
   std::shared_ptr<RowTest> where;         // without its kernels
-  KernelInput input;                      // the columns of the condition, then those of the result; keys: comparisons'
+  KernelInput input;                      // the columns of the condition, then those of the result
   std::shared_ptr<arrow::Schema> schema;  // of the result, dictionaries decoded
   std::vector<int> result;                // of each column its place in the input's table
 };

@@ -12,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "codegen/compiler.h"
-#include "codegen/operators.h"
+#include "test/unit/codegen/emit/mapper_of.h"
 #include "test/unit/runtime/map/expression_rows.h"
 #include "test/unit/runtime/map/string_columns.h"
 #include "test/unit/seed.h"
@@ -21,6 +20,7 @@
 namespace quern {
 namespace {
 
+using test::MapperOf;
 using test::Row;
 using test::RowValue;
 using F = ExpressionFunction;
@@ -191,15 +191,6 @@ RowValue ValueAt(const QuernOutColumn& column, const ValueType& type, uint64_t r
     }
   }
   return value;
-}
-
-std::shared_ptr<const RowMapper> MapperOf(const MapSpec& spec, Engine engine) {
-  CompileOptions options;
-  options.engine = engine;
-  options.use_cache = false;
-  const absl::StatusOr<CompiledKernel> compiled = Compile(spec, options);
-  EXPECT_TRUE(compiled.ok()) << compiled.status();
-  return compiled.ok() ? MakeRowMapper(compiled->kernel) : nullptr;
 }
 
 struct Batch {

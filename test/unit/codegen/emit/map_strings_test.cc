@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/compiler.h"
-#include "codegen/operators.h"
+#include "test/unit/codegen/emit/mapper_of.h"
 #include "test/unit/runtime/map/expression_rows.h"
 #include "test/unit/runtime/map/string_columns.h"
 #include "test/unit/seed.h"
@@ -19,6 +18,7 @@ namespace {
 
 using test::BitOf;
 using test::MakeColumnOf;
+using test::MapperOf;
 using test::Row;
 using test::RowValue;
 using test::StringColumn;
@@ -77,15 +77,6 @@ void ExpectResults(const MapSpec& spec, const std::vector<Row>& rows, const std:
           << PrintExpression(spec.results[r]) << " of row " << i << ": '" << row[0].bytes << "', '" << row[1].bytes
           << "', '" << row[2].bytes << "'";
   }
-}
-
-std::shared_ptr<const RowMapper> MapperOf(const MapSpec& spec, Engine engine) {
-  CompileOptions options;
-  options.engine = engine;
-  options.use_cache = false;
-  const absl::StatusOr<CompiledKernel> compiled = Compile(spec, options);
-  EXPECT_TRUE(compiled.ok()) << compiled.status();
-  return compiled.ok() ? MakeRowMapper(compiled->kernel) : nullptr;
 }
 
 // The text with a type in place of each T.
