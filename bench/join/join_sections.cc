@@ -307,6 +307,49 @@ void AddFloor(Cells* cells) {
   }
 }
 
+// ---- inline keys -----------------------------------------------------------------------------------------------
+
+absl::Status InlineCell(const Settings& settings, uint32_t text_bytes, uint64_t build_rows, Section* section) {
+  const JoinWorkload& workload = WorkloadOf({.keys = KeyKind::kText,
+                                             .text_bytes = text_bytes,
+                                             .build_rows = settings.Rows(build_rows),
+                                             .probe_rows = settings.Rows(10'000'000)});
+  QUERN_ASSIGN_OR_RETURN(std::vector<Contender> contenders,
+                         CompeteAll(SpecText(workload.spec()), {"", "inline_key_bytes=" + std::to_string(text_bytes)}));
+  QUERN_RETURN_IF_ERROR(TakeTurns(workload, TurnsFor(settings, build_rows), &contenders));
+  std::vector<std::string> row = {std::to_string(text_bytes), Grouped(workload.spec().build_rows)};
+  for (const Contender& contender : contenders) {
+    row.push_back(Fixed(contender.BuildNs(workload)));
+    row.push_back(Fixed(contender.ProbeNs(workload)));
+    row.push_back(Fixed(contender.best.all_s() * 1e3, 1));
+  }
+  row.push_back(Fixed(Ratio(contenders[0], contenders[1])));
+  section->BreakAt(row[0]);
+  section->Row(row);
+  return absl::OkStatus();
+}
+
+void AddInline(Cells* cells) {
+  cells->Begin("inline", "should a tuple hold all bytes of a longer text? ns/row; gain: over 20 bytes of it",
+               {{"text bytes", 10},
+                {"build rows", 11},
+                {"build", 9, "20 bytes"},
+                {"probe", 9, "20 bytes"},
+                {"ms", 10, "20 bytes"},
+                {"build", 9, "all bytes"},
+                {"probe", 9, "all bytes"},
+                {"ms", 10, "all bytes"},
+                {"gain", 8}});
+  for (const uint32_t text_bytes : {24, 32, 48, 64}) {
+    for (const uint64_t build_rows : {1'000, 100'000, 10'000'000}) {
+      cells->Add("text" + std::to_string(text_bytes) + Numbered("/build", build_rows),
+                 [settings = cells->settings(), text_bytes, build_rows](Section* section) {
+                   return InlineCell(settings, text_bytes, build_rows, section);
+                 });
+    }
+  }
+}
+
 // ---- partitions ------------------------------------------------------------------------------------------------
 
 absl::Status PartitionsCell(const Settings& settings, KeyKind keys, const std::string& layout, Section* section) {
@@ -517,6 +560,7 @@ std::vector<NamedCell> AllJoinCells(const Settings& settings) {
   AddSelfJoin(&cells);
   AddQueue(&cells);
   AddFloor(&cells);
+  AddInline(&cells);
   AddPartitions(&cells);
   AddThreads(&cells);
   AddDuplicates(&cells);

@@ -14,6 +14,8 @@
 //
 //     selection 5, 3, 5   values "....ab.cde"  ->  bytes "abcde", offsets[3] = 0, [4] = 2, [5] = 2, [6] = 5
 //
+// Where no key is longer than what a tuple holds of it, a column of keys stays as it is.
+//
 // A copy of var32 never outgrows 32-bit offsets, because it holds no byte twice.
 //
 // Slices move pointers instead: row r of a slice that begins at row 65536 of an int64 column is 8 * 65536 bytes
@@ -103,6 +105,9 @@ class HostColumns {
   HostColumns(const quern_batch& batch, const StringMemory& strings)
       : batch_(batch), copies_strings_(strings.copy), memory_(strings.budget, strings.pages) {}
 
+  // Strings up to so many bytes of the next columns are in the rows that are stored.
+  void SetHeldBytes(uint64_t held_bytes) { held_bytes_ = held_bytes; }
+
   absl::StatusOr<QuernColumn> Convert(const quern_column& given, const ColumnType& type, const ColumnName& name) {
     if (type.id == TypeId::kRowId || batch_.num_rows == 0) return QuernColumn{};
     quern_column column = given;
@@ -158,6 +163,7 @@ class HostColumns {
 
   const quern_batch& batch_;
   const bool copies_strings_;
+  uint64_t held_bytes_ = 0;
   ColumnMemory memory_;
 };
 
@@ -225,8 +231,12 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernCo
   const auto length_of = [&](uint32_t row) {
     return blocks::LoadAt<Offset>(column->offsets, uint64_t{row} + 1) - begin_of(row);
   };
-  uint64_t num_bytes = 0;
-  for (const uint32_t row : rows) num_bytes += static_cast<uint64_t>(length_of(row));
+  uint64_t num_bytes = 0, longest = 0;
+  for (const uint32_t row : rows) {
+    num_bytes += static_cast<uint64_t>(length_of(row));
+    longest = std::max(longest, static_cast<uint64_t>(length_of(row)));
+  }
+  if (longest <= held_bytes_) return absl::OkStatus();
   QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
   uint8_t* offsets = memory_.NewArray((uint64_t{rows.back()} + 2) * sizeof(Offset));
   Offset end = 0;
@@ -245,11 +255,13 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernCo
 // Values of up to 12 bytes are inside their views. The others go into one block that is divided into buffers, because
 // the offset in a view has 31 bits. `rows` are distinct and ascending.
 absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column) {
-  uint64_t num_bytes = 0;
+  uint64_t num_bytes = 0, longest = 0;
   for (const uint32_t row : rows) {
     const uint64_t length = blocks::ViewReader::Read(column, row).length;
     if (length > kInlineStringBytes) num_bytes += length;
+    longest = std::max(longest, length);
   }
+  if (longest <= held_bytes_) return absl::OkStatus();
   QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
   uint8_t* copies = memory_.NewArray((uint64_t{rows.back()} + 1) * sizeof(StringRef));
   std::vector<const uint8_t*>& buffers = memory_.NewBuffers(1, bytes);
@@ -386,7 +398,9 @@ absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const st
   HostColumns converter(batch, strings);
   HostBatchView view;
   const bool has_rows = batch.num_rows != 0;
+  converter.SetHeldBytes(strings.held_key_bytes);
   QUERN_RETURN_IF_ERROR(ConvertColumns(batch.keys, keys, side, "key", has_rows, &converter, &view.batch.keys));
+  converter.SetHeldBytes(0);
   QUERN_RETURN_IF_ERROR(
       ConvertColumns(batch.payload, payload, side, "payload", has_rows, &converter, &view.batch.payload));
   view.batch.selection = batch.selection;

@@ -28,6 +28,7 @@ struct StringMemory {
   std::shared_ptr<MemoryBudget> budget;  // pays for copies
   bool copy = false;                     // copy those of all strings and binaries, so that the host's may go away
   StringPages* pages = nullptr;          // of the input; null: blocks of their own
+  uint32_t held_key_bytes = 0;           // keys of up to so many bytes are not copied, as stored rows hold them
 };
 
 // The view of a host's batch.

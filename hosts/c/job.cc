@@ -130,9 +130,13 @@ absl::StatusOr<HostBatchView> FreeingMemory(quern_input* input, MakeView&& make_
   return made;
 }
 
+StringMemory StringMemoryOf(quern_input* input) {
+  return {input->job->budget, input->copies_strings, &input->string_pages, input->port->held_key_bytes};
+}
+
 absl::Status AppendSlice(quern_input* input, const quern_batch& batch, uint64_t* taken_rows) {
   const BatchTypes& types = input->port->types;
-  const StringMemory strings = {input->job->budget, input->copies_strings, &input->string_pages};
+  const StringMemory strings = StringMemoryOf(input);
   QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
                            return ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings);
                          }));
@@ -346,7 +350,7 @@ absl::Status AppendImportedSlice(quern_input* input, const BatchView& batch, uin
   const BatchTypes& types = input->port->types;
   QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
                            return WithCopiedStrings(batch, types.keys, types.payload, input->port->name,
-                                                    {input->job->budget, true, &input->string_pages});
+                                                    StringMemoryOf(input));
                          }));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   view.batch.owner = view.strings;

@@ -62,7 +62,8 @@ struct PortColumns {
   quern_port port;
   const char* name;  // in errors: "build"
   BatchTypes types;
-  bool by_position = false;  // Arrow arrays have the keys, then the payload, and need no binding
+  bool by_position = false;     // Arrow arrays have the keys, then the payload, and need no binding
+  uint32_t held_key_bytes = 0;  // of a string or binary that is a key: up to so many are stored in the row itself
   std::optional<PortBinding> binding = std::nullopt;
 };
 

@@ -47,8 +47,12 @@ void node_explain(CustomScanState* state, List* ancestors, ExplainState* explain
       [QUERN_JOIN] = "Hash Cond", [QUERN_AGGREGATE] = "Group Key", [QUERN_SORT] = "Sort Key"};
 
   show_expressions(state, ancestors, explain, kLabels[node->plan->op]);
-  if (explain->verbose || explain->format != EXPLAIN_FORMAT_TEXT)
+  if (explain->verbose || explain->format != EXPLAIN_FORMAT_TEXT) {
+    const char* params = node_params(node->plan);
+
     ExplainPropertyText("Spec", node->plan->spec, explain);
+    if (params != NULL) ExplainPropertyText("Parameters", params, explain);
+  }
   if (node->sources[0] != NULL) {
     const char* ways = source_way(node->sources[0]);
 

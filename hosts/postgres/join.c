@@ -11,6 +11,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
@@ -136,6 +137,24 @@ static bool add_payload(JoinMaking* making, VarColumns* vars, StringInfo spec, L
   return true;
 }
 
+/* How long strings of a key are, for the tuple to hold them itself: of one such key, as each has equally many bytes. */
+static int key_bytes_of(const JoinMaking* making, const Plan* child) {
+  const ColumnPlan* key = NULL;
+  const TargetEntry* entry;
+  ListCell* cell;
+
+  foreach (cell, making->keys_of[1]) {
+    const ColumnPlan* column = lfirst(cell);
+
+    if (strncmp(column->type, "binary_view", strlen("binary_view")) != 0) continue;
+    if (key != NULL) return 0;
+    key = column;
+  }
+  if (key == NULL || !IsA(key->expr, Var)) return 0;
+  entry = get_tle_by_resno(child->targetlist, ((const Var*)key->expr)->varattno);
+  return entry == NULL ? 0 : planned_width(child, entry->expr);
+}
+
 static bool add_conditions(JoinMaking* making, const HashJoin* join) {
   ListCell* cell;
 
@@ -182,6 +201,7 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   StringInfoData spec;
   List *scan_tlist = NIL, *positions[2] = {NIL, NIL}, *conditions = NIL, *targetlist;
   const char* kind = kind_of(join->join.jointype);
+  int key_bytes;
 
   if (kind == NULL || plan->righttree->parallel_aware || !add_conditions(&making, join)) return NULL;
   /* Behind an inner join, conditions of the join are conditions of its rows. */
@@ -197,6 +217,7 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   if (vars.failed || !add_payload(&making, &vars, &spec, &scan_tlist, positions)) return NULL;
   appendStringInfoString(&spec, making.residual.data);
 
+  key_bytes = key_bytes_of(&making, children[1]); /* before the columns become those of what is read */
   targetlist = (List*)var_columns_map(&vars, (Node*)plan->targetlist, positions, 0);
   conditions = (List*)var_columns_map(&vars, (Node*)conditions, positions, 0);
   if (vars.failed) return NULL;
@@ -208,6 +229,7 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   making.plan.op = QUERN_JOIN;
   making.plan.spec = spec.data;
   making.plan.num_keys = making.num_keys;
+  making.plan.key_bytes = key_bytes;
   making.plan.join_type = join->join.jointype;
   making.plan.probes_first = probes_first(join);
   making.plan.input_rows = children[0]->plan_rows + children[1]->plan_rows;

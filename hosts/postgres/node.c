@@ -127,8 +127,17 @@ static void release(void* argument) {
   node->kernel = NULL;
 }
 
+/* Tuples hold strings of so many bytes themselves, and where the planner knows that they are longer, up to so many. */
+enum { kInlineKeyBytes = 20, kMostInlineKeyBytes = 68 };
+
+const char* node_params(const NodePlan* plan) {
+  if (plan->key_bytes <= kInlineKeyBytes || plan->key_bytes > kMostInlineKeyBytes) return NULL;
+  return psprintf("inline_key_bytes=%d", plan->key_bytes);
+}
+
 static void open_sources_and_kernel(QuernNode* node) {
   const quern_compile_options options = {.struct_size = sizeof(options),
+                                         .params = node_params(node->plan),
                                          .expected_rows = (uint64)Max(node->plan->input_rows, 0)};
   ListCell* cell;
 

@@ -119,6 +119,7 @@ List* node_plan_to_list(const NodePlan* plan) {
   /* A join never runs it, and copies of a plan would copy all below it once more. */
   list = lappend(list, plan->op == QUERN_JOIN ? NULL : plan->stock);
   list = lappend(list, plan->loop);
+  list = lappend(list, makeInteger(plan->key_bytes));
   list = lappend(list, rows_node(plan->outer_rows));
   return lappend(list, rows_node(ceil(plan->hash_ms * kMicroseconds)));
 }
@@ -139,7 +140,8 @@ NodePlan* node_plan_of_list(List* list) {
   plan->outputs = outputs_of_list(list_nth(list, 6));
   plan->stock = list_nth(list, 7);
   plan->loop = list_nth(list, 8);
-  plan->outer_rows = number_of_node(list_nth(list, 9));
-  plan->hash_ms = number_of_node(list_nth(list, 10)) / kMicroseconds;
+  plan->key_bytes = intVal(list_nth(list, 9));
+  plan->outer_rows = number_of_node(list_nth(list, 10));
+  plan->hash_ms = number_of_node(list_nth(list, 11)) / kMicroseconds;
   return plan;
 }

@@ -13,6 +13,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
+#include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -22,6 +23,31 @@ static planner_hook_type previous_planner;
 static const PlannedStmt* planned_statement;
 
 Oid planned_relation(Index entry) { return list_nth_node(RangeTblEntry, planned_statement->rtable, entry - 1)->relid; }
+
+int planned_width(const Plan* plan, const Expr* expr) {
+  while (plan != NULL && IsA(expr, Var)) {
+    const Var* var = (const Var*)expr;
+    const List* targetlist = plan->targetlist;
+    const TargetEntry* entry;
+
+    if (!IS_SPECIAL_VARNO(var->varno)) {
+      const RangeTblEntry* table = list_nth_node(RangeTblEntry, planned_statement->rtable, (int)var->varno - 1);
+
+      return table->rtekind == RTE_RELATION && var->varattno > 0 ? get_attavgwidth(table->relid, var->varattno) : 0;
+    }
+    if (var->varno == INDEX_VAR) {
+      if (!IsA(plan, CustomScan)) return 0;
+      targetlist = ((const CustomScan*)plan)->custom_scan_tlist;
+    } else {
+      plan = var->varno == OUTER_VAR ? plan->lefttree : plan->righttree;
+      if (plan != NULL) targetlist = plan->targetlist;
+    }
+    entry = plan == NULL ? NULL : get_tle_by_resno((List*)targetlist, var->varattno);
+    if (entry == NULL) return 0;
+    expr = entry->expr;
+  }
+  return 0;
+}
 
 /* What our nodes cost, in shares of PostgreSQL's own: more than was measured but for joins by long texts
  * (docs/postgres.md), so that a close race goes to PostgreSQL's parallel plan. */

@@ -117,6 +117,7 @@ typedef struct NodePlan {
   Operator op;
   char* spec;
   int num_keys;           /* leading columns of each source that are keys */
+  int key_bytes;          /* of a join with one key of strings: that its values have on the build side; 0: unknown */
   SourcePlan* sources[2]; /* joins: probe side, then build side */
   List* outputs;          /* of OutputPlan */
   int join_type;          /* a JoinType, or kJoinRightSemi, kJoinRightAnti */
@@ -273,6 +274,9 @@ extern bool node_is_ours(const Plan* plan);
 extern Operator node_operator(const Plan* plan);
 /* The relation of an entry of the range table of the statement whose nodes are being replaced. */
 extern Oid planned_relation(Index entry);
+/* The mean bytes of an expression over a plan's rows, header included, where it is a column that ANALYZE has seen, or
+ * 0. */
+extern int planned_width(const Plan* plan, const Expr* expr);
 
 /* Collects the Vars of expressions over one or two children, each once, and maps them to columns of a scan tuple
  * (variables.c). */
@@ -411,6 +415,8 @@ struct QuernNode {
 extern const CustomScanMethods quern_join_methods, quern_aggregate_methods, quern_sort_methods, quern_gate_methods;
 extern void node_register(void);
 extern QuernNode* node_of_state(PlanState* state);
+/* Of its kernel: "name=value name=value", or NULL. */
+extern const char* node_params(const NodePlan* plan);
 /* Makes result the next batch. Returns false at its end, or where the stock plan has taken over (node->stock). */
 extern bool node_next_batch(QuernNode* node);
 /* Fills the scan tuple's slot with row node->row. */

@@ -196,6 +196,12 @@ void PopulatePages(uint8_t* data, uint64_t bytes) {
 #endif
 }
 
+void ReleasePages(uint8_t* data, uint64_t bytes) {
+  const uint64_t begin = RoundUp(reinterpret_cast<uintptr_t>(data), kPageBytes);
+  const uint64_t end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPageBytes * kPageBytes;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
   if (this == &other) return *this;
   Free();
@@ -205,6 +211,14 @@ HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
   mapping_bytes_ = std::exchange(other.mapping_bytes_, 0);
   keeps_pages_ = other.keeps_pages_;
   return *this;
+}
+
+// Its pages are not kept for others: some of them may be released.
+uint64_t HugeBuffer::Disown() {
+  keeps_pages_ = false;
+  if (budget_ == nullptr) return 0;
+  budget_.reset();
+  return bytes_;
 }
 
 void HugeBuffer::Free() {
@@ -298,6 +312,12 @@ void Arena::FreeBefore(const uint8_t* piece) {
   const auto buffer = std::find_if(buffers_.begin(), buffers_.end(), has_piece);
   for (auto before = buffers_.begin(); before != buffer; ++before) bytes_ -= before->bytes();
   buffers_.erase(buffers_.begin(), buffer);
+}
+
+uint64_t Arena::Disown() {
+  uint64_t bytes = 0;
+  for (HugeBuffer& buffer : buffers_) bytes += buffer.Disown();
+  return bytes;
 }
 
 absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {

@@ -76,6 +76,11 @@ class HugeBuffer {
   static absl::StatusOr<HugeBuffer> Allocate(std::shared_ptr<MemoryBudget> budget, uint64_t bytes, bool huge_pages,
                                              Contents contents = Contents::kZeros);
 
+  // Lets its bytes stay reserved in the budget when it is freed, for a buffer that takes its place. Returns them.
+  uint64_t Disown();
+  // Counts its bytes, which it was allocated without a budget for, as some that are reserved in this one already.
+  void Own(std::shared_ptr<MemoryBudget> budget) { budget_ = std::move(budget); }
+
   uint8_t* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
   void Free();
@@ -92,6 +97,10 @@ class HugeBuffer {
 // they cost four times as much. What they contain stays. Nothing is done for 2 MiB and more, whose pages are large, or
 // left to the threads that write them.
 void PopulatePages(uint8_t* data, uint64_t bytes);
+
+// Gives the whole pages of memory back to the system, which has others for it when it is written again. What it
+// contains is lost.
+void ReleasePages(uint8_t* data, uint64_t bytes);
 
 // Zeroed memory that grows in place: addresses are reserved first and pages added as it grows, so that its contents are
 // never moved or copied.
@@ -135,6 +144,8 @@ class Arena {
   void Clear();
   // Gives back the buffers that were filled before the one with this piece.
   void FreeBefore(const uint8_t* piece);
+  // Lets the bytes of all pieces stay reserved (HugeBuffer::Disown): their pages may then be released one by one.
+  uint64_t Disown();
 
  private:
   std::shared_ptr<MemoryBudget> budget_;

@@ -95,10 +95,11 @@ absl::StatusOr<SharedWork*> HashJoin::BeginFinalise() {
   return builder_->work();
 }
 
-// Tuples stay where they are until the table is complete, unless they are written. Then the work stays, too: threads
-// that come late learn from it how it has ended.
+// Tuples stay where they are until the table is complete, unless they are written, or the table takes them. Then the
+// work stays, too: threads that come late learn from it how it has ended.
 bool HashJoin::AbandonFinalise() {
-  if (spilling_ != nullptr && spilling_->has_written()) return false;
+  if (spilling_ != nullptr && (spilling_->has_written() || spilling_->has_taken_tuples())) return false;
+  if (builder_ != nullptr && builder_->has_taken_tuples()) return false;
   builder_ = nullptr;
   spilling_ = nullptr;
   return true;

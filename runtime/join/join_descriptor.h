@@ -25,7 +25,7 @@ class JoinDescriptor {
  public:
   // Lays out the tuple: first the keys (as one word where they fit), then the build payload, each with its widest
   // fields first, and the null bits last. inline_key_bytes: how many bytes of a variable-length key the tuple itself
-  // holds; 12 to 60, 4 more than a multiple of 8.
+  // holds; 12 to 68, 4 more than a multiple of 8.
   explicit JoinDescriptor(const JoinSpec& spec, uint32_t inline_key_bytes = kInlineStringBytes);
   JoinDescriptor(const JoinDescriptor&) = delete;
   JoinDescriptor& operator=(const JoinDescriptor&) = delete;
@@ -35,6 +35,7 @@ class JoinDescriptor {
   const QuernRowLayout* rows() const { return &descriptor_.rows; }
   QuernJoinDescriptor* mutable_tuning() { return &descriptor_; }
   const JoinSpec& spec() const { return spec_; }
+  uint32_t inline_key_bytes() const { return inline_key_bytes_; }
   // The same, tuning included, of another spec with the same tuples.
   std::shared_ptr<const JoinDescriptor> WithSpec(const JoinSpec& spec) const;
 

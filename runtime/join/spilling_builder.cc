@@ -2,7 +2,7 @@
 // The phases of building, where memory may be refused at any time:
 //
 //     begin   ── all rows seem to fit ──> table ──────────────────────────────────────> done
-//       │                                   │ refused
+//       │                                   │ refused, before it has taken tuples
 //       └──> divide: each thread writes its rows to their partitions  <──┘
 //              └──> load: the smallest partitions that fit, with their table, are read ──> table ──> done
 //                       ^──────────────── half of them, where memory is refused ─────────────┘
@@ -61,12 +61,16 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpillingBuilder::NextPhase() {
       case Next::kBegin: {
         next_ = Next::kDivide;
         uint64_t num_rows = 0;
+        bool is_partitioned = false;
         std::vector<TupleStore*> stores;
         for (BuildSide* side : sides_) {
           num_rows += side->num_stored();
+          is_partitioned |= side->store()->is_partitioned();
           stores.push_back(side->store());
         }
-        const uint64_t bytes = TableBuilder::LeastBytes(*context_.descriptor->get(), num_rows);
+        const QuernJoinDescriptor& descriptor = *context_.descriptor->get();
+        const uint64_t bytes = is_partitioned ? TableBuilder::LeastBytesTaking(descriptor, num_rows)
+                                              : TableBuilder::LeastBytes(descriptor, num_rows);
         if (spilled_->is_used() || !spilled_->spill()->HasRoom(bytes)) return WriteAll();
         BeginTable(stores);
         break;
@@ -88,6 +92,7 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpillingBuilder::NextPhase() {
       case Next::kTable: {
         absl::StatusOr<std::optional<Phase>> phase = NextOfTable();
         if (phase.ok() || !absl::IsResourceExhausted(phase.status())) return phase;
+        if (parts_.empty() && has_taken_tuples()) return MemoryLost(phase.status());
         table_.reset();
         if (parts_.empty()) return next_ = Next::kDivide, WriteAll();  // there may be no rows to write
         QUERN_RETURN_IF_ERROR(Refuse());

@@ -50,6 +50,8 @@ class SpillingBuilder {
   SharedWork* work() { return &work_; }
   // Whether rows were written, so that the sides do not have all of them.
   bool has_written() const { return spilled_->is_used(); }
+  // Whether a table has taken tuples that nobody else has.
+  bool has_taken_tuples() const { return table_ != nullptr && table_->has_taken_tuples(); }
 
   // After the work. The complete table:
   TableBuilder* table() { return table_.get(); }

@@ -3,6 +3,7 @@
 #ifndef QUERN_RUNTIME_JOIN_TABLE_BUILDER_H_
 #define QUERN_RUNTIME_JOIN_TABLE_BUILDER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -36,17 +37,24 @@ struct TableMemory {
 
 class TableBuilder {
  public:
-  // *Ownership*: the caller keeps the stores. They are only read, except that they may be partitioned.
+  // *Ownership*: the caller keeps the stores. They are only read, except that they may be partitioned, or taken.
   TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
                std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const PackedKeyRange& range);
+  TableBuilder(const TableBuilder&) = delete;
+  TableBuilder& operator=(const TableBuilder&) = delete;
+  ~TableBuilder() { ReleaseSpare(); }
 
   // The work after which the table is complete. *Errors*: ResourceExhausted.
   SharedWork* work() { return &work_; }
+  // Whether it has taken tuples from the stores: where the work fails, they are lost.
+  bool has_taken_tuples() const { return takes_tuples_; }
   // Its phases, for a caller with work around them; not to be called as well as work().
   absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
 
   // What building takes beside the stores, for so many tuples. Layouts that take more give way where they are refused.
   static uint64_t LeastBytes(const QuernJoinDescriptor& descriptor, uint64_t num_tuples);
+  // The same where all tuples are in partitions, and the table takes them.
+  static uint64_t LeastBytesTaking(const QuernJoinDescriptor& descriptor, uint64_t num_tuples);
 
   JoinTable table;
   TableMemory memory;
@@ -57,8 +65,11 @@ class TableBuilder {
   bool NeedsTuples() const;
   bool HasRanks(uint64_t range) const;
   bool OneMatchIsEnough() const;
+  uint64_t NullTupleBytes() const { return std::max(descriptor_.rows.tuple_bytes, 64u); }
   absl::Status BeginLayout(Layout layout);
   absl::Status BeginUnchained();
+  absl::Status AllocateUnchained(uint32_t bits, bool takes_tuples);
+  absl::Status TakeTuples();
   absl::Status BeginOpen(Layout layout);
   absl::Status BeginBitmap(Layout layout);
   absl::Status BeginRanked();
@@ -72,6 +83,8 @@ class TableBuilder {
   Phase PerPart(std::function<absl::Status(uint64_t part, const TupleList& spans)> run);
   Phase PerStore(std::function<void(uint64_t store, const TupleList& spans)> run);
   absl::Status BuildUnchainedPart(uint64_t part, const TupleList& spans);
+  void MovePart(uint64_t part);
+  void ReleaseSpare();
   absl::Status IndexCrowded();
   absl::Status InsertPart(const TupleList& spans, Duplicates duplicates);
   void FillBitmapOf(uint64_t store, const TupleList& spans, Duplicates duplicates);
@@ -88,6 +101,8 @@ class TableBuilder {
   uint64_t num_tuples_ = 0;
   bool is_partitioned_ = false;
   bool partitions_first_ = false;  // some stores are partitioned and others are not
+  bool takes_tuples_ = false;      // unchained: a partition leaves the stores when it is built
+  uint64_t spare_bytes_ = 0;       // of the stores' memory, what is more than the table's; reserved
   bool has_begun_ = false;
   uint32_t filter_steps_ = 0;               // of the key filter, begun
   std::vector<PackedKeyRange> key_ranges_;  // of unpacked keys, by store

@@ -112,16 +112,21 @@ TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> 
       flat_arena_(budget, huge_pages, Contents::kAnything),
       part_arena_(std::move(budget), huge_pages, Contents::kAnything) {}
 
+// Of a span for so many tuples, without their hashes.
+uint64_t TupleStore::TupleBytesOf(uint64_t rows) const { return (rows * format_.tuple_bytes + 7) / 8 * 8; }
+uint64_t TupleStore::BytesOf(uint64_t rows) const {
+  return TupleBytesOf(rows) + (format_.packed_bytes == 0 ? rows * sizeof(uint64_t) : 0);
+}
+
 // Adds an empty span.
 absl::Status TupleStore::Extend(TupleList* list, Arena* arena, uint64_t rows) {
-  const uint64_t tuple_bytes = (rows * format_.tuple_bytes + 7) / 8 * 8;
-  const uint64_t hash_bytes = format_.packed_bytes == 0 ? rows * sizeof(uint64_t) : 0;
+  const uint64_t tuple_bytes = TupleBytesOf(rows), all_bytes = BytesOf(rows);
   return WithoutBadAlloc([&]() -> absl::Status {
     ReserveOne(list);
     TupleSpan span;
     span.capacity = rows;
-    QUERN_ASSIGN_OR_RETURN(span.tuples, arena->Allocate(tuple_bytes + hash_bytes));
-    if (hash_bytes != 0) span.hashes = reinterpret_cast<uint64_t*>(span.tuples + tuple_bytes);
+    QUERN_ASSIGN_OR_RETURN(span.tuples, arena->Allocate(all_bytes));
+    if (format_.packed_bytes == 0) span.hashes = reinterpret_cast<uint64_t*>(span.tuples + tuple_bytes);
     list->push_back(span);
     return absl::OkStatus();
   });
@@ -240,6 +245,14 @@ void TupleStore::Clear() {
   parts_.clear();
   flat_arena_.Clear();
   part_arena_.Clear();
+}
+
+void TupleStore::ReplacePart(uint64_t part, const TupleSpan& elsewhere) {
+  TupleList& spans = parts_[part];
+  for (const TupleSpan& span : spans) ReleasePages(span.tuples, BytesOf(span.capacity));
+  if (!spans.empty()) spans.resize(1);
+  if (elsewhere.num_tuples == 0) spans.clear();
+  else spans[0] = elsewhere;
 }
 
 uint64_t TupleStore::num_tuples() const {

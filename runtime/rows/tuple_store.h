@@ -76,6 +76,14 @@ class TupleStore {
   // memory stays where it is: each store must live as long as the other one.
   void SwapParts(uint64_t first, TupleStore* other);
 
+  // For one that takes the tuples of the partitions, one after the other: from now on their memory counts nowhere,
+  // but stays reserved. Returns its bytes.
+  uint64_t DisownParts() { return part_arena_.Disown(); }
+  // The tuples of a partition lie elsewhere now (none: in another store): gives their pages back. *Threads*: any, each
+  // with another partition.
+  void ReplacePart(uint64_t part, const TupleSpan& elsewhere);
+  uint64_t part_bytes() const { return part_arena_.bytes(); }
+
   const TupleList& flat() const { return flat_; }
   const std::vector<TupleList>& parts() const { return parts_; }
   TupleList* mutable_part(uint64_t part) { return &parts_[part]; }
@@ -83,6 +91,8 @@ class TupleStore {
   void Clear();
 
  private:
+  uint64_t TupleBytesOf(uint64_t rows) const;
+  uint64_t BytesOf(uint64_t rows) const;
   absl::Status Extend(TupleList* list, Arena* arena, uint64_t rows);
   absl::Status PartitionFlat();
   template <class TupleAt>

@@ -28,6 +28,9 @@ insert into pages select case when g %% 3 > 0 then repeat('x', g %% 150) end, g,
   repeat('y', g %% 19), decode(repeat('ab', g %% 130), 'hex'), g from generate_series(1, 5000) g;
 insert into pages select repeat(md5(g::text), 100), repeat('z', g %% 40), g, 'w', repeat('long', 3000)::bytea, g
   from generate_series(1, 100) g;
+create table hashes(h text, m varchar, c char(40), k int);
+insert into hashes select md5((g / 2)::text), md5((g / 2)::text) || repeat('m', g %% 50),
+  substr(md5(g::text), 1, g %% 33), g from generate_series(1, 6000) g;
 alter table pages drop column old;
 alter table pages add column new int default 7, add column late text;
 insert into pages select 'short', 'row', g, 'late', null, g, repeat('late', g %% 20) from generate_series(1, 3000) g;
@@ -85,6 +88,14 @@ QUERIES = [
     ("QuernSort", "select s, count(*) from (select s from a where k <> (select max(k) from b) order by s) m "
                   "group by s"),
     ("QuernAggregate", "select count(*) from (select s from a where k <> (select max(k) from b) order by s) m"),
+    # Strings that tuples hold whole, in part, or not at all.
+    *(("QuernAggregate QuernJoin",
+       f"select count(*), sum(a.k), max(b.m) from hashes a join hashes b on a.{key} = b.{key}")
+      for key in ("h", "m", "c")),
+    ("QuernAggregate QuernJoin", "select count(*), sum(b.k), max(c.h) from hashes a join hashes b using (h) "
+                                 "join hashes c on c.m = b.m"),
+    ("QuernJoin", "select count(*) from (select b.m from hashes a left join hashes b on a.h = substr(b.m, 1, 32) and "
+                  "a.k < b.k offset 0) m"),
     # Which rows of the build side have a match, and which have none; from version 16 and 18 on.
     ("QuernJoin", "select count(*), sum(b.k) from b where not exists (select from a where a.s = b.k)"),
     ("QuernJoin", "select count(*), sum(b.k) from b where exists (select from a where a.k / 2 = b.k)"),
@@ -95,6 +106,29 @@ CHOSEN = [
     (True, "select k, i from a order by i offset 1"),
     (False, "select k, i from a order by i limit (select 5)"),
 ]
+
+# How many bytes of a key tuples hold, from what ANALYZE has found.
+PARAMETERS = [
+    ("inline_key_bytes=33", "select count(*) from hashes a join hashes b using (h)"),
+    ("inline_key_bytes=57", "select count(*) from hashes a join hashes b using (m)"),
+    ("inline_key_bytes=33", "select count(*) from a x join (a y join hashes b on b.k = y.k) on x.t = b.h"),
+    (None, "select count(*) from hashes a join hashes b using (h, m)"),
+    (None, "select count(*) from hashes a join hashes b using (k)"),
+    (None, "select count(*) from hashes a join hashes b on a.h || 'x' = b.h || 'x'"),
+]
+
+
+def wrong_parameters(session):
+    """How many of PARAMETERS differ."""
+    wrong = 0
+    session.execute("set quern.enabled = force")
+    for expected, query in PARAMETERS:
+        lines = [line.strip() for line, in session.rows(f"explain (verbose, costs off) {query}")]
+        found = [line.removeprefix("Parameters: ") for line in lines if line.startswith("Parameters: ")]
+        if found != ([expected] if expected else []):
+            print(f"parameters {found}, expected {expected}: {query}")
+            wrong += 1
+    return wrong
 
 
 def wrong_choices(session):
@@ -116,7 +150,7 @@ def main():
     settings = {"enable_mergejoin": "off", "enable_nestloop": "off", "max_parallel_workers_per_gather": "0"}
     with cluster.Cluster(settings, options.library) as pg, pg.session() as session:
         session.execute(*TABLES.strip().split(";\n"))
-        bad += wrong_choices(session)
+        bad += wrong_choices(session) + wrong_parameters(session)
         for nodes, query in QUERIES:
             modes = {}
             for mode in ("off", "force"):

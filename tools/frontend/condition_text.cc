@@ -44,12 +44,30 @@ std::vector<std::string_view> TermsOf(std::string_view text) {
 
 bool IsAbout(const absl::Status& status, const char* what) { return std::string(status.message()).starts_with(what); }
 
-// A bare name of a condition may have the signs of an expression: "qty*price > 100" is one of both, with other names.
-bool HasSameNames(const WhereText& condition, const ExpressionText& expression) {
+// Whether a bare constant is the text of a computation, as "10-5" is and the date "1998-09-02" is not.
+bool IsComputation(const WhereConstant& constant) {
+  const std::string_view text = constant.text;
+  constexpr std::string_view kDigits = "0123456789.", kSigns = "+-*/%";
+  if (constant.form != WhereConstant::Form::kBare || text.find_first_not_of("0123456789.+-*/% ") != text.npos)
+    return false;
+  const size_t sign = text.find_first_of(kSigns, 1);
+  const bool is_date = sign == 4 && text[sign] == '-' && text.find('-', sign + 1) != text.npos;
+  return sign != text.npos && !is_date && text.find_first_of(kDigits) < sign;
+}
+
+bool HasComputation(const WhereText& condition) {
+  return std::any_of(condition.constants.begin(), condition.constants.end(), IsComputation) ||
+         std::any_of(condition.children.begin(), condition.children.end(), HasComputation);
+}
+
+// Whether what both readings of a text give is a comparison. A bare name or constant may have the signs of an
+// expression: "qty*price > 100" is one of both, with other names, and "qty > 10-5" no comparison.
+bool IsComparison(const WhereText& condition, const ExpressionText& expression) {
   std::vector<std::string> of_condition, of_expression;
   AddNames(condition, &of_condition);
   AddNames(expression, &of_expression);
-  return std::set(of_condition.begin(), of_condition.end()) == std::set(of_expression.begin(), of_expression.end());
+  return !HasComputation(condition) &&
+         std::set(of_condition.begin(), of_condition.end()) == std::set(of_expression.begin(), of_expression.end());
 }
 
 // Whether a value is compared with null, which holds for no row: a comparison's error says so.
@@ -74,10 +92,10 @@ void AddTerms(std::string_view what, ExpressionText expression, ConditionText* c
   }
   absl::StatusOr<WhereText> comparison = ParseWhere(what, expression.shown);
   ConditionTerm term;
-  if (comparison.ok() && HasSameNames(*comparison, expression)) {
+  if (comparison.ok() && IsComparison(*comparison, expression)) {
     term.comparison = *std::move(comparison);
   } else {
-    if (comparison.ok()) term.comparison = *std::move(comparison);
+    if (comparison.ok() && !HasComputation(*comparison)) term.comparison = *std::move(comparison);
     term.expression = std::move(expression);
   }
   condition->terms.push_back(std::move(term));
@@ -89,14 +107,14 @@ absl::StatusOr<ConditionText> ParseCondition(std::string_view what, std::string_
   ConditionText condition;
   absl::StatusOr<WhereText> whole = ParseWhere(what, text);
   const absl::StatusOr<ExpressionText> whole_expression = ParseExpressionText(what, text);
-  if (whole.ok() && (!whole_expression.ok() || HasSameNames(*whole, *whole_expression))) {
+  if (whole.ok() && (!whole_expression.ok() || IsComparison(*whole, *whole_expression))) {
     condition.terms.push_back({.comparison = *std::move(whole)});
     return condition;
   }
   for (const std::string_view term : TermsOf(text)) {
     absl::StatusOr<WhereText> comparison = ParseWhere(what, term);
     absl::StatusOr<ExpressionText> expression = ParseExpressionText(what, term);
-    if (comparison.ok() && (!expression.ok() || HasSameNames(*comparison, *expression)))
+    if (comparison.ok() && (!expression.ok() || IsComparison(*comparison, *expression)))
       condition.terms.push_back({.comparison = *std::move(comparison)});
     else if (comparison.ok() || IsMeant(expression, comparison.status()))
       AddTerms(what, *std::move(expression), &condition);

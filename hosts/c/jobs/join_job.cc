@@ -102,6 +102,7 @@ class JoinJob final : public SinkJob {
     for (const KeySpec& key : spec_.keys) keys.push_back(key.type);
     ports.reserve(2);
     ports.push_back({QUERN_PORT_BUILD, "build", {keys, WithResidual(spec_.build, spec_.residual)}});
+    ports.back().held_key_bytes = made->descriptor().inline_key_bytes();
     ports.push_back({QUERN_PORT_PROBE, "probe", {keys, WithResidual(spec_.probe, spec_.residual)}});
     keeps_strings_ = HasStrings({keys, spec_.build});
   }
