@@ -49,8 +49,8 @@ int planned_width(const Plan* plan, const Expr* expr) {
   return 0;
 }
 
-/* What our nodes cost, in shares of PostgreSQL's own: more than was measured but for joins by long texts
- * (docs/postgres.md), so that a close race goes to PostgreSQL's parallel plan. */
+/* What our nodes cost, in shares of PostgreSQL's own: more than was measured (docs/postgres.md), so that a close race
+ * goes to PostgreSQL's parallel plan. */
 static const double kShareOfCost[] = {[QUERN_JOIN] = 0.35, [QUERN_AGGREGATE] = 0.3, [QUERN_SORT] = 0.5};
 static const double kShareOfScan = 0.5;
 

@@ -71,7 +71,8 @@ class HashJoin final : public Sink {
   // A batch of the build side has keys and build payload, then the columns of the residual predicate. Strings are not
   // copied: the join keeps the batch's owner until it is destroyed. *Cost* of Append: one pass; tuple_bytes a row, and
   // 8 more where keys are not packed. *Cost* of finalising: one or two random cache lines a row, prefetched or in
-  // cache; at the peak, memory for twice the tuples' bytes. A Finalise that is refused memory may be repeated.
+  // cache; at the peak, memory for twice the tuples' bytes, or for them and a directory where there is no more. A
+  // Finalise that is refused memory may be repeated, and so may a cancelled one, unless the table has taken tuples.
 
   // Overrides a loop's setting for tables of any size; for tuners. A probe loop uses it from its next batch. Set that
   // of a build loop before Finalise. A loop that this join's table does not have ignores it. The setting changes no

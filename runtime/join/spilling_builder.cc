@@ -121,7 +121,9 @@ SharedWork::Phase SpillingBuilder::Unrefused(Phase phase) {
 
 // *Errors*: ResourceExhausted where the table was refused memory.
 absl::StatusOr<std::optional<SharedWork::Phase>> SpillingBuilder::NextOfTable() {
-  if (is_refused_.exchange(false)) return absl::ResourceExhaustedError("table");
+  if (is_refused_.exchange(false))
+    return absl::ResourceExhaustedError(
+        "join that spills: no memory for its table, some of which is built; accepted: a higher memory limit");
   absl::StatusOr<std::optional<Phase>> phase = std::nullopt;
   QUERN_RETURN_IF_ERROR(WithoutBadAlloc([&] {
     phase = table_->NextPhase();

@@ -224,8 +224,10 @@ ArrowArray OutputBatch::Buffers::Export(std::unique_ptr<Buffers> buffers, const 
   pointers[0] = buffers->validity.data();
   pointers[1] = column.values;
   if (OffsetBytes(storage) > 0) {
+    // A column without rows has no memory where that was refused, and has its one offset all the same.
+    static constexpr int64_t kNoRows = 0;
     array.n_buffers = 3;
-    pointers[1] = column.offsets;
+    pointers[1] = column.offsets != nullptr ? column.offsets : &kNoRows;
     pointers[2] = column.bytes;
   } else if (storage == kView) {
     array.n_buffers = 4;

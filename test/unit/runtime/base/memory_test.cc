@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -276,6 +277,109 @@ TEST(HugeBuffer, FailuresLeaveTheBudgetAlone) {
   EXPECT_EQ(Message(HugeBuffer::Allocate(unlimited, uint64_t{1} << 60, true).status()),
             "out of memory: 1152921504606846976 bytes requested; accepted: what the system has free");
   EXPECT_EQ(unlimited->used_bytes(), 0u);
+}
+
+// ---- memory that takes the place of other memory ----
+
+TEST(HugeBuffer, ABufferTakesOverTheBytesOfAnother) {
+  auto budget = std::make_shared<MemoryBudget>(2 * kHugePageBytes);
+  for (const uint64_t bytes : {uint64_t{5000}, kHugePageBytes + 5}) {
+    HugeBuffer from = HugeBuffer::Allocate(budget, bytes, true).value();
+    HugeBuffer to = HugeBuffer::Allocate(nullptr, bytes, true).value();
+    EXPECT_EQ(from.Disown(), bytes);
+    EXPECT_EQ(from.Disown(), 0u) << "once";
+    to.Own(budget);
+    EXPECT_EQ(budget->used_bytes(), bytes);
+    from.Free();
+    EXPECT_EQ(budget->used_bytes(), bytes) << "they are those of the other one now";
+    to.Free();
+    EXPECT_EQ(budget->used_bytes(), 0u);
+    EXPECT_EQ(budget->peak_bytes(), bytes);
+  }
+}
+
+TEST(HugeBuffer, WithoutABudgetThereIsNothingToDisown) {
+  HugeBuffer buffer = HugeBuffer::Allocate(nullptr, 5000, true).value();
+  EXPECT_EQ(buffer.Disown(), 0u);
+  EXPECT_EQ(buffer.bytes(), 5000u);
+}
+
+// Some of its pages may be gone.
+TEST(HugeBuffer, PagesOfADisownedBufferAreNotTakenAgain) {
+  auto budget = std::make_shared<MemoryBudget>();
+  KeptPages& kept = KeptPages::OfProcess();
+  kept.Clear();
+  HugeBuffer buffer = HugeBuffer::Allocate(budget, 2 * kHugePageBytes, true, Contents::kAnything).value();
+  budget->Release(buffer.Disown());
+  buffer.Free();
+  EXPECT_EQ(kept.bytes(), 0u);
+  EXPECT_EQ(budget->used_bytes(), 0u);
+}
+
+TEST(HugeBuffer, ADisownedBufferMovesWithoutItsBytes) {
+  auto budget = std::make_shared<MemoryBudget>();
+  HugeBuffer from = HugeBuffer::Allocate(budget, 5000, true).value();
+  EXPECT_EQ(from.Disown(), 5000u);
+  from.data()[4999] = 7;
+  HugeBuffer to = std::move(from);
+  EXPECT_EQ(to.data()[4999], 7);
+  to.Free();
+  EXPECT_EQ(budget->used_bytes(), 5000u);
+}
+
+TEST(Arena, DisownedPiecesStayReserved) {
+  auto budget = std::make_shared<MemoryBudget>();
+  {
+    Arena arena(budget, true, Contents::kAnything);
+    std::vector<uint8_t*> pieces;
+    for (uint8_t i = 0; i < 100; ++i) {
+      pieces.push_back(arena.Allocate(100000).value());
+      std::memset(pieces.back(), i, 100000);
+    }
+    const uint64_t bytes = arena.bytes();
+    EXPECT_EQ(budget->used_bytes(), bytes);
+    EXPECT_EQ(arena.Disown(), bytes);
+    EXPECT_EQ(arena.Disown(), 0u) << "once";
+    EXPECT_EQ(arena.bytes(), bytes);
+    for (uint8_t i = 0; i < 100; ++i) EXPECT_EQ(pieces[i][99999], i);
+    arena.Clear();
+    EXPECT_EQ(budget->used_bytes(), bytes);
+    budget->Release(bytes);
+  }
+  EXPECT_EQ(budget->used_bytes(), 0u);
+}
+
+// Bytes of the first and the last page that belong to neighbours.
+TEST(ReleasePages, LeavesNeighboursAlone) {
+  constexpr uint64_t kBytes = 3 * kHugePageBytes;
+  for (const bool huge_pages : {false, true}) {
+    HugeBuffer buffer = HugeBuffer::Allocate(nullptr, kBytes, huge_pages, Contents::kAnything).value();
+    for (const auto& [begin, end] : {std::pair<uint64_t, uint64_t>{70001, 400003},
+                                     {kHugePageBytes - 1, kBytes},
+                                     {0, kHugePageBytes},
+                                     {4097, 8191},
+                                     {5000, 5000}}) {
+      std::memset(buffer.data(), 0x5a, kBytes);
+      ReleasePages(buffer.data() + begin, end - begin);
+      for (uint64_t i = 0; i < begin; ++i) ASSERT_EQ(buffer.data()[i], 0x5a) << i;
+      for (uint64_t i = end; i < kBytes; ++i) ASSERT_EQ(buffer.data()[i], 0x5a) << i;
+      std::memset(buffer.data() + begin, 1, end - begin);  // it can be written again
+    }
+  }
+}
+
+TEST(ReleasePages, GivesWholePagesBack) {
+  HugeBuffer buffer = HugeBuffer::Allocate(nullptr, 2 * kHugePageBytes, true, Contents::kAnything).value();
+  std::memset(buffer.data(), 0x5a, 2 * kHugePageBytes);
+  ReleasePages(buffer.data() + 1, 2 * kHugePageBytes - 1);
+  EXPECT_EQ(buffer.data()[kHugePageBytes], 0) << "a new page of the system";
+}
+
+TEST(ReleasePages, OfMemoryOfTheAllocatorToo) {
+  std::vector<uint8_t> memory(1000000, 0x5a);
+  ReleasePages(memory.data() + 100000, 800000);
+  for (uint64_t i = 0; i < 1000000; i += i == 99999 ? 800001 : 1) ASSERT_EQ(memory[i], 0x5a) << i;
+  EXPECT_EQ(memory[500000], 0);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #define QUERN_TEST_UNIT_RUNTIME_JOIN_KIND_CASES_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ struct KeyForm {
   bool is_narrow;  // 32 bits
   bool nullable;
   bool null_equal;
+  bool is_text = false;  // of up to 39 letters and the number
 };
 constexpr KeyForm kForms[] = {{"i64", 1, false, false, false},
                               {"i64:nullable", 1, false, true, false},
@@ -70,6 +72,8 @@ struct Side {
   std::vector<int64_t> wide, second, rows, residual;
   std::vector<int32_t> narrow;
   std::vector<uint8_t> validity, residual_validity;
+  std::string texts;
+  std::vector<int32_t> text_ends = {0};
   const KeyForm& form;
 
   Side(const Keys& keys, const KeyForm& f) : form(f) {
@@ -83,7 +87,12 @@ struct Side {
       residual.push_back(static_cast<int64_t>(i * 13 % 101));
       if (keys[i]) validity[i / 8] |= static_cast<uint8_t>(1 << i % 8);
       if (i % 11 != 10) residual_validity[i / 8] |= static_cast<uint8_t>(1 << i % 8);
+      if (form.is_text) AddText(wide.back());
     }
+  }
+  void AddText(int64_t number) {
+    texts += std::string(static_cast<uint64_t>(number) % 40, 'k') + std::to_string(number);
+    text_ends.push_back(static_cast<int32_t>(texts.size()));
   }
   bool HasResidual(size_t row) const { return row % 11 != 10; }
 
@@ -98,12 +107,21 @@ struct Side {
     const std::vector<uint8_t>* const bits = form.nullable ? &validity : nullptr;
     BatchView batch;
     if (form.is_narrow) batch.keys = {column(narrow, bits)};
+    else if (form.is_text) batch.keys = {TextColumn(begin, bits)};
     else batch.keys = {column(wide, bits), column(second, bits)};
     batch.keys.resize(form.num_keys);
     if (has_rows) batch.payload.push_back(column(rows, nullptr));
     if (has_residual) batch.payload.push_back(column(residual, &residual_validity));
     batch.num_rows = n;
     return batch;
+  }
+  QuernColumn TextColumn(size_t begin, const std::vector<uint8_t>* bits) const {
+    QuernColumn c = {};
+    c.values = texts.data();
+    c.offsets = text_ends.data() + begin;
+    c.validity = bits != nullptr ? bits->data() : nullptr;
+    c.bit_offset = begin;
+    return c;
   }
 };
 
@@ -217,16 +235,32 @@ class Runner {
   std::string layout() const { return join_->stats().layout; }
   const Result& rows() const { return rows_; }
   bool has_spilled() const { return join_->has_spilled(); }
+  const std::shared_ptr<HashJoin>& join() const { return join_; }
 
   // Batches of 70 rows, distributed over the probers; then the scan of unmatched build rows, one output batch of each
   // prober in turn.
   absl::Status Run(const Side& build, const Side& probe) {
-    for (size_t begin = 0; begin < build.rows.size(); begin += 70) {
-      const size_t n = std::min<size_t>(70, build.rows.size() - begin);
-      if (absl::Status status = join_->Append(build.Batch(begin, n, case_.build_rows, case_.residual)); !status.ok())
-        return status;
-    }
+    if (absl::Status status = Append(build); !status.ok()) return status;
     if (absl::Status status = join_->Finalise(); !status.ok()) return status;
+    return Probe(probe);
+  }
+
+  // Batches of 70 rows, by one appender after the other, each of which takes so many rows.
+  absl::Status Append(const Side& build, size_t rows_of_each = SIZE_MAX) {
+    const size_t num_rows = build.rows.size();
+    for (size_t first = 0, end = 0; first < num_rows; first = end) {
+      end = first + std::min(rows_of_each, num_rows - first);
+      Appender appender(join_);
+      for (size_t begin = first; begin < end; begin += 70) {
+        const BatchView batch = build.Batch(begin, std::min<size_t>(70, end - begin), case_.build_rows, case_.residual);
+        if (absl::Status status = appender.Append(batch); !status.ok()) return status;
+      }
+      if (absl::Status status = appender.Finish(); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Probe(const Side& probe) {
     for (size_t begin = 0; begin < probe.rows.size(); begin += 70) {
       const size_t n = std::min<size_t>(70, probe.rows.size() - begin);
       JoinProber* const prober = probers_[begin / 70 % 3].get();

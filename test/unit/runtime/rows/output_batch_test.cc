@@ -255,6 +255,7 @@ TEST(ExportArrow, BatchThatWasNeverReset) {
   batch.ExportArrow(&array);
   EXPECT_EQ(array.length, 0);
   EXPECT_EQ(array.children[0]->length, 0);
+  EXPECT_EQ(*static_cast<const int32_t*>(array.children[0]->buffers[1]), 0);  // there is one offset more than rows
   EXPECT_EQ(array.children[1]->n_buffers, 4);
   array.release(&array);
 }

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/blocks/blocks.h"
@@ -158,6 +159,83 @@ TEST(TupleStore, OverTheBudgetIsAnErrorAndAllIsGivenBack) {
     EXPECT_EQ(budget->used_bytes(), 0u);
     EXPECT_EQ(filled.store.num_tuples(), 0u);
   }
+}
+
+// ---- partitions whose tuples move elsewhere ----
+
+// The tuples of a partition of one store or more, one after the other, with a span over them.
+struct Moved {
+  std::vector<uint8_t> bytes;
+  TupleSpan span;
+
+  Moved(const std::vector<const TupleStore*>& stores, uint64_t part, uint32_t tuple_bytes) {
+    for (const TupleStore* store : stores)
+      for (const TupleSpan& from : store->parts()[part])
+        bytes.insert(bytes.end(), from.tuples, from.tuples + from.num_tuples * tuple_bytes);
+    span.tuples = bytes.data();
+    span.num_tuples = span.capacity = bytes.size() / tuple_bytes;
+  }
+};
+
+std::vector<uint8_t> TuplesOf(const TupleStore& store, uint64_t part, uint32_t tuple_bytes) {
+  return Moved({&store}, part, tuple_bytes).bytes;
+}
+
+TEST(TupleStore, APartitionMovesAndTheOthersStay) {
+  for (const TupleFormat& format :
+       {TupleFormat{16, 8, false}, TupleFormat{44, 0, false}, TupleFormat{4, 4, false}, TupleFormat{16, 8, true}}) {
+    SCOPED_TRACE(std::to_string(format.tuple_bytes) + " bytes");
+    auto budget = std::make_shared<MemoryBudget>();
+    {
+      Filled filled(format, budget);
+      ASSERT_TRUE(filled.AddFlat(60000).ok());
+      ASSERT_TRUE(filled.store.Partition(2).ok());
+      const uint64_t bytes = filled.store.part_bytes();
+      EXPECT_EQ(filled.store.DisownParts(), bytes);
+      std::vector<Moved> moved;
+      for (uint64_t part = 0; part < 4; ++part)
+        moved.emplace_back(std::vector<const TupleStore*>{&filled.store}, part, format.tuple_bytes);
+      for (uint64_t part = 0; part < 4; ++part) {
+        filled.store.ReplacePart(part, moved[part].span);
+        EXPECT_EQ(filled.store.num_tuples(), 60000u);
+        for (uint64_t other = 0; other < 4; ++other)
+          EXPECT_TRUE(TuplesOf(filled.store, other, format.tuple_bytes) == moved[other].bytes) << part << " " << other;
+        if (moved[part].span.num_tuples != 0) {
+          EXPECT_EQ(filled.store.parts()[part].size(), 1u);
+          EXPECT_EQ(filled.store.parts()[part][0].tuples, moved[part].span.tuples);
+        }
+      }
+      filled.store.Clear();
+      EXPECT_EQ(budget->used_bytes(), bytes) << "they stay reserved";
+      budget->Release(bytes);
+    }
+    EXPECT_EQ(budget->used_bytes(), 0u);
+  }
+}
+
+TEST(TupleStore, APartitionOfTwoStoresMovesToOneOfThem) {
+  const TupleFormat format{24, 0, false};
+  Filled first(format, nullptr), second(format, nullptr);
+  ASSERT_TRUE(first.AddFlat(20000).ok());
+  ASSERT_TRUE(second.AddFlat(3000).ok());
+  for (Filled* filled : {&first, &second}) ASSERT_TRUE(filled->store.Partition(1).ok());
+  const std::vector<uint8_t> other_first = TuplesOf(first.store, 1, 24), other_second = TuplesOf(second.store, 1, 24);
+  const Moved moved({&first.store, &second.store}, 0, 24);
+  first.store.ReplacePart(0, moved.span);
+  second.store.ReplacePart(0, TupleSpan());
+  EXPECT_TRUE(TuplesOf(first.store, 0, 24) == moved.bytes);
+  EXPECT_TRUE(second.store.parts()[0].empty());
+  EXPECT_TRUE(TuplesOf(first.store, 1, 24) == other_first);
+  EXPECT_TRUE(TuplesOf(second.store, 1, 24) == other_second);
+  EXPECT_EQ(first.store.num_tuples() + second.store.num_tuples(), 23000u);
+}
+
+TEST(TupleStore, AnEmptyPartitionMovesNowhere) {
+  TupleStore store({8, 8, false}, nullptr, false);
+  ASSERT_TRUE(store.Partition(1).ok());
+  store.ReplacePart(0, TupleSpan());
+  EXPECT_TRUE(store.parts()[0].empty());
+  EXPECT_EQ(store.num_tuples(), 0u);
 }
 
 }  // namespace
