@@ -152,11 +152,9 @@ quern_column ResultColumn(const QuernOutColumn& column, const ColumnType& type) 
   const Storage storage = RowOf(type.id).storage;
   quern_column result = {};
   result.validity = column.validity;
-  // A result without rows has no memory where that was refused, and has its one offset all the same.
-  static constexpr int64_t kNoRows = 0;
   const bool has_offsets = storage == kVar32 || storage == kVar64;
   result.values = has_offsets ? column.bytes : column.values;
-  result.offsets = has_offsets && column.offsets == nullptr ? &kNoRows : column.offsets;
+  result.offsets = has_offsets ? OffsetsOf(column) : nullptr;
   result.buffers = storage == kView ? &column.bytes : nullptr;
   result.num_bytes = column.num_bytes;
   result.null_count = column.null_count;

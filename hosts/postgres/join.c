@@ -137,7 +137,8 @@ static bool add_payload(JoinMaking* making, VarColumns* vars, StringInfo spec, L
   return true;
 }
 
-/* How long strings of a key are, for the tuple to hold them itself: of one such key, as each has equally many bytes. */
+/* The mean bytes of the strings of a key, which tuples are to hold; 0 for several such keys, as all of them get the
+ * same room. */
 static int key_bytes_of(const JoinMaking* making, const Plan* child) {
   const ColumnPlan* key = NULL;
   const TargetEntry* entry;
@@ -201,7 +202,6 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   StringInfoData spec;
   List *scan_tlist = NIL, *positions[2] = {NIL, NIL}, *conditions = NIL, *targetlist;
   const char* kind = kind_of(join->join.jointype);
-  int key_bytes;
 
   if (kind == NULL || plan->righttree->parallel_aware || !add_conditions(&making, join)) return NULL;
   /* Behind an inner join, conditions of the join are conditions of its rows. */
@@ -217,7 +217,7 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   if (vars.failed || !add_payload(&making, &vars, &spec, &scan_tlist, positions)) return NULL;
   appendStringInfoString(&spec, making.residual.data);
 
-  key_bytes = key_bytes_of(&making, children[1]); /* before the columns become those of what is read */
+  making.plan.key_bytes = key_bytes_of(&making, children[1]); /* before source_plan_make changes the keys' columns */
   targetlist = (List*)var_columns_map(&vars, (Node*)plan->targetlist, positions, 0);
   conditions = (List*)var_columns_map(&vars, (Node*)conditions, positions, 0);
   if (vars.failed) return NULL;
@@ -229,7 +229,6 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   making.plan.op = QUERN_JOIN;
   making.plan.spec = spec.data;
   making.plan.num_keys = making.num_keys;
-  making.plan.key_bytes = key_bytes;
   making.plan.join_type = join->join.jointype;
   making.plan.probes_first = probes_first(join);
   making.plan.input_rows = children[0]->plan_rows + children[1]->plan_rows;

@@ -127,7 +127,7 @@ static void release(void* argument) {
   node->kernel = NULL;
 }
 
-/* Tuples hold strings of so many bytes themselves, and where the planner knows that they are longer, up to so many. */
+/* How many bytes of a key tuples hold by default, and the most that inline_key_bytes may be. */
 enum { kInlineKeyBytes = 20, kMostInlineKeyBytes = 68 };
 
 const char* node_params(const NodePlan* plan) {

@@ -78,7 +78,7 @@ class HugeBuffer {
 
   // Lets its bytes stay reserved in the budget when it is freed, for a buffer that takes its place. Returns them.
   uint64_t Disown();
-  // Counts its bytes, which it was allocated without a budget for, as some that are reserved in this one already.
+  // Charges its bytes to a budget in which they are reserved already. It was allocated without one.
   void Own(std::shared_ptr<MemoryBudget> budget) { budget_ = std::move(budget); }
 
   uint8_t* data() const { return data_; }

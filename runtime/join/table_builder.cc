@@ -48,9 +48,8 @@ uint32_t DirectoryBits(uint64_t n) { return std::max(static_cast<uint32_t>(std::
 // Half as many, where memory is short: rows that find no room for their table cost more than a slower look-up.
 uint32_t LeastDirectoryBits(uint64_t n) { return std::max(DirectoryBits(n) - 1, kMinDirectoryBits); }
 
-// Large buffers consist of huge pages.
-constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
-uint64_t WithLargePages(uint64_t bytes) { return bytes + (bytes > kLargePageBytes ? kLargePageBytes : 0); }
+// Large buffers consist of large pages, the last of which may be in use for a byte.
+uint64_t PageSlack(uint64_t bytes) { return bytes > thresholds::kLargePageBytes ? thresholds::kLargePageBytes : 0; }
 
 uint64_t WordMask(uint32_t bits) { return bits == 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1; }
 
@@ -210,12 +209,13 @@ std::vector<Layout> TableBuilder::LayoutsToTry() const {
 
 uint64_t TableBuilder::LeastBytes(const QuernJoinDescriptor& descriptor, uint64_t num_tuples) {
   const uint64_t directory = (uint64_t{1} << DirectoryBits(num_tuples)) * sizeof(uint64_t);
-  return WithLargePages(directory) + WithLargePages(num_tuples * descriptor.rows.tuple_bytes);
+  const uint64_t tuples = num_tuples * descriptor.rows.tuple_bytes;
+  return directory + PageSlack(directory) + tuples + PageSlack(tuples);
 }
 
 uint64_t TableBuilder::LeastBytesTaking(const QuernJoinDescriptor& descriptor, uint64_t num_tuples) {
   const uint64_t directory = (uint64_t{1} << LeastDirectoryBits(num_tuples)) * sizeof(uint64_t);
-  return WithLargePages(directory) + (num_tuples * descriptor.rows.tuple_bytes > kLargePageBytes ? kLargePageBytes : 0);
+  return directory + PageSlack(directory) + PageSlack(num_tuples * descriptor.rows.tuple_bytes);
 }
 
 // ---- phases ----------------------------------------------------------------------------------------------------
@@ -308,9 +308,10 @@ absl::Status TableBuilder::BeginLayout(Layout layout) {
 }
 
 // Allocates memory for the tuples and for the null tuple behind them. contents: of places that have no tuple yet.
-absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents) {
+absl::Status TableBuilder::AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents,
+                                          std::shared_ptr<MemoryBudget> budget) {
   const uint64_t null_bytes = NullTupleBytes(), bytes = num_places * place_bytes + null_bytes;
-  QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(budget_, bytes, options_.huge_pages, contents));
+  QUERN_ASSIGN_OR_RETURN(memory.tuples, HugeBuffer::Allocate(std::move(budget), bytes, options_.huge_pages, contents));
   table.tuples = memory.tuples.data();
   table.null_tuple = num_places * place_bytes;
   std::memset(table.tuples + table.null_tuple, 0, null_bytes);
@@ -378,9 +379,8 @@ absl::Status TableBuilder::TakeTuples() {
   const uint64_t table_bytes = num_tuples_ * descriptor_.rows.tuple_bytes + NullTupleBytes();
   const uint64_t missing = table_bytes - std::min(table_bytes, bytes);
   QUERN_RETURN_IF_ERROR(budget_->Reserve(missing));
-  const std::shared_ptr<MemoryBudget> budget = std::exchange(budget_, nullptr);
-  const absl::Status status = AllocateTuples(num_tuples_, descriptor_.rows.tuple_bytes, Contents::kAnything);
-  budget_ = budget;
+  const absl::Status status =
+      AllocateTuples(num_tuples_, descriptor_.rows.tuple_bytes, Contents::kAnything, /*budget=*/nullptr);
   if (!status.ok()) return budget_->Release(missing), status;
   for (TupleStore* store : stores_) store->DisownParts();
   memory.tuples.Own(budget_);
@@ -425,7 +425,7 @@ absl::Status TableBuilder::BuildUnchainedPart(uint64_t part, const TupleList& sp
   absl::Status grouped;
   if (!crowded.empty()) grouped = GroupCrowded(build, spans, budget_, &crowded_runs_[part]);
   if (!takes_tuples_) return grouped;
-  if (absl::IsResourceExhausted(grouped)) crowded_runs_[part] = {};  // they are found all the same, but slowly
+  if (absl::IsResourceExhausted(grouped)) crowded_runs_[part] = {};  // probes find them all the same, but slowly
   else QUERN_RETURN_IF_ERROR(grouped);
   MovePart(part);
   return absl::OkStatus();

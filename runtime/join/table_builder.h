@@ -46,10 +46,10 @@ class TableBuilder {
 
   // The work after which the table is complete. *Errors*: ResourceExhausted.
   SharedWork* work() { return &work_; }
-  // Whether it has taken tuples from the stores: where the work fails, they are lost.
-  bool has_taken_tuples() const { return takes_tuples_; }
   // Its phases, for a caller with work around them; not to be called as well as work().
   absl::StatusOr<std::optional<SharedWork::Phase>> NextPhase();
+  // Whether it has taken tuples from the stores: where the work fails, they are lost.
+  bool has_taken_tuples() const { return takes_tuples_; }
 
   // What building takes beside the stores, for so many tuples. Layouts that take more give way where they are refused.
   static uint64_t LeastBytes(const QuernJoinDescriptor& descriptor, uint64_t num_tuples);
@@ -78,7 +78,11 @@ class TableBuilder {
   void BeginKeyFilter(const PackedKeyRange& range);
   absl::Status AllocateBitmaps(uint64_t range);
   void AddBitmapPhases(Duplicates duplicates);
-  absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents);
+  absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents) {
+    return AllocateTuples(num_places, place_bytes, contents, budget_);
+  }
+  absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents,
+                              std::shared_ptr<MemoryBudget> budget);
   void SetPrefetch();
   Phase PerPart(std::function<absl::Status(uint64_t part, const TupleList& spans)> run);
   Phase PerStore(std::function<void(uint64_t store, const TupleList& spans)> run);

@@ -204,6 +204,11 @@ absl::Status OutputBatch::Reset() {
   return absl::OkStatus();
 }
 
+const void* OffsetsOf(const QuernOutColumn& column) {
+  static constexpr int64_t kNoRows = 0;
+  return column.offsets != nullptr ? column.offsets : &kNoRows;
+}
+
 void OutputBatch::Buffers::ReleaseExported(ArrowArray* array) {
   delete static_cast<Buffers*>(array->private_data);
   array->release = nullptr;
@@ -224,10 +229,8 @@ ArrowArray OutputBatch::Buffers::Export(std::unique_ptr<Buffers> buffers, const 
   pointers[0] = buffers->validity.data();
   pointers[1] = column.values;
   if (OffsetBytes(storage) > 0) {
-    // A column without rows has no memory where that was refused, and has its one offset all the same.
-    static constexpr int64_t kNoRows = 0;
     array.n_buffers = 3;
-    pointers[1] = column.offsets != nullptr ? column.offsets : &kNoRows;
+    pointers[1] = OffsetsOf(column);
     pointers[2] = column.bytes;
   } else if (storage == kView) {
     array.n_buffers = 4;

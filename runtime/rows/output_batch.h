@@ -15,6 +15,10 @@
 
 namespace quern {
 
+// The offsets of a column of strings as its readers need them: one without rows has no memory where that was refused,
+// and has its one offset all the same. They live as long as the column's buffers.
+const void* OffsetsOf(const QuernOutColumn& column);
+
 // The buffers of one batch of result rows. They are reused from call to call unless they were exported.
 // *Nulls*: a column has a validity bitmap if and only if its type is nullable. *Threads*: one.
 class OutputBatch {

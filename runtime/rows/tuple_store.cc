@@ -250,9 +250,8 @@ void TupleStore::Clear() {
 void TupleStore::ReplacePart(uint64_t part, const TupleSpan& elsewhere) {
   TupleList& spans = parts_[part];
   for (const TupleSpan& span : spans) ReleasePages(span.tuples, BytesOf(span.capacity));
-  if (!spans.empty()) spans.resize(1);
-  if (elsewhere.num_tuples == 0) spans.clear();
-  else spans[0] = elsewhere;
+  spans.clear();
+  if (elsewhere.num_tuples != 0) spans.push_back(elsewhere);  // into the room of an earlier one
 }
 
 uint64_t TupleStore::num_tuples() const {

@@ -76,11 +76,10 @@ class TupleStore {
   // memory stays where it is: each store must live as long as the other one.
   void SwapParts(uint64_t first, TupleStore* other);
 
-  // For one that takes the tuples of the partitions, one after the other: from now on their memory counts nowhere,
-  // but stays reserved. Returns its bytes.
+  // Lets the bytes of all partitions stay reserved for a table that takes their tuples. Returns them.
   uint64_t DisownParts() { return part_arena_.Disown(); }
-  // The tuples of a partition lie elsewhere now (none: in another store): gives their pages back. *Threads*: any, each
-  // with another partition.
+  // Gives the pages of a partition back to the system: its tuples are in `elsewhere`, which may be empty. *Threads*:
+  // any, each with another partition.
   void ReplacePart(uint64_t part, const TupleSpan& elsewhere);
   uint64_t part_bytes() const { return part_arena_.bytes(); }
 

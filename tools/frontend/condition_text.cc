@@ -47,12 +47,11 @@ bool IsAbout(const absl::Status& status, const char* what) { return std::string(
 // Whether a bare constant is the text of a computation, as "10-5" is and the date "1998-09-02" is not.
 bool IsComputation(const WhereConstant& constant) {
   const std::string_view text = constant.text;
-  constexpr std::string_view kDigits = "0123456789.", kSigns = "+-*/%";
   if (constant.form != WhereConstant::Form::kBare || text.find_first_not_of("0123456789.+-*/% ") != text.npos)
     return false;
-  const size_t sign = text.find_first_of(kSigns, 1);
+  const size_t sign = text.find_first_of("+-*/%", 1);  // behind one in front of a number
   const bool is_date = sign == 4 && text[sign] == '-' && text.find('-', sign + 1) != text.npos;
-  return sign != text.npos && !is_date && text.find_first_of(kDigits) < sign;
+  return sign != text.npos && !is_date && text.find_first_of("0123456789.") < sign;
 }
 
 bool HasComputation(const WhereText& condition) {
