@@ -192,6 +192,16 @@ bool HasLoop(const KernelSpec& spec, PrefetchLoop loop) {
   return !KeysOf(spec).empty() && IsIn(kScopes[static_cast<size_t>(loop)], spec);
 }
 
+bool HasParameter(const KernelSpec& spec, std::string_view name) {
+  const KernelPlan plan;
+  bool found = false;
+  const auto look = [&](const auto& parameter, const auto&...) {
+    found = found || (parameter.name == name && IsIn(OperatorsOf(parameter.scope), spec));
+  };
+  ForEachParameter(plan, look, look, look);
+  return found;
+}
+
 absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
                                     const Profile* profile) {
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));

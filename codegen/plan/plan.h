@@ -67,6 +67,9 @@ struct KernelPlan {
 absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machine, const PlanOverrides& overrides,
                                     const Profile* profile = nullptr);
 
+// Whether plans of the spec have the parameter, as an override names it.
+bool HasParameter(const KernelSpec& spec, std::string_view name);
+
 // The first line is "plan <spec>"; each further line is "name = value  # meaning", with the value as --param takes it.
 std::string PrintPlan(const KernelPlan& plan);
 // All numbers and choices, without prefetch settings: the overrides that turn another plan of this spec into this one.

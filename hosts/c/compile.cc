@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "codegen/base/log.h"
 #include "codegen/base/text_words.h"
@@ -83,12 +84,31 @@ absl::Status CompileWith(const char* spec_text, const quern_compile_options* giv
   if (spec_text == nullptr) return MissingArgument("spec");
   QUERN_ASSIGN_OR_RETURN(const quern_compile_options all, ReadOptions(given, kCompileOptionsSize));
   QUERN_ASSIGN_OR_RETURN(const CompileOptions options, OptionsOf(all));
-  QUERN_ASSIGN_OR_RETURN(CompiledKernel compiled, CompileText(spec_text, options));
   auto handle = std::make_unique<quern_kernel>();
-  handle->compiled = std::move(compiled);
+  if (IsPipelineText(spec_text)) {
+    QUERN_ASSIGN_OR_RETURN(handle->pipeline, CompilePipeline(spec_text, options));
+    const std::vector<CompiledKernel>& kernels = handle->pipeline->kernels;
+    handle->compiled = *std::find_if(kernels.rbegin(), kernels.rend(),
+                                     [](const CompiledKernel& kernel) { return kernel.kernel != nullptr; });
+  } else {
+    QUERN_ASSIGN_OR_RETURN(handle->compiled, CompileText(spec_text, options));
+  }
   *kernel = handle.release();
   return absl::OkStatus();
 }
+
+}  // namespace
+
+void ExpectRows(const quern_kernel& handle, uint64_t num_rows) {
+  if (!handle.pipeline.has_value()) return ExpectRows(*handle.compiled.kernel, num_rows);
+  const std::vector<PipelineStepSpec>& steps = handle.pipeline->plan->spec.steps;
+  for (size_t i = 0; i < handle.pipeline->kernels.size(); ++i) {
+    if (const auto& kernel = handle.pipeline->kernels[i].kernel; kernel != nullptr) ExpectRows(*kernel, num_rows);
+    if (i < steps.size() && !Is<MapSpec>(steps[i].spec)) return;
+  }
+}
+
+namespace {
 
 KernelState StateOf(const Kernel& kernel) {
   if (kernel.tier == nullptr) return KernelState::kAsMade;
@@ -132,7 +152,48 @@ const std::string* FindText(const KernelTexts& texts, std::string_view name) {
   return nullptr;
 }
 
+// What runs of a kernel now.
+CompiledKernel KernelNow(const CompiledKernel& made) { return KernelIn(StateOf(*made.kernel), made); }
+
+// "jit" where all kernels are compiled; the worst of their outcomes of the cache; sums; the first warning.
+KernelTexts MakePipelineTexts(const CompiledPipeline& pipeline) {
+  KernelTexts texts;
+  texts.spec = PrintPipeline(pipeline.plan->asked);
+  texts.plan = PrintPipelinePlan(*pipeline.plan);
+  bool is_compiled = true;
+  CacheOutcome cache = CacheOutcome::kMemory;
+  double compile_ms = 0;
+  uint64_t code_bytes = 0;
+  // From the best to the worst.
+  constexpr CacheOutcome kOutcomes[] = {CacheOutcome::kMemory, CacheOutcome::kDisk, CacheOutcome::kMiss,
+                                        CacheOutcome::kOff};
+  const auto rank = [&](CacheOutcome outcome) { return std::find(kOutcomes, std::end(kOutcomes), outcome); };
+  for (size_t i = 0; i < pipeline.kernels.size(); ++i) {
+    if (pipeline.kernels[i].kernel == nullptr) continue;
+    const CompiledKernel now = KernelNow(pipeline.kernels[i]);
+    const std::string title = "\n# " + std::to_string(i) + ": " + PrintPipelineStep(pipeline.plan->spec, i) + "\n";
+    texts.plan += title + PrintPlan(now.kernel->plan);
+    texts.layout += (texts.layout.empty() ? title.substr(1) : title) + PrintLayout(now.kernel->of);
+    is_compiled = is_compiled && now.kernel->engine == Engine::kJit;
+    if (rank(now.cache) > rank(cache)) cache = now.cache;
+    compile_ms += now.kernel->times.total_ms;
+    code_bytes += now.kernel->code_bytes;
+    if (texts.warning.empty()) texts.warning = now.warning;
+  }
+  texts.engine = is_compiled ? "jit" : "generic";
+  texts.cache = CacheText(cache);
+  texts.compile_ms = PrintFixed(compile_ms, 3);
+  texts.code_bytes = std::to_string(code_bytes);
+  return texts;
+}
+
 const std::string* TextOf(const quern_kernel& handle, std::string_view name) {
+  if (handle.pipeline.has_value()) {
+    const KernelTexts texts = MakePipelineTexts(*handle.pipeline);
+    const std::string* const text = FindText(texts, name);
+    const std::lock_guard<ForkSafeMutex> lock(handle.texts_mutex);
+    return text == nullptr ? nullptr : &*handle.pipeline_texts.insert(*text).first;
+  }
   const KernelState state = StateOf(*handle.compiled.kernel);
   const std::lock_guard<ForkSafeMutex> lock(handle.texts_mutex);
   std::unique_ptr<const KernelTexts>& texts = handle.texts[static_cast<size_t>(state)];
@@ -214,7 +275,7 @@ const char* quern_kernel_text(const quern_kernel* kernel, const char* name) {
 
 void quern_kernel_expect_rows(quern_kernel* kernel, uint64_t num_rows) {
   c_abi::Boundary(nullptr, [&] {
-    if (kernel != nullptr) c_abi::ExpectRows(*kernel->compiled.kernel, num_rows);
+    if (kernel != nullptr) c_abi::ExpectRows(*kernel, num_rows);
     return absl::OkStatus();
   });
 }

@@ -236,6 +236,14 @@ Job::Job(const CompiledKernel& compiled, const quern_job_options& options, const
       stop(std::make_shared<StopFlag>(options.stop)),
       has_narrow_row_ids(options.row_id_bytes == 4) {}
 
+Job::Job(const Job& end, const char* job_name)
+    : name(job_name),
+      kernel(end.kernel),
+      cache(end.cache),
+      budget(end.budget),
+      stop(end.stop),
+      has_narrow_row_ids(end.has_narrow_row_ids) {}
+
 PortColumns* Job::FindPort(quern_port port) {
   const auto found =
       std::find_if(ports.begin(), ports.end(), [&](const PortColumns& columns) { return columns.port == port; });
@@ -258,6 +266,10 @@ absl::StatusOr<std::unique_ptr<JobInput>> Job::NewInput(quern_port port, const I
 
 absl::StatusOr<std::unique_ptr<JobOutput>> Job::NewOutput(quern_port port, const OutputOptions& /*options*/) {
   return NoSuchPort(port, "none, as it has no outputs");
+}
+
+absl::StatusOr<std::vector<ResultField>> Job::FieldsBehindProbe(const PortBinding& /*probe*/) const {
+  return NoSuchPort(QUERN_PORT_PROBE, "a join");
 }
 
 absl::StatusOr<std::vector<ResultField>> Job::ResultFields(quern_port port) const {

@@ -6,6 +6,7 @@
 // outputs:
 //
 //     jobs/   join_job.cc   aggregate_job.cc   set_job.cc   sort_job.cc   merge_job.cc   filter_job.cc   map_job.cc
+//             pipeline_job.cc: several of them, by the spec of a pipeline
 #ifndef QUERN_HOSTS_C_JOB_H_
 #define QUERN_HOSTS_C_JOB_H_
 
@@ -21,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
+#include "codegen/pipeline_compiler.h"
 #include "hosts/c/arrow_fields.h"
 #include "hosts/c/boundary.h"
 #include "hosts/c/column_memory.h"
@@ -77,6 +79,7 @@ enum class Kept : uint8_t {
 struct InputOptions {
   uint32_t run = 0;
   bool copy_bytes = false;
+  void* context = nullptr;  // of a pipeline: for functions of the host
 };
 
 struct OutputOptions {
@@ -135,6 +138,8 @@ class JobOutput {
 class Job : public std::enable_shared_from_this<Job> {
  public:
   Job(const CompiledKernel& compiled, const quern_job_options& options, const char* job_name);
+  // One whose rows another job takes: with that one's kernel, memory and flag.
+  Job(const Job& end, const char* job_name);
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
   virtual ~Job() = default;
@@ -152,6 +157,11 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual Kept kept(quern_port /*port*/) const { return Kept::kBatch; }
   // Called when a port has been bound. *Errors*: InvalidArgument for schemas that do not fit each other.
   virtual absl::Status CheckBindings() const { return absl::OkStatus(); }
+  // Called before ResultFields, by any thread: binds ports whose fields come from those of another port.
+  // *Errors*: FailedPrecondition where something that they depend on is not bound.
+  virtual absl::Status BindDependentPorts() { return absl::OkStatus(); }
+  // The fields behind the probe of a join whose build side is bound, for probe batches of these fields.
+  virtual absl::StatusOr<std::vector<ResultField>> FieldsBehindProbe(const PortBinding& probe) const;
   // The fields of an output's arrays; all ports are bound. *Errors*: InvalidArgument for a port without fields.
   virtual absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const;
   // Whether rows that enter, or leave, by a port make sense only to libraries of the same format number.
@@ -164,6 +174,10 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual const char* prefetch_class() const { return "off"; }
   virtual const RowFilter* filter() const { return nullptr; }
   virtual const HashJoin* hash_join() const { return nullptr; }
+  // The job that has the table of hash_join().
+  virtual std::shared_ptr<Job> JobOfTable() { return shared_from_this(); }
+  // Of the operator that reads the rows of its input port; null for a pipeline, whose steps read them.
+  virtual const KernelSpec* SpecOfRows() const { return &kernel->plan.spec; }
   virtual const RowMapper* mapper() const { return nullptr; }
   // Whether outputs of the port take batches (quern_output_push).
   virtual bool TakesBatches(quern_port port) const { return port == QUERN_PORT_PROBE; }
@@ -171,7 +185,7 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual bool HasPartitions(quern_port /*port*/) const { return false; }
 
   // Null where no batches enter by the port.
-  PortColumns* FindPort(quern_port port);
+  virtual PortColumns* FindPort(quern_port port);
   const PortColumns* FindPort(quern_port port) const { return const_cast<Job*>(this)->FindPort(port); }
   absl::Status NoSuchPort(quern_port port, const char* accepted) const;
 
@@ -232,6 +246,8 @@ NewJobResult NewMergeJob(const SortSpec& spec, const CompiledKernel& compiled, c
 NewJobResult NewJob(const SetSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 NewJobResult NewJob(const FilterSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
 NewJobResult NewJob(const MapSpec& spec, const CompiledKernel& compiled, const quern_job_options& options);
+// options: `tables` are handles.
+NewJobResult NewPipelineJob(const CompiledPipeline& compiled, const quern_job_options& options);
 
 // ---- what they share ----
 

@@ -16,6 +16,7 @@
 #include "hosts/c/format_number.h"
 #include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
+#include "hosts/c/jobs/pipeline_job.h"
 #include "hosts/c/port_arrow.h"
 #include "runtime/base/kept_pages.h"
 #include "runtime/base/status.h"
@@ -24,12 +25,14 @@ namespace quern::c_abi {
 namespace {
 
 // The sizes that the structs had in version 2.0, or in the version that brought them.
-constexpr size_t kJobOptionsSize = offsetof(quern_job_options, spill), kInputOptionsSize = sizeof(quern_input_options),
+constexpr size_t kJobOptionsSize = offsetof(quern_job_options, spill),
+                 kInputOptionsSize = offsetof(quern_input_options, context),
                  kOutputOptionsSize = sizeof(quern_output_options);
 
 // ---- jobs ----
 
-NewJobResult NewAnyJob(const CompiledKernel& compiled, const quern_job_options& options) {
+NewJobResult NewAnyJob(const quern_kernel& kernel, const quern_job_options& options) {
+  const CompiledKernel& compiled = kernel.compiled;
   const KernelSpec& kernel_spec = compiled.kernel->plan.spec;
   if (options.num_runs != 0 && !Is<SortSpec>(kernel_spec)) {
     return InvalidArgument("num_runs for a kernel that does not sort: " + std::to_string(options.num_runs) +
@@ -41,6 +44,12 @@ NewJobResult NewAnyJob(const CompiledKernel& compiled, const quern_job_options& 
     return InvalidArgument("residual for a kernel that does not join: a function; accepted: NULL, or a kernel of join");
   if (options.row_id_bytes != 0 && options.row_id_bytes != 4 && options.row_id_bytes != 8)
     return InvalidArgument("row_id_bytes: " + std::to_string(options.row_id_bytes) + "; accepted: 0, 4 or 8");
+  if (kernel.pipeline.has_value()) return NewPipelineJob(*kernel.pipeline, options);
+  if (options.num_tables != 0)
+    return InvalidArgument("tables of a job that is no pipeline: " + std::to_string(options.num_tables) +
+                           "; accepted: 0");
+  if (options.on_rows != nullptr)
+    return InvalidArgument("on_rows for a job that is no pipeline: a function; accepted: NULL");
   return std::visit([&](const auto& spec) { return NewJob(spec, compiled, options); }, kernel_spec);
 }
 
@@ -49,9 +58,24 @@ absl::Status CreateJob(const quern_kernel* kernel, const quern_job_options* give
   *job = nullptr;
   if (kernel == nullptr) return MissingArgument("kernel");
   QUERN_ASSIGN_OR_RETURN(const quern_job_options options, ReadOptions(given, kJobOptionsSize));
-  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<Job> made, NewAnyJob(kernel->compiled, options));
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<Job> made, NewAnyJob(*kernel, options));
   if (options.spill != nullptr) QUERN_RETURN_IF_ERROR(made->Spill(*options.spill, options.host));
   *job = new quern_job{std::move(made)};
+  return absl::OkStatus();
+}
+
+absl::Status JobOfStep(quern_job* job, size_t step, quern_job** of_step) {
+  if (of_step == nullptr) return MissingArgument("of_step");
+  *of_step = nullptr;
+  if (job == nullptr) return MissingArgument("job");
+  const auto* const pipeline = dynamic_cast<const PipelineJob*>(job->job.get());
+  if (pipeline == nullptr)
+    return InvalidArgument("job without steps: " + std::string(job->job->name) + "; accepted: a pipeline");
+  if (step >= pipeline->num_steps()) {
+    return InvalidArgument("step out of range: " + std::to_string(step) + "; accepted: 0 to " +
+                           std::to_string(pipeline->num_steps() - 1));
+  }
+  *of_step = new quern_job{pipeline->JobOfStep(step)};
   return absl::OkStatus();
 }
 
@@ -94,7 +118,7 @@ absl::Status ResultSchema(const quern_job* job, const quern_port& given, ArrowSc
   *schema = {};
   if (job == nullptr) return MissingArgument("job");
   QUERN_ASSIGN_OR_RETURN(const quern_port port, PortOf(given));
-  return ExportResultSchema(*job->job, port, schema);
+  return ExportResultSchema(job->job.get(), port, schema);
 }
 
 absl::Status AppendArrow(quern_input* input, ArrowArray* batch, const quern_arrow_rows* rows) {
@@ -135,7 +159,7 @@ absl::Status CreateInput(quern_job* job, const quern_port& given_port, const que
   const PortColumns* const columns = job->job->FindPort(port);
   QUERN_RETURN_IF_ERROR(CheckFormatNumber(options.format, columns == nullptr ? "rows" : columns->name));
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<quern_input> made,
-                         NewInput(job->job, port, {options.run, options.copy_bytes}));
+                         NewInput(job->job, port, {options.run, options.copy_bytes, options.context}));
   *input = made.release();
   return absl::OkStatus();
 }
@@ -275,6 +299,10 @@ quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* opt
 }
 
 void quern_job_destroy(quern_job* job) { delete job; }
+
+quern_status quern_job_step(quern_job* job, size_t step, quern_job** of_step, quern_error* error) {
+  return c_abi::Boundary(error, [&] { return c_abi::JobOfStep(job, step, of_step); });
+}
 
 void quern_job_cancel(quern_job* job) {
   if (job != nullptr) job->job->stop->Stop();

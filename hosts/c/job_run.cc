@@ -23,6 +23,7 @@
 
 #include "hosts/c/host_batch.h"
 #include "hosts/c/job.h"
+#include "hosts/c/jobs/pipeline_job.h"
 #include "hosts/c/morsels.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
@@ -42,8 +43,9 @@ struct PortMorsels {
 
 class JobRun {
  public:
-  JobRun(std::shared_ptr<SinkJob> job, const quern_run_options& options, ResultSink* sink)
-      : job_(std::move(job)), sink_(sink) {
+  // end: the job itself, or that of a pipeline's end.
+  JobRun(std::shared_ptr<Job> job, std::shared_ptr<SinkJob> end, const quern_run_options& options, ResultSink* sink)
+      : job_(std::move(job)), end_(std::move(end)), sink_(sink) {
     if (options.batch_rows != 0) output_options_.batch_rows = options.batch_rows;
   }
 
@@ -54,7 +56,11 @@ class JobRun {
     for (const PortMorsels& port : ports) {
       if (port.port != QUERN_PORT_PROBE) QUERN_RETURN_IF_ERROR(Append(port, threads));
     }
-    QUERN_RETURN_IF_ERROR(FinaliseOnThreads(job_->sink.get(), threads));
+    if (auto* const pipeline = dynamic_cast<PipelineJob*>(job_.get())) {
+      QUERN_RETURN_IF_ERROR(pipeline->CheckInputs());
+      QUERN_RETURN_IF_ERROR(RunMorsels(threads, threads, [&](uint32_t, uint64_t) { return pipeline->SendLeft(); }));
+    }
+    QUERN_RETURN_IF_ERROR(FinaliseOnThreads(end_->sink.get(), threads));
     if (const auto* join = std::get_if<JoinSpec>(&job_->kernel->plan.spec)) return Probe(*join, ports, threads);
     return Is<SortSpec>(job_->kernel->plan.spec) ? ReadSorted() : ReadAll(QUERN_PORT_ROWS, threads);
   }
@@ -81,7 +87,7 @@ class JobRun {
         input->input->LoseRows();  // of a batch that was divided, even if a part was refused as a whole
       else QUERN_RETURN_IF_ERROR(input->input->Finish());
     }
-    return appended.ok() ? appended : job_->sink->FirstLoss(appended);
+    return appended.ok() ? appended : end_->sink->FirstLoss(appended);
   }
 
   absl::Status TakeAll(quern_output* output) {
@@ -131,7 +137,8 @@ class JobRun {
     return absl::OkStatus();
   }
 
-  std::shared_ptr<SinkJob> job_;
+  const std::shared_ptr<Job> job_;
+  const std::shared_ptr<SinkJob> end_;
   OutputOptions output_options_;
   ResultSink* sink_;
 };
@@ -152,9 +159,11 @@ absl::Status CheckRunPort(const Job& job, const quern_port& port) {
 
 absl::Status RunJob(quern_job* job, std::span<const quern_run_input> inputs, const quern_run_options& options,
                     ResultSink* sink) {
-  const auto sink_job = std::dynamic_pointer_cast<SinkJob>(job->job);
+  const auto* const pipeline = dynamic_cast<const PipelineJob*>(job->job.get());
+  const auto sink_job = std::dynamic_pointer_cast<SinkJob>(pipeline == nullptr ? job->job : pipeline->end());
   if (sink_job == nullptr) {
-    return InvalidArgument("run of a " + std::string(job->job->name) + "; accepted: a join, an aggregation or a sort");
+    return InvalidArgument("run of a " + std::string(job->job->name) +
+                           "; accepted: a join, an aggregation or a sort, or a pipeline into one");
   }
   std::vector<PortMorsels> ports;
   for (const quern_run_input& input : inputs) {
@@ -165,7 +174,7 @@ absl::Status RunJob(quern_job* job, std::span<const quern_run_input> inputs, con
   QUERN_ASSIGN_OR_RETURN(const uint32_t threads, NumThreads(options.threads));
   QUERN_RETURN_IF_ERROR(CheckBatchRows(options.batch_rows));
   QUERN_RETURN_IF_ERROR(sink_job->sink->CheckOpen("run"));
-  return JobRun(sink_job, options, sink).Run(ports, threads);
+  return JobRun(job->job, sink_job, options, sink).Run(ports, threads);
 }
 
 absl::Status CheckAndRun(quern_job* job, const quern_run_input* inputs, size_t num_inputs,

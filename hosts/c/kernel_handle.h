@@ -5,9 +5,12 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "codegen/compiler.h"
+#include "codegen/pipeline_compiler.h"
 #include "codegen/tier/tier.h"
 #include "hosts/c/boundary.h"
 #include "hosts/c/quern.h"
@@ -38,11 +41,20 @@ void WriteCounters(const Counters& counted, const char* prefetch_class, const Ke
 }  // namespace quern::c_abi
 
 struct quern_kernel {
-  quern::CompiledKernel compiled;
+  quern::CompiledKernel compiled;  // of a pipeline: of its end, or of a step where its end emits rows
+  std::optional<quern::CompiledPipeline> pipeline;
   // One for each KernelState, made at the first request. No std::call_once: glibc ends the process where an exception
   // passes through it and the memory to load its unwinder is refused.
   mutable quern::ForkSafeMutex texts_mutex;
   mutable std::array<std::unique_ptr<const quern::c_abi::KernelTexts>, 3> texts;
+  mutable std::set<std::string> pipeline_texts;  // that were returned
 };
+
+namespace quern::c_abi {
+
+// Of a pipeline, to each of its kernels up to the first step that takes rows away.
+void ExpectRows(const quern_kernel& handle, uint64_t num_rows);
+
+}  // namespace quern::c_abi
 
 #endif  // QUERN_HOSTS_C_KERNEL_HANDLE_H_

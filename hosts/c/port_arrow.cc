@@ -30,12 +30,6 @@ BoundField FieldAt(const ArrowSchema& schema, int child) {
   return {TextOf(field.name), ValueFormat(field)};
 }
 
-absl::Status CheckBound(const PortColumns& columns) {
-  if (columns.binding || columns.by_position) return absl::OkStatus();
-  return absl::FailedPreconditionError("Arrow columns not bound: the port " + std::string(columns.name) +
-                                       " has no binding; accepted: after quern_job_bind_arrow");
-}
-
 // States need no schema that describes them; at least their number must be right.
 absl::Status CheckNumColumns(int64_t num_columns, const PortColumns& columns) {
   const size_t wanted = columns.types.keys.size() + columns.types.payload.size();
@@ -58,6 +52,12 @@ absl::Status CheckStates(const ArrowSchema& schema, const PortColumns& columns) 
 }
 
 }  // namespace
+
+absl::Status CheckBound(const PortColumns& columns) {
+  if (columns.binding || columns.by_position) return absl::OkStatus();
+  return absl::FailedPreconditionError("Arrow columns not bound: the port " + std::string(columns.name) +
+                                       " has no binding; accepted: after quern_job_bind_arrow");
+}
 
 absl::Status BindPort(Job* job, quern_port port, const ArrowSchema& schema, const int32_t* keys,
                       const int32_t* payload) {
@@ -82,12 +82,13 @@ absl::Status BindPort(Job* job, quern_port port, const ArrowSchema& schema, cons
   return status;
 }
 
-absl::Status ExportResultSchema(const Job& job, quern_port port, ArrowSchema* schema) {
-  for (const PortColumns& columns : job.ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
-  QUERN_ASSIGN_OR_RETURN(std::vector<ResultField> fields, job.ResultFields(port));
+absl::Status ExportResultSchema(Job* job, quern_port port, ArrowSchema* schema) {
+  for (const PortColumns& columns : job->ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
+  QUERN_RETURN_IF_ERROR(job->BindDependentPorts());
+  QUERN_ASSIGN_OR_RETURN(std::vector<ResultField> fields, job->ResultFields(port));
   for (ResultField& field : fields)
-    if (field.is_row_id && job.has_narrow_row_ids) field.format = "I";
-  return ExportFields(fields, job.writes_format(port) ? FormatMetadata() : "", schema);
+    if (field.is_row_id && job->has_narrow_row_ids) field.format = "I";
+  return ExportFields(fields, job->writes_format(port) ? FormatMetadata() : "", schema);
 }
 
 absl::StatusOr<BatchView> ImportRows(const PortColumns& columns, ArrowArray* batch, const quern_arrow_rows* rows) {

@@ -17,7 +17,10 @@ namespace quern::c_abi {
 // The functions of the ABI of similar names, for arguments that are not null.
 absl::Status BindPort(Job* job, quern_port port, const ArrowSchema& schema, const int32_t* keys,
                       const int32_t* payload);
-absl::Status ExportResultSchema(const Job& job, quern_port port, ArrowSchema* schema);
+absl::Status ExportResultSchema(Job* job, quern_port port, ArrowSchema* schema);
+
+// *Errors*: FailedPrecondition for a port whose batches need a binding and have none.
+absl::Status CheckBound(const PortColumns& columns);
 
 // Takes an array over. rows: null for all of them; a selection stays where it is. *Errors*: FailedPrecondition without
 // a binding; InvalidArgument for an array or rows that are not valid.

@@ -19,6 +19,7 @@
  *     sort            ROWS, THRESHOLD                    ROWS, THRESHOLD
  *     merge           ROWS, one input for each run       ROWS
  *     map             none                               ROWS (takes batches, too)
+ *     pipeline        ROWS                               those of its end; a pipeline that emits rows has none
  *     filter          none: quern_job_filter answers batch by batch
  *
  * The columns of a result are those that a batch takes, so that the output of one job is the input of another. A host
@@ -48,7 +49,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 2
-#define QUERN_ABI_VERSION_MINOR 1
+#define QUERN_ABI_VERSION_MINOR 2
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -94,7 +95,7 @@ typedef enum quern_engine {
 } quern_engine;
 
 /* Makes the kernel for a spec, or finds it in the process's cache. `params`: NULL or "name=value name=value" (see
- * `quern dump plan`).
+ * `quern dump plan`). The spec of a pipeline gives one handle for the kernels of all its steps (docs/pipelines.md).
  *
  * QUERN_ENGINE_AUTO returns at once. The generic kernel, whose results are identical to the bit, runs until the jobs
  * that use the kernel have processed so many rows that compiling pays off. Then a thread of the library compiles, and
@@ -358,12 +359,27 @@ typedef struct quern_job_options {
    * (merges, filters, maps) ignore it. For joins of every kind the host then reads QUERN_PORT_UNMATCHED, too: rows
    * whose key was written come out there, in no order. */
   const quern_spill_options* spill;
+  /* Of a pipeline, and of no other job. tables: the joins that its steps probe or reduce by, in the order of the steps;
+   * jobs of joins, or of pipelines that end in `build`, whose spec is that of the step. Their work is done before an
+   * input of the pipeline is created. The job keeps them; the array is only read during the call. */
+  quern_job* const* tables;
+  size_t num_tables;
+  /* Of a pipeline that ends in `emit`, and of no other: receives its rows, as on_rows of quern_pipeline_options does.
+   * Threads: those that append, finalise or work; several at once. */
+  bool (*on_rows)(void* context, const quern_batch* rows);
+  void* rows_context; /* passed to on_rows, unless the input's options have a context */
 } quern_job_options;
 
 /* options: NULL stands for zeros. Cost: about a microsecond; memory is taken when rows come. */
 QUERN_API quern_status quern_job_create(quern_kernel* kernel, const quern_job_options* options, quern_job** job,
                                         quern_error* error);
 QUERN_API void quern_job_destroy(quern_job* job);
+
+/* A handle of one step of a pipeline: a filter, a map, a table; behind the steps, the job of its end. They are numbered
+ * from 0 as in the kernel's text "plan". For counters and statistics; the end also for its own inputs and outputs, by
+ * which rows pass no step. *of_step is one more handle to destroy. Errors: QUERN_INVALID_ARGUMENT for a job that is no
+ * pipeline, or a step that it does not have. */
+QUERN_API quern_status quern_job_step(quern_job* job, size_t step, quern_job** of_step, quern_error* error);
 
 /* Stops the job: from now on its calls return QUERN_CANCELLED, those in progress after some milliseconds (a batch of
  * 65536 rows, or one piece of work). The handles must still be destroyed. Threads: any, and signal handlers. */
@@ -401,6 +417,7 @@ typedef struct quern_input_options {
   /* Of states, and of the runs of a merge: what quern_format_number answered in the process that wrote them. Another
    * number than this library's is QUERN_INVALID_ARGUMENT. 0: unknown, or from this process. */
   uint32_t format;
+  void* context; /* of ROWS of a pipeline: passed to on_rows, and to `residual` of the joins that it probes */
 } quern_input_options;
 
 /* Makes an input, by which one thread adds batches while others add theirs by inputs of their own. options: NULL stands

@@ -41,7 +41,9 @@
 #ifndef QUERN_HPP_
 #define QUERN_HPP_
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -377,6 +379,12 @@ class Job {
  protected:
   explicit Job(quern_job* handle) : handle_(handle) {}
 
+  Result<Job> StepOf(size_t step) const {
+    auto handle = internal::Answer<quern_job*>(quern_job_step, handle_.get(), step);
+    if (!handle.ok()) return handle.status();
+    return Job(*handle);
+  }
+
   // A job of a class that derives from Job and names its ports.
   template <class Named>
   static Result<Named> CreateNamed(const Kernel& kernel, const quern_job_options& options) {
@@ -709,6 +717,42 @@ class Pipeline {
   };
   std::string columns_;
   std::vector<Step> steps_;
+};
+
+// A pipeline by its spec, with a kernel for "pipeline in=.. | filter .. [$0] | probe join.. [$1; $2] | aggregate ..
+// [..]":
+//
+//     auto sums = quern::PipelineJob::Create(*kernel, {&items});     // the joins that its steps probe, in their order
+//     auto rows = sums->Rows();                                      // one a thread; batches of the source's columns
+//     sums->Finalise()                                               // also what the joins have left
+//     sums->NewOutput(QUERN_PORT_ROWS)                               // the ports of the end
+class PipelineJob : public Job {
+ public:
+  static Result<PipelineJob> Create(const Kernel& kernel, std::initializer_list<const Job*> tables = {},
+                                    const quern_job_options& options = {}) {
+    return Create(kernel, std::span(tables.begin(), tables.size()), options);
+  }
+  // *Ownership*: the job keeps the tables.
+  static Result<PipelineJob> Create(const Kernel& kernel, std::span<const Job* const> tables,
+                                    const quern_job_options& options = {}) {
+    std::vector<quern_job*> handles;
+    for (const Job* table : tables) handles.push_back(table->handle());
+    quern_job_options given = options;
+    given.tables = handles.data();
+    given.num_tables = handles.size();
+    return CreateNamed<PipelineJob>(kernel, given);
+  }
+  explicit PipelineJob(Job job) : Job(std::move(job)) {}
+
+  // context: passed to options.on_rows, and to the residuals of the joins that are probed.
+  Result<Input> Rows(StringBytes bytes = StringBytes::kStay, void* context = nullptr) {
+    quern_input_options options = {};
+    options.copy_bytes = bytes == StringBytes::kCopied;
+    options.context = context;
+    return NewInput(QUERN_PORT_ROWS, options);
+  }
+  // A step, or behind them the end, as "plan" of the kernel numbers them: for counters and statistics.
+  Result<Job> Step(size_t step) const { return StepOf(step); }
 };
 
 }  // namespace v2

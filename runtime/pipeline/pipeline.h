@@ -39,17 +39,12 @@
 #include "runtime/filter/row_filter.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/map/row_mapper.h"
+#include "runtime/pipeline/pipeline_columns.h"
 #include "runtime/sink/sink.h"
 #include "runtime/spec/column_type.h"
 #include "runtime/spec/spec.h"
 
 namespace quern {
-
-// Numbers of columns: of those that are there before the step.
-struct StepColumns {
-  std::vector<uint32_t> keys;     // filters and maps: all that they read
-  std::vector<uint32_t> payload;  // probes, sinks
-};
 
 struct PipelineStep {
   std::variant<std::shared_ptr<const RowFilter>, std::shared_ptr<const RowMapper>, std::shared_ptr<const HashJoin>> op;
@@ -67,16 +62,16 @@ struct PipelineSink {
   bool reads_row_ids = false;    // besides its row id columns: a stable sort, a join whose host decides about pairs
 };
 
-// Whether a sink of the spec reads row ids besides those of its columns: PipelineSink::reads_row_ids.
-bool ReadsRowIds(const KernelSpec& spec);
+// What a sink of the spec reads of these columns; it keeps strings unless it is an aggregation.
+PipelineSink SinkOf(const KernelSpec& spec, StepColumns columns);
 
 // *Threads*: immutable, shared by all.
 class Pipeline {
  public:
-  // Compares types, and digits and scale of decimals where a map has computed them: those of the source, of a join's
-  // build side and of sinks are not known, and neither are units of times.
+  // Compares types, and digits and scale of decimals where they are known, of the source or of what a map has computed:
+  // those of a join's build side and of sinks are not, and neither are units of times.
   // *Errors*: InvalidArgument for a column that is not there or has another type: step, column and types are named.
-  static absl::StatusOr<std::shared_ptr<const Pipeline>> Make(std::vector<ColumnType> source,
+  static absl::StatusOr<std::shared_ptr<const Pipeline>> Make(const std::vector<PipelineColumn>& source,
                                                               std::vector<PipelineStep> steps, PipelineSink sink);
 
   const std::vector<ColumnType>& source() const { return source_; }
@@ -85,7 +80,7 @@ class Pipeline {
 
  private:
   Pipeline() = default;
-  absl::Status Check();
+  absl::Status Check(std::vector<PipelineColumn> columns);
 
   std::vector<ColumnType> source_;
   std::vector<PipelineStep> steps_;

@@ -186,8 +186,10 @@ TEST_F(Arguments, OfRuns) {
   EXPECT_EQ(error_of(nullptr, &batch), Null("job"));
   EXPECT_EQ(error_of(handle, nullptr), Null("batches"));
   EXPECT_EQ(quern_job_run(handle, nullptr, 1, nullptr, nullptr, nullptr), QUERN_INVALID_ARGUMENT);
-  EXPECT_EQ(error_of(merge.handle(), &batch), "run of a merge; accepted: a join, an aggregation or a sort");
-  EXPECT_EQ(error_of(filter.handle(), &batch), "run of a filter; accepted: a join, an aggregation or a sort");
+  EXPECT_EQ(error_of(merge.handle(), &batch),
+            "run of a merge; accepted: a join, an aggregation or a sort, or a pipeline into one");
+  EXPECT_EQ(error_of(filter.handle(), &batch),
+            "run of a filter; accepted: a join, an aggregation or a sort, or a pipeline into one");
   EXPECT_EQ(error_of(handle, &batch, QUERN_PORT_BUILD), "port of a run's batches: 1; accepted: QUERN_PORT_ROWS (0)");
   EXPECT_EQ(error_of(handle, &batch, QUERN_PORT_ROWS, 1025), "threads out of range: 1025; accepted: 0 to 1024");
   EXPECT_EQ(error_of(handle, &batch, QUERN_PORT_ROWS, 1, uint64_t{1} << 31),
@@ -307,7 +309,7 @@ TEST_F(Arguments, StructsOfOtherSizes) {
         return status;
       });
   ExpectOptionsAreChecked<quern_input_options>(
-      sizeof(quern_input_options), [&](const quern_input_options* options, quern_error* error) {
+      offsetof(quern_input_options, context), [&](const quern_input_options* options, quern_error* error) {
         quern_input* made = nullptr;
         const quern_status status = quern_input_create(open.handle(), QUERN_PORT_ROWS, options, &made, error);
         quern_input_destroy(made);

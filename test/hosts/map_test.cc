@@ -169,7 +169,8 @@ TEST(MapErrors, Calls) {
             "port that the map does not have here: QUERN_PORT_ROWS; accepted: none, as it has no inputs");
   EXPECT_EQ(map.NewOutput(QUERN_PORT_PROBE).status().text(),
             "port that the map does not have here: QUERN_PORT_PROBE; accepted: QUERN_PORT_ROWS for outputs");
-  EXPECT_EQ(map.Run({}).status().text(), "run of a map; accepted: a join, an aggregation or a sort");
+  EXPECT_EQ(map.Run({}).status().text(),
+            "run of a map; accepted: a join, an aggregation or a sort, or a pipeline into one");
   quern::Output rows = Take(map.Rows());
   quern_batch batch = {};
   batch.num_rows = 3;

@@ -182,6 +182,7 @@ PLAIN_LOCKS = {
     "runtime/join/spilled_join.cc": "of one operator",
     "runtime/join/spilled_join.h": "of one operator",
     "runtime/observe/key_sampler.h": "of one operator",
+    "hosts/c/jobs/pipeline_job.h": "of one job",
     "runtime/sort/local_rows.h": "of one operator",
     "runtime/sink/sink.h": "of one operator",
     "runtime/sort/sorted_rows.h": "of one operator",

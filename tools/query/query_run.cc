@@ -44,25 +44,14 @@ std::vector<ColumnType> TypesOf(const std::vector<QueryColumn>& columns) {
 
 // The columns that a sink reads.
 PipelineSink SinkColumns(const PlannedPipeline& planned) {
-  PipelineSink sink{.keys = {}, .payload = {}, .values = {}, .columns = planned.sink_columns};
   const auto type = [&planned](uint32_t number) { return *planned.last_columns[number].type; };
   if (!planned.spec.has_value()) {
+    PipelineSink sink{.keys = {}, .payload = {}, .values = {}, .columns = planned.sink_columns};
     for (const uint32_t number : planned.sink_columns.keys) sink.keys.push_back(type(number));
     return sink;
   }
-  for (const KeySpec& key : KeysOf(*planned.spec)) sink.keys.push_back(key.type);
-  if (const auto* join = std::get_if<JoinSpec>(&*planned.spec)) {
-    sink.payload = join->build;
-    for (const uint32_t p : planned.made_views) sink.payload[p] = type(planned.sink_columns.payload[p]);
-    for (const ResidualSpec& residual : join->residual) sink.payload.push_back(residual.type);
-  } else if (const auto* aggregation = std::get_if<AggregationSpec>(&*planned.spec)) {
-    sink.payload = AggregateInputTypes(*aggregation);
-    sink.values = aggregation->columns;
-  } else {
-    sink.payload = std::get<SortSpec>(*planned.spec).payload;
-  }
-  sink.reads_row_ids = ReadsRowIds(*planned.spec);
-  sink.keeps_strings = planned.sink != SinkKind::kAggregate;
+  PipelineSink sink = SinkOf(*planned.spec, planned.sink_columns);
+  for (const uint32_t p : planned.made_views) sink.payload[p] = type(planned.sink_columns.payload[p]);
   return sink;
 }
 
@@ -169,7 +158,7 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> QueryRun::PipelineOf(size_t numb
     else made.op = MakeRowMapper(kernel);
     steps.push_back(std::move(made));
   }
-  return Pipeline::Make(std::move(source), std::move(steps), SinkColumns(planned));
+  return Pipeline::Make(PipelineColumnsOf(source), std::move(steps), SinkColumns(planned));
 }
 
 absl::Status QueryRun::SendToResult(RowSource* source, const std::shared_ptr<const Pipeline>& pipeline,

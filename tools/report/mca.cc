@@ -33,6 +33,7 @@
 #include "codegen/base/log.h"
 #include "codegen/base/private_folder.h"
 #include "codegen/base/write_file.h"
+#include "codegen/pipeline_compiler.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -224,8 +225,10 @@ absl::StatusOr<std::string> McaView(std::string_view assembly, const Machine& ma
   return TableOf(loops, reports) + reports;
 }
 
-absl::StatusOr<std::string> DumpWithMca(std::string_view stage, const KernelSpec& spec, const Machine& machine,
-                                        const CompileOptions& options, const Profile* profile) {
+namespace {
+
+absl::StatusOr<std::string> DumpKernelWithMca(std::string_view stage, const KernelSpec& spec, const Machine& machine,
+                                              const CompileOptions& options, const Profile* profile) {
   if (stage == "mca") {
     QUERN_ASSIGN_OR_RETURN(const std::string assembly, Dump("annotated_asm", spec, machine, options, profile));
     return McaView(assembly, machine, TargetTriple(machine));
@@ -233,6 +236,22 @@ absl::StatusOr<std::string> DumpWithMca(std::string_view stage, const KernelSpec
   absl::StatusOr<std::string> text = Dump(stage, spec, machine, options, profile);
   if (text.ok() || !std::string(text.status().message()).starts_with("unknown stage: ")) return text;
   return InvalidArgument(std::string(text.status().message()) + ", mca");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DumpText(std::string_view stage, std::string_view text, const Machine& machine,
+                                     const CompileOptions& options, const Profile* profile) {
+  if (!IsPipelineText(text)) {
+    QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
+    return DumpKernelWithMca(stage, spec, machine, options, profile);
+  }
+  QUERN_ASSIGN_OR_RETURN(const PipelineSpec spec, ParsePipeline(text));
+  CompileOptions of_kernel = options;
+  return DumpPipeline(stage, spec, options.overrides, [&](const KernelSpec& of, const PlanOverrides& overrides) {
+    of_kernel.overrides = overrides;
+    return DumpKernelWithMca(stage, of, machine, of_kernel, profile);
+  });
 }
 
 }  // namespace quern

@@ -30,10 +30,11 @@ std::string FindLlvmMca();
 // FailedPrecondition if llvm-mca is missing or fails.
 absl::StatusOr<std::string> McaView(std::string_view assembly, const Machine& machine, const std::string& triple);
 
-// Dump (codegen/inspect/dump.h) with one more stage, `mca`: llvm-mca's view of the kernel's loops. *Errors*:
-// InvalidArgument with the accepted stages; those of McaView.
-absl::StatusOr<std::string> DumpWithMca(std::string_view stage, const KernelSpec& spec, const Machine& machine,
-                                        const CompileOptions& options, const Profile* profile = nullptr);
+// Dump (codegen/inspect/dump.h) of the text of a spec, or of all kernels of a pipeline's (pipeline_compiler.h), with
+// one more stage, `mca`: llvm-mca's view of a kernel's loops. *Errors*: InvalidArgument for the text, or with the
+// accepted stages; those of McaView.
+absl::StatusOr<std::string> DumpText(std::string_view stage, std::string_view text, const Machine& machine,
+                                     const CompileOptions& options, const Profile* profile = nullptr);
 
 }  // namespace quern
 

@@ -125,8 +125,16 @@ class JoinJob final : public SinkJob {
   }
 
   Kept kept(quern_port /*port*/) const override { return keeps_strings_ ? Kept::kStrings : Kept::kNothing; }
-  absl::Status CheckBindings() const override;
-  absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override;
+  absl::Status CheckBindings() const override {
+    const std::optional<PortBinding>& probe = FindPort(QUERN_PORT_PROBE)->binding;
+    return probe.has_value() ? CheckUnits(*probe) : absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<ResultField>> FieldsBehindProbe(const PortBinding& probe) const override;
+  absl::StatusOr<std::vector<ResultField>> ResultFields(quern_port port) const override {
+    if (port != QUERN_PORT_PROBE && port != QUERN_PORT_UNMATCHED)
+      return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
+    return FieldsBehindProbe(*FindPort(QUERN_PORT_PROBE)->binding);
+  }
 
   void FillStats(quern_job_stats* stats) const override {
     const JoinStats& counted = join()->stats();
@@ -142,6 +150,7 @@ class JoinJob final : public SinkJob {
   bool HasPartitions(quern_port port) const override { return FindPort(port) != nullptr; }
 
  private:
+  absl::Status CheckUnits(const PortBinding& probe) const;
   absl::StatusOr<std::unique_ptr<JobOutput>> NewUnmatched(const OutputOptions& options) {
     if (const int64_t num_open = num_open_pipelines; num_open != 0) {
       return absl::FailedPreconditionError(
@@ -183,36 +192,32 @@ absl::Status CheckResidual(const JoinSpec& spec, const quern_job_options& option
 }
 
 // Keys and columns of the residual predicate are compared as numbers, so their units must be the same on both sides.
-absl::Status JoinJob::CheckBindings() const {
-  const std::optional<PortBinding>&build = FindPort(QUERN_PORT_BUILD)->binding,
-        &probe = FindPort(QUERN_PORT_PROBE)->binding;
-  if (!build || !probe) return absl::OkStatus();
-  for (size_t i = 0; i < spec_.keys.size(); ++i) {
-    QUERN_RETURN_IF_ERROR(CheckSameUnit({build->keys[i], "build"}, {probe->keys[i], "probe"}, "keys", i));
-  }
+absl::Status JoinJob::CheckUnits(const PortBinding& probe) const {
+  const std::optional<PortBinding>& build = FindPort(QUERN_PORT_BUILD)->binding;
+  if (!build.has_value()) return absl::OkStatus();
+  for (size_t i = 0; i < spec_.keys.size(); ++i)
+    QUERN_RETURN_IF_ERROR(CheckSameUnit({build->keys[i], "build"}, {probe.keys[i], "probe"}, "keys", i));
   for (size_t i = 0; i < spec_.residual.size(); ++i) {
     const BoundField &of_build = build->payload[spec_.build.size() + i],
-                     &of_probe = probe->payload[spec_.probe.size() + i];
+                     &of_probe = probe.payload[spec_.probe.size() + i];
     QUERN_RETURN_IF_ERROR(CheckSameUnit({of_build, "build"}, {of_probe, "probe"}, "residual", i));
   }
   return absl::OkStatus();
 }
 
 // A column may be null where the result's types allow it.
-absl::StatusOr<std::vector<ResultField>> JoinJob::ResultFields(quern_port port) const {
-  if (port != QUERN_PORT_PROBE && port != QUERN_PORT_UNMATCHED)
-    return NoSuchPort(port, "QUERN_PORT_PROBE or QUERN_PORT_UNMATCHED for outputs");
+absl::StatusOr<std::vector<ResultField>> JoinJob::FieldsBehindProbe(const PortBinding& probe) const {
+  QUERN_RETURN_IF_ERROR(CheckUnits(probe));
   const std::vector<ColumnType> types = JoinOutputTypes(spec_);
   std::vector<ResultField> fields;
-  const auto add = [&](const std::vector<ColumnType>& payload, quern_port side, const char* rowid) {
-    const PortBinding& binding = *FindPort(side)->binding;
+  const auto add = [&](const std::vector<ColumnType>& payload, const PortBinding& binding, const char* rowid) {
     for (size_t i = 0; i < payload.size(); ++i)
       fields.push_back(FieldOf(binding.payload[i], payload[i], rowid, types[fields.size()].nullable));
   };
-  add(spec_.probe, QUERN_PORT_PROBE, "probe_rowid");
+  add(spec_.probe, probe, "probe_rowid");
   if (types.size() > spec_.probe.size() + spec_.build.size())
     fields.push_back({"mark", "b", types[fields.size()].nullable});
-  add(spec_.build, QUERN_PORT_BUILD, "build_rowid");
+  add(spec_.build, *FindPort(QUERN_PORT_BUILD)->binding, "build_rowid");
   return fields;
 }
 

@@ -14,7 +14,6 @@
 #include "codegen/inspect/dump.h"
 #include "codegen/machine/machine.h"
 #include "errors.h"
-#include "runtime/spec/spec.h"
 #include "tools/report/mca.h"
 #include "without_gil.h"
 
@@ -66,11 +65,9 @@ std::string KernelHandle::Dump(const std::string& stage, const std::string& mach
   const WithoutGil no_gil;
   CompileOptions options;
   options.overrides = OverridesOf(params_);
-  const absl::StatusOr<KernelSpec> spec = ParseSpec(text);
-  Check(spec.status());
   const absl::StatusOr<Machine> made_for = MachineByName(machine);
   Check(made_for.status());
-  absl::StatusOr<std::string> dump = DumpWithMca(stage, *spec, *made_for, options);
+  absl::StatusOr<std::string> dump = DumpText(stage, text, *made_for, options);
   Check(dump.status());
   return *std::move(dump);
 }

@@ -28,6 +28,7 @@
 #include "arrow_columns.h"
 #include "errors.h"
 #include "runtime/collation/collation.h"
+#include "runtime/pipeline/fused_arguments.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/spec/aggregate_spec.h"
 #include "runtime/spec/condition.h"
@@ -39,7 +40,6 @@
 #include "tools/frontend/errors.h"
 #include "tools/frontend/expression_text.h"
 #include "tools/frontend/expression_types.h"
-#include "tools/frontend/fused_arguments.h"
 #include "tools/frontend/join_text.h"
 #include "tools/frontend/select_text.h"
 #include "tools/frontend/sort_text.h"
@@ -317,7 +317,7 @@ std::optional<std::pair<std::string, std::vector<uint32_t>>> FusedText(
     fused.push_back(*std::move(column));
   }
   const KernelSpec spec = Value(ParseSpec(text));
-  std::optional<cli::FusedAggregation> result = cli::FuseArguments(std::get<AggregationSpec>(spec), std::move(fused));
+  std::optional<FusedAggregation> result = FuseArguments(std::get<AggregationSpec>(spec), std::move(fused));
   if (!result.has_value()) return std::nullopt;
   return std::pair(result->spec.Print(), std::move(result->columns));
 }

@@ -31,11 +31,11 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/pipeline/fused_arguments.h"
 #include "runtime/spec/expression.h"
 #include "tools/frontend/computed_key.h"
 #include "tools/frontend/errors.h"
 #include "tools/frontend/expression_text.h"
-#include "tools/frontend/fused_arguments.h"
 #include "tools/quern/files/input_columns.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"

@@ -47,7 +47,7 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, DumpCom
       "spec, plan, layout, template, ir, opt, asm, annotated_asm, obj, remarks or mca (needs llvm-mca)");
   arguments.PositionalRest(
       "SPEC", &command->spec_words,
-      "a kernel spec, as \"join.inner keys=i64 build=f64\" or \"aggregate keys=i64 aggs=sum(f64)\"");
+      "a kernel spec, as \"join.inner keys=i64 build=f64\" or \"aggregate keys=i64 aggs=sum(f64)\", or a pipeline");
   arguments.Value("--machine", &command->machine, "CPU",
                   "native or a CPU name, as znver4, x86-64-v3, aarch64:neoverse-n1 (default: QUERN_MACHINE)");
   arguments.Values("--param", &command->params, "NAME=VALUE",
@@ -86,11 +86,11 @@ absl::StatusOr<int> RunDump(const std::vector<std::string>& words) {
   CompileOptions options;
   options.template_dir = command.template_dir.value_or("");
   QUERN_ASSIGN_OR_RETURN(options.overrides, ParseParams(command.params));
-  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(command.SpecText()));
   QUERN_ASSIGN_OR_RETURN(const Machine machine, ChooseMachine(command));
   if (command.profile.has_value()) QUERN_RETURN_IF_ERROR(UseProfile(*command.profile, !machine.is_host));
   const std::shared_ptr<const Profile> given = command.profile.has_value() ? ProfileOfProcess() : nullptr;
-  QUERN_ASSIGN_OR_RETURN(const std::string text, DumpWithMca(command.stage, spec, machine, options, given.get()));
+  QUERN_ASSIGN_OR_RETURN(const std::string text,
+                         DumpText(command.stage, command.SpecText(), machine, options, given.get()));
   if (command.output.has_value()) {
     QUERN_RETURN_IF_ERROR(WriteFile(*command.output, text));
   } else {

@@ -20,9 +20,9 @@
 #include "codegen/compiler.h"
 #include "codegen/operators.h"
 #include "runtime/base/status.h"
+#include "runtime/pipeline/fused_arguments.h"
 #include "runtime/rows/output_batch.h"
 #include "tools/frontend/errors.h"
-#include "tools/frontend/fused_arguments.h"
 #include "tools/quern/files/key_types.h"
 #include "tools/quern/files/row_condition.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions in place of the columns that an aggregation reads: its kernel computes them in the loop that adds them up
 // (docs/aggregation.md).
-#ifndef QUERN_TOOLS_FRONTEND_FUSED_ARGUMENTS_H_
-#define QUERN_TOOLS_FRONTEND_FUSED_ARGUMENTS_H_
+#ifndef QUERN_RUNTIME_PIPELINE_FUSED_ARGUMENTS_H_
+#define QUERN_RUNTIME_PIPELINE_FUSED_ARGUMENTS_H_
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "runtime/spec/aggregation_spec.h"
 #include "runtime/spec/expression.h"
 
-namespace quern::cli {
+namespace quern {
 
 // Calls f with each column that an expression names.
 template <class F>
@@ -29,6 +29,6 @@ struct FusedAggregation {
 // type; their columns have any numbers. nullopt: none names a column, or a kernel does not take that much.
 std::optional<FusedAggregation> FuseArguments(AggregationSpec spec, std::vector<Expression> arguments);
 
-}  // namespace quern::cli
+}  // namespace quern
 
-#endif  // QUERN_TOOLS_FRONTEND_FUSED_ARGUMENTS_H_
+#endif  // QUERN_RUNTIME_PIPELINE_FUSED_ARGUMENTS_H_

@@ -2,12 +2,12 @@
 //     aggregate keys=i64 aggs=sum(f64),max(f64)     read of a batch: price * (1 - discount), discount
 //
 //     aggregate keys=i64 in=f64,f64 aggs=sum(multiply($0,subtract(1:f64,$1))),max($1)     price, discount
-#include "tools/frontend/fused_arguments.h"
+#include "runtime/pipeline/fused_arguments.h"
 
 #include <cstddef>
 #include <utility>
 
-namespace quern::cli {
+namespace quern {
 namespace {
 
 // The place of a column in `in`, which it joins if it is not there yet.
@@ -38,4 +38,4 @@ std::optional<FusedAggregation> FuseArguments(AggregationSpec spec, std::vector<
   return fused;
 }
 
-}  // namespace quern::cli
+}  // namespace quern

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fusing changes the numbers of steps, so those of overrides are the numbers that `quern dump plan` prints:
+//
+//     asked                                             runs
+//     0  filter i32 >= 20 [$0]                          0  filter i32 >= 20 [$0]
+//     1  map in=i64,i64 out=multiply($0,$1) [$2, $3]
+//     2  aggregate keys=i64 aggs=sum(i64) [$1; $4]      1  aggregate keys=i64 in=i64,i64
+//                                                            aggs=sum(multiply($0,$1)) [$1; $2, $3]
+#include "codegen/plan/pipeline_plan.h"
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "runtime/base/messages.h"
+#include "runtime/base/status.h"
+#include "runtime/pipeline/fused_maps.h"
+
+namespace quern {
+namespace {
+
+constexpr const char* kNames =
+#define QUERN_PIPELINE_NUMBER(name, default_value, min, max, unit, meaning) #name ", "
+#define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) #name ", "
+#include "codegen/plan/pipeline_parameters.def"
+    "parameters of its steps, and K.NAME for those of step K";
+
+bool ReadWhole(std::string_view text, size_t* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+absl::Status BadValue(std::string_view name, std::string_view value, const std::string& accepted) {
+  return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) +
+                         "; accepted: " + accepted);
+}
+
+absl::Status SetNumber(std::string_view name, std::string_view value, uint32_t min, uint32_t max, const char* unit,
+                       uint32_t* target) {
+  size_t number = 0;
+  if (!ReadWhole(value, &number) || number < min || number > max)
+    return BadValue(name, value, std::to_string(min) + " to " + std::to_string(max) + " " + unit);
+  *target = static_cast<uint32_t>(number);
+  return absl::OkStatus();
+}
+
+// nullopt: the pipeline has no such parameter itself.
+std::optional<absl::Status> SetOwn(std::string_view name, std::string_view value, PipelinePlan* plan) {
+#define QUERN_PIPELINE_NUMBER(parameter, default_value, min, max, unit, meaning) \
+  if (name == #parameter) return SetNumber(name, value, min, max, unit, &plan->parameter);
+#define QUERN_PIPELINE_CHOICE(parameter, Type, default_value, meaning)          \
+  if (name == #parameter) {                                                     \
+    const std::optional<Type> choice = ParseChoice<Type>(value);                \
+    if (!choice.has_value()) return BadValue(name, value, ChoiceWords<Type>()); \
+    plan->parameter = *choice;                                                  \
+    return absl::OkStatus();                                                    \
+  }
+#include "codegen/plan/pipeline_parameters.def"
+  return std::nullopt;
+}
+
+// The kernel of a table probes it, too, and has parameters already.
+bool IsProbe(const PipelineSpec& spec, size_t step) {
+  return step < spec.steps.size() && Is<JoinSpec>(spec.steps[step].spec);
+}
+
+// An override of one step, or of all that have the parameter.
+absl::Status SetOfSteps(const std::string& name, const std::string& value, PipelinePlan* plan) {
+  const size_t dot = name.find('.');
+  size_t step = 0;
+  if (dot != std::string::npos && ReadWhole(std::string_view(name).substr(0, dot), &step)) {
+    if (step >= plan->overrides.size() || SpecOfStep(plan->spec, step) == nullptr) {
+      return InvalidArgument("step of plan parameter " + Show(name) + ": " + std::to_string(step) +
+                             "; accepted: the numbers that `quern dump plan` prints, below " +
+                             std::to_string(plan->overrides.size() - (plan->spec.end.has_value() ? 0 : 1)));
+    }
+    if (IsProbe(plan->spec, step)) {
+      return InvalidArgument("plan parameter of a step that probes: " + Show(name) +
+                             "; accepted: parameters of the kernel that builds its table");
+    }
+    plan->overrides[step].emplace_back(name.substr(dot + 1), value);
+    return absl::OkStatus();
+  }
+  bool found = false;
+  for (size_t i = 0; i < plan->overrides.size(); ++i) {
+    const KernelSpec* const spec = SpecOfStep(plan->spec, i);
+    if (spec == nullptr || IsProbe(plan->spec, i) || !HasParameter(*spec, name)) continue;
+    plan->overrides[i].emplace_back(name, value);
+    found = true;
+  }
+  if (found) return absl::OkStatus();
+  return InvalidArgument("unknown plan parameter of a pipeline: " + Show(name) + "; accepted: " + kNames);
+}
+
+// Maps in front of an aggregation move into it.
+void Fuse(PipelineSpec* spec, const std::vector<PipelineColumn>& last_columns) {
+  auto* const aggregation = spec->end.has_value() ? std::get_if<AggregationSpec>(&*spec->end) : nullptr;
+  if (aggregation == nullptr) return;
+  size_t first = spec->steps.size();
+  while (first != 0 && Is<MapSpec>(spec->steps[first - 1].spec)) --first;
+  std::vector<MapStep> maps;
+  for (size_t s = first; s < spec->steps.size(); ++s)
+    maps.push_back({std::get<MapSpec>(spec->steps[s].spec), spec->steps[s].columns.keys});
+  std::vector<std::optional<ValueType>> types;
+  for (const PipelineColumn& column : last_columns) types.push_back(ValueTypeOf(column));
+  std::optional<FusedMaps> fused = FuseMaps(std::move(maps), std::move(types), *aggregation, spec->end_columns);
+  if (!fused.has_value()) return;
+  spec->steps.resize(first + fused->maps.size());
+  for (size_t m = 0; m < fused->maps.size(); ++m) spec->steps[first + m].spec = std::move(fused->maps[m].spec);
+  *aggregation = std::move(fused->spec);
+  spec->end_columns = std::move(fused->read);
+}
+
+std::string Line(const std::string& name, const std::string& value, const std::string& meaning) {
+  const std::string setting = name + " = " + value;
+  return setting + std::string(setting.size() < 36 ? 36 - setting.size() : 1, ' ') + "# " + meaning + "\n";
+}
+
+}  // namespace
+
+absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const PlanOverrides& overrides) {
+  QUERN_ASSIGN_OR_RETURN(const std::vector<std::vector<PipelineColumn>> columns, ColumnsOfPipeline(spec));
+  PipelinePlan plan{.asked = spec, .spec = spec, .overrides = {}};
+  PlanOverrides of_steps;
+  for (const auto& [name, value] : overrides) {
+    const std::optional<absl::Status> own = SetOwn(name, value, &plan);
+    if (own.has_value()) QUERN_RETURN_IF_ERROR(*own);
+    else of_steps.emplace_back(name, value);
+  }
+  if (plan.fuse == Fusion::kAuto) Fuse(&plan.spec, columns.back());
+  plan.overrides.resize(plan.spec.steps.size() + 1);
+  for (const auto& [name, value] : of_steps) QUERN_RETURN_IF_ERROR(SetOfSteps(name, value, &plan));
+  return plan;
+}
+
+std::string PrintPipelinePlan(const PipelinePlan& plan) {
+  std::string text = "plan " + PrintPipeline(plan.spec) + "\n";
+  if (plan.spec != plan.asked) text += "# fused from: " + PrintPipeline(plan.asked) + "\n";
+#define QUERN_PIPELINE_NUMBER(name, default_value, min, max, unit, meaning) \
+  text += Line(#name, std::to_string(plan.name), std::string(meaning) + " (" unit ")");
+#define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) \
+  text += Line(#name, std::string(WordOf(plan.name)), std::string(meaning) + "; accepted: " + ChoiceWords<Type>());
+#include "codegen/plan/pipeline_parameters.def"
+  return text;
+}
+
+const KernelSpec* SpecOfStep(const PipelineSpec& spec, size_t step) {
+  if (step < spec.steps.size()) return &spec.steps[step].spec;
+  return spec.end.has_value() ? &*spec.end : nullptr;
+}
+
+}  // namespace quern

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of a pipeline: which steps share a loop, how many rows pass together, and the parameters of each step's
+// kernel. Each step that is left is a kernel of its own, with a plan of its own (plan.h).
+#ifndef QUERN_CODEGEN_PLAN_PIPELINE_PLAN_H_
+#define QUERN_CODEGEN_PLAN_PIPELINE_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "codegen/plan/plan.h"
+#include "codegen/plan/plan_choices.h"
+#include "runtime/base/thresholds.h"
+#include "runtime/pipeline/pipeline_spec.h"
+
+namespace quern {
+
+struct PipelinePlan {
+  PipelineSpec asked;  // what the host wrote
+  PipelineSpec spec;   // what runs: the same columns reach the same end
+#define QUERN_PIPELINE_NUMBER(name, default_value, min, max, unit, meaning) uint32_t name = default_value;
+#define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) Type name = Type::default_value;
+#include "codegen/plan/pipeline_parameters.def"
+  std::vector<PlanOverrides> overrides;  // of the steps of `spec`, then of its end
+};
+
+// overrides: the pipeline's own; NAME=VALUE of kernels, for each step and end that has the parameter; K.NAME=VALUE, for
+// step number K of `spec` alone, where the end comes last. *Errors*: InvalidArgument for a parameter or a step that is
+// not there.
+absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const PlanOverrides& overrides);
+
+// The lines of the pipeline's own: "pipeline ..", and "name = value  # meaning".
+std::string PrintPipelinePlan(const PipelinePlan& plan);
+
+// The spec of a step's kernel; the end's is spec.steps.size(). Null for rows that are emitted.
+const KernelSpec* SpecOfStep(const PipelineSpec& spec, size_t step);
+
+}  // namespace quern
+
+#endif  // QUERN_CODEGEN_PLAN_PIPELINE_PLAN_H_
