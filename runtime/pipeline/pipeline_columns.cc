@@ -52,6 +52,7 @@ std::vector<PipelineColumn> ColumnsBehind(const JoinSpec& join, const std::vecto
                                           const std::vector<PipelineColumn>& before) {
   std::vector<PipelineColumn> columns = PipelineColumnsOf(JoinOutputTypes(join));
   for (size_t i = 0; i < std::min(join.probe.size(), columns.size()); ++i) {
+    if (columns[i].type.id == TypeId::kRowId) continue;  // a number, whatever column stands for it
     columns[i].digits = before[payload[i]].digits;
     columns[i].scale = before[payload[i]].scale;
   }

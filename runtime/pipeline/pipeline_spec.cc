@@ -204,6 +204,10 @@ absl::StatusOr<std::vector<std::vector<PipelineColumn>>> ColumnsOfPipeline(const
     types.map = std::get_if<MapSpec>(&step.spec);
     types.join = std::get_if<JoinSpec>(&step.spec);
     columns.push_back(columns.back());
+    if (!Is<JoinSpec>(step.spec)) {
+      QUERN_RETURN_IF_ERROR(
+          CheckColumns(step.columns.payload, {}, columns.back(), "payload of step " + std::to_string(i)));
+    }
     QUERN_RETURN_IF_ERROR(PassStep(types, step.columns, i, &columns.back()));
   }
   if (!spec.end.has_value()) {

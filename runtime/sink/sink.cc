@@ -15,6 +15,7 @@
 // so that a host can free memory and try again.
 #include "runtime/sink/sink.h"
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <utility>
@@ -26,6 +27,12 @@ namespace {
 
 absl::Status HandedOver(const std::string& call, const char* accepted) {
   return absl::FailedPreconditionError(call + ": the rows were handed over; accepted: " + accepted);
+}
+
+// How many ids a batch takes whose rows are counted: those up to its last row, selected or not.
+uint64_t NumRowIds(const BatchView& batch) {
+  if (batch.selection == nullptr || batch.first_row_id != kCountedRowIds || batch.num_rows == 0) return batch.num_rows;
+  return uint64_t{*std::max_element(batch.selection, batch.selection + batch.num_rows)} + 1;
 }
 
 }  // namespace
@@ -59,9 +66,9 @@ absl::Status Sink::FirstLoss(const absl::Status& status) const {
 // ---- adding rows ----------------------------------------------------------------------------------------------------
 
 // The row id of row 0 where ids are counted.
-uint64_t Sink::CountRowIds(const LocalState& local, bool is_rest, uint64_t num_rows) {
+uint64_t Sink::CountRowIds(const LocalState& local, bool is_rest, uint64_t num_ids) {
   if (is_rest && local.rest_->first_row_id != kCountedRowIds) return local.rest_->first_row_id;
-  return next_row_id_.fetch_add(num_rows, std::memory_order_relaxed);
+  return next_row_id_.fetch_add(num_ids, std::memory_order_relaxed);
 }
 
 absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind kind, uint64_t* taken_rows) {
@@ -76,7 +83,7 @@ absl::Status Sink::AppendTo(LocalState* local, const BatchView& batch, RowKind k
   if (observer_ != nullptr && kind == RowKind::kInput && !is_rest) ShowTo(observer_.get(), batch);
   begun_ = true;
   const CallTimer timer(local->counters());
-  const uint64_t counted = CountRowIds(*local, is_rest, batch.num_rows);
+  const uint64_t counted = CountRowIds(*local, is_rest, NumRowIds(batch));
   const uint64_t first_row_id = batch.first_row_id == kCountedRowIds ? counted : batch.first_row_id;
   local->taken_rows_ = 0;
   local->is_within_block_ = false;
@@ -112,7 +119,7 @@ absl::Status Sink::EndRefused(LocalState* local, const BatchView& batch, RowKind
   }
   local->rest_ = {batch.selection == nullptr ? counted + taken : counted, batch.num_rows - taken, kind};
   local->needs_rest_ |= taken != 0 || local->is_within_block_;
-  uint64_t next = counted + batch.num_rows;
+  uint64_t next = counted + NumRowIds(batch);
   if (!local->needs_rest_ && next_row_id_.compare_exchange_strong(next, counted, std::memory_order_relaxed))
     local->rest_->first_row_id = kCountedRowIds;
   return status;

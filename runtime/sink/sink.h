@@ -193,7 +193,7 @@ class Sink {
  private:
   friend class Appender;
   absl::Status AppendTo(LocalState* local, const BatchView& batch, RowKind kind, uint64_t* taken_rows);
-  uint64_t CountRowIds(const LocalState& local, bool is_rest, uint64_t num_rows);
+  uint64_t CountRowIds(const LocalState& local, bool is_rest, uint64_t num_ids);
   absl::Status EndRefused(LocalState* local, const BatchView& batch, RowKind kind, uint64_t counted,
                           absl::Status status);
   absl::Status CheckWhole(const LocalState& local, const char* call) const;

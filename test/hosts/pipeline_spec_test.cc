@@ -106,6 +106,34 @@ TEST(PipelineSpec, EmitsRowsToTheHost) {
   EXPECT_EQ(categories, (Numbers{20, 10, 10}));
 }
 
+// Behind a probe that copies rows their ids are counted anew, also of rows that a filter behind it takes away.
+TEST(PipelineSpec, AStableSortKeepsTheOrderOfRowsBehindAProbeAndAFilter) {
+  const char kSorted[] =
+      "pipeline in=i64,i64 | probe join.inner keys=i64 build=i64 probe=i64,i64 [$0; $0, $1] | filter i64 > 0 [$1]"
+      " | sort keys=i64:out payload=i64 stable [$0; $1]";
+  auto join = New<quern::Join>("join.inner keys=i64 build=i64 probe=i64,i64");
+  const Numbers key = {7, 7}, build_value = {1, 2};
+  Feed(join.Build(), {{{ColumnOf(key)}, {ColumnOf(build_value)}, 2}});
+  Done(join.Finalise());
+  auto sorted = Take(PipelineJob::Create(KernelOf(kSorted), {&join}));
+  Numbers probe(20'000, 7), value;
+  for (int64_t i = 0; i < 20'000; ++i) value.push_back(i < 4000 ? 0 : i);
+  Feed(sorted.Rows(), {{{ColumnOf(probe), ColumnOf(value)}, {}, probe.size()}});
+  Done(sorted.Finalise());
+  quern::Output output = Take(sorted.NewOutput(QUERN_PORT_ROWS));
+  int64_t last = 0, rows = 0;
+  for (quern_result_state state = QUERN_RESULT_MORE; state == QUERN_RESULT_MORE;) {
+    const quern_result& result = *Take(output.Next());
+    const auto* const values = static_cast<const int64_t*>(result.columns[1].values);
+    for (uint64_t i = 0; i < result.num_rows; ++i, ++rows) {
+      ASSERT_GE(values[i], last);
+      last = values[i];
+    }
+    state = result.state;
+  }
+  EXPECT_EQ(rows, 32'000);
+}
+
 TEST(PipelineSpec, WholeRunOnThreads) {
   const quern::Join items = Items(Engine::kJit);
   auto sums = Take(PipelineJob::Create(KernelOf(kSums), {&items}));

@@ -17,6 +17,7 @@
 #include "tools/query/flow.h"
 #include "tools/query/fused_maps.h"
 #include "tools/query/join_terms.h"
+#include "tools/query/late_columns.h"
 #include "tools/query/text_views.h"
 #include "tools/query/wanted_names.h"
 
@@ -455,6 +456,10 @@ std::vector<QueryColumn> ColumnsOf(const ArrowSchema& schema) {
 }
 
 absl::StatusOr<QueryPlan> QueryPlan::Make(const QueryText& text, const std::vector<QueryTable>& tables) {
+  if (const std::optional<QueryText> late = WithLateColumns(text, tables); late.has_value()) {
+    absl::StatusOr<QueryPlan> plan = Planner(*late, tables, true).Make();
+    if (plan.ok()) return plan;
+  }
   // Texts that are compared must be of one type, and so a plan may need them as they are.
   absl::StatusOr<QueryPlan> plan = Planner(text, tables, true).Make();
   return plan.ok() ? std::move(plan) : Planner(text, tables, false).Make();

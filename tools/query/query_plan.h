@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,10 @@ std::string TypeText(const QueryColumn& column);
 struct QueryTable {
   std::string name;
   std::vector<QueryColumn> columns;
+  uint64_t num_rows = 0;  // 0: not known
+  // Whether a column, by its number, tells the rows apart (key_columns.h); it is asked of columns that a query
+  // mentions. Null: none is known to.
+  std::function<bool(size_t column)> is_key = nullptr;
 };
 
 // The columns of a struct schema. Each is nullable as its field says.
@@ -82,8 +87,9 @@ struct QueryPlan {
   uint64_t limit = 0;                      // most rows of the result; 0: all
   uint64_t offset = 0;                     // first rows that are left out
 
-  // *Cost*: some microseconds a step. *Errors*: InvalidArgument that names the line and what is accepted: unknown
-  // names, types that do not fit, steps that are not possible here.
+  // With tables of known rows the plan may rest on what `is_key` says, so that it is a plan for these rows alone.
+  // *Cost*: some microseconds a step, and that of is_key. *Errors*: InvalidArgument that names the line and what is
+  // accepted: unknown names, types that do not fit, steps that are not possible here.
   static absl::StatusOr<QueryPlan> Make(const QueryText& text, const std::vector<QueryTable>& tables);
 
   // The pipelines, a line a step, with the specs of their kernels.

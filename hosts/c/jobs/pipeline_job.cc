@@ -7,6 +7,7 @@
 #include "hosts/c/jobs/pipeline_job.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "hosts/c/port_arrow.h"
 #include "runtime/base/status.h"
 #include "runtime/join/hash_join.h"
+#include "runtime/spec/spec_text.h"
 
 namespace quern::c_abi {
 namespace {
@@ -60,6 +62,49 @@ absl::Status CheckEmit(const PipelineSpec& spec, const quern_job_options& option
 
 BoundField BoundOf(const ResultField& field) { return {field.name, field.format}; }
 
+// One of another job's kernel, without inputs and outputs.
+class PlainJob final : public Job {
+ public:
+  PlainJob(const Job& of, const quern_job_options& options)
+      : Job(CompiledKernel{of.kernel, of.cache, ""}, options, of.name) {}
+  Counters counters() const override { return {}; }
+};
+
+// Row ids that have come out of a join are numbers to later steps.
+std::vector<PipelineColumn> ResultColumns(const JoinSpec& join) {
+  std::vector<PipelineColumn> columns = PipelineColumnsOf(JoinOutputTypes(join));
+  for (PipelineColumn& column : columns)
+    if (column.type.id == TypeId::kRowId) column.type.id = TypeId::kU64;
+  return columns;
+}
+
+bool HasRowIds(const std::vector<ColumnType>& types) {
+  return std::any_of(types.begin(), types.end(), [](const ColumnType& type) { return type.id == TypeId::kRowId; });
+}
+
+// Whether the steps from `first` on, or the end, read the ids of rows. Aggregations may (first, last, string_agg).
+bool ReadsRowIds(const PipelineSpec& spec, size_t first) {
+  for (size_t i = first; i < spec.steps.size(); ++i) {
+    const auto* const join = std::get_if<JoinSpec>(&spec.steps[i].spec);
+    if (join != nullptr && !spec.steps[i].is_reduction && (join->host_residual || HasRowIds(join->probe))) return true;
+  }
+  if (!spec.end.has_value()) return false;
+  const EndTypes end = EndTypesOf(*spec.end);
+  return end.reads_row_ids || Is<AggregationSpec>(*spec.end) || HasRowIds(end.keys) || HasRowIds(end.payload);
+}
+
+// What a table has left comes out of it once, by one step.
+absl::Status CheckFlaggedOnce(const std::vector<FlaggedJoin>& flagged) {
+  for (size_t i = 0; i < flagged.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (flagged[i].job != flagged[j].job) continue;
+      return InvalidArgument("steps " + std::to_string(flagged[j].step) + " and " + std::to_string(flagged[i].step) +
+                             ": one table, which has rows left when all probing is done; accepted: a table for each");
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::vector<BoundField> Chosen(const std::vector<BoundField>& fields, const std::vector<uint32_t>& numbers) {
   std::vector<BoundField> chosen;
   for (const uint32_t number : numbers) chosen.push_back(fields[number]);
@@ -88,13 +133,7 @@ NewJobResult NewPipelineJob(const CompiledPipeline& compiled, const quern_job_op
     QUERN_ASSIGN_OR_RETURN(
         of, std::visit([&](const auto& end) { return NewJob(end, compiled.kernels.back(), options); }, *spec.end));
   } else {
-    // The memory of steps counts in a job of its own.
-    class EmittedRows final : public Job {
-     public:
-      using Job::Job;
-      Counters counters() const override { return {}; }
-    };
-    of = std::make_shared<EmittedRows>(CompiledKernel{steps.back()->kernel, steps.back()->cache, ""}, options, "");
+    of = std::make_shared<PlainJob>(*steps.back(), options);  // in which the memory of steps counts
   }
   return std::make_shared<PipelineJob>(compiled.plan, std::move(steps), of,
                                        PipelineJob::HostEnd{options.on_rows, options.rows_context});
@@ -105,6 +144,7 @@ PipelineJob::PipelineJob(std::shared_ptr<const PipelinePlan> plan, std::vector<s
     : Job(*of, "pipeline"),
       plan_(std::move(plan)),
       steps_(std::move(steps)),
+      of_(of),
       end_(plan_->spec.end.has_value() ? of : nullptr),
       host_(host) {
   BatchTypes types;
@@ -136,13 +176,28 @@ Counters PipelineJob::counters() const { return end_ == nullptr ? steps_.back()-
 
 // ---- inputs and outputs ---------------------------------------------------------------------------------------------
 
+// Once the host wants no more rows, no input hands it any, nor does what joins have left.
+bool PipelineJob::CallHost(void* call, const quern_batch* rows) {
+  const HostCall& host = *static_cast<const HostCall*>(call);
+  if (host.job->has_stopped_) return false;
+  const bool more = host.job->host_.on_rows(host.context, rows);
+  if (!more) host.job->has_stopped_ = true;
+  return more;
+}
+
+// One for each context, as long as the job.
+PipelineJob::HostCall* PipelineJob::HostCallOf(void* context) {
+  const std::lock_guard lock(host_mutex_);
+  return &host_calls_.try_emplace(context, HostCall{this, context}).first->second;
+}
+
 absl::StatusOr<RowsEnd> PipelineJob::NewEnd(void* context) {
   RowsEnd end;
   if (end_ == nullptr) {
-    auto host = std::make_unique<HostRows>(host_.on_rows, context == nullptr ? host_.context : context);
+    auto host = std::make_unique<HostRows>(CallHost, HostCallOf(context == nullptr ? host_.context : context));
     end.host = host.get();
     end.input = std::move(host);
-    end.job = shared_from_this();
+    end.job = of_;
     return end;
   }
   QUERN_ASSIGN_OR_RETURN(end.input, end_->NewInput(end_port(), {}));
@@ -155,7 +210,7 @@ absl::StatusOr<RowsEnd> PipelineJob::NewEnd(void* context) {
 absl::StatusOr<std::unique_ptr<PipelineJobInput>> PipelineJob::InputFrom(size_t first_step, void* context) {
   const PipelineSpec& spec = plan_->spec;
   std::vector<PipelineColumn> source = spec.source;
-  if (first_step != 0) source = PipelineColumnsOf(JoinOutputTypes(std::get<JoinSpec>(spec.steps[first_step - 1].spec)));
+  if (first_step != 0) source = ResultColumns(std::get<JoinSpec>(spec.steps[first_step - 1].spec));
   std::vector<PipelineStep> steps;
   std::vector<FlaggedJoin> flagged;
   for (size_t i = first_step; i < steps_.size(); ++i) {
@@ -165,6 +220,7 @@ absl::StatusOr<std::unique_ptr<PipelineJobInput>> PipelineJob::InputFrom(size_t 
     steps.push_back(std::move(step));
     if (!spec.steps[i].is_reduction) AddIfFlagged(steps_[i], i, &flagged);
   }
+  QUERN_RETURN_IF_ERROR(CheckFlaggedOnce(flagged));
   QUERN_ASSIGN_OR_RETURN(RowsEnd end, NewEnd(context));
   PipelineSink sink{.keys = {}, .payload = {}, .values = {}, .columns = spec.end_columns, .takes_all_types = true};
   if (spec.end.has_value()) {
@@ -212,10 +268,16 @@ absl::StatusOr<std::unique_ptr<PipelineJob::Left>> PipelineJob::NewLeft(const Fl
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<PipelineJobInput> input, InputFrom(join.step + 1, nullptr));
   OutputOptions options;
   QUERN_ASSIGN_OR_RETURN(left->output, c_abi::NewOutput(join.job, QUERN_PORT_UNMATCHED, options));
+  // Steps read row ids of 8 bytes, whatever the host gets from the table.
+  if (join.job->has_narrow_row_ids) left->output->job = std::make_shared<PlainJob>(*join.job, quern_job_options{});
+  if (ReadsRowIds(plan_->spec, join.step + 1)) {
+    left->all_rows.resize(left->output->output->rows->capacity());
+    std::iota(left->all_rows.begin(), left->all_rows.end(), 0);
+  }
   // A result is there until the next one, so that an end that keeps strings copies them.
   const Kept kept = this->kept(QUERN_PORT_ROWS);
   PortColumns* const columns = &input->columns;
-  left->input = std::make_unique<quern_input>(quern_input{.job = shared_from_this(),
+  left->input = std::make_unique<quern_input>(quern_input{.job = of_,
                                                           .port = columns,
                                                           .kept = kept,
                                                           .copies_strings = kept == Kept::kStrings,
@@ -233,6 +295,11 @@ absl::StatusOr<bool> PipelineJob::SendOne(Left* left) const {
   quern_batch batch = {};
   batch.keys = rows.columns;
   batch.num_rows = rows.num_rows;
+  // Their ids are those that are counted behind the join; the input gives no others to rows that are selected.
+  if (!left->all_rows.empty()) {
+    batch.first_row_id = kCountedRowIds;
+    batch.selection = left->all_rows.data();
+  }
   QUERN_RETURN_IF_ERROR(AppendHostBatch(left->input.get(), batch));
   left->has_rows = false;
   if (rows.state == QUERN_RESULT_MORE) return true;
@@ -278,9 +345,10 @@ absl::StatusOr<WorkState> PipelineJob::WorkOnLeft() {
   --num_working_;
   left_changed_.notify_all();
   if (!status.ok()) {
-    // What was refused memory comes again.
-    if (!absl::IsResourceExhausted(status) || (left != nullptr && !left->has_rows)) has_failed_ = true;
-    else if (left != nullptr) idle_.push_back(std::move(left));
+    // What was refused memory comes again, and where there is no output yet nothing is lost.
+    if (left == nullptr) return status;
+    if (absl::IsResourceExhausted(status) && left->has_rows) idle_.push_back(std::move(left));
+    else has_failed_ = true;
     return status;
   }
   if (*more) idle_.push_back(std::move(left));
@@ -314,12 +382,28 @@ absl::Status PipelineJob::Finalise() {
 
 // ---- Arrow ----------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// A reduction compares keys with those of a table, as a probe does. Those of a table without a binding have no units.
+absl::Status CheckUnitsOfReduction(Job* job, const std::vector<BoundField>& keys) {
+  const absl::Status bound = job->BindDependentPorts();
+  if (!bound.ok()) return absl::IsFailedPrecondition(bound) ? absl::OkStatus() : bound;
+  const std::optional<PortBinding>& build = job->JobOfTable()->FindPort(QUERN_PORT_BUILD)->binding;
+  if (!build.has_value()) return absl::OkStatus();
+  for (size_t i = 0; i < keys.size(); ++i)
+    QUERN_RETURN_IF_ERROR(CheckSameUnit({build->keys[i], "build"}, {keys[i], "probe"}, "keys", i));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 // The fields behind a step, of those in front of it.
 absl::StatusOr<std::vector<BoundField>> PipelineJob::FieldsBehind(size_t step,
                                                                   const std::vector<BoundField>& fields) const {
   const PipelineStepSpec& of = plan_->spec.steps[step];
-  if (Is<FilterSpec>(of.spec) || of.is_reduction) return fields;
   Job& job = *steps_[step];
+  if (of.is_reduction) QUERN_RETURN_IF_ERROR(CheckUnitsOfReduction(&job, Chosen(fields, of.columns.keys)));
+  if (Is<FilterSpec>(of.spec) || of.is_reduction) return fields;
   PortBinding binding;
   binding.keys = Chosen(fields, of.columns.keys);
   if (Is<MapSpec>(of.spec)) {
@@ -376,7 +460,13 @@ absl::Status PipelineJob::CheckBindings() const {
 absl::StatusOr<std::vector<ResultField>> PipelineJob::ResultFields(quern_port port) const {
   if (end_ == nullptr) return NoSuchPort(port, "none, as it emits its rows");
   for (const PortColumns& columns : end_->ports) QUERN_RETURN_IF_ERROR(CheckBound(columns));
-  return end_->ResultFields(port);
+  QUERN_ASSIGN_OR_RETURN(std::vector<ResultField> fields, end_->ResultFields(port));
+  // Aggregates have the names that the host has written, also where maps are fused into them.
+  if (const auto* const asked = std::get_if<AggregationSpec>(&*plan_->asked.end); asked != nullptr) {
+    for (size_t i = 0; i < asked->aggregates.size(); ++i)
+      fields[asked->keys.size() + i].name = PrintItem(asked->aggregates[i]);
+  }
+  return fields;
 }
 
 }  // namespace quern::c_abi

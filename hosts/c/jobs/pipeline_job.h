@@ -13,9 +13,11 @@
 #ifndef QUERN_HOSTS_C_JOBS_PIPELINE_JOB_H_
 #define QUERN_HOSTS_C_JOBS_PIPELINE_JOB_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -77,11 +79,20 @@ class PipelineJob final : public Job {
   absl::Status CheckInputs() const;
 
  private:
+  // What the function of the host is called with; `context` is the host's.
+  struct HostCall {
+    PipelineJob* job;
+    void* context;
+  };
+  static bool CallHost(void* call, const quern_batch* rows);
+  HostCall* HostCallOf(void* context);
+
   // What one thread sends of what a join has left.
   struct Left {
     std::unique_ptr<quern_output> output;
     std::unique_ptr<quern_input> input;
-    bool has_rows = false;  // of the output's last result, which were refused memory
+    bool has_rows = false;           // of the output's last result, which were refused memory
+    std::vector<uint32_t> all_rows;  // 0, 1, ..: a selection, where something behind reads the ids of rows; else empty
   };
 
   // The port of the end by which rows enter.
@@ -98,9 +109,13 @@ class PipelineJob final : public Job {
 
   const std::shared_ptr<const PipelinePlan> plan_;
   const std::vector<std::shared_ptr<Job>> steps_;
-  const std::shared_ptr<Job> end_;
+  const std::shared_ptr<Job> of_;   // as given; inputs of the job's own, which must not keep it, name this one
+  const std::shared_ptr<Job> end_;  // the same, or null
   const HostEnd host_;
   std::atomic<int64_t> num_open_inputs_{0};
+  std::atomic<bool> has_stopped_{false};  // the host wants no more rows
+  std::mutex host_mutex_;
+  std::map<void*, HostCall> host_calls_;  // by context
 
   std::mutex left_mutex_;  // of what follows
   std::condition_variable left_changed_;

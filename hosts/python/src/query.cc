@@ -26,6 +26,7 @@
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spill_store.h"
 #include "source.h"
+#include "tools/query/key_columns.h"
 #include "tools/query/query_plan.h"
 #include "tools/query/query_run.h"
 #include "tools/query/query_text.h"
@@ -74,7 +75,13 @@ class Query {
   Query(const std::string& text, const std::vector<std::pair<std::string, std::shared_ptr<Source>>>& tables) {
     const query::QueryText parsed = Value(query::QueryText::Parse(text));
     for (const auto& [name, source] : tables) {
-      tables_.push_back(TableOf(name, *source, query::WantedOfTable(parsed, name)));
+      query::QueryTable table = TableOf(name, *source, query::WantedOfTable(parsed, name));
+      table.num_rows = source->num_rows();
+      table.is_key = [source, columns = table.columns](size_t column) {
+        const ExportedRows exported(*source);
+        return query::IsKeyColumn(exported.rows, static_cast<uint32_t>(column), columns[column]);
+      };
+      tables_.push_back(std::move(table));
       sources_.push_back(source);
     }
     plan_ = Value(query::QueryPlan::Make(parsed, tables_));

@@ -17,6 +17,7 @@
 #include "tools/quern/files/batches.h"
 #include "tools/quern/files/input_columns.h"
 #include "tools/quern/files/table_io.h"
+#include "tools/query/key_columns.h"
 #include "tools/query/wanted_names.h"
 
 namespace quern::cli {
@@ -90,6 +91,10 @@ absl::Status FileQuery::ReadTable(const QueryTableFile& file) {
   }
   for (const ArrowArray& array : rows->arrays) rows->rows.batches.push_back(&array);
   rows->rows.num_rows = static_cast<uint64_t>(table->num_rows());
+  described.num_rows = rows->rows.num_rows;
+  described.is_key = [rows, columns = described.columns](size_t column) {
+    return query::IsKeyColumn(rows->rows, static_cast<uint32_t>(column), columns[column]);
+  };
   tables_.push_back(std::move(described));
   rows_.push_back(std::move(rows));
   return absl::OkStatus();
