@@ -143,16 +143,24 @@ class JobRun {
   ResultSink* sink_;
 };
 
-// Whether a run may take batches of the port: those of rows and states.
-bool IsRunPort(const PortColumns& columns) { return columns.port != QUERN_PORT_THRESHOLD; }
+// The ports by which batches of a run enter: those of rows and states; of a pipeline, those of its end, too, by which
+// rows pass no step that its own ROWS does.
+std::vector<const PortColumns*> RunPorts(const Job& job, const PipelineJob* pipeline) {
+  std::vector<const PortColumns*> ports;
+  for (const PortColumns& columns : job.ports)
+    if (columns.port != QUERN_PORT_THRESHOLD) ports.push_back(&columns);
+  if (pipeline == nullptr) return ports;
+  for (const PortColumns& columns : pipeline->end()->ports)
+    if (columns.port == QUERN_PORT_PROBE || columns.port == QUERN_PORT_STATES) ports.push_back(&columns);
+  return ports;
+}
 
-absl::Status CheckRunPort(const Job& job, const quern_port& port) {
+absl::Status CheckRunPort(const std::vector<const PortColumns*>& ports, const quern_port& port) {
   std::string accepted;
-  for (const PortColumns& columns : job.ports) {
-    if (!IsRunPort(columns)) continue;
-    if (NumberOf(columns.port) == NumberOf(port)) return absl::OkStatus();
-    accepted +=
-        (accepted.empty() ? "" : " or ") + PortText(columns.port) + " (" + std::to_string(NumberOf(columns.port)) + ")";
+  for (const PortColumns* columns : ports) {
+    const uint32_t number = NumberOf(columns->port);
+    if (number == NumberOf(port)) return absl::OkStatus();
+    accepted += (accepted.empty() ? "" : " or ") + PortText(columns->port) + " (" + std::to_string(number) + ")";
   }
   return InvalidArgument("port of a run's batches: " + std::to_string(NumberOf(port)) + "; accepted: " + accepted);
 }
@@ -165,9 +173,10 @@ absl::Status RunJob(quern_job* job, std::span<const quern_run_input> inputs, con
     return InvalidArgument("run of a " + std::string(job->job->name) +
                            "; accepted: a join, an aggregation or a sort, or a pipeline into one");
   }
+  const std::vector<const PortColumns*> accepted = RunPorts(*job->job, pipeline);
   std::vector<PortMorsels> ports;
   for (const quern_run_input& input : inputs) {
-    QUERN_RETURN_IF_ERROR(CheckRunPort(*job->job, input.port));
+    QUERN_RETURN_IF_ERROR(CheckRunPort(accepted, input.port));
     QUERN_ASSIGN_OR_RETURN(std::vector<Morsel> morsels, CutIntoMorsels({input.batches, input.num_batches}, "batches"));
     ports.push_back({input.port, std::move(morsels)});
   }

@@ -417,7 +417,9 @@ typedef struct quern_input_options {
   /* Of states, and of the runs of a merge: what quern_format_number answered in the process that wrote them. Another
    * number than this library's is QUERN_INVALID_ARGUMENT. 0: unknown, or from this process. */
   uint32_t format;
-  void* context; /* of ROWS of a pipeline: passed to on_rows, and to `residual` of the joins that it probes */
+  /* Of ROWS of a pipeline: passed to on_rows, and to `residual` of the joins that it probes. Rows that joins have left
+   * have none: there on_rows gets rows_context, and `residual` NULL. */
+  void* context;
 } quern_input_options;
 
 /* Makes an input, by which one thread adds batches while others add theirs by inputs of their own. options: NULL stands

@@ -157,7 +157,7 @@ absl::StatusOr<PipelineSpec> ParsePipeline(std::string_view text) {
   if (FirstWord(parts.front()) != kPipeline) return Wrong("pipeline spec", parts.front(), "pipeline in=.. | STEP | ..");
   PipelineSpec spec;
   QUERN_RETURN_IF_ERROR(ParseSource(parts.front(), &spec));
-  if (parts.size() == 1) return Wrong("end of a pipeline", "nothing", kEnds);
+  if (parts.size() == 1 || parts.back().empty()) return Wrong("end of a pipeline", "nothing", kEnds);
   QUERN_RETURN_IF_ERROR(CheckCount("steps of a pipeline", parts.size() - 1, 1, kMaxPipelineSteps));
   for (size_t i = 1; i + 1 < parts.size(); ++i) {
     QUERN_ASSIGN_OR_RETURN(const StepText step_text, SplitColumns(parts[i]));

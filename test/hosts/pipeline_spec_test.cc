@@ -106,6 +106,16 @@ TEST(PipelineSpec, EmitsRowsToTheHost) {
   EXPECT_EQ(categories, (Numbers{20, 10, 10}));
 }
 
+TEST(PipelineSpec, WholeRunOfATableAndItsProbe) {
+  auto table = Take(PipelineJob::Create(
+      KernelOf("pipeline in=i64,i64 | filter i64 > 1 [$0] | build join.inner keys=i64 build=i64 probe=i64 [$0; $1]")));
+  const Numbers item = {1, 2, 3}, category = {10, 10, 20}, price = {7, 8, 9};
+  const Table rows = {{ColumnOf(item), ColumnOf(category)}, {}, 3}, probe = {{ColumnOf(item)}, {ColumnOf(price)}, 3};
+  const quern_batch batches[] = {rows.batch(), probe.batch()};
+  const quern_run_input inputs[] = {{QUERN_PORT_ROWS, &batches[0], 1}, {QUERN_PORT_PROBE, &batches[1], 1}};
+  EXPECT_EQ(Take(table.Run(inputs)), 2u);
+}
+
 // Behind a probe that copies rows their ids are counted anew, also of rows that a filter behind it takes away.
 TEST(PipelineSpec, AStableSortKeepsTheOrderOfRowsBehindAProbeAndAFilter) {
   const char kSorted[] =

@@ -55,6 +55,8 @@ absl::Status CheckTables(const PipelineSpec& spec, const quern_job_options& opti
 
 absl::Status CheckEmit(const PipelineSpec& spec, const quern_job_options& options) {
   if (!spec.end.has_value() && options.on_rows == nullptr) return MissingArgument("on_rows, for a pipeline that emits");
+  if (!spec.end.has_value() && options.residual != nullptr)
+    return InvalidArgument("residual of a pipeline that emits rows: a function; accepted: NULL, and one of the tables");
   if (spec.end.has_value() && options.on_rows != nullptr)
     return InvalidArgument("on_rows for a pipeline that emits no rows: a function; accepted: NULL, or emit at its end");
   return absl::OkStatus();
