@@ -203,6 +203,10 @@ impl Job {
             residual_user: ptr::null_mut(),
             row_id_bytes: 0,
             spill: spill.as_ref().map_or(ptr::null(), ptr::from_ref),
+            tables: ptr::null(),
+            num_tables: 0,
+            on_rows: None,
+            rows_context: ptr::null_mut(),
         };
         let mut raw = ptr::null_mut();
         // SAFETY: the kernel is valid, and so are the options during the call; the account is boxed and lives as long

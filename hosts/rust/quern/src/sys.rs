@@ -122,6 +122,10 @@ pub struct quern_job_options {
     pub residual_user: *mut c_void,
     pub row_id_bytes: u32,
     pub spill: *const quern_spill_options,
+    pub tables: *const *mut quern_job,
+    pub num_tables: usize,
+    pub on_rows: Option<unsafe extern "C" fn(*mut c_void, *const quern_batch) -> bool>,
+    pub rows_context: *mut c_void,
 }
 
 #[repr(C)]
@@ -130,6 +134,7 @@ pub struct quern_input_options {
     pub run: u32,
     pub copy_bytes: bool,
     pub format: u32,
+    pub context: *mut c_void,
 }
 
 #[repr(C)]
@@ -372,8 +377,9 @@ mod tests {
         layout!(quern_key_range: key, min, max);
         layout!(quern_spill_options: struct_size, folder, max_bytes, block_bytes, write_block, read_block, free_block);
         layout!(quern_job_options: struct_size, memory_limit, num_runs, expected_groups, key_ranges, num_key_ranges,
-            reserve, release, host, stop, residual, residual_user, row_id_bytes, spill);
-        layout!(quern_input_options: struct_size, run, copy_bytes, format);
+            reserve, release, host, stop, residual, residual_user, row_id_bytes, spill, tables, num_tables, on_rows,
+            rows_context);
+        layout!(quern_input_options: struct_size, run, copy_bytes, format, context);
         layout!(quern_pipeline_step: job, keys, num_keys, payload, num_payload, context);
         layout!(quern_pipeline_options: struct_size, columns, steps, num_steps, keys, num_keys, payload, num_payload,
             copy_bytes, piece_rows, on_rows, context, reductions);
