@@ -34,9 +34,9 @@ absl::StatusOr<CompiledPipeline> CompilePipeline(std::string_view text, const Co
     compiled.kernels.emplace_back();
     if (kernel_spec != nullptr && !probes) {
       of_step.overrides = plan.overrides[i];
+      of_step.expected_rows = i < StepsOfAllRows(plan.spec) ? options.expected_rows : 0;
       QUERN_ASSIGN_OR_RETURN(compiled.kernels.back(), Compile(*kernel_spec, of_step));
     }
-    if (i < num_steps && !Is<MapSpec>(*kernel_spec)) of_step.expected_rows = 0;
   }
   if (!plan.spec.end.has_value() && Is<JoinSpec>(plan.spec.steps.back().spec) && !HasKernel(compiled)) {
     of_step.overrides = {};

@@ -8,12 +8,13 @@
 //                                                            aggs=sum(multiply($0,$1)) [$1; $2, $3]
 #include "codegen/plan/pipeline_plan.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/messages.h"
+#include "codegen/plan/plan_values.h"
 #include "runtime/base/status.h"
 #include "runtime/pipeline/fused_maps.h"
 
@@ -31,31 +32,12 @@ bool ReadWhole(std::string_view text, size_t* number) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-absl::Status BadValue(std::string_view name, std::string_view value, const std::string& accepted) {
-  return InvalidArgument("bad value of plan parameter " + std::string(name) + ": " + Show(value) +
-                         "; accepted: " + accepted);
-}
-
-absl::Status SetNumber(std::string_view name, std::string_view value, uint32_t min, uint32_t max, const char* unit,
-                       uint32_t* target) {
-  size_t number = 0;
-  if (!ReadWhole(value, &number) || number < min || number > max)
-    return BadValue(name, value, std::to_string(min) + " to " + std::to_string(max) + " " + unit);
-  *target = static_cast<uint32_t>(number);
-  return absl::OkStatus();
-}
-
 // nullopt: the pipeline has no such parameter itself.
 std::optional<absl::Status> SetOwn(std::string_view name, std::string_view value, PipelinePlan* plan) {
 #define QUERN_PIPELINE_NUMBER(parameter, default_value, min, max, unit, meaning) \
-  if (name == #parameter) return SetNumber(name, value, min, max, unit, &plan->parameter);
-#define QUERN_PIPELINE_CHOICE(parameter, Type, default_value, meaning)          \
-  if (name == #parameter) {                                                     \
-    const std::optional<Type> choice = ParseChoice<Type>(value);                \
-    if (!choice.has_value()) return BadValue(name, value, ChoiceWords<Type>()); \
-    plan->parameter = *choice;                                                  \
-    return absl::OkStatus();                                                    \
-  }
+  if (name == #parameter) return SetPlanNumber(name, value, min, max, unit, &plan->parameter);
+#define QUERN_PIPELINE_CHOICE(parameter, Type, default_value, meaning) \
+  if (name == #parameter) return SetPlanChoice(name, value, &plan->parameter);
 #include "codegen/plan/pipeline_parameters.def"
   return std::nullopt;
 }
@@ -97,24 +79,9 @@ absl::Status SetOfSteps(const std::string& name, const std::string& value, Pipel
 void Fuse(PipelineSpec* spec, const std::vector<PipelineColumn>& last_columns) {
   auto* const aggregation = spec->end.has_value() ? std::get_if<AggregationSpec>(&*spec->end) : nullptr;
   if (aggregation == nullptr) return;
-  size_t first = spec->steps.size();
-  while (first != 0 && Is<MapSpec>(spec->steps[first - 1].spec)) --first;
-  std::vector<MapStep> maps;
-  for (size_t s = first; s < spec->steps.size(); ++s)
-    maps.push_back({std::get<MapSpec>(spec->steps[s].spec), spec->steps[s].columns.keys});
   std::vector<std::optional<ValueType>> types;
   for (const PipelineColumn& column : last_columns) types.push_back(ValueTypeOf(column));
-  std::optional<FusedMaps> fused = FuseMaps(std::move(maps), std::move(types), *aggregation, spec->end_columns);
-  if (!fused.has_value()) return;
-  spec->steps.resize(first + fused->maps.size());
-  for (size_t m = 0; m < fused->maps.size(); ++m) spec->steps[first + m].spec = std::move(fused->maps[m].spec);
-  *aggregation = std::move(fused->spec);
-  spec->end_columns = std::move(fused->read);
-}
-
-std::string Line(const std::string& name, const std::string& value, const std::string& meaning) {
-  const std::string setting = name + " = " + value;
-  return setting + std::string(setting.size() < 36 ? 36 - setting.size() : 1, ' ') + "# " + meaning + "\n";
+  FuseLastMaps(types, &spec->steps, aggregation, &spec->end_columns);
 }
 
 }  // namespace
@@ -138,11 +105,16 @@ std::string PrintPipelinePlan(const PipelinePlan& plan) {
   std::string text = "plan " + PrintPipeline(plan.spec) + "\n";
   if (plan.spec != plan.asked) text += "# fused from: " + PrintPipeline(plan.asked) + "\n";
 #define QUERN_PIPELINE_NUMBER(name, default_value, min, max, unit, meaning) \
-  text += Line(#name, std::to_string(plan.name), std::string(meaning) + " (" unit ")");
-#define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) \
-  text += Line(#name, std::string(WordOf(plan.name)), std::string(meaning) + "; accepted: " + ChoiceWords<Type>());
+  text += PlanNumberLine(#name, plan.name, meaning, unit);
+#define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) text += PlanChoiceLine(#name, plan.name, meaning);
 #include "codegen/plan/pipeline_parameters.def"
   return text;
+}
+
+size_t StepsOfAllRows(const PipelineSpec& spec) {
+  const auto takes_rows_away = [](const PipelineStepSpec& step) { return !Is<MapSpec>(step.spec); };
+  const auto first = std::find_if(spec.steps.begin(), spec.steps.end(), takes_rows_away);
+  return static_cast<size_t>(first - spec.steps.begin()) + 1;
 }
 
 const KernelSpec* SpecOfStep(const PipelineSpec& spec, size_t step) {

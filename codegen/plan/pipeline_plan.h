@@ -33,6 +33,10 @@ absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const Pl
 // The lines of the pipeline's own: "pipeline ..", and "name = value  # meaning".
 std::string PrintPipelinePlan(const PipelinePlan& plan);
 
+// How many kernels see all rows of the source: those of the steps up to the first one that takes rows away or adds
+// some, or all, and the end's.
+size_t StepsOfAllRows(const PipelineSpec& spec);
+
 // The spec of a step's kernel; the end's is spec.steps.size(). Null for rows that are emitted.
 const KernelSpec* SpecOfStep(const PipelineSpec& spec, size_t step);
 

@@ -19,6 +19,7 @@
 #include "codegen/machine/prefetch_choice.h"
 #include "codegen/machine/profile.h"
 #include "codegen/plan/plan_parameters.h"
+#include "codegen/plan/plan_values.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/rows/row_layout.h"
@@ -27,37 +28,20 @@
 namespace quern {
 namespace {
 
-bool ReadNumber(std::string_view text, uint64_t* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
-// The beginning of messages about a value.
-std::string BadValue(std::string_view name) { return "bad value of plan parameter " + std::string(name) + ": "; }
-
 absl::Status Set(const NumberParameter& parameter, std::string_view value, uint32_t* target) {
-  uint64_t number = 0;
-  if (!ReadNumber(value, &number) || number < parameter.min || number > parameter.max) {
-    return InvalidArgument(BadValue(parameter.name) + Show(value) + "; accepted: " + std::to_string(parameter.min) +
-                           " to " + std::to_string(parameter.max) + " " + parameter.unit);
-  }
-  *target = static_cast<uint32_t>(number);
-  return absl::OkStatus();
+  return SetPlanNumber(parameter.name, value, parameter.min, parameter.max, parameter.unit, target);
 }
 
 template <class Choice>
 absl::Status Set(const ChoiceParameter<Choice>& parameter, std::string_view value, Choice* target) {
-  const std::optional<Choice> choice = ParseChoice<Choice>(value);
-  if (!choice) return InvalidArgument(BadValue(parameter.name) + Show(value) + "; accepted: " + ChoiceWords<Choice>());
-  *target = *choice;
-  return absl::OkStatus();
+  return SetPlanChoice(parameter.name, value, target);
 }
 
 // applies: whether the spec's kernel has the schedule's loop; if not, the schedule is parsed and dropped.
 absl::Status Set(const ScheduleParameter& parameter, std::string_view value, bool applies, PrefetchSchedule* target,
                  ScheduleOrigin* origin) {
   absl::StatusOr<PrefetchSchedule> schedule = ParseSchedule(value, DefaultHint(parameter.loop));
-  if (!schedule.ok()) return InvalidArgument(BadValue(parameter.name) + std::string(schedule.status().message()));
+  if (!schedule.ok()) return InvalidArgument(BadPlanValue(parameter.name) + std::string(schedule.status().message()));
   if (!applies) return absl::OkStatus();
   *target = *std::move(schedule);
   origin->text = "given";
@@ -154,12 +138,6 @@ absl::Status FinalisePlan(KernelPlan* plan) {
 
 std::string OriginText(const ScheduleOrigin& origin) { return origin.text.empty() ? "" : "; " + origin.text; }
 
-std::string Line(std::string_view name, std::string_view value, const std::string& meaning) {
-  const size_t column = 36;
-  const std::string setting = std::string(name) + " = " + std::string(value);
-  return setting + std::string(setting.size() < column ? column - setting.size() : 1, ' ') + "# " + meaning + "\n";
-}
-
 // Whether a plan of the spec prints the parameter.
 template <class Parameter, class Value>
 bool IsShown(const Parameter& parameter, const Value& value, const KernelSpec& spec) {
@@ -232,23 +210,22 @@ std::string PrintPlan(const KernelPlan& plan) {
   std::string text = "plan " + PrintSpec(plan.spec) + "\n";
   const auto add_number = [&](const NumberParameter& parameter, uint32_t value) {
     if (IsShown(parameter, value, plan.spec))
-      text += Line(parameter.name, std::to_string(value), parameter.meaning + std::string(" (") + parameter.unit + ")");
+      text += PlanNumberLine(parameter.name, value, parameter.meaning, parameter.unit);
   };
   const auto add_choice = [&]<class Choice>(const ChoiceParameter<Choice>& parameter, Choice value) {
-    if (IsShown(parameter, value, plan.spec))
-      text += Line(parameter.name, WordOf(value), parameter.meaning + ("; accepted: " + ChoiceWords<Choice>()));
+    if (IsShown(parameter, value, plan.spec)) text += PlanChoiceLine(parameter.name, value, parameter.meaning);
   };
   const auto add_schedule = [&](const ScheduleParameter& parameter, const PrefetchSchedule& schedule,
                                 const ScheduleOrigin& origin) {
     if (IsIn(parameter.scope, plan.spec))
-      text += Line(parameter.name, PrintSchedule(schedule, DefaultHint(parameter.loop)),
-                   parameter.meaning + OriginText(origin));
+      text += PlanLine(parameter.name, PrintSchedule(schedule, DefaultHint(parameter.loop)),
+                       parameter.meaning + OriginText(origin));
   };
   ForEachParameter(plan, add_number, add_choice, add_schedule);
-  text +=
-      Line("l2_bytes", std::to_string(plan.l2_bytes), "the machine's L2 cache; tables up to this size are of class l2");
-  text += Line("l3_bytes", std::to_string(plan.l3_bytes),
-               "the machine's L3 cache; tables up to this size are of class l3, larger ones of class dram");
+  text += PlanLine("l2_bytes", std::to_string(plan.l2_bytes),
+                   "the machine's L2 cache; tables up to this size are of class l2");
+  text += PlanLine("l3_bytes", std::to_string(plan.l3_bytes),
+                   "the machine's L3 cache; tables up to this size are of class l3, larger ones of class dram");
   return text;
 }
 

@@ -101,11 +101,8 @@ absl::Status CompileWith(const char* spec_text, const quern_compile_options* giv
 
 void ExpectRows(const quern_kernel& handle, uint64_t num_rows) {
   if (!handle.pipeline.has_value()) return ExpectRows(*handle.compiled.kernel, num_rows);
-  const std::vector<PipelineStepSpec>& steps = handle.pipeline->plan->spec.steps;
-  for (size_t i = 0; i < handle.pipeline->kernels.size(); ++i) {
+  for (size_t i = 0; i < StepsOfAllRows(handle.pipeline->plan->spec); ++i)
     if (const auto& kernel = handle.pipeline->kernels[i].kernel; kernel != nullptr) ExpectRows(*kernel, num_rows);
-    if (i < steps.size() && !Is<MapSpec>(steps[i].spec)) return;
-  }
 }
 
 namespace {

@@ -168,6 +168,8 @@ class Job : public std::enable_shared_from_this<Job> {
   virtual bool reads_format(quern_port /*port*/) const { return false; }
   virtual bool writes_format(quern_port /*port*/) const { return false; }
   virtual void FillStats(quern_job_stats* /*stats*/) const {}
+  // Announces the rows of a run to the kernels that see all of them.
+  virtual void ExpectRows(uint64_t num_rows, uint32_t threads) const { c_abi::ExpectRows(*kernel, num_rows, threads); }
   // Where it writes rows; null: nowhere.
   virtual const SpillContext* spill() const { return nullptr; }
   virtual Counters counters() const = 0;

@@ -52,7 +52,7 @@ class JobRun {
   absl::Status Run(std::span<const PortMorsels> ports, uint32_t threads) {
     uint64_t num_rows = 0;
     for (const PortMorsels& port : ports) num_rows += RowsOf(port.morsels);
-    ExpectRows(*job_->kernel, num_rows, threads);
+    job_->ExpectRows(num_rows, threads);
     for (const PortMorsels& port : ports) {
       if (port.port != QUERN_PORT_PROBE) QUERN_RETURN_IF_ERROR(Append(port, threads));
     }

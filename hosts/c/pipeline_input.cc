@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "hosts/c/host_batch.h"
 #include "hosts/c/host_rows.h"
 #include "hosts/c/job.h"
 #include "hosts/c/jobs/pipeline_rows.h"
@@ -14,7 +13,6 @@
 #include "runtime/join/hash_join.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/pipeline/pipeline_spec.h"
-#include "runtime/spec/spec_text.h"
 
 namespace quern::c_abi {
 namespace {

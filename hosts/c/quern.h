@@ -166,7 +166,8 @@ typedef struct quern_counters {
   const char* cache;          /* where the compiled kernel came from: "memory", "disk", "miss", "off" */
 } quern_counters;
 
-/* Of all jobs that have run the kernel, through any handle. Threads: any, at any time. NULL gives zeros. */
+/* Of all jobs that have run the kernel, through any handle; of a pipeline, the kernel of its end. Threads: any, at any
+ * time. NULL gives zeros. */
 QUERN_API void quern_kernel_get_counters(const quern_kernel* kernel, quern_counters* counters);
 
 /* ---- batches of a host's own vectors ---- */

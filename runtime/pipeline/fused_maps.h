@@ -11,11 +11,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "runtime/pipeline/pipeline_columns.h"
 #include "runtime/spec/aggregation_spec.h"
 #include "runtime/spec/map_spec.h"
+#include "runtime/spec/spec.h"
 
 namespace quern {
 
@@ -36,6 +39,25 @@ struct FusedMaps {
 // map, as expressions read them; nullopt: of a type that they do not have. Returns nullopt where nothing is fused.
 std::optional<FusedMaps> FuseMaps(std::vector<MapStep> maps, std::vector<std::optional<ValueType>> columns,
                                   const AggregationSpec& spec, const StepColumns& read);
+
+// The same for the maps at the end of a list of steps, which have members `spec` and `columns`. Returns the columns
+// that are kept; nullopt: nothing has changed.
+template <class Step>
+std::optional<std::vector<uint32_t>> FuseLastMaps(std::vector<std::optional<ValueType>> columns,
+                                                  std::vector<Step>* steps, AggregationSpec* spec, StepColumns* read) {
+  size_t first = steps->size();
+  while (first != 0 && Is<MapSpec>((*steps)[first - 1].spec)) --first;
+  std::vector<MapStep> maps;
+  for (size_t s = first; s < steps->size(); ++s)
+    maps.push_back({std::get<MapSpec>((*steps)[s].spec), (*steps)[s].columns.keys});
+  std::optional<FusedMaps> fused = FuseMaps(std::move(maps), std::move(columns), *spec, *read);
+  if (!fused.has_value()) return std::nullopt;
+  steps->resize(first + fused->maps.size());
+  for (size_t m = 0; m < fused->maps.size(); ++m) (*steps)[first + m].spec = std::move(fused->maps[m].spec);
+  *spec = std::move(fused->spec);
+  *read = std::move(fused->read);
+  return std::move(fused->kept);
+}
 
 }  // namespace quern
 

@@ -49,10 +49,7 @@ absl::Status Pipeline::Check(std::vector<PipelineColumn> columns) {
     QUERN_RETURN_IF_ERROR(TakeTypes(sink_.columns.keys, columns, "keys of the sink", &sink_.keys));
     return TakeTypes(sink_.columns.payload, columns, "payload of the sink", &sink_.payload);
   }
-  QUERN_RETURN_IF_ERROR(CheckColumns(sink_.columns.keys, PipelineColumnsOf(sink_.keys), columns, "keys of the sink"));
-  std::vector<PipelineColumn> payload = PipelineColumnsOf(sink_.payload);
-  for (size_t i = 0; i < sink_.values.size(); ++i) payload[i] = PipelineColumnOf(sink_.values[i]);
-  return CheckColumns(sink_.columns.payload, payload, columns, "payload of the sink");
+  return CheckEndColumns(sink_.columns, sink_.keys, sink_.payload, sink_.values, columns, "sink");
 }
 
 }  // namespace quern

@@ -80,8 +80,7 @@ std::optional<ValueType> ValueTypeOf(const PipelineColumn& column) {
                            .is_dictionary = type.is_dictionary,
                            .index = type.is_dictionary ? type.index : ValueType().index,
                            .collation = type.collation};
-  const absl::StatusOr<ValueType> read = ParseValueType(PrintValueType(value));
-  return read.ok() && *read == value ? std::optional(value) : std::nullopt;
+  return CheckValueColumns({&value, 1}).ok() ? std::optional(value) : std::nullopt;
 }
 
 absl::StatusOr<std::vector<PipelineColumn>> ParsePipelineColumns(std::string_view text) {
@@ -120,6 +119,14 @@ absl::Status CheckColumns(const std::vector<uint32_t>& numbers, const std::vecto
                    PrintPipelineColumn(wanted[i]));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckEndColumns(const StepColumns& read, const std::vector<ColumnType>& keys,
+                             const std::vector<ColumnType>& payload, const std::vector<ValueType>& values,
+                             const std::vector<PipelineColumn>& columns, const std::string& what) {
+  QUERN_RETURN_IF_ERROR(CheckColumns(read.keys, PipelineColumnsOf(keys), columns, "keys of the " + what));
+  return CheckColumns(read.payload, values.empty() ? PipelineColumnsOf(payload) : ColumnsOf(values), columns,
+                      "payload of the " + what);
 }
 
 absl::Status TakeTypes(const std::vector<uint32_t>& numbers, const std::vector<PipelineColumn>& columns,

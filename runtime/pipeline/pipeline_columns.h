@@ -63,6 +63,10 @@ absl::Status PassStep(const StepTypes& types, const StepColumns& read, size_t i,
 // *Errors*: InvalidArgument for columns that are not `wanted`; `what` names them: "keys of the sink".
 absl::Status CheckColumns(const std::vector<uint32_t>& numbers, const std::vector<PipelineColumn>& wanted,
                           const std::vector<PipelineColumn>& columns, const std::string& what);
+// The same for what stands at the end: its keys, and its payload, which expressions read where `values` is not empty.
+absl::Status CheckEndColumns(const StepColumns& read, const std::vector<ColumnType>& keys,
+                             const std::vector<ColumnType>& payload, const std::vector<ValueType>& values,
+                             const std::vector<PipelineColumn>& columns, const std::string& what);
 // Appends the types of the columns. *Errors*: InvalidArgument for one that is not there.
 absl::Status TakeTypes(const std::vector<uint32_t>& numbers, const std::vector<PipelineColumn>& columns,
                        const std::string& what, std::vector<ColumnType>* taken);

@@ -216,11 +216,7 @@ absl::StatusOr<std::vector<std::vector<PipelineColumn>>> ColumnsOfPipeline(const
     return columns;
   }
   const EndTypes end = EndTypesOf(*spec.end);
-  QUERN_RETURN_IF_ERROR(
-      CheckColumns(spec.end_columns.keys, PipelineColumnsOf(end.keys), columns.back(), "keys of the end"));
-  std::vector<PipelineColumn> payload = PipelineColumnsOf(end.payload);
-  for (size_t i = 0; i < end.values.size(); ++i) payload[i] = PipelineColumnOf(end.values[i]);
-  QUERN_RETURN_IF_ERROR(CheckColumns(spec.end_columns.payload, payload, columns.back(), "payload of the end"));
+  QUERN_RETURN_IF_ERROR(CheckEndColumns(spec.end_columns, end.keys, end.payload, end.values, columns.back(), "end"));
   return columns;
 }
 

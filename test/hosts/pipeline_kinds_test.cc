@@ -12,6 +12,7 @@
 
 #include "test/hosts/jobs.h"
 #include "test/hosts/refusals.h"
+#include "test/hosts/spilling_account.h"
 #include "test/unit/seed.h"
 
 namespace quern_test {
@@ -97,37 +98,16 @@ class Spilling {
   explicit Spilling(int64_t room) : room_(room) {}
 
   quern::Join Build(const Kind& kind, const Rows& rows, Engine engine) {
-    quern_job_options options = {};
-    options.reserve = Reserve;
-    options.release = Release;
-    options.host = this;
-    options.spill = &spill_;
-    auto join = New<quern::Join>(kind.spec, engine, options);
+    auto join = New<quern::Join>(kind.spec, engine, account_.options());
     Feed(join.Build(), {rows.build()});
-    refuses_next_ = true;
-    limit_ = used_ + room_;
-    Done(join.Finalise());
-    limit_ = INT64_MAX;
+    account_.Finalise(&join, room_);
     EXPECT_GT(join.Stats().spilled_rows, 0u) << kind.spec;
     return join;
   }
 
  private:
-  static bool Reserve(void* host, uint64_t bytes) {
-    auto* const own = static_cast<Spilling*>(host);
-    if (own->refuses_next_.exchange(false)) return false;
-    if ((own->used_ += static_cast<int64_t>(bytes)) <= own->limit_) return true;
-    own->used_ -= static_cast<int64_t>(bytes);
-    return false;
-  }
-  static void Release(void* host, uint64_t bytes) {
-    static_cast<Spilling*>(host)->used_ -= static_cast<int64_t>(bytes);
-  }
-
   const int64_t room_;
-  quern_spill_options spill_ = {};
-  std::atomic<int64_t> used_{0}, limit_{INT64_MAX};
-  std::atomic<bool> refuses_next_{false};
+  SpillingAccount account_;
 };
 
 constexpr int64_t kRooms[] = {2500, 6000};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "test/hosts/jobs.h"
+#include "test/hosts/spilling_account.h"
 #include "test/unit/seed.h"
 
 namespace quern_test {
@@ -70,41 +71,6 @@ struct Rows {
     if (has_payload) table.payload = {all[1], all[has_views ? 3 : 2]};
     return table;
   }
-};
-
-// A table's account, by which its rows are written when a table of `room` bytes has no room for them.
-class Spilling {
- public:
-  quern_job_options options() {
-    quern_job_options options = {};
-    options.reserve = Reserve;
-    options.release = Release;
-    options.host = this;
-    options.spill = &spill_;
-    return options;
-  }
-  void Finalise(quern::Job* join, int64_t room) {
-    refuses_next_ = true;
-    limit_ = used_ + room;
-    Done(join->Finalise());
-    limit_ = INT64_MAX;
-  }
-
- private:
-  static bool Reserve(void* host, uint64_t bytes) {
-    auto* const own = static_cast<Spilling*>(host);
-    if (own->refuses_next_.exchange(false)) return false;
-    if ((own->used_ += static_cast<int64_t>(bytes)) <= own->limit_) return true;
-    own->used_ -= static_cast<int64_t>(bytes);
-    return false;
-  }
-  static void Release(void* host, uint64_t bytes) {
-    static_cast<Spilling*>(host)->used_ -= static_cast<int64_t>(bytes);
-  }
-
-  quern_spill_options spill_ = {};
-  std::atomic<int64_t> used_{0}, limit_{INT64_MAX};
-  std::atomic<bool> refuses_next_{false};
 };
 
 // ---- random pipelines -----------------------------------------------------------------------------------------------
@@ -298,14 +264,14 @@ class Maker {
 // The tables of a pipeline's joins; those of other steps are empty.
 struct Tables {
   std::vector<std::unique_ptr<quern::Join>> joins;
-  std::vector<std::unique_ptr<Spilling>> spilling;
+  std::vector<std::unique_ptr<SpillingAccount>> spilling;
   uint64_t num_spilled = 0;
 
   Tables(const RandomPipeline& made, Engine engine, StringBytes bytes) {
     for (const Step& step : made.steps) {
       joins.emplace_back();
       if (!step.is_join()) continue;
-      spilling.push_back(std::make_unique<Spilling>());
+      spilling.push_back(std::make_unique<SpillingAccount>());
       joins.back() = std::make_unique<quern::Join>(
           New<quern::Join>(step.spec, engine, step.spills ? spilling.back()->options() : quern_job_options{}));
       const Rows& rows = made.builds[step.build];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a column tells the rows of a table apart.
+// Whether a column is unique in its table.
 #ifndef QUERN_TOOLS_QUERY_KEY_COLUMNS_H_
 #define QUERN_TOOLS_QUERY_KEY_COLUMNS_H_
 
@@ -10,9 +10,9 @@
 
 namespace quern::query {
 
-// Whether the column is one of whole numbers without nulls and without two equal ones, as a look at all of them finds
-// out. Numbers that lie far apart are not looked at, and are no key. *Cost*: about 1 ns a row, and a bit for each
-// number of their range. *Errors*: none; arrays that are not what their schema says are no key either.
+// Whether the column has whole numbers, all different, and no nulls. Of numbers whose range is wide for so many rows
+// the answer is no. *Cost*: about 1 ns a row, and a bit for each number of the range. *Errors*: none; of arrays that
+// are not what their schema says the answer is no, too.
 bool IsKeyColumn(const TableRows& rows, uint32_t child, const QueryColumn& column);
 
 }  // namespace quern::query

@@ -349,7 +349,8 @@ std::optional<QueryText> LateColumns::Find() {
   const std::set<std::string> mentioned = MentionedBehind();
   const auto is_needed = [&](const LateTable& late) {
     const auto links = [&](const LateTable& other) {
-      return std::any_of(tables_[late.table].columns.begin(), tables_[late.table].columns.end(),
+      return other.table != late.table &&
+             std::any_of(tables_[late.table].columns.begin(), tables_[late.table].columns.end(),
                          [&](const QueryColumn& column) { return column.name == other.link; });
     };
     return HasText(late.table) || std::any_of(late_.begin(), late_.end(), links);

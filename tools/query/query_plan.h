@@ -42,8 +42,8 @@ struct QueryTable {
   std::string name;
   std::vector<QueryColumn> columns;
   uint64_t num_rows = 0;  // 0: not known
-  // Whether a column, by its number, tells the rows apart (key_columns.h); it is asked of columns that a query
-  // mentions. Null: none is known to.
+  // Whether a column, by its number, is unique (key_columns.h); it is asked of columns that a query mentions. Null: of
+  // no column is that known.
   std::function<bool(size_t column)> is_key = nullptr;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A pipeline: filter, map and probe of a table in front of an aggregation. It computes
  *
- *     SELECT category, sum(price * (100 - discount)) FROM sales JOIN items USING (item) WHERE day >= 20 GROUP BY
- * category
+ *     SELECT category, sum(price * (100 - discount)) FROM sales JOIN items USING (item)
+ *     WHERE day >= 20 GROUP BY category
  */
 #include <inttypes.h>
 #include <stdio.h>

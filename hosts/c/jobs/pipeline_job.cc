@@ -174,6 +174,11 @@ void PipelineJob::FillStats(quern_job_stats* stats) const {
   if (end_ != nullptr) end_->FillStats(stats);
 }
 
+void PipelineJob::ExpectRows(uint64_t num_rows, uint32_t threads) const {
+  for (size_t i = 0; i < std::min(StepsOfAllRows(plan_->spec), num_steps()); ++i)
+    JobOfStep(i)->ExpectRows(num_rows, threads);
+}
+
 Counters PipelineJob::counters() const { return end_ == nullptr ? steps_.back()->counters() : end_->counters(); }
 
 // ---- inputs and outputs ---------------------------------------------------------------------------------------------

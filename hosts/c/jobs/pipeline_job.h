@@ -55,6 +55,7 @@ class PipelineJob final : public Job {
   bool reads_format(quern_port port) const override { return HasEnd(port) && end_->reads_format(port); }
   bool writes_format(quern_port port) const override { return end_ != nullptr && end_->writes_format(port); }
   void FillStats(quern_job_stats* stats) const override;
+  void ExpectRows(uint64_t num_rows, uint32_t threads) const override;
   const SpillContext* spill() const override { return end_ == nullptr ? nullptr : end_->spill(); }
   Counters counters() const override;
   const char* prefetch_class() const override { return end_ == nullptr ? "off" : end_->prefetch_class(); }

@@ -65,6 +65,16 @@ TEST(LateColumns, TextsOfTheTableOfAKeyAndOfOneThatIsJoinedWithIt) {
   EXPECT_NE(plan->Explain(Tables()).find("aggregate keys=i64 aggs=sum(i64)"), std::string::npos);
 }
 
+// Of buyers nothing is asked but the key, so that nothing decides the city; of places, whose key it is, it does.
+TEST(LateColumns, ATableOfNumbersAloneIsReadAgainWhereItLeadsToATextOnly) {
+  const std::string behind = "\nsort total desc limit 5\n", groups = "aggregate sum(amount) as total by ";
+  EXPECT_NE(LateOf(std::string(kHomes) + kSales + groups + "id, age, city" + behind).find("result, buyers: "),
+            std::string::npos);
+  const std::string late = LateOf(std::string(kHomes) + kSales + groups + "id, age, number, city" + behind);
+  EXPECT_EQ(late.find("result, buyers: "), std::string::npos);
+  EXPECT_NE(late.find("result, places: "), std::string::npos);
+}
+
 TEST(LateColumns, NothingIsLate) {
   const auto query = [](const std::string& behind, const std::string& before = "") {
     return std::string(kHomes) + kSales + before + behind;
