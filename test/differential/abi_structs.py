@@ -40,10 +40,17 @@ READ_BLOCK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ct
 FREE_BLOCK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
 
 
+RESERVE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_uint64)
+RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64)
+
+
 class SpillOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("folder", ctypes.c_char_p), ("max_bytes", ctypes.c_uint64),
                 ("block_bytes", ctypes.c_uint64), ("write_block", WRITE_BLOCK), ("read_block", READ_BLOCK),
                 ("free_block", FREE_BLOCK)]
+
+
+ON_ROWS = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Batch))
 
 
 class JobOptions(ctypes.Structure):
@@ -52,12 +59,13 @@ class JobOptions(ctypes.Structure):
                 ("num_key_ranges", ctypes.c_size_t), ("reserve", ctypes.c_void_p), ("release", ctypes.c_void_p),
                 ("host", ctypes.c_void_p), ("stop", ctypes.c_void_p), ("residual", ctypes.c_void_p),
                 ("residual_user", ctypes.c_void_p), ("row_id_bytes", ctypes.c_uint32),
-                ("spill", ctypes.POINTER(SpillOptions))]
+                ("spill", ctypes.POINTER(SpillOptions)), ("tables", ctypes.POINTER(ctypes.c_void_p)),
+                ("num_tables", ctypes.c_size_t), ("on_rows", ON_ROWS), ("rows_context", ctypes.c_void_p)]
 
 
 class InputOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("run", ctypes.c_uint32), ("copy_bytes", ctypes.c_bool),
-                ("format", ctypes.c_uint32)]
+                ("format", ctypes.c_uint32), ("context", ctypes.c_void_p)]
 
 
 class OutputOptions(ctypes.Structure):
@@ -71,9 +79,6 @@ _NUMBERS = ctypes.POINTER(ctypes.c_uint32)
 class PipelineStep(ctypes.Structure):
     _fields_ = [("job", ctypes.c_void_p), ("keys", _NUMBERS), ("num_keys", ctypes.c_size_t), ("payload", _NUMBERS),
                 ("num_payload", ctypes.c_size_t), ("context", ctypes.c_void_p)]
-
-
-ON_ROWS = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.POINTER(Batch))
 
 
 class PipelineOptions(ctypes.Structure):
@@ -209,6 +214,7 @@ _CALLS = {
     "quern_compile_with": [_TEXT, ctypes.POINTER(CompileOptions), _HANDLES],
     "quern_register_aggregate": [_TEXT, ctypes.POINTER(AggregateFunction)],
     "quern_job_create": [HANDLE, ctypes.POINTER(JobOptions), _HANDLES],
+    "quern_job_step": [HANDLE, ctypes.c_size_t, _HANDLES],
     "quern_job_bind_arrow": [HANDLE, ctypes.c_int, _SCHEMA, _INT32S, _INT32S],
     "quern_job_result_schema": [HANDLE, ctypes.c_int, _SCHEMA],
     "quern_job_work": [HANDLE, ctypes.POINTER(ctypes.c_int)],
@@ -237,6 +243,7 @@ SIGNATURES = {
     "quern_kernel_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
     "quern_job_cancel": (None, [HANDLE]),
     "quern_job_get_stats": (None, [HANDLE, ctypes.POINTER(JobStats)]),
+    "quern_job_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
     "quern_cache_set_limit": (None, [ctypes.c_uint64]),
     "quern_cache_clear": (None, []),
 }

@@ -151,7 +151,7 @@ def is_sorted(keys):
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _mild_values(rng, column_type, count):
+def mild_values(rng, column_type, count):
     """Numbers whose sums mostly fit, and whose squares fit."""
     if column_type.name == "decimal128":
         bound = 10 ** min(column_type.precision, rng.choice((2, 10, 33))) - 1
@@ -169,7 +169,7 @@ def _argument_values(rng, function, column_type, count):
     if column_type.name in (*INTEGER_CODES, "f32", "f64", "decimal128") and not function.accepts == "anything":
         is_sum = function.name in ("sum", "sum_distinct", "avg")
         if rng.random() < (0.85 if is_sum and not column_type.is_float else 0.7):
-            return _mild_values(rng, column_type, count)
+            return mild_values(rng, column_type, count)
     return random_values(rng, column_type, count)
 
 

@@ -191,7 +191,7 @@ class Answer:
     spilled_bytes: int = 0
 
 
-def _answer(case, variant, rows=(), aggregate=None, error=None):
+def answer_of(case, variant, rows=(), aggregate=None, error=None):
     stats = aggregate.stats() if aggregate else None
     is_one = variant.stages == 1 or variant.whole_run
     spilled_bytes = stats.spilled_bytes if stats else 0
@@ -230,7 +230,7 @@ def _run_at_once(kernel, case, variant, feeder):
         if num_groups != reader.num_rows:
             raise Mismatch(f"quern_job_run says {num_groups} groups; {reader.num_rows} came out")
         check_layout(case, variant, aggregate.layout())
-        return _answer(case, variant, rows_of([reader]), aggregate)
+        return answer_of(case, variant, rows_of([reader]), aggregate)
 
 
 def _aggregated(kernel, case, variant):
@@ -247,7 +247,7 @@ def _aggregated(kernel, case, variant):
     with _filled(kernel, case, variant, feeder, stages[-1], states) as aggregate:
         check_layout(case, variant, aggregate.layout())
         rows = read(aggregate, output_types(case), variant)
-        return _answer(case, variant, rows, aggregate)
+        return answer_of(case, variant, rows, aggregate)
 
 
 def run(library, case, variant):
@@ -257,7 +257,7 @@ def run(library, case, variant):
         try:
             answer = _aggregated(kernel, case, variant)
         except quern_abi.QuernError as error:
-            answer = _answer(case, variant, error=error.with_traceback(None))
+            answer = answer_of(case, variant, error=error.with_traceback(None))
     del kernel
     check_inputs_released()
     return answer

@@ -158,19 +158,73 @@ def _random_pattern(rng, column, escape):
 # ---- leaves and trees ------------------------------------------------------------------------------------------------
 
 
-def _random_leaf(rng, known, num_rows):
-    kind = rng.choice(("compare", "compare", "compare", "columns", "between", "in", "in", "like", "like", "null",
-                       "bool"))
-    names = STRING_TYPES if kind == "like" else ("bool",) if kind == "bool" else None
-    usable = [column for column in known if names is None or column.type.name in names]
-    if usable and rng.random() < 0.25:
-        column = rng.choice(usable)
-    else:
-        column = _column(rng, _random_type(rng, names), num_rows)
-    if kind == "columns":
+_KINDS = ("compare", "compare", "compare", "columns", "between", "in", "in", "like", "like", "null", "bool")
+_NAMES_OF_KIND = {"like": STRING_TYPES, "bool": ("bool",)}  # others take columns of any type
+
+
+class DrawnColumns:
+    """Columns that are drawn where a leaf wants one, and now and then one that another leaf has."""
+
+    def __init__(self, num_rows):
+        self.num_rows, self._known = num_rows, []
+
+    def kinds(self):
+        """Of leaves for which there are columns."""
+        return _KINDS
+
+    def one(self, rng, names):
+        """A column of one of the types; None: of any."""
+        usable = [column for column in self._known if names is None or column.type.name in names]
+        if usable and rng.random() < 0.25:
+            return rng.choice(usable)
+        return _column(rng, _random_type(rng, names), self.num_rows)
+
+    def alike(self, rng, column):
+        """A column of the same type, which may have nulls where the other has none."""
         other_type = dataclasses.replace(column.type, nullable=rng.random() < 0.5)
-        other = _column(rng, other_type, num_rows, column.values if rng.random() < 0.8 else None)
-        return Leaf(kind, column, other, op=rng.choice(list(SIGNS)))
+        return _column(rng, other_type, self.num_rows, column.values if rng.random() < 0.8 else None)
+
+    def add(self, columns):
+        """These may be taken again."""
+        self._known += [column for column in columns if not any(column is other for other in self._known)]
+
+
+class GivenColumns(DrawnColumns):
+    """The columns of rows that there are. as_read(rng, column): the type as which a condition reads one."""
+
+    def __init__(self, num_rows, columns, as_read):
+        super().__init__(num_rows)
+        self._columns, self._as_read = columns, as_read
+
+    def _of(self, names):
+        return [column for column in self._columns if names is None or column.type.name in names]
+
+    def kinds(self):
+        return [kind for kind in _KINDS if self._of(_NAMES_OF_KIND.get(kind))]
+
+    def one(self, rng, names):
+        column = rng.choice(self._of(names))
+        return dataclasses.replace(column, type=self._as_read(rng, column))
+
+    def alike(self, rng, column):
+        plain = lambda column_type: dataclasses.replace(column_type, collation="", nullable=False)
+        found = [other for other in self._columns if plain(other.type) == plain(column.type)
+                 and is_known_by(column.type.collation, other)]
+        other = rng.choice(found)
+        collation = column.type.collation
+        return dataclasses.replace(other, type=dataclasses.replace(other.type, collation=collation))
+
+
+def is_known_by(collation, column):
+    """Whether the collation's oracle knows all values of a column of strings."""
+    return not collation or all(is_known(collation, value) for value in column.values)
+
+
+def _random_leaf(rng, columns):
+    kind, num_rows = rng.choice(columns.kinds()), columns.num_rows
+    column = columns.one(rng, _NAMES_OF_KIND.get(kind))
+    if kind == "columns":
+        return Leaf(kind, column, columns.alike(rng, column), op=rng.choice(list(SIGNS)))
     if kind == "compare":
         return Leaf(kind, column, op=rng.choice(("=", "=", *SIGNS)), values=[random_constant(rng, column)])
     negated = rng.random() < 0.35
@@ -185,22 +239,23 @@ def _random_leaf(rng, known, num_rows):
     return Leaf(kind, column, negated=kind == "null" and negated)
 
 
-def _random_tree(rng, known, num_rows, num_leaves, parent=""):
+def _random_tree(rng, columns, num_leaves, parent=""):
     if num_leaves == 1:
         if parent != "not" and rng.random() < 0.1:
-            return Node("not", [_random_tree(rng, known, num_rows, 1, "not")])
-        leaf = _random_leaf(rng, known, num_rows)
-        known += [column for column in leaf.columns() if not any(column is other for other in known)]
+            return Node("not", [_random_tree(rng, columns, 1, "not")])
+        leaf = _random_leaf(rng, columns)
+        columns.add(leaf.columns())
         return leaf
     if parent != "not" and rng.random() < 0.2:
-        return Node("not", [_random_tree(rng, known, num_rows, num_leaves, "not")])
+        return Node("not", [_random_tree(rng, columns, num_leaves, "not")])
     kind = {"and": "or", "or": "and"}.get(parent) or rng.choice(("and", "or"))
     num_children = rng.randint(2, min(num_leaves, 4))
     bounds = sorted(rng.sample(range(1, num_leaves), num_children - 1))
     shares = [end - begin for begin, end in zip([0, *bounds], [*bounds, num_leaves])]
-    return Node(kind, [_random_tree(rng, known, num_rows, share, kind) for share in shares])
+    return Node(kind, [_random_tree(rng, columns, share, kind) for share in shares])
 
 
-def random_condition(rng, num_rows):
+def random_condition(rng, num_rows, columns=None):
+    """`columns`: GivenColumns; without them the condition's columns are drawn, too."""
     most = rng.choices((1, 2, 3, 5, 9, 24), (40, 22, 14, 14, 8, 2))[0] if num_rows < BIG_ROWS else rng.choice((1, 1, 2))
-    return _random_tree(rng, [], num_rows, most)
+    return _random_tree(rng, columns or DrawnColumns(num_rows), most)

@@ -12,7 +12,7 @@ conjuncts or payload, or makes the join an inner one; a failure is minimised by 
 import dataclasses
 import random
 
-from join_kinds import KINDS, NEVER, Kind
+from join_kinds import KINDS, NEVER, Kind, has_one_key
 from join_rows import SIDES, Column, fit_word, mixed_keys, narrow_keys, random_payload, random_residuals, random_sizes
 from oracle import count_pairs, rows_of_first_keys
 from random_case import RandomCase, RandomVariant, first_rows_text, once_each, random_schedule, without_each
@@ -51,7 +51,7 @@ def _random_kind(rng):
 def _fit_to_kind(rng, kind, keys, residuals):
     """Keys and conjuncts that the kind allows. Kinds whose answer a null makes unknown get one key, with nulls more
     often than elsewhere."""
-    if kind.name == "anti_null_aware" or kind.marks and rng.random() < 0.6:
+    if has_one_key(rng, kind):
         key = _with_type(keys[0], null_equal=False)
         return [_with_nulls(rng, key) if rng.random() < 0.4 else key], []
     if kind.marks and (len(keys) > 1 or residuals):

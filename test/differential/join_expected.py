@@ -22,7 +22,7 @@ class Expected:
     def __init__(self, case, duckdb_oracle):
         rows = duckdb_oracle.rows(case)
         if sum(side.num_rows for side in case.sides.values()) <= MAX_PYTHON_ROWS:
-            _cross_check(case, python_rows(case), rows)
+            cross_check(case, python_rows(case), rows)
         self.num_rows = rows.num_rows
         self.must_fail = case.kind.name == "single" and len(pc.unique(rows["probe"])) < rows.num_rows
         self._set_table_rows(case)
@@ -78,7 +78,7 @@ def _output_column(output, case, rows):
     return bits_array(output.type, output.column.values, output.column.indices[output.side]).take(row_numbers)
 
 
-def _cross_check(case, from_python, from_duckdb):
+def cross_check(case, from_python, from_duckdb):
     from_duckdb = collections.Counter(zip(*(from_duckdb[name].to_pylist() for name in ("probe", "build", "mark"))))
     from_python = collections.Counter(from_python)
     if from_duckdb != from_python:

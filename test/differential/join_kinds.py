@@ -51,6 +51,12 @@ KINDS = {kind.name: kind for kind in (
     Kind("single", True, UNMATCHED, NEVER),
 )}
 
+
+def has_one_key(rng, kind):
+    """Whether a random join of the kind is to have one key and no residual: where a null makes the answer unknown."""
+    return kind.name == "anti_null_aware" or kind.marks and rng.random() < 0.6
+
+
 # What quern_job_stats may say of the layout of a join, and the class that `layout=` asks for.
 LAYOUT_CLASSES = {"unchained": "unchained", "bitmap": "dense", "dense": "dense", "ranked": "dense", "csr": "dense",
                   "open": "open", "counting": "open"}

@@ -278,11 +278,11 @@ def random_payload(rng, shared, side, num_rows, numbers=(0, 0, 1, 1, 2, 3, 6)):
             column = rng.choice(shared)
             payload.append(Payload(dataclasses.replace(column.type, collation="", null_equal=False), column))
         else:
-            payload.append(_own_payload(rng, side, num_rows))
+            payload.append(own_payload(rng, side, num_rows))
     return payload
 
 
-def _own_payload(rng, side, num_rows):
+def own_payload(rng, side, num_rows):
     column_type = dataclasses.replace(random_type(rng), nullable=rng.random() < 0.5)
     values = random_values(rng, column_type, _num_values(rng, column_type, min(num_rows, 1000)))
     values = values[:50] if column_type.index in ("i8", "u8") else values

@@ -25,13 +25,13 @@ from worker_threads import append_all, finalise, in_threads, partitioned, run_ea
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-def _reader(case, variant):
+def reader_of(case, variant):
     types = [dataclasses.replace(output.type, index="") if output.column or output.side == "mark" else
              ColumnType("u64", nullable=output.type.nullable) for output in case.outputs()]
     return ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows)
 
 
-def _table(readers):
+def table_of_readers(readers):
     return table_of(readers[0].types, [batch for reader in readers for batch in reader.batches])
 
 
@@ -69,7 +69,7 @@ def _read_unmatched(join, batch_rows, reader):
         reader.read(output)
 
 
-def _probe_all(join, case, feeder, variant, readers):
+def probe_all(join, case, feeder, variant, readers):
     """Feeds the batches to the outputs in turn or in threads; one output where it counts row ids itself."""
     outputs = [join.output(PROBE, variant.batch_rows) for _ in readers]
     try:
@@ -127,7 +127,7 @@ def _check_layout(case, variant, layout):
 def _joined(join, case, variant, keep):
     build, probe = (Feeder(case, variant, side) for side in SIDES)
     counts = probe.has_row_id and not probe.vectors
-    readers = [_reader(case, variant) for _ in range(1 if counts else variant.num_probers)]
+    readers = [reader_of(case, variant) for _ in range(1 if counts else variant.num_probers)]
     all_vectors, error = build.vectors and probe.vectors and readers[0].vectors, None
     if not all_vectors:
         schemas = {feeder.name: feeder.arrow_children() for feeder in (build, probe)}
@@ -144,7 +144,7 @@ def _joined(join, case, variant, keep):
         if at_once:
             _run_at_once(join, build, probe, variant, readers[0], keep)
         else:
-            _probe_all(join, case, probe, variant, readers)
+            probe_all(join, case, probe, variant, readers)
     except quern_abi.QuernError as raised:
         error = raised.with_traceback(None)
     stats, layout = join.stats(), join.layout()
@@ -152,8 +152,9 @@ def _joined(join, case, variant, keep):
         layout = "unchained"  # refused before there was a table
     _check_layout(case, variant, layout)
     refused = error is not None and is_refusal(error, variant.spill, _is_concurrent(variant))
-    return Answer(sum(reader.num_rows for reader in readers), None if error else _table(readers), stats.num_rows,
-                  stats.input_rows, layout, error, refused, stats.spilled_bytes)
+    table = None if error else table_of_readers(readers)
+    return Answer(sum(reader.num_rows for reader in readers), table, stats.num_rows, stats.input_rows, layout, error,
+                  refused, stats.spilled_bytes)
 
 
 def _is_concurrent(variant):

@@ -26,7 +26,7 @@ import time
 
 import pyarrow as pa
 
-from abi_structs import (FINALISE_FUNCTION, HANDLE, MERGE_FUNCTION, ON_RESULT, RELEASE_ARRAY,  # noqa: F401
+from abi_structs import (FINALISE_FUNCTION, HANDLE, MERGE_FUNCTION, ON_RESULT, ON_ROWS, RELEASE_ARRAY,  # noqa: F401
                          SIGNATURES, UPDATE_FUNCTION, AggregateFunction, ArrowArray, ArrowSchema, Batch, Column,
                          CompileOptions, Counters, Error, InputOptions, JobOptions, JobStats, KeyRange, OutputOptions,
                          PipelineOptions, PipelineStep, Result, RunInput, RunOptions, export_batch, export_schema,
@@ -152,14 +152,20 @@ class Kernel(Handle):
         self.library.function("quern_kernel_get_counters")(self.handle, ctypes.byref(counters))
         return counters
 
-    def job(self, memory_limit=0, num_runs=0, expected_groups=0, key_ranges=(), store=None):
+    def job(self, memory_limit=0, num_runs=0, expected_groups=0, key_ranges=(), store=None, account=None, tables=(),
+            on_rows=None):
         """`key_ranges`: (number of the key, least, greatest) each. `store`: where rows may be written
-        (random_spill.py)."""
+        (random_spill.py). `account`: of memory (host_account.py). Of a pipeline, tables: jobs of the joins that it
+        probes; on_rows(Batch): takes rows that are emitted, and answers whether it wants more."""
         ranges = (KeyRange * max(len(key_ranges), 1))(*key_ranges)
+        handles = (HANDLE * max(len(tables), 1))(*(table.handle for table in tables))
+        takes_rows = ON_ROWS(lambda _, rows: on_rows(rows.contents)) if on_rows else ON_ROWS()
         options = sized(JobOptions, memory_limit=memory_limit, num_runs=num_runs, expected_groups=expected_groups,
                         key_ranges=ranges, num_key_ranges=len(key_ranges),
-                        spill=ctypes.pointer(store.options) if store else None)
-        return Job(self.library, self.library.made("quern_job_create", self.handle, ctypes.byref(options)), store)
+                        spill=ctypes.pointer(store.options) if store else None, tables=handles,
+                        num_tables=len(tables), on_rows=takes_rows, **(account.options() if account else {}))
+        made = self.library.made("quern_job_create", self.handle, ctypes.byref(options))
+        return Job(self.library, made, store, account, takes_rows)
 
 
 def _move_in(library, name, handle, batch):
@@ -178,9 +184,9 @@ _GUARD, _UNTOUCHED = 0xDEADBEEF, (1 << 64) - 1
 
 
 class Job(Handle):
-    def __init__(self, library, handle, store=None):
+    def __init__(self, library, handle, store=None, account=None, on_rows=None):
         super().__init__(library, handle, "quern_job_destroy")
-        self.store = store
+        self.store, self.account, self._on_rows = store, account, on_rows
 
     def close(self):
         """All other handles of the job are closed before."""
@@ -246,6 +252,17 @@ class Job(Handle):
         while (state := self.work()) != WORK_DONE:
             if state == WORK_BUSY:
                 time.sleep(0)
+
+    def step(self, number):
+        """The job of a pipeline's step, or of its end behind them; a handle of its own."""
+        made = HANDLE()
+        self.library.call("quern_job_step", self.handle, number, ctypes.byref(made))
+        return Job(self.library, made)
+
+    def counters(self):
+        counters = sized(Counters)
+        self.library.function("quern_job_get_counters")(self.handle, ctypes.byref(counters))
+        return counters
 
     def stats(self):
         """`layout` is bytes."""

@@ -12,13 +12,14 @@ replay, which builds exactly that case. Exit status: 0 after `N cases passed`, 1
 last counts cases by kind and runs by layout.
 
 `--operator aggregate` tests hash aggregation, `--operator sort` sorts and merges, `--operator filter` conditions,
-`--operator set` set operations, `--operator map` computed columns, `--operator query` whole queries by the Python
-package, which PYTHONPATH names; the default is joins. `--seconds` ends a run between
-two cases. `--seed 0` takes a new seed from the clock. `--coverage` runs cases until the operator's Coverage is complete
-(for joins every kind with every class of layouts and every engine; for aggregations every function, key type and layout
-with every engine; for sorts every key type and method with every engine; for filters every leaf, pattern and collation;
-for set operations every kind, key type and layout with every engine; for maps every function and type with every
-engine; and more); the run fails if it ends before.
+`--operator set` set operations, `--operator map` computed columns, `--operator pipeline` pipelines by their spec,
+`--operator query` whole queries by the Python package, which PYTHONPATH names; the default is joins. `--seconds` ends
+a run between two cases. `--seed 0` takes a new seed from the clock. `--coverage` runs cases until the operator's
+Coverage is complete (for joins every kind with every class of layouts and every engine; for aggregations every
+function, key type and layout with every engine; for sorts every key type and method with every engine; for filters
+every leaf, pattern and collation; for set operations every kind, key type and layout with every engine; for maps every
+function and type with every engine; for pipelines every step, kind of join and end with every engine; and more); the
+run fails if it ends before.
 """
 import argparse
 import dataclasses
@@ -37,6 +38,7 @@ import aggregate_operator
 import filter_operator
 import join_operator
 import map_operator
+import pipeline_operator
 import quern_abi
 import query_operator
 import set_operator
@@ -45,7 +47,7 @@ import sort_operator
 # Each: Case (generate, reduced, variants, spec, smaller, rows_text, replay), Oracle, Expected, run,
 # check_compiles_twice, Mismatch, Coverage.
 OPERATORS = {"aggregate": aggregate_operator, "filter": filter_operator, "join": join_operator, "map": map_operator,
-             "query": query_operator, "set": set_operator, "sort": sort_operator}
+             "pipeline": pipeline_operator, "query": query_operator, "set": set_operator, "sort": sort_operator}
 MINIMISE_SECONDS = 60
 PROGRESS_SECONDS = 20
 

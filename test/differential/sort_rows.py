@@ -136,7 +136,7 @@ def _key_type(rng):
     return dataclasses.replace(key_type, **changes)
 
 
-def _key_flags(rng, key_type):
+def key_flags(rng, key_type):
     """(descending, nulls first, comes out, flags as text)."""
     descending, nulls_first, out = rng.random() < 0.4, rng.random() < (0.4 if key_type.nullable
                                                                        else 0.1), rng.random() < 0.4
@@ -157,7 +157,7 @@ def _random_key(rng, pool_size, pool_rows, few):
     indices = [of_pool_row[row] if changed == 0 or rng.random() >= changed else rng.randrange(len(values))
                for row in pool_rows]
     indices = with_nulls(rng, indices, rng.choice((0, 0, 0.01, 0.1, 0.5, 1)) if key_type.nullable else 0)
-    descending, nulls_first, out, flags = _key_flags(rng, key_type)
+    descending, nulls_first, out, flags = key_flags(rng, key_type)
     return Key(key_type, values, indices, descending, nulls_first, out, flags)
 
 

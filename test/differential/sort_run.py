@@ -27,12 +27,12 @@ METHODS = ("none", "sorted", "reversed", "nearly_sorted", "insertion", "vector",
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
-def _reader(case, variant, window=True):
+def reader_of(case, variant, window=True):
     return ResultReader([output.type for output in case.outputs(window)], variant.interfaces["result"] == "vectors",
                         variant.batch_rows)
 
 
-def _table(readers):
+def table_of_readers(readers):
     """(columns of all readers' rows in order, number of rows)."""
     batches, place = sorted((batch for reader in readers for batch in reader.batches), key=lambda batch: batch[0]), 0
     for position, num_rows, _ in batches:
@@ -168,22 +168,22 @@ class _Appending:
 # ---- the phases ------------------------------------------------------------------------------------------------------
 
 
-def _read(sort, case, variant):
+def read_rows(sort, case, variant):
     """The rows, read by several readers in turns or at once."""
-    readers = [_reader(case, variant) for _ in range(variant.num_readers)]
+    readers = [reader_of(case, variant) for _ in range(variant.num_readers)]
     outputs = [sort.output(ROWS, variant.batch_rows) for _ in readers]
     try:
         run_each([lambda work=work: work[0].read(work[1]) for work in zip(readers, outputs)], variant.threaded_read)
     finally:
         for output in outputs:
             output.close()
-    return _table(readers)
+    return table_of_readers(readers)
 
 
 def _run_at_once(sort, case, variant, feeder):
-    reader, batches = _reader(case, variant), list(feeder.batches())
+    reader, batches = reader_of(case, variant), list(feeder.batches())
     num_rows = sort.run({ROWS: [batch for batch, _ in batches]}, variant.whole_run, variant.batch_rows, reader.take)
-    table, num_read = _table([reader])
+    table, num_read = table_of_readers([reader])
     if num_rows != num_read:
         raise Mismatch(f"quern_job_run says {num_rows} rows; {num_read} came out")
     return table, num_rows
@@ -212,7 +212,7 @@ def _sorted(kernel, case, variant, keep):
         else:
             _Appending(sort, feeder, variant, thresholds, keep).all()
             finalise(sort, variant.finalise_threads, variant.layout_seed % 2)
-            table, num_rows = _read(sort, case, variant)
+            table, num_rows = read_rows(sort, case, variant)
         stats, method = sort.stats(), sort.layout()
         if stats.num_rows != num_rows:
             raise Mismatch(f"stats say num_rows {stats.num_rows}; {num_rows} came out")
@@ -273,7 +273,7 @@ class _Runs:
 def _merged(kernel, case, variant):
     feeder = Feeder(case, variant)
     feeder.vectors |= case.has_row_id()  # which tell the ids of their rows
-    reader, runs = _reader(case, variant, window=False), _Runs(case, variant, feeder)
+    reader, runs = reader_of(case, variant, window=False), _Runs(case, variant, feeder)
     with kernel.job(variant.memory_limit, variant.merged_runs) as merge, contextlib.ExitStack() as handles:
         _bind(merge, case, feeder, variant, window=False)
         inputs = [handles.enter_context(merge.input(ROWS, run)) for run in range(variant.merged_runs)]

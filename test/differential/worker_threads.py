@@ -6,6 +6,8 @@
 import collections
 import threading
 
+import quern_abi
+
 
 def in_threads(works):
     """Calls each function in a thread of its own; then raises the first error there was."""
@@ -40,25 +42,35 @@ def finalise(job, num_threads, in_pieces):
     in_threads([work] * num_threads) if num_threads else work()
 
 
-def append(job, port, batches, copy_bytes=False, keep=None):
+def _append_one(rows, batch, more_tries):
+    """Appends a batch that is refused memory again, so many times."""
+    for tries_left in range(more_tries, -1, -1):
+        try:
+            return rows.append(batch)
+        except quern_abi.QuernError as error:
+            if error.status != quern_abi.RESOURCE_EXHAUSTED or not tries_left:
+                raise
+
+
+def append(job, port, batches, copy_bytes=False, keep=None, more_tries=0):
     """Adds batches by one input. Each comes with the owners of its bytes, which are given up unless `keep` is there to
     take them."""
     with job.input(port, copy_bytes=copy_bytes) as rows:
         for batch, owners in batches:
-            rows.append(batch)
+            _append_one(rows, batch, more_tries)
             if keep is not None:
                 keep.append(owners)
             del batch, owners
         rows.finish()
 
 
-def append_all(job, port, batches, num_threads, copy_bytes=False, keep=None):
+def append_all(job, port, batches, num_threads, copy_bytes=False, keep=None, more_tries=0):
     """The same by so many threads, each by an input of its own; 0: by this one."""
     if num_threads:
-        in_threads([lambda hand=hand: append(job, port, taken(hand), copy_bytes, keep)
+        in_threads([lambda hand=hand: append(job, port, taken(hand), copy_bytes, keep, more_tries)
                     for hand in partitioned(batches, num_threads)])
     else:
-        append(job, port, batches, copy_bytes, keep)
+        append(job, port, batches, copy_bytes, keep, more_tries)
 
 
 def partitioned(batches, num_hands):
