@@ -211,13 +211,12 @@ class JoinProber {
   // join that has spilled, those of writing and reading, of any prober; FailedPrecondition after an error of Next.
   absl::Status SetUnmatched();
 
-  // Empties `out` and fills it with up to out->capacity() rows; with fewer only where the input ends, an output column
-  // reaches the limit of its offsets, or rows were spilled. Returns whether this input has more rows. Without output
-  // columns it counts, in one call, or in several where rows were spilled.
-  // *Errors*: InvalidArgument for an output batch with other columns or no room for a row; OutOfRange for the
-  // second match of a single join; ResourceExhausted. After the last two, rows of this input are lost, and only
-  // SetInput may follow.
-  absl::StatusOr<bool> Next(OutputBatch* out);
+  // Empties `out` and fills it with up to out->capacity() rows, at most `most_rows`; with fewer only where the input
+  // ends, an output column reaches the limit of its offsets, or rows were spilled. Returns whether this input has more
+  // rows. Without output columns it counts, in one call, or in several where rows were spilled. *Errors*:
+  // InvalidArgument for an output batch with other columns or no room for a row; OutOfRange for the second match of a
+  // single join; ResourceExhausted. After the last two, rows of this input are lost, and only SetInput may follow.
+  absl::StatusOr<bool> Next(OutputBatch* out, uint64_t most_rows = UINT64_MAX);
 
  private:
   friend class PartProber;
@@ -251,6 +250,7 @@ class JoinProber {
   bool scans_unmatched_ = false;
   ScanUnmatched unmatched_scan_;
   uint64_t rows_seen_ = 0;
+  uint64_t most_rows_ = UINT64_MAX;  // of a result
   bool has_pieces_ = false;
   uint64_t rows_before_piece_ = 0, num_filtered_before_piece_ = 0;
   uint64_t next_input_ = 0, num_written_inputs_ = 0;  // of the piece; the first ones have been written

@@ -240,8 +240,9 @@ JoinProbe JoinProber::MakeProbe() {
   return probe;
 }
 
-absl::StatusOr<bool> JoinProber::Next(OutputBatch* out) {
+absl::StatusOr<bool> JoinProber::Next(OutputBatch* out, uint64_t most_rows) {
   const CallTimer timer(&counters_);
+  most_rows_ = most_rows;
   QUERN_RETURN_IF_ERROR(CheckOutput(*out, NumOutputColumns(*join_->descriptor_), NoColumns::kRefused));
   absl::StatusOr<bool> more = has_parts_ ? NextOfParts(out) : NextOfTable(out);
   if (more.ok() && *more) return more;
@@ -296,7 +297,7 @@ void JoinProber::SetOutput(OutputBatch* out) {
   args_.output.columns =
       out->columns() + descriptor.get()->num_probe + (descriptor.spec().kind == JoinKind::kMark ? 1 : 0);
   args_.output.num_rows = 0;
-  args_.output.capacity = out->capacity();
+  args_.output.capacity = std::min(out->capacity(), most_rows_);
 }
 
 absl::StatusOr<bool> JoinProber::Run(const JoinProbe& probe) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last map goes first: an argument that names one of its results becomes the expression of that result, whose
-// columns may be results of the map before it. A result that is a key stays, and so does its map.
+// columns may be results of the map before it. A result that is a key stays, and so does its map. So does a result that
+// may be an error, unless an argument computes it for all rows: fusing changes no result, and hides no error.
 #include "runtime/pipeline/fused_maps.h"
 
 #include <algorithm>
@@ -43,6 +44,29 @@ std::optional<std::vector<Expression>> AsExpressions(const std::vector<std::opti
   return expressions;
 }
 
+// Whether a row may make it an error. Decimals do where their digits reach the most that there are.
+bool MayFail(const Expression& e) {
+  if (e.kind == ExpressionKind::kCall) {
+    if (RowOf(e.function).errors == RowErrors::kFail) return true;
+    if (IsDecimal(e.type.id) && e.type.digits == kMaxDecimalDigits) return true;
+  }
+  return std::any_of(e.arguments.begin(), e.arguments.end(), MayFail);
+}
+
+// Whether the function computes its first argument for all rows, and others only where the first ones do not decide.
+bool StopsEarly(ExpressionFunction function) {
+  return function == ExpressionFunction::kAnd || function == ExpressionFunction::kOr ||
+         function == ExpressionFunction::kCaseWhen || function == ExpressionFunction::kCoalesce;
+}
+
+// Whether a column is read for all rows.
+bool ReadsAlways(const Expression& e, uint32_t column) {
+  if (e.kind == ExpressionKind::kColumn) return e.column == column;
+  const size_t num_always = e.arguments.empty() || !StopsEarly(e.function) ? e.arguments.size() : 1;
+  return std::any_of(e.arguments.begin(), e.arguments.begin() + static_cast<ptrdiff_t>(num_always),
+                     [&](const Expression& argument) { return ReadsAlways(argument, column); });
+}
+
 class Fusion {
  public:
   Fusion(std::vector<MapStep> maps, size_t num_columns, std::vector<uint32_t> keys, std::vector<Expression> arguments)
@@ -60,6 +84,10 @@ class Fusion {
 
  private:
   bool IsKey(uint32_t number) const { return std::find(keys.begin(), keys.end(), number) != keys.end(); }
+  bool IsReadAlways(uint32_t number) const {
+    return std::any_of(arguments.begin(), arguments.end(),
+                       [&](const Expression& argument) { return ReadsAlways(argument, number); });
+  }
 };
 
 bool Fusion::FuseLast() {
@@ -72,21 +100,24 @@ bool Fusion::FuseLast() {
     VisitColumns(&expression, [&](Expression* column) { column->column = map.columns[column->column]; });
     return expression;
   };
+  std::vector<bool> stays(kept.size());
+  for (uint32_t number = base; number < kept.size(); ++number)
+    stays[number] = IsKey(number) || (MayFail(map.spec.results[number - base]) && !IsReadAlways(number));
   bool any = false;
   for (Expression& argument : arguments) {
     VisitColumns(&argument, [&](Expression* column) {
-      if (column->column < base || IsKey(column->column)) return;
+      if (column->column < base || stays[column->column]) return;
       *column = result(column->column);
       any = true;
     });
   }
   if (!any) return false;
-  // The map keeps the results that are keys, under numbers without gaps.
+  // The map keeps the results that stay, under numbers without gaps.
   std::map<uint32_t, uint32_t> renumbered;
   std::vector<Expression> results;
   std::vector<uint32_t> left(kept.begin(), kept.begin() + base);
   for (uint32_t number = base; number < kept.size(); ++number) {
-    if (!IsKey(number)) continue;
+    if (!stays[number]) continue;
     renumbered[number] = static_cast<uint32_t>(left.size());
     left.push_back(kept[number]);
     results.push_back(std::move(map.spec.results[number - base]));

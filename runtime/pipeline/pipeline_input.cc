@@ -24,6 +24,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/runtime_calls.h"
+#include "runtime/pipeline/result_sizes.h"
 #include "runtime/rows/address_views.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/rows/place_fields.h"
@@ -39,6 +40,7 @@ struct Rows {
   std::vector<QuernColumn> columns;
   const uint32_t* selection = nullptr;  // null: rows 0 .. num_rows-1
   uint64_t num_rows = 0;
+  uint64_t num_following = 0;  // BatchView::num_following
   uint64_t first_row_id = kCountedRowIds;
   uint64_t first_row = 0;             // what errors call row 0: its id or, behind a probe, its number in the results
   std::shared_ptr<const void> owner;  // of the columns, where a sink keeps them
@@ -63,6 +65,7 @@ void BindRows(const StepColumns& by, const Rows& rows, BatchView* batch) {
   Bind(by.payload, rows.columns, &batch->payload);
   batch->selection = rows.selection;
   batch->num_rows = rows.num_rows;
+  batch->num_following = rows.num_following;
   batch->first_row_id = rows.first_row_id;
   batch->owner = rows.owner;
   batch->owns_strings = rows.owns_strings;
@@ -342,6 +345,7 @@ class PipelineInput::ProbeStep final : public Step {
 
   void BeginPiece(bool is_again) override {
     prober_.BeginPiece(is_again);
+    sizes_.BeginPiece(is_again);
     if (is_again) runs_until_try_ = runs_before_piece_;
     else runs_before_piece_ = runs_until_try_;
   }
@@ -355,7 +359,7 @@ class PipelineInput::ProbeStep final : public Step {
       --runs_until_try_;
     }
     for (bool more = true; more;) {
-      QUERN_ASSIGN_OR_RETURN(more, prober_.Next(&out_));
+      QUERN_ASSIGN_OR_RETURN(more, prober_.Next(&out_, sizes_.Next(piece_rows_)));
       if (out_.num_rows() != 0) QUERN_RETURN_IF_ERROR(PassCopies());
     }
     return absl::OkStatus();
@@ -365,6 +369,7 @@ class PipelineInput::ProbeStep final : public Step {
   // ---- all columns are copied ----
 
   absl::Status PassCopies() {
+    QUERN_RETURN_IF_ERROR(sizes_.Add(out_.num_rows()));
     for (size_t c = 0; c < types_.size(); ++c) bytes_[c] = out_.column(c).bytes;
     found_.owner = nullptr;
     found_.owns_strings = keeps_strings_;
@@ -398,8 +403,8 @@ class PipelineInput::ProbeStep final : public Step {
 
   absl::Status CopyPairs(uint64_t num_pairs) {
     for (uint64_t done = 0; done < num_pairs;) {
-      QUERN_ASSIGN_OR_RETURN(const uint64_t copied,
-                             prober_.CopyPairs(rows_.data() + done, tuples_.data() + done, num_pairs - done, &out_));
+      QUERN_ASSIGN_OR_RETURN(const uint64_t copied, prober_.CopyPairs(rows_.data() + done, tuples_.data() + done,
+                                                                      sizes_.Next(num_pairs - done), &out_));
       done += copied;
       QUERN_RETURN_IF_ERROR(PassCopies());
     }
@@ -414,7 +419,7 @@ class PipelineInput::ProbeStep final : public Step {
       const PlacedTuples some = {prober_.tuples(),
                                  tuples_.data() + done,
                                  rows_.data() + done,
-                                 static_cast<uint32_t>(num_pairs - done),
+                                 static_cast<uint32_t>(sizes_.Next(num_pairs - done)),
                                  prober_.prefetch_distance(),
                                  copies_strings_,
                                  /*prefetches_strings=*/copies_strings_ || !keeps_strings_};
@@ -423,6 +428,7 @@ class PipelineInput::ProbeStep final : public Step {
       QUERN_RETURN_IF_ERROR(refused.status());
       if (fit < 0) return StatusOfCode(static_cast<int32_t>(fit));
       const auto n = static_cast<uint64_t>(fit);
+      QUERN_RETURN_IF_ERROR(sizes_.Add(n));
       if (n < num_pairs) {  // strings have room for some of the pairs
         std::copy_n(rows_.begin() + static_cast<ptrdiff_t>(done), n, selected_.begin());
         std::sort(selected_.begin(), selected_.begin() + static_cast<ptrdiff_t>(n));
@@ -498,6 +504,7 @@ class PipelineInput::ProbeStep final : public Step {
   bool copies_strings_ = false;
   std::shared_ptr<const void> kept_for_, kept_table_;  // an owner of rows, and the one of these and the table
   bool is_zeroed_ = false;
+  ResultSizes sizes_;
   uint64_t runs_until_try_ = 0, runs_before_piece_ = 0;  // in which all columns are copied
 };
 
@@ -669,6 +676,7 @@ absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows)
     rows.columns = std::move(piece.keys);
     rows.selection = piece.selection;
     rows.num_rows = num_rows;
+    rows.num_following = piece.num_following;
     rows.num_present = piece.selection == nullptr ? num_rows : 0;
     rows.first_row_id = piece.first_row_id;
     if (piece.first_row_id != kCountedRowIds) rows.first_row = piece.first_row_id;

@@ -248,6 +248,9 @@ TEST(ArrowMaps, GiveMovedTimestampsTheirUnitAndZone) {
 
 TEST(ArrowMaps, RefuseOtherFormatsThanTheSpecHas) {
   EXPECT_EQ(FieldsOf("decimal128(15,4)", {1}, "$0"), "format of map input column 0: d:15,2; accepted: d:15,4");
+  EXPECT_EQ(FieldsOf("decimal128(12,2)", {1}, "$0"), "format of map input column 0: d:15,2; accepted: d:12,2");
+  EXPECT_EQ(FieldsOf("decimal128(18,2):nullable", {1}, "$0,negate($0)"), "price:d:18,2? negate($0):d:18,2?")
+      << "fewer digits than the type has";
   EXPECT_EQ(FieldsOf("i64", {3}, "$0"), "wrong type for input keys[0]: field \"when\" is timestamp; accepted: i64");
   EXPECT_EQ(FieldsOf("timestamp,timestamp", {3, 5}, "$0,$1,is_null(less($0,$1))"),
             "units in less($0,$1): $0 is tsn:Europe/Paris, $1 is tss:; accepted: columns of one unit");

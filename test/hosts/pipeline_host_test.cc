@@ -207,6 +207,42 @@ TEST(PipelineHost, ReceivesRefusedBatchesOnce) {
   EXPECT_GT(num_refused, 3);
 }
 
+// The strings of a result are refused memory, so that it becomes shorter; then something behind the probe is. The piece
+// that comes again becomes the same batches, of which the host has the first ones.
+TEST(PipelineHost, ReceivesShorterResultsOnce) {
+  constexpr uint64_t kNumRows = 1500;
+  const Numbers twice = {1, 1}, numbers = {10, 20}, keys(kNumRows, 1);
+  const quern::Join join =
+      Built("join.inner keys=i64 build=i64 probe=utf8", {{{ColumnOf(twice)}, {ColumnOf(numbers)}, 2}});
+  std::vector<std::string> words;
+  for (uint64_t i = 0; i < kNumRows; ++i) words.push_back(std::to_string(i) + std::string(60, '.'));
+  const StringVector<int32_t> texts(words);
+  const Table source = {{ColumnOf(keys), texts.column()}, {}, kNumRows};
+  Lines expected;
+  for (const std::string& word : words)
+    for (const int64_t number : numbers) expected.push_back(word + "|" + std::to_string(number));
+  uint64_t num_shorter = 0;
+  bool has_refused = true;
+  for (int64_t first = 0; first < 40 && has_refused; ++first) {
+    for (int64_t second = first + 1; second < first + 16; ++second) {
+      TwoRefusals memory{first, second};
+      const auto map = New<quern::Job>("map in=utf8 out=octet_length($0)", Engine::kGeneric, memory.options());
+      Received host{"sl", {}, {}};
+      quern::Input input =
+          Take(Pipeline("i64,utf8").Through(join, {0}, {1}).Through(map, {0}).IntoHost(&host, {0, 1}, 0));
+      memory.num_requests = 0;
+      quern::Status status = input.Append(source.batch());
+      has_refused = !status.ok() || memory.num_requests > first;
+      for (int i = 0; i < 2 && !status.ok(); ++i) status = input.Append(source.batch());
+      Done(status);
+      Done(input.Finish());
+      num_shorter += host.num_calls > 1;
+      ASSERT_EQ(host.lines, expected) << first << " " << second;
+    }
+  }
+  EXPECT_GT(num_shorter, 1u);
+}
+
 TEST(PipelineHost, StopsWithoutAnError) {
   const auto map = New<quern::Job>("map in=i64 out=divide_checked(1:i64,$0)");
   uint64_t num_rows = 0;

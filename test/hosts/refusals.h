@@ -25,6 +25,25 @@ struct OneRefusal {
   }
 };
 
+// Refuses two requests of those to come.
+struct TwoRefusals {
+  int64_t first = -1, second = -1;  // requests before each, in ascending order
+  int64_t num_requests = 0;
+  static bool Reserve(void* host, uint64_t /*bytes*/) {
+    auto* const own = static_cast<TwoRefusals*>(host);
+    const int64_t n = own->num_requests++;
+    return n != own->first && n != own->second;
+  }
+  static void Release(void* /*host*/, uint64_t /*bytes*/) {}
+  quern_job_options options() {
+    quern_job_options options = {};
+    options.reserve = Reserve;
+    options.release = Release;
+    options.host = this;
+    return options;
+  }
+};
+
 // Appends a batch, and again where memory was refused. Returns whether it was not.
 inline bool AppendTwice(quern::Input* input, const Table& table) {
   quern::Status status = input->Append(table.batch());

@@ -274,6 +274,7 @@ absl::StatusOr<std::unique_ptr<PipelineJob::Left>> PipelineJob::NewLeft(const Fl
   auto left = std::make_unique<Left>();
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<PipelineJobInput> input, InputFrom(join.step + 1, nullptr));
   OutputOptions options;
+  options.batch_rows = plan_->piece_rows;
   QUERN_ASSIGN_OR_RETURN(left->output, c_abi::NewOutput(join.job, QUERN_PORT_UNMATCHED, options));
   // Steps read row ids of 8 bytes, whatever the host gets from the table.
   if (join.job->has_narrow_row_ids) left->output->job = std::make_shared<PlainJob>(*join.job, quern_job_options{});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decimal's format must be that of its type; times have the unit of their column.
+// A decimal's format must have the scale of its type and no more digits; times have the unit of their column.
 #include "hosts/c/jobs/value_formats.h"
 
+#include <cstdio>
 #include <optional>
 
 #include "runtime/base/messages.h"
@@ -16,13 +17,25 @@ std::vector<std::string> FormatsOf(const std::vector<BoundField>& fields) {
   return formats;
 }
 
+namespace {
+
+// Whether values of the format are values of the type: "d:7,4" of decimal128(18,4).
+bool IsWithin(const std::string& format, const ValueType& type) {
+  unsigned digits = 0;
+  int scale = 0, end = 0;
+  if (std::sscanf(format.c_str(), "d:%2u,%d%n", &digits, &scale, &end) != 2) return false;
+  const std::string rest = format.substr(static_cast<size_t>(end));
+  return digits <= type.digits && scale == type.scale && (rest.empty() || rest == ",128");
+}
+
+}  // namespace
+
 absl::Status CheckValueFormats(std::span<const ValueType> columns, const std::vector<std::string>& formats,
                                const std::string& what) {
   for (size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].id != TypeId::kDecimal128) continue;
-    const std::string &format = formats[i], wanted = DefaultFormat(columns[i]);
-    if (format == wanted || format == wanted + ",128") continue;
-    return Wrong("format of " + what + " column " + std::to_string(i), format, wanted);
+    if (IsWithin(formats[i], columns[i])) continue;
+    return Wrong("format of " + what + " column " + std::to_string(i), formats[i], DefaultFormat(columns[i]));
   }
   return absl::OkStatus();
 }

@@ -15,7 +15,8 @@ namespace quern::c_abi {
 
 std::vector<std::string> FormatsOf(const std::vector<BoundField>& fields);
 
-// Whether decimals have the digits and scale of their types. what: "map input", as messages name the columns.
+// Whether decimals have the scale of their types, and as many digits or fewer. what: "map input", as messages name the
+// columns.
 absl::Status CheckValueFormats(std::span<const ValueType> columns, const std::vector<std::string>& formats,
                                const std::string& what);
 

@@ -63,6 +63,28 @@ TEST(PipelinePlan, SeveralMapsInARow) {
       "pipeline in=f64 | map in=f64 out=negate($0) [$0] | filter f64 > 1 [$0] | aggregate aggs=sum(f64) [; $1]");
 }
 
+// Fusing hides no error: of a result that nobody reads, or that is read for some rows.
+TEST(PipelinePlan, ResultsThatMayFailStayUnlessAllRowsComputeThem) {
+  EXPECT_EQ(Runs("pipeline in=i64 | map in=i64 out=add_checked($0,1:i64),bit_and($0,1:i64) [$0]"
+                 " | aggregate aggs=sum(i64) [; $2]"),
+            "map in=i64 out=add_checked($0,1:i64) [$0] | aggregate in=i64 aggs=sum(bit_and($0,1:i64)) [; $0]");
+  const std::string quotients = "pipeline in=i64,i64 | map in=i64,i64 out=divide_checked($0,$1) [$0, $1] | ";
+  ExpectUnfused(quotients + "aggregate aggs=count_star []");
+  for (const char* taken : {"case_when(equal($0,0:i64),0:i64,$1)", "coalesce($0,$1)"}) {
+    EXPECT_EQ(Runs(quotients + "map in=i64,i64 out=" + taken + " [$1, $2] | aggregate aggs=sum(i64) [; $3]"),
+              "map in=i64,i64 out=divide_checked($0,$1) [$0, $1] | aggregate in=i64,i64 aggs=sum(" +
+                  std::string(taken) + ") [; $1, $2]");
+  }
+  EXPECT_EQ(
+      Runs(quotients + "map in=i64 out=case_when(equal($0,0:i64),0:i64,$0) [$2] | aggregate aggs=sum(i64) [; $3]"),
+      "aggregate in=i64,i64 aggs=sum(case_when(equal(divide_checked($0,$1),0:i64),0:i64,divide_checked($0,$1)))"
+      " [; $0, $1]");
+  // Sums of decimals whose digits suffice cannot fail.
+  EXPECT_EQ(Runs("pipeline in=decimal128(15,2) | map in=decimal128(15,2) out=add($0,$0),negate($0) [$0]"
+                 " | aggregate aggs=sum(decimal128) [; $2]"),
+            "aggregate in=decimal128(15,2) aggs=sum(negate($0)) [; $0]");
+}
+
 TEST(PipelinePlan, ResultsThatAreKeysStay) {
   EXPECT_EQ(Runs("pipeline in=i64,f64 | map in=f64,i64 out=negate($0),modulo_checked($1,10:i64),add($0,$0) [$1, $0]"
                  " | aggregate keys=i64 aggs=sum(f64),max(f64),min(i64) [$3; $2, $4, $3]"),

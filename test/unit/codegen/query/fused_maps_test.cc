@@ -49,6 +49,15 @@ TEST(FusedMaps, KeysStayInTheMap) {
             "  aggregate  aggregate keys=i64 aggs=max(i64)  [$1; $1]\n");
 }
 
+// A query computes no column that nobody reads; a pipeline by spec does (pipeline_plan_test.cc).
+TEST(FusedMaps, ResultsThatMayFailStayUnlessAllRowsComputeThem) {
+  EXPECT_EQ(PlanOf("scan items\nselect id / 2 as half\nselect half, half + 1 as more\naggregate sum(more) as s"),
+            "  aggregate  aggregate in=i64 aggs=sum(add_checked(divide_checked($0,2:i64),1:i64))  [$0]\n");
+  EXPECT_EQ(PlanOf("scan items\nselect 10 / id as part, id\naggregate sum(case when id = 0 then 0 else part end) as s"),
+            "  map in=i64 out=divide_checked(10:i64,$0)  [$0]\n"
+            "  aggregate  aggregate in=i64,i64 aggs=sum(case_when(equal($0,0:i64),0:i64,$1))  [$0, $1]\n");
+}
+
 TEST(FusedMaps, WithoutExpressionsTheSpecIsAsItWas) {
   EXPECT_EQ(PlanOf("scan items\naggregate sum(price) as s, count(*) by name"),
             "  aggregate  aggregate keys=utf8 aggs=sum(f64:nullable),count_star  [$1; $0]\n");
