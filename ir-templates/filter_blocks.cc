@@ -52,14 +52,15 @@ QUERN_BLOCK void quern_block_filter_merge(uint64_t* to, const uint64_t* from, ui
   QUERN_BLOCK void quern_block_filter_range_##text(QUERN_LEAF_PARAMETERS, uint64_t low, uint64_t, uint64_t span, \
                                                    uint64_t, bool negated) {                                     \
     LeaveRest(args, leaf, first, n, mask,                                                                        \
-              b::TestRange<kStorage>(column, first, PickedRows(args, first), n, mask, low, span, negated));      \
+              b::TestRange<kStorage>(column, first, PickedRows(args, first), n, mask,                            \
+                                     b::FilterRowsAhead(args, first, n), low, span, negated));                   \
   }
-#define QUERN_COLUMNS_BLOCK(text, kStorage)                                                                       \
-  QUERN_BLOCK void quern_block_filter_columns_##text(QUERN_LEAF_PARAMETERS, const QuernColumn* other,             \
-                                                     uint8_t comparison, bool is_signed) {                        \
-    LeaveRest(                                                                                                    \
-        args, leaf, first, n, mask,                                                                               \
-        b::TestColumns<kStorage>(column, other, first, PickedRows(args, first), n, mask, comparison, is_signed)); \
+#define QUERN_COLUMNS_BLOCK(text, kStorage)                                                           \
+  QUERN_BLOCK void quern_block_filter_columns_##text(QUERN_LEAF_PARAMETERS, const QuernColumn* other, \
+                                                     uint8_t comparison, bool is_signed) {            \
+    LeaveRest(args, leaf, first, n, mask,                                                             \
+              b::TestColumns<kStorage>(column, other, first, PickedRows(args, first), n, mask,        \
+                                       b::FilterRowsAhead(args, first, n), comparison, is_signed));   \
   }
 #define QUERN_NUMBER_BLOCKS(text, kStorage) QUERN_RANGE_BLOCK(text, kStorage) QUERN_COLUMNS_BLOCK(text, kStorage)
 QUERN_NUMBER_BLOCKS(8, k8)
@@ -71,9 +72,9 @@ QUERN_NUMBER_BLOCKS(f64, kF64)
 
 QUERN_BLOCK void quern_block_filter_range_128(QUERN_LEAF_PARAMETERS, uint64_t low, uint64_t high_of_low, uint64_t span,
                                               uint64_t high_of_span, bool negated) {
-  LeaveRest(
-      args, leaf, first, n, mask,
-      b::TestWideRange(column, first, PickedRows(args, first), n, mask, low, high_of_low, span, high_of_span, negated));
+  LeaveRest(args, leaf, first, n, mask,
+            b::TestWideRange(column, first, PickedRows(args, first), n, mask, b::FilterRowsAhead(args, first, n), low,
+                             high_of_low, span, high_of_span, negated));
 }
 
 QUERN_BLOCK void quern_block_filter_range_bit(QUERN_LEAF_PARAMETERS, uint64_t low, uint64_t, uint64_t, uint64_t,

@@ -18,6 +18,7 @@
 //     for (run = 0, i = 0; run < args->n; ++run) {
 //       Group local = *tuples[run];
 //       do { .. as above, into local .. } while (++i < run_ends[run]);
+//       quern_block_update_rows(0, &local + 8, /*one=*/run_ends[run] - begin_of_run, ..);     // not row by row
 //       *tuples[run] = local;
 //     }
 //
@@ -115,9 +116,8 @@ class UpdateEmitter {
     if (!Begin(name)) return;
     Value* run_ends = e_.LoadPointer(args_, offsetof(QuernUpdateArgs, run_ends), "run_ends");
     Value* local = e_.Local(llvm::ArrayType::get(e_.ir().getInt64Ty(), descriptor_.group.tuple_bytes / 8), "local");
-    BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *rows_loop = e_.NewBlock("rows");
-    BasicBlock *row_loop = e_.NewBlock("row"), *rows_end = e_.NewBlock("rows_end"), *run_end = e_.NewBlock("run_end");
-    BasicBlock* done = e_.NewBlock("done");
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *run_loop = e_.NewBlock("run"), *done = e_.NewBlock("done");
+    counts_runs_ = true;
     e_.ir().CreateCondBr(e_.ir().CreateICmpNE(n_, e_.I32(0), "any"), run_loop, done);
     e_.ir().SetInsertPoint(run_loop);
     PHINode* run = Counter(entry, e_.I32(0), "run");
@@ -125,9 +125,24 @@ class UpdateEmitter {
     Value* tuple = LoadTuple(run);
     Value* run_end_row = LoadElement(run_ends, run, "run_end_row");
     CopyStates(local, tuple);
+    if (ReadsRows()) EmitRunRows(run_begin, run_end_row, local);
+    EmitRunCounts(e_.ir().CreateSub(run_end_row, run_begin, "run_rows"), local);
+    CopyStates(tuple, local);
+    Value* next_run = Next(run);
+    run_begin->addIncoming(run_end_row, e_.ir().GetInsertBlock());
+    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next_run, n_, "more_runs"), run_loop, done);
+    e_.ir().SetInsertPoint(done);
+    e_.ir().CreateRetVoid();
+  }
+
+ private:
+  // The rows begin .. end-1 of a run.
+  void EmitRunRows(Value* run_begin, Value* run_end_row, Value* local) {
+    BasicBlock *entry = e_.ir().GetInsertBlock(), *rows_loop = e_.NewBlock("rows"), *row_loop = e_.NewBlock("row");
+    BasicBlock *rows_end = e_.NewBlock("rows_end"), *run_end = e_.NewBlock("run_end");
     e_.ir().CreateBr(rows_loop);
     e_.ir().SetInsertPoint(rows_loop);
-    PHINode* begin = Counter(run_loop, run_begin, "begin");
+    PHINode* begin = Counter(entry, run_begin, "begin");
     Value* end = RowsOf(begin, run_end_row);
     BasicBlock* prefetched = e_.ir().GetInsertBlock();
     e_.ir().CreateBr(row_loop);
@@ -140,15 +155,8 @@ class UpdateEmitter {
     begin->addIncoming(end, rows_end);
     e_.ir().CreateCondBr(e_.ir().CreateICmpULT(end, run_end_row, "more_rows"), rows_loop, run_end);
     e_.ir().SetInsertPoint(run_end);
-    CopyStates(tuple, local);
-    Value* next_run = Next(run);
-    run_begin->addIncoming(end, run_end);
-    e_.ir().CreateCondBr(e_.ir().CreateICmpULT(next_run, n_, "more_runs"), run_loop, done);
-    e_.ir().SetInsertPoint(done);
-    e_.ir().CreateRetVoid();
   }
 
- private:
   bool Begin(const char* name) {
     auto p = e_.Begin(name, "(args)");
     if (p.empty()) return false;
@@ -292,6 +300,25 @@ class UpdateEmitter {
                          llvm::MaybeAlign(1), bytes);
   }
 
+  // Whether a row of a run is looked at.
+  bool ReadsRows() const {
+    for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
+      const QuernAccumulator& a = descriptor_.accumulators[k];
+      if (a.step != kUpdateOutOfLine && !blocks::CountsAllRows(a)) return true;
+    }
+    return false;
+  }
+
+  void EmitRunCounts(Value* num_rows, Value* tuple) {
+    for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
+      const QuernAccumulator& a = descriptor_.accumulators[k];
+      if (!blocks::CountsAllRows(a)) continue;
+      e_.Call("update_rows", {e_.I64(0), e_.Element(tuple, a.state_offset, 1, "state"),
+                              e_.ir().CreateZExt(num_rows, e_.ir().getInt64Ty(), "run_rows"), e_.Bool(false), e_.I64(0),
+                              e_.Element(overflowed_, k, 1, "overflowed")});
+    }
+  }
+
   // Updates all accumulators for row i.
   void EmitRow(Value* i, Value* tuple) {
     Value* row = e_.ir().CreateAdd(first_, LoadElement(rows_, i, "picked"), "row");
@@ -300,7 +327,7 @@ class UpdateEmitter {
     std::map<uint32_t, uint8_t> seen_by_all;  // by byte of the tuple: seen bits that every row of this loop sets
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
-      if (a.step == kUpdateOutOfLine) continue;
+      if (a.step == kUpdateOutOfLine || (counts_runs_ && blocks::CountsAllRows(a))) continue;
       Value* takes = Takes(a, i, row);
       if (takes == nullptr && a.seen_mask != 0) seen_by_all[a.seen_offset] |= a.seen_mask;
       EmitAccumulator(k, i, row, tuple, takes);
@@ -571,6 +598,7 @@ class UpdateEmitter {
   std::map<ColumnKey, Value*> locals_, translated_;
   Value* prefetches_keys_ = nullptr;
   InputStreams streams_, key_streams_;
+  bool counts_runs_ = false;  // a run at a time: CountsAllRows
   std::vector<VectorStates> vectors_;
 };
 
@@ -582,7 +610,7 @@ void EmitHoles(const KernelPlan& plan, const QuernAggregateDescriptor& descripto
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRows("update_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/false).EmitRows("update_valid_rows");
   UpdateEmitter(descriptor, choices, emitter, /*tests_nulls=*/true).EmitRuns("update_run_rows");
-  EmitLaneTotals(descriptor, LanePrefetchRows(plan), emitter);
+  EmitLaneTotals(descriptor, plan.prefetch_input_rows, emitter);
   if (descriptor.computed != nullptr) EmitHoles(plan, *descriptor.computed, emitter);
 }
 

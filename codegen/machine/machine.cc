@@ -180,6 +180,10 @@ absl::StatusOr<Machine> MachineByName(std::string_view name) {
   return machine;
 }
 
+// A sum of 6 M products took 8.0 ms without prefetches on AMD Zen 4, and 11.4 with them; a sum of 20 M i64 took 26 and
+// 16 ms on an Intel Xeon (Emerald Rapids).
+bool ReadsAheadByItself(const Machine& machine) { return machine.cpu.starts_with("znver"); }
+
 bool HasVectorMasks(const Machine& machine) {
   constexpr const char* kFeatures[] = {"avx512f", "avx512dq", "avx512vl"};
   if (machine.arch != "x86-64") return false;

@@ -196,6 +196,8 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
                      if (IsIn(parameter.scope, spec))
                        schedule = ChooseSchedule(parameter.loop, keys, plan.pipeline, machine, profile, &origin.text);
                    });
+  if (IsIn(Scope::kAggregate, spec) && GroupsOf(spec).keys.empty() && ReadsAheadByItself(machine))
+    plan.prefetch_input_rows = 0;
   if (profile != nullptr && profile->spill.has_value()) SetSpilling(profile->spill->choice, &plan);
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == StateLayout::kAuto && IsIn(Scope::kAggregate, spec))
@@ -328,10 +330,6 @@ absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(con
   return std::shared_ptr<const AggregateDescriptor>(std::move(descriptor));
 }
 
-uint32_t LanePrefetchRows(const KernelPlan& plan) {
-  return GroupsOf(plan.spec).keys.empty() ? 0 : plan.prefetch_input_rows;
-}
-
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan) {
   AggregateOptions options;
   SetPrefetch(plan, &options.prefetch, &options.distances);
@@ -383,6 +381,7 @@ std::shared_ptr<const FilterDescriptor> MakePlannedFilter(const KernelPlan& plan
   auto descriptor = std::make_shared<FilterDescriptor>(std::get<FilterSpec>(plan.spec));
   descriptor->set_batch_rows(plan.batch_size);
   descriptor->set_prefetches(plan.prefetch != PrefetchScheme::kOff);
+  descriptor->set_input_rows(plan.prefetch_input_rows);
   return descriptor;
 }
 

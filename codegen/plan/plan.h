@@ -88,9 +88,6 @@ AggregationSpec GroupsOf(const KernelSpec& spec);
 // *Errors*: NotFound for an aggregate function of the host that is not registered.
 absl::StatusOr<std::shared_ptr<const AggregateDescriptor>> MakePlannedGroups(const KernelPlan& plan);
 AggregateOptions MakeAggregateOptions(const KernelPlan& plan);
-// The prefetch distance for input columns where rows of few groups are added up in lanes, in rows; 0: none. Without
-// keys blocks follow each other at once, and the processor reads ahead by itself.
-uint32_t LanePrefetchRows(const KernelPlan& plan);
 std::shared_ptr<const SortDescriptor> MakePlannedSort(const KernelPlan& plan);
 SortOptions MakeSortOptions(const KernelPlan& plan);
 // How rows are written and read where memory is short.

@@ -21,6 +21,7 @@ enum class Scope : uint32_t {
   kFilter = kOperatorBit<FilterSpec>,
   kMap = kOperatorBit<MapSpec>,
   kBoth = kJoin | kAggregate,
+  kRead = kAggregate | kFilter,
   kStored = kBoth | kSort,       // all that store rows
   kBatched = kStored | kFilter,  // all whose plan has a batch size
   kAll = kBatched | kMap,

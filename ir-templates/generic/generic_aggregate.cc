@@ -207,17 +207,26 @@ void SetSeen(const StepRows& r, const uint8_t* takes) {
   }
 }
 
-void UpdateAll(const QuernUpdateArgs* args, uint8_t* const* tuples, uint32_t n, bool tests_nulls) {
+enum class Counts : uint8_t { kByRow, kByRun };  // of accumulators that count all rows
+
+void UpdateAll(const QuernUpdateArgs* args, uint8_t* const* tuples, uint32_t n, bool tests_nulls, Counts counts) {
   uint8_t taking[kMaxBatchRows];
   for (uint32_t k = 0; k < args->descriptor->num_accumulators; ++k) {
     const QuernAccumulator& a = args->descriptor->accumulators[k];
-    if (a.step == kUpdateOutOfLine) continue;
+    if (a.step == kUpdateOutOfLine || (counts == Counts::kByRun && b::CountsAllRows(a))) continue;
     const StepRows rows = {args, &a, tuples, n, tests_nulls};
     const uint8_t* takes = FindTaking(rows, taking) ? taking : nullptr;
     if (kReads[a.step] == kReadsWide) StepWideRows(rows, takes);
     else if (kReads[a.step] == kReadsNumbers) StepTwoRows(rows, takes);
     else Step64Rows(rows, takes);
     if (a.seen_mask != 0) SetSeen(rows, takes);
+  }
+}
+
+void CountRun(const QuernAggregateDescriptor& descriptor, uint32_t num_rows, uint8_t* tuple) {
+  for (uint32_t k = 0; k < descriptor.num_accumulators; ++k) {
+    const QuernAccumulator& a = descriptor.accumulators[k];
+    if (b::CountsAllRows(a)) b::StepRows(tuple + a.state_offset, num_rows);
   }
 }
 
@@ -238,15 +247,21 @@ using namespace quern;  // NOLINT: the holes below are C symbols that use the co
 
 extern "C" {
 
-void quern_hole_update_rows(const QuernUpdateArgs* args) { UpdateAll(args, args->tuples, args->n, true); }
-void quern_hole_update_valid_rows(const QuernUpdateArgs* args) { UpdateAll(args, args->tuples, args->n, false); }
+void quern_hole_update_rows(const QuernUpdateArgs* args) {
+  UpdateAll(args, args->tuples, args->n, true, Counts::kByRow);
+}
+void quern_hole_update_valid_rows(const QuernUpdateArgs* args) {
+  UpdateAll(args, args->tuples, args->n, false, Counts::kByRow);
+}
 
 void quern_hole_update_run_rows(const QuernUpdateArgs* args) {
   uint8_t* tuples[kMaxBatchRows];
   uint32_t n = 0;
-  for (uint32_t run = 0; run < args->n; ++run)
+  for (uint32_t run = 0; run < args->n; ++run) {
+    CountRun(*args->descriptor, args->run_ends[run] - n, args->tuples[run]);
     for (; n < args->run_ends[run]; ++n) tuples[n] = args->tuples[run];
-  UpdateAll(args, tuples, n, true);
+  }
+  UpdateAll(args, tuples, n, true, Counts::kByRun);
 }
 
 uint32_t quern_hole_update_lane_rows(const QuernLaneArgs*) { return 0; }

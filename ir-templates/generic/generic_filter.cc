@@ -48,10 +48,11 @@ uint32_t TestRangeWords(const LeafRows& r) {
     if constexpr (kStorage == kBit) {
       return b::TestBits(r.column, r.first, r.rows, r.n, r.mask, (l.low[0] != 0) != l.negated);
     } else if constexpr (kStorage == k128) {
-      return b::TestWideRange(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.low[1], l.span[0], l.span[1],
-                              l.negated);
+      return b::TestWideRange(r.column, r.first, r.rows, r.n, r.mask, r.rows_ahead, l.low[0], l.low[1], l.span[0],
+                              l.span[1], l.negated);
     } else if constexpr (b::HasLanes(kStorage)) {
-      return b::TestRange<kStorage>(r.column, r.first, r.rows, r.n, r.mask, l.low[0], l.span[0], l.negated);
+      return b::TestRange<kStorage>(r.column, r.first, r.rows, r.n, r.mask, r.rows_ahead, l.low[0], l.span[0],
+                                    l.negated);
     } else {
       return 0;
     }
@@ -62,7 +63,7 @@ uint32_t TestColumnWords(const LeafRows& r) {
   return DispatchStorage(r.leaf.storage, [&](auto tag) -> uint32_t {
     constexpr Storage kStorage = decltype(tag)::value;
     if constexpr (b::HasLanes(kStorage)) {
-      return b::TestColumns<kStorage>(r.column, r.other, r.first, r.rows, r.n, r.mask, r.leaf.comparison,
+      return b::TestColumns<kStorage>(r.column, r.other, r.first, r.rows, r.n, r.mask, r.rows_ahead, r.leaf.comparison,
                                       r.leaf.is_signed);
     } else {
       return 0;

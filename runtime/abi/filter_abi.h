@@ -94,6 +94,7 @@ struct QuernFilterDescriptor {
   uint32_t num_masks;
   uint32_t batch_rows;  // a multiple of 64
   bool prefetches;      // strings that are compared after all lengths
+  uint32_t input_rows;  // prefetch distance of numbers that are read in order; 0: none
   const QuernMaskOperation* steps;
   const QuernFilterLeaf* leaves;
 };
@@ -103,9 +104,10 @@ struct QuernFilterArgs {
   const QuernColumn* columns;  // one for each mention of a column in the condition
   const uint32_t* selection;   // nullptr: rows 0 .. num_rows-1
   uint64_t num_rows;
-  uint64_t* mask;     // out: (num_rows + 63) / 64 words; bits beyond the last row are 0
-  uint64_t num_true;  // out
-  void* memo;         // results for dictionary values: the call's FilterMemo
+  uint64_t num_following;  // rows of the columns behind these, which are tested next; without a selection
+  uint64_t* mask;          // out: (num_rows + 63) / 64 words; bits beyond the last row are 0
+  uint64_t num_true;       // out
+  void* memo;              // results for dictionary values: the call's FilterMemo
 };
 
 // The entry points of one filter kernel; generic and compiled kernels fill the same struct.

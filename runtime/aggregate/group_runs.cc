@@ -144,9 +144,7 @@ bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs) {
   for (uint32_t i = 1; i < sample; ++i) changes += tuples[i] != tuples[i - 1];
   if (changes > sample / 2) return false;
   if (changes == 0 && most != 0 && IsOneRun(tuples, n)) {
-    runs->tuples[0] = tuples[0];
-    runs->ends[0] = n;
-    runs->n = 1;
+    SetRun(tuples[0], n, runs);
     return true;
   }
   // No branch depends on where a run ends. The loop stops early where there are too many runs.

@@ -23,6 +23,13 @@ struct GroupRuns {
   uint32_t rows[kMaxBatchRows + kSpare];  // written by a split: the block's rows in the order of the runs
 };
 
+// All n rows are of one group.
+inline void SetRun(uint8_t* tuple, uint32_t n, GroupRuns* runs) {
+  runs->tuples[0] = tuple;
+  runs->ends[0] = n;
+  runs->n = 1;
+}
+
 // Finds neighbouring rows of one group. Returns whether runs have four or more rows on average.
 bool FindRuns(uint8_t* const* tuples, uint32_t n, GroupRuns* runs);
 

@@ -315,9 +315,13 @@ absl::Status LocalGroups::MergeFixed(const QuernColumn* column, const KeyRows& r
 absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
   if (rows_without_table_ != 0 || (deals_ && uses_blocks_)) return AddToBlocks(batch, rows);
   if (deals_) return PartitionRows(batch, rows);
-  uint8_t* tuples[kMaxBatchRows];
-  QUERN_RETURN_IF_ERROR(FindTuples(rows, tuples));
-  PrefetchStates(table_->prefetch(), context_.descriptor->group()->tuple_bytes, tuples, rows.n);
+  uint8_t* found[kMaxBatchRows];
+  uint8_t* const* tuples = table_->only_group();
+  if (tuples == nullptr) {
+    QUERN_RETURN_IF_ERROR(FindTuples(rows, found));
+    PrefetchStates(table_->prefetch(), context_.descriptor->group()->tuple_bytes, found, rows.n);
+    tuples = found;
+  }
   absl::Status updated = Update(batch, rows, tuples);
   if (!updated.ok()) KeepBegun(tuples);
   return updated;
@@ -361,7 +365,9 @@ absl::Status LocalGroups::UpdateFixed(const Batch& batch, const KeyRows& rows, u
   const QuernAggregateEntryPoints& kernel = context_.entry_points.Now();
   if (kernel.update != nullptr) {
     GroupRuns runs;
-    const bool has_runs = !splitter_.knows_groups() && FindRuns(tuples, rows.n, &runs);
+    const bool has_one_group = table_->only_group() != nullptr;
+    if (has_one_group) SetRun(tuples[0], rows.n, &runs);
+    const bool has_runs = has_one_group || (!splitter_.knows_groups() && FindRuns(tuples, rows.n, &runs));
     const uint32_t done = UpdateLanes(batch, rows, tuples, has_runs, runs);
     if (done == rows.n) return absl::OkStatus();
     const bool is_split = !has_runs && !splitter_.TakeRefusal() && splitter_.Split(rows, tuples, &runs);

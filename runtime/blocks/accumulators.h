@@ -263,6 +263,13 @@ constexpr bool IsMasked(Step step) {
   return false;
 }
 
+// Whether an accumulator counts rows whatever they hold, so that it takes those of a run in one step.
+inline bool CountsAllRows(const QuernAccumulator& a) {
+  bool reads_row = a.filtered;
+  for (uint32_t i = 0; i < a.num_arguments; ++i) reads_row |= a.arguments[i].nullable;
+  return a.step == kUpdateRows && !reads_row;
+}
+
 // The bits that are xor-ed to a value before its update function: a minimum is the complement of a maximum of
 // complements, and bool_and is the complement of bool_or of complements.
 constexpr uint64_t TurnedBits(Step step, bool negated) {

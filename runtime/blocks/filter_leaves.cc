@@ -188,7 +188,7 @@ void AskNewValues(const LeafRows& r, const uint32_t* at, std::vector<uint8_t>* t
   uint64_t mask[kMaskWords];
   std::fill_n(mask, (num_values + 63) / 64, ~uint64_t{0});
   if (num_values % 64 != 0) mask[num_values / 64] = (uint64_t{1} << num_values % 64) - 1;
-  TestValues({r.leaf, r.column->dictionary, nullptr, 0, values, num_values, mask, r.prefetches});
+  TestValues({r.leaf, r.column->dictionary, nullptr, 0, values, num_values, mask, r.prefetches, 0});
   for (uint32_t v = 0; v < num_values; ++v) {
     (*truths)[values[v]] = (mask[v / 64] >> v % 64 & 1) != 0 ? FilterMemo::kTrue : FilterMemo::kFalse;
   }
@@ -214,7 +214,7 @@ void TestDictionary(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& 
   const bool is_remembered = memo != nullptr && most <= kMaxMemoRows * std::max<uint64_t>(args->num_rows, 64);
   std::vector<uint8_t>* const truths = is_remembered ? TruthsOf(memo, leaf, most) : nullptr;
   if (truths == nullptr) {
-    return TestValues({r.leaf, r.column->dictionary, nullptr, 0, at, r.n, r.mask, r.prefetches});
+    return TestValues({r.leaf, r.column->dictionary, nullptr, 0, at, r.n, r.mask, r.prefetches, 0});
   }
   AskNewValues(r, at, truths);
   b::TestRows(r.mask, r.n, false, [&](uint32_t i) { return (*truths)[at[i]] == FilterMemo::kTrue; });
@@ -225,8 +225,8 @@ void TestDictionary(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& 
 LeafRows RowsOf(const QuernFilterArgs* args, uint32_t leaf, uint64_t first, uint32_t n, uint64_t* mask) {
   const QuernFilterLeaf& l = args->descriptor->leaves[leaf];
   const uint32_t* rows = args->selection != nullptr ? args->selection + first : nullptr;
-  return {l,    &args->columns[l.column],    &args->columns[l.other_column], first, rows, n,
-          mask, args->descriptor->prefetches};
+  return {l,    &args->columns[l.column],     &args->columns[l.other_column],         first, rows, n,
+          mask, args->descriptor->prefetches, blocks::FilterRowsAhead(args, first, n)};
 }
 
 void TestLeafRows(const QuernFilterArgs* args, uint32_t leaf, const LeafRows& r) {

@@ -28,6 +28,7 @@ struct LeafRows {
   uint32_t n;
   uint64_t* mask;
   bool prefetches;
+  uint64_t rows_ahead;  // blocks::FilterRowsAhead
 
   uint32_t RowAt(uint32_t i) const { return blocks::RowAt(rows, first, i); }
 };

@@ -32,6 +32,7 @@ class FilterDescriptor {
   // Rounded up to a multiple of 64.
   void set_batch_rows(uint32_t rows) { descriptor_.batch_rows = (rows + 63) / 64 * 64; }
   void set_prefetches(bool prefetches) { descriptor_.prefetches = prefetches; }
+  void set_input_rows(uint32_t rows) { descriptor_.input_rows = rows; }
 
   // The mask operations as a table, as `quern dump layout` prints it.
   std::string Print() const;

@@ -104,6 +104,7 @@ absl::StatusOr<uint64_t> RowFilter::Run(const BatchView& batch, uint64_t* mask) 
     }
     args.selection = batch.selection == nullptr ? nullptr : batch.selection + first;
     args.num_rows = std::min(kPieceRows, batch.num_rows - first);
+    if (batch.selection == nullptr) args.num_following = batch.num_following + batch.num_rows - first - args.num_rows;
     args.mask = mask + first / 64;
     args.memo = &memo;
     entry_points_.ForBatch(args.num_rows, counters).mask(&args);

@@ -47,6 +47,7 @@ BatchView SliceOf(const BatchView& batch, const std::vector<ColumnType>& keys, c
     slice.selection = batch.selection + first_row;
     return slice;
   }
+  slice.num_following += batch.num_rows - first_row - num_rows;
   if (batch.first_row_id != kCountedRowIds) slice.first_row_id += first_row;
   for (size_t i = 0; i < keys.size(); ++i) slice.keys[i] = ColumnFrom(first_row, keys[i], slice.keys[i]);
   for (size_t i = 0; i < payload.size(); ++i) slice.payload[i] = ColumnFrom(first_row, payload[i], slice.payload[i]);

@@ -27,6 +27,7 @@ struct BatchView {
       payload;  // joins: followed by the columns of the residual predicate; aggregations: the aggregates' columns
   const uint32_t* selection = nullptr;     // rows that take part, in order; nullptr: all
   uint64_t num_rows = 0;                   // selected rows
+  uint64_t num_following = 0;              // rows of the columns behind these that are read next: worth a prefetch
   uint64_t first_row_id = kCountedRowIds;  // the row id of the batch's row 0
   std::shared_ptr<const void>
       owner;  // kept until the last reader of the columns is gone; may be null if the caller keeps the memory

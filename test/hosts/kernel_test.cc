@@ -109,7 +109,8 @@ TEST(CompileErrors, SpecsAndParameters) {
       CompileError("join.inner keys=i64", "batch=7"),
       std::regex("unknown plan parameter: batch; accepted: layout, .*inline_key_bytes, batch_size, .*")));
   EXPECT_EQ(CompileError("filter bool", "test.hash=zero"),
-            "unknown plan parameter: test.hash; accepted: batch_size, prefetch, passes, codegen_level");
+            "unknown plan parameter: test.hash; accepted: batch_size, prefetch, prefetch_input_rows, "
+            "passes, codegen_level");
   EXPECT_TRUE(std::regex_match(CompileError("join.inner keys=i65"),
                                std::regex("unknown column type: i65; .*accepted: bool, i8, .*")));
   EXPECT_EQ(CompileError("filter i64 = 'a'"),

@@ -27,6 +27,10 @@ class SingleGroup : public GroupTable {
 
   absl::Status Find(const KeyRows& rows, uint8_t** tuples) override { return FindAll(rows.n, tuples); }
   absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) override { return FindAll(from.n, tuples); }
+  uint8_t* const* only_group() override {
+    if (of_all_rows_.empty()) of_all_rows_.assign(kMaxBatchRows, reinterpret_cast<uint8_t*>(tuple_.data()));
+    return of_all_rows_.data();
+  }
   uint64_t num_groups() const override { return 1; }
   uint64_t num_positions() const override { return 1; }
   uint32_t Scan(uint64_t begin, uint64_t end, uint8_t** tuples) override {
@@ -51,6 +55,7 @@ class SingleGroup : public GroupTable {
   }
 
   std::vector<uint64_t> tuple_;
+  std::vector<uint8_t*> of_all_rows_;  // empty until it is asked for
 };
 
 }  // namespace

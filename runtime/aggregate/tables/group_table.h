@@ -65,6 +65,9 @@ class GroupTable {
   // earlier ones are as they were, unless the table is broken.
   virtual absl::Status Find(const KeyRows& rows, uint8_t** tuples) = 0;
   virtual absl::Status FindTuples(const GroupTuples& from, uint8_t** tuples) = 0;
+  // Of a table that has one group for all rows: what Find writes for kMaxBatchRows of them, valid as long as the table.
+  // Null of all others.
+  virtual uint8_t* const* only_group() { return nullptr; }
 
   virtual uint64_t num_groups() const = 0;
   // Groups lie at some of the positions 0 .. num_positions()-1. Scan writes the addresses of those in [begin, end), in

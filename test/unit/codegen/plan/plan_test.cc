@@ -154,7 +154,8 @@ TEST(Plan, ParametersOfAnotherOperatorAreUnknown) {
             "codegen_level");
   for (const char* name : {"hash", "test.hash", "huge_pages", "partition_bits"})
     EXPECT_EQ(Error({{name, "1"}}, kSpecs[3]), "unknown plan parameter: " + std::string(name) +
-                                                   "; accepted: batch_size, prefetch, passes, codegen_level");
+                                                   "; accepted: batch_size, prefetch, "
+                                                   "prefetch_input_rows, passes, codegen_level");
   EXPECT_EQ(Error({{"prefix_words", "3"}}).rfind("unknown plan parameter: prefix_words; accepted: layout, ", 0), 0u);
 }
 

@@ -165,6 +165,20 @@ class FilterMaker {
 
   Guard AnyGuard() { return Below(2) == 0 ? Guard::kBehind : Guard::kInFront; }
 
+  // Of numbers from 0 to below - 1.
+  FilterColumns MakeNumbers(const Predicate& condition, uint32_t num_rows, Guard guard, uint32_t below) {
+    FilterColumns columns;
+    for (const ColumnType& type : ColumnsOf(condition)) {
+      std::vector<FilterCell> cells(num_rows);
+      for (FilterCell& cell : cells) {
+        cell.number = static_cast<__int128>(Below(below));
+        cell.real = static_cast<double>(cell.number);
+      }
+      columns.push_back(MakeFilterColumn(type, std::move(cells), guard));
+    }
+    return columns;
+  }
+
   FilterColumns MakeColumns(const Predicate& condition, uint32_t num_rows, Guard guard) {
     FilterColumns columns;
     for (const ColumnType& type : ColumnsOf(condition)) {

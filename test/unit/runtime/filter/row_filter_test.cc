@@ -25,16 +25,24 @@ FilterSpec SpecOf(const Predicate& condition) {
   return spec;
 }
 
-RowFilter FilterOf(const FilterSpec& spec, uint32_t batch_rows = 1024) {
+RowFilter FilterOf(const FilterSpec& spec, uint32_t batch_rows = 1024, uint32_t input_rows = 0) {
   auto descriptor = std::make_shared<FilterDescriptor>(spec);
   descriptor->set_batch_rows(batch_rows);
+  descriptor->set_input_rows(input_rows);
   return RowFilter(descriptor, GenericFilterKernel());
+}
+
+// Distances that end behind the rows of some batches, or of all.
+uint32_t AnyDistance(FilterMaker* maker) {
+  constexpr uint32_t kDistances[] = {0, 64, 2048};
+  return kDistances[maker->Below(3)];
 }
 
 void ExpectRandomRows(const Predicate& condition, uint32_t num_rows, FilterMaker* maker) {
   SCOPED_TRACE(PrintCondition(condition));
   const FilterColumns columns = maker->MakeColumns(condition, num_rows, maker->AnyGuard());
-  const RowFilter filter = FilterOf(SpecOf(condition), static_cast<uint32_t>(1 + maker->Below(1024)));
+  const RowFilter filter =
+      FilterOf(SpecOf(condition), static_cast<uint32_t>(1 + maker->Below(1024)), AnyDistance(maker));
   test::ExpectRowsAndPicked(condition, columns, maker->Selection(num_rows), num_rows, filter);
 }
 
@@ -72,6 +80,23 @@ TEST(RowFilter, BatchesOfMoreThanOnePiece) {
     ASSERT_EQ(*num_rows, *num_selected) << PrintCondition(condition);
     EXPECT_TRUE(std::equal(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(*num_rows), selected.begin()))
         << PrintCondition(condition);
+  }
+}
+
+// Few rows of a word are tested one by one, as far apart as they may lie, and the rows of words ahead are prefetched.
+TEST(RowFilter, FewRowsThatEarlierLeavesHaveLeft) {
+  constexpr uint32_t kRows = 3000;
+  FilterMaker maker(test::SeedOfTest());
+  for (const char* later : {"i64 >= 500", "i64 <> 7", "u64 between 100 and 700", "decimal128 < 500",
+                            "decimal128 not between 100 and 700", "f64 >= 500", "i64 < i64"}) {
+    for (const int of_thousand : {0, 1, 15, 40, 80, 150, 300, 1000}) {
+      const std::string text = "filter i32 < " + std::to_string(of_thousand) + " and " + later;
+      const Predicate condition = std::get<FilterSpec>(*ParseSpec(text)).where;
+      const FilterColumns columns = maker.MakeNumbers(condition, kRows, maker.AnyGuard(), 1000);
+      test::ExpectRowsAndPicked(condition, columns, maker.Selection(kRows), kRows,
+                                FilterOf(SpecOf(condition), 1024, AnyDistance(&maker)));
+      if (testing::Test::HasFailure()) return;
+    }
   }
 }
 
