@@ -224,7 +224,7 @@ class JoinProber {
   absl::Status SetPartInput(BatchView batch, const PartInput& input);
   absl::Status KeepResident(BatchView* batch);
   absl::StatusOr<bool> NextOfTable(OutputBatch* out);
-  void SetOutput(OutputBatch* out);
+  void SetOutput(OutputBatch* out, uint64_t most_rows);
   // Runs the probe. Returns whether this input has more.
   absl::StatusOr<bool> Run(const JoinProbe& probe);
   absl::StatusOr<bool> NextOfParts(OutputBatch* out);

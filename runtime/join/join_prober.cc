@@ -291,13 +291,13 @@ absl::StatusOr<bool> JoinProber::NextOfTableAndParts(OutputBatch* out) {
 }
 
 // The columns in their order: probe payload, mark, build payload.
-void JoinProber::SetOutput(OutputBatch* out) {
+void JoinProber::SetOutput(OutputBatch* out, uint64_t most_rows) {
   const JoinDescriptor& descriptor = *join_->descriptor_;
   args_.out_probe = out->columns();
   args_.output.columns =
       out->columns() + descriptor.get()->num_probe + (descriptor.spec().kind == JoinKind::kMark ? 1 : 0);
   args_.output.num_rows = 0;
-  args_.output.capacity = std::min(out->capacity(), most_rows_);
+  args_.output.capacity = std::min(out->capacity(), most_rows);
 }
 
 absl::StatusOr<bool> JoinProber::Run(const JoinProbe& probe) {
@@ -312,7 +312,7 @@ absl::StatusOr<bool> JoinProber::Run(const JoinProbe& probe) {
 
 absl::StatusOr<bool> JoinProber::NextOfTable(OutputBatch* out) {
   QUERN_RETURN_IF_ERROR(out->Reset());
-  SetOutput(out);
+  SetOutput(out, most_rows_);
   JoinProbe probe = MakeProbe();
   probe.counts = out->num_columns() == 0;
   if (join_->descriptor_->spec().kind == JoinKind::kMark) probe.out_mark = args_.output.columns - 1;
@@ -380,7 +380,7 @@ absl::StatusOr<uint64_t> JoinProber::CopyPairs(const uint32_t* rows, const uint6
                                                OutputBatch* out) {
   const CallTimer timer(&counters_);
   QUERN_RETURN_IF_ERROR(out->Reset());
-  SetOutput(out);
+  SetOutput(out, num_pairs);
   const RefusedCalls refused;
   const int64_t copied = quern::CopyPairs(MakeProbe(), rows, tuples, std::min(num_pairs, out->capacity()), &args_);
   QUERN_RETURN_IF_ERROR(refused.status());
