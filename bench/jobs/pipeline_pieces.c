@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "check.h"
 #include "quern.h"
 
 enum { NUM_PIPELINES = 2, NUM_SETTINGS = 8, NUM_COLUMNS = 5, SHARE_OF_TABLE = 6 };
@@ -27,15 +28,6 @@ static const char* const specs[NUM_PIPELINES] = {
 static const char* const settings[NUM_SETTINGS] = {"fuse=auto",        "fuse=off",        "piece_rows=256",
                                                    "piece_rows=1024",  "piece_rows=2048", "piece_rows=8192",
                                                    "piece_rows=16384", "piece_rows=65536"};
-
-static quern_error error;
-#define CHECK(call)                                                                        \
-  do {                                                                                     \
-    if ((call) != QUERN_OK) {                                                              \
-      fprintf(stderr, "%s\n  quern error %d: %s\n", #call, (int)error.status, error.text); \
-      exit(1);                                                                             \
-    }                                                                                      \
-  } while (0)
 
 static double now_ms(void) {
   struct timespec now;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "check.h"
 #include "quern.h"
 
 enum { ROWS = 10, NUM_OPERATORS = 4 };
@@ -25,15 +26,6 @@ static const char* const names[NUM_OPERATORS] = {"join", "aggregation", "sort", 
 static const int64_t keys[ROWS] = {5, 3, 8, 1, 9, 2, 7, 4, 6, 0};
 static const quern_column key = {.values = keys};
 static const quern_batch batch = {.keys = &key, .payload = &key, .num_rows = ROWS};
-
-static quern_error error;
-#define CHECK(call)                                                                        \
-  do {                                                                                     \
-    if ((call) != QUERN_OK) {                                                              \
-      fprintf(stderr, "%s\n  quern error %d: %s\n", #call, (int)error.status, error.text); \
-      exit(1);                                                                             \
-    }                                                                                      \
-  } while (0)
 
 static uint64_t read_rows(quern_output* output) {
   uint64_t num_rows = 0;

@@ -124,7 +124,7 @@ PickRows PickRowsFor(bool uses_vectors) {
   return PickByRow;
 }
 
-// Whether all rows are of one group, as without keys they always are.
+// Whether all rows are of one group, as long runs of sorted rows are.
 bool IsOneRun(uint8_t* const* tuples, uint32_t n) {
   const auto group = reinterpret_cast<uint64_t>(tuples[0]);
   for (uint32_t begin = 0; begin < n; begin += kSampleRows) {

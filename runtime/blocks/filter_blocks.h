@@ -144,9 +144,12 @@ QUERN_INLINE uint64_t FilterRowsAhead(const QuernFilterArgs* args, uint64_t firs
   return first + n + ahead <= args->num_rows + args->num_following ? ahead : 0;
 }
 
-// Into the L2 cache: the rows ahead of several columns do not fit the L1 cache.
-QUERN_INLINE void PrefetchAhead(const uint8_t* line, uint64_t bytes_ahead) {
-  PrefetchIf<PrefetchHint::kT1>(bytes_ahead, line + bytes_ahead);
+// The values of a whole word of rows. Into the L2 cache: the rows ahead of several columns do not fit the L1 cache.
+template <class T>
+QUERN_INLINE void PrefetchAhead(const uint8_t* values, uint64_t bytes_ahead) {
+  WithPrefetch<PrefetchHint::kT1>(bytes_ahead, [=]<class Prefetch>() __attribute__((always_inline)) {
+    QUERN_UNROLLED for (uint32_t line = 0; line < sizeof(T); ++line) Prefetch::For(values + bytes_ahead + line * 64);
+  });
 }
 
 // Whether so few of 64 rows are left that not all lines of their values need be read.
@@ -161,10 +164,13 @@ template <class T, class Test>
 QUERN_INLINE uint64_t TestSparse(const uint8_t* values, const uint64_t* mask, uint32_t w, uint32_t num_words,
                                  uint64_t rows_ahead, Test test) {
   constexpr uint32_t kWordsAhead = 6, kWordBytes = 64 * sizeof(T);
-  if (w + kWordsAhead < num_words && IsSparse<T>(mask[w + kWordsAhead]))
-    for (uint64_t left = mask[w + kWordsAhead]; left != 0; left &= left - 1)
-      PrefetchIf(rows_ahead,
-                 values + kWordsAhead * kWordBytes + static_cast<uint32_t>(__builtin_ctzll(left)) * sizeof(T));
+  if (w + kWordsAhead < num_words && IsSparse<T>(mask[w + kWordsAhead])) {
+    WithPrefetch(rows_ahead, [=]<class Prefetch>() __attribute__((always_inline)) {
+      const uint8_t* const ahead = values + kWordsAhead * kWordBytes;
+      for (uint64_t left = Prefetch::kPrefetches ? mask[w + kWordsAhead] : 0; left != 0; left &= left - 1)
+        Prefetch::For(ahead + static_cast<uint32_t>(__builtin_ctzll(left)) * sizeof(T));
+    });
+  }
   uint64_t bits = 0;
   for (uint64_t left = mask[w]; left != 0; left &= left - 1) {
     const auto row = static_cast<uint32_t>(__builtin_ctzll(left));
@@ -190,8 +196,8 @@ QUERN_INLINE uint32_t TestRange(const QuernColumn* column, uint64_t first, const
         return static_cast<T>(v - static_cast<T>(low)) <= static_cast<T>(span);
       });
     } else {
+      PrefetchAhead<T>(values, bytes_ahead);
       QUERN_UNROLLED for (uint32_t b = 0; b < sizeof(T); ++b) {
-        PrefetchAhead(values + b * 64, bytes_ahead);
         const V v = OrderedLanes<kStorage>(Load<V>(values + b * 64));
         bits |= MaskBits((V)((V)(v - static_cast<T>(low)) <= static_cast<T>(span))) << (b * (64 / sizeof(T)) % 64);
       }
@@ -232,11 +238,9 @@ QUERN_INLINE uint32_t TestWideRange(const QuernColumn* column, uint64_t first, c
                                      return InWideRange(v, low, high_of_low, span, high_of_span);
                                    });
     } else {
-      QUERN_UNROLLED for (uint32_t b = 0; b < 8; ++b) {
-        PrefetchAhead(values + b * 128, bytes_ahead);
-        PrefetchAhead(values + b * 128 + 64, bytes_ahead);
-        bits |= WideRangeBits(values + b * 128, low, high_of_low, span, high_of_span) << (b * 8);
-      }
+      PrefetchAhead<uint128_t>(values, bytes_ahead);
+      QUERN_UNROLLED for (uint32_t b = 0; b < 8; ++b) bits |=
+          WideRangeBits(values + b * 128, low, high_of_low, span, high_of_span) << (b * 8);
     }
     mask[w] &= negated ? ~bits : bits;
   }
@@ -294,9 +298,9 @@ QUERN_INLINE uint32_t TestColumns(const QuernColumn* a, const QuernColumn* b, ui
   for (uint32_t w = 0; w < num_words; ++w, x += 64 * sizeof(T), y += 64 * sizeof(T)) {
     if (mask[w] == 0) continue;
     uint64_t bits = 0;
+    PrefetchAhead<T>(x, bytes_ahead);
+    PrefetchAhead<T>(y, bytes_ahead);
     QUERN_UNROLLED for (uint32_t i = 0; i < sizeof(T); ++i) {
-      PrefetchAhead(x + i * 64, bytes_ahead);
-      PrefetchAhead(y + i * 64, bytes_ahead);
       const V left = OrderedLanes<kStorage>(Load<V>(x + i * 64)), right = OrderedLanes<kStorage>(Load<V>(y + i * 64));
       const uint64_t some =
           is_signed ? CompareLanes((S)left, (S)right, comparison) : CompareLanes(left, right, comparison);

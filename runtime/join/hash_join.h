@@ -212,10 +212,11 @@ class JoinProber {
   absl::Status SetUnmatched();
 
   // Empties `out` and fills it with up to out->capacity() rows, at most `most_rows`; with fewer only where the input
-  // ends, an output column reaches the limit of its offsets, or rows were spilled. Returns whether this input has more
-  // rows. Without output columns it counts, in one call, or in several where rows were spilled. *Errors*:
-  // InvalidArgument for an output batch with other columns or no room for a row; OutOfRange for the second match of a
-  // single join; ResourceExhausted. After the last two, rows of this input are lost, and only SetInput may follow.
+  // ends, strings of all find no memory, an output column reaches the limit of its offsets, or rows were spilled.
+  // Returns whether this input has more rows. Without output columns it counts, in one call, or in several where rows
+  // were spilled. *Errors*: InvalidArgument for an output batch with other columns or no room for a row; OutOfRange for
+  // the second match of a single join; ResourceExhausted. After the last two, rows of this input are lost, and only
+  // SetInput may follow.
   absl::StatusOr<bool> Next(OutputBatch* out, uint64_t most_rows = UINT64_MAX);
 
  private:

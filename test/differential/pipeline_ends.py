@@ -32,14 +32,15 @@ from sort_rows import WINDOW_FUNCTIONS, Key, Payload, key_flags, random_limit
 _AS_THEY_COME = ("any", "first", "last")  # whose answer is a value of the rows
 
 
-def _compared_table(table, columns):
-    """A table of results, of which these are the columns; None: one that is no column of the rows in flight."""
-    for place, column in enumerate(columns):
+def _with_compared_table(answer, columns):
+    """The answer with floats that maps have computed as they are compared. columns: of its table; None: one that is no
+    column of the rows in flight."""
+    for place, column in enumerate(columns if answer.table is not None else ()):
         if column is not None and column.computed and column.type.is_float:
-            found = table.column(place)
+            found = answer.table.column(place)
             values = pa.array(comparable_values(column, found.to_pylist()), found.type)
-            table = table.set_column(place, table.field(place), values)
-    return table
+            answer.table = answer.table.set_column(place, answer.table.field(place), values)
+    return answer
 
 
 # ---- aggregations ----------------------------------------------------------------------------------------------------
@@ -195,9 +196,7 @@ class SortEnd:
         return sort_expected.Expected(self.case, oracles().order)
 
     def compared(self, answer):
-        if answer.table is not None:
-            answer.table = _compared_table(answer.table, self.columns)
-        return answer
+        return _with_compared_table(answer, self.columns)
 
     def reduce(self, reduction):
         self.payload = [self.payload[number] for number in reduction.get("payload", range(len(self.payload)))]
@@ -317,9 +316,7 @@ class BuildEnd:
         return join_expected.Expected(self.case, oracles().join)
 
     def compared(self, answer):
-        if answer.table is not None:
-            answer.table = _compared_table(answer.table, self.columns)
-        return answer
+        return _with_compared_table(answer, self.columns)
 
     def reduce(self, reduction):
         pass

@@ -188,6 +188,16 @@ void OnThreads(uint32_t num_threads, Work&& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Options of a job whose memory an account of the host's counts, by its static functions Reserve and Release.
+template <class Account>
+quern_job_options OptionsWithAccount(Account* account) {
+  quern_job_options options = {};
+  options.reserve = Account::Reserve;
+  options.release = Account::Release;
+  options.host = account;
+  return options;
+}
+
 // A host's account of memory, with a limit that may change.
 struct HostMemory {
   std::atomic<int64_t> used{0}, limit{INT64_MAX};
@@ -201,13 +211,7 @@ struct HostMemory {
   static void Release(void* host, uint64_t bytes) {
     static_cast<HostMemory*>(host)->used -= static_cast<int64_t>(bytes);
   }
-  quern_job_options options() {
-    quern_job_options options = {};
-    options.reserve = Reserve;
-    options.release = Release;
-    options.host = this;
-    return options;
-  }
+  quern_job_options options() { return OptionsWithAccount(this); }
 };
 
 }  // namespace quern_test

@@ -16,13 +16,7 @@ struct OneRefusal {
   int64_t left = 0;  // requests before it
   static bool Reserve(void* host, uint64_t /*bytes*/) { return static_cast<OneRefusal*>(host)->left-- != 0; }
   static void Release(void* /*host*/, uint64_t /*bytes*/) {}
-  quern_job_options options() {
-    quern_job_options options = {};
-    options.reserve = Reserve;
-    options.release = Release;
-    options.host = this;
-    return options;
-  }
+  quern_job_options options() { return OptionsWithAccount(this); }
 };
 
 // Refuses two requests of those to come.
@@ -35,13 +29,7 @@ struct TwoRefusals {
     return n != own->first && n != own->second;
   }
   static void Release(void* /*host*/, uint64_t /*bytes*/) {}
-  quern_job_options options() {
-    quern_job_options options = {};
-    options.reserve = Reserve;
-    options.release = Release;
-    options.host = this;
-    return options;
-  }
+  quern_job_options options() { return OptionsWithAccount(this); }
 };
 
 // Appends a batch, and again where memory was refused. Returns whether it was not.

@@ -317,13 +317,7 @@ struct RoomMaker {
   static void Release(void* host, uint64_t bytes) {
     HostMemory::Release(&static_cast<RoomMaker*>(host)->memory, bytes);
   }
-  quern_job_options options() {
-    quern_job_options options = {};
-    options.reserve = Reserve;
-    options.release = Release;
-    options.host = this;
-    return options;
-  }
+  quern_job_options options() { return OptionsWithAccount(this); }
 };
 
 TEST(RefusedAppends, AreAvoidedByAnAccountThatDestroysOtherJobs) {

@@ -14,10 +14,7 @@ namespace quern_test {
 class SpillingAccount {
  public:
   quern_job_options options() {
-    quern_job_options options = {};
-    options.reserve = Reserve;
-    options.release = Release;
-    options.host = this;
+    quern_job_options options = OptionsWithAccount(this);
     options.spill = &spill_;
     return options;
   }
@@ -29,7 +26,6 @@ class SpillingAccount {
     limit_ = INT64_MAX;
   }
 
- private:
   static bool Reserve(void* host, uint64_t bytes) {
     auto* const own = static_cast<SpillingAccount*>(host);
     if (own->refuses_next_.exchange(false)) return false;
@@ -41,6 +37,7 @@ class SpillingAccount {
     static_cast<SpillingAccount*>(host)->used_ -= static_cast<int64_t>(bytes);
   }
 
+ private:
   quern_spill_options spill_ = {};
   std::atomic<int64_t> used_{0}, limit_{INT64_MAX};
   std::atomic<bool> refuses_next_{false};
