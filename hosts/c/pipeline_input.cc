@@ -11,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/join/hash_join.h"
+#include "runtime/pipeline/added_columns.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/pipeline/pipeline_spec.h"
 
@@ -73,7 +74,10 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_
   sink.keeps_strings = keeps_strings;
   const auto* const aggregation = spec == nullptr ? nullptr : std::get_if<AggregationSpec>(spec);
   const bool takes_states = port != nullptr && port->port == QUERN_PORT_STATES;
-  if (aggregation != nullptr && !takes_states) sink.values = aggregation->columns;
+  if (aggregation != nullptr && !takes_states) {
+    sink.values = aggregation->columns;
+    sink.adds_up = AddedColumnsOf(*aggregation);
+  }
   sink.reads_row_ids = spec != nullptr && EndTypesOf(*spec).reads_row_ids;
   QUERN_ASSIGN_OR_RETURN(sink.columns.keys, Numbers(options.keys, options.num_keys, "keys"));
   QUERN_ASSIGN_OR_RETURN(sink.columns.payload, Numbers(options.payload, options.num_payload, "payload"));

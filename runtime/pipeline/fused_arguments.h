@@ -13,11 +13,11 @@
 
 namespace quern {
 
-// Calls f with each column that an expression names.
-template <class F>
-void VisitColumns(Expression* expression, const F& f) {
+// Calls f with each column that an expression, const or not, names.
+template <class E, class F>
+void VisitColumns(E* expression, const F& f) {
   if (expression->kind == ExpressionKind::kColumn) return f(expression);
-  for (Expression& argument : expression->arguments) VisitColumns(&argument, f);
+  for (auto& argument : expression->arguments) VisitColumns(&argument, f);
 }
 
 struct FusedAggregation {

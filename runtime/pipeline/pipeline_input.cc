@@ -25,6 +25,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/runtime_calls.h"
 #include "runtime/pipeline/result_sizes.h"
+#include "runtime/rows/add_up_fields.h"
 #include "runtime/rows/address_views.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/rows/place_fields.h"
@@ -317,10 +318,10 @@ bool CanStay(const JoinSpec& join) {
 
 class PipelineInput::ProbeStep final : public Step {
  public:
-  // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants. reads_row_ids:
-  // a step or the sink behind this one does.
+  // keeps_strings: the sink may point to strings of the results, which then stay as long as it wants.
+  // reads_row_ids: a step or the sink behind this one does. sink: which the rows reach next, else null.
   ProbeStep(const PipelineStep& step, const std::shared_ptr<const HashJoin>& join, std::shared_ptr<MemoryBudget> budget,
-            uint64_t piece_rows, bool keeps_strings, bool reads_row_ids)
+            uint64_t piece_rows, bool keeps_strings, bool reads_row_ids, const PipelineSink* sink)
       : Step(step.columns),
         types_(JoinOutputTypes(join->descriptor().spec())),
         num_probe_(join->descriptor().spec().probe.size()),
@@ -341,6 +342,7 @@ class PipelineInput::ProbeStep final : public Step {
     selected_.resize(piece_rows);
     has_strings_ = HasStrings(std::span(types_).subspan(num_probe_));
     copies_strings_ = keeps_strings_ && ((budget_ != nullptr && budget_->has_limit()) || !join->may_be_kept());
+    if (sink != nullptr && piece_rows <= kMostAddedRows) added_ = FieldsAddedUp(*sink);
   }
 
   void BeginPiece(bool is_again) override {
@@ -416,27 +418,71 @@ class PipelineInput::ProbeStep final : public Step {
     for (uint64_t done = 0; done < num_pairs;) {
       QUERN_RETURN_IF_ERROR(placed_.Reset());
       ZeroOnce();
-      const PlacedTuples some = {prober_.tuples(),
-                                 tuples_.data() + done,
-                                 rows_.data() + done,
-                                 static_cast<uint32_t>(sizes_.Next(num_pairs - done)),
-                                 prober_.prefetch_distance(),
-                                 copies_strings_,
-                                 /*prefetches_strings=*/copies_strings_ || !keeps_strings_};
+      PlacedTuples some = {prober_.tuples(),
+                           tuples_.data() + done,
+                           rows_.data() + done,
+                           static_cast<uint32_t>(sizes_.Next(num_pairs - done)),
+                           prober_.prefetch_distance(),
+                           copies_strings_,
+                           /*prefetches_strings=*/copies_strings_ || !keeps_strings_,
+                           /*left_out=*/added_};
       const RefusedCalls refused;
       const int64_t fit = PlaceFields(layout_, some, placed_.columns());
       QUERN_RETURN_IF_ERROR(refused.status());
       if (fit < 0) return StatusOfCode(static_cast<int32_t>(fit));
       const auto n = static_cast<uint64_t>(fit);
+      some.n = static_cast<uint32_t>(n);
+      const bool are_added = added_ != 0 && AddUp(some);
       QUERN_RETURN_IF_ERROR(sizes_.Add(n));
       if (n < num_pairs) {  // strings have room for some of the pairs
         std::copy_n(rows_.begin() + static_cast<ptrdiff_t>(done), n, selected_.begin());
         std::sort(selected_.begin(), selected_.begin() + static_cast<ptrdiff_t>(n));
       }
-      QUERN_RETURN_IF_ERROR(PassPlaced(rows, n));
+      const absl::Status passed = PassPlaced(rows, n);
+      if (are_added) SetSums(some.rows[0], nullptr);
+      QUERN_RETURN_IF_ERROR(passed);
       done += n;
     }
     return absl::OkStatus();
+  }
+
+  // ---- columns that are only added up: one row of a piece has the sum, the others have 0 ----
+
+  // Bit f: build column f, of the first 64, of which all that the sink reads is added up.
+  uint64_t FieldsAddedUp(const PipelineSink& sink) const {
+    const std::vector<uint32_t>& read = sink.columns.payload;
+    uint64_t fields = 0;
+    for (size_t f = 0; f < std::min<size_t>(types_.size() - num_probe_, 64) && !sink.adds_up.empty(); ++f) {
+      bool is_read = false, is_added = layout_.fields[f].null_mask == 0 && !types_[num_probe_ + f].nullable;
+      for (size_t p = 0; p < read.size(); ++p) {
+        if (read[p] != num_probe_ + f) continue;
+        is_read = true;
+        is_added &= sink.adds_up[p];
+      }
+      fields |= uint64_t{is_read && is_added} << f;
+    }
+    return fields;
+  }
+
+  // Where a value is too large, all are written; returns whether they were added up.
+  bool AddUp(PlacedTuples some) {
+    int64_t totals[64];
+    if (AddUpFields(layout_, added_, some, totals)) {
+      SetSums(some.rows[0], totals);
+      return true;
+    }
+    some.left_out = ~added_;
+    PlaceFields(layout_, some, placed_.columns());
+    is_zeroed_ = false;
+    return false;
+  }
+
+  // totals: by field; null: 0.
+  void SetSums(uint32_t row, const int64_t* totals) {
+    for (uint64_t left = added_; left != 0; left &= left - 1) {
+      const auto f = static_cast<size_t>(std::countr_zero(left));
+      static_cast<int64_t*>(placed_.columns()[f].values)[row] = totals == nullptr ? 0 : totals[f];
+    }
   }
 
   absl::Status PassPlaced(const Rows& rows, uint64_t num_rows) {
@@ -499,6 +545,7 @@ class PipelineInput::ProbeStep final : public Step {
   std::vector<uint32_t> selected_;  // the rows, sorted
   RowSorter sorter_;
   bool has_strings_ = false;  // in the build payload
+  uint64_t added_ = 0;        // bit f: build column f is only added up
   // Whether the sink keeps strings, and the table may not be kept for them: where memory has a limit it goes as soon as
   // all rows have probed it.
   bool copies_strings_ = false;
@@ -619,7 +666,8 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std
     else if (IsSelection(join->descriptor().spec())) steps_.push_back(std::make_unique<SelectionStep>(step, join));
     else
       steps_.push_back(std::make_unique<ProbeStep>(step, join, budget, piece_rows, pipeline_->sink().keeps_strings,
-                                                   ReadsRowIdsBehind(*pipeline_, i)));
+                                                   ReadsRowIdsBehind(*pipeline_, i),
+                                                   i + 1 == pipeline_->steps().size() ? &pipeline_->sink() : nullptr));
   }
   steps_.push_back(std::make_unique<SinkStep>(pipeline_->sink().columns, end));
   for (const PipelineStep& step : pipeline_->steps()) {

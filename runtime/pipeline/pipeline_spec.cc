@@ -8,6 +8,7 @@
 
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
+#include "runtime/pipeline/added_columns.h"
 #include "runtime/spec/condition.h"
 #include "runtime/spec/spec_fields.h"
 
@@ -230,6 +231,7 @@ EndTypes EndTypesOf(const KernelSpec& end) {
   } else if (const auto* aggregation = std::get_if<AggregationSpec>(&end)) {
     types.payload = AggregateInputTypes(*aggregation);
     types.values = aggregation->columns;
+    types.adds_up = AddedColumnsOf(*aggregation);
   } else if (const auto* sort = std::get_if<SortSpec>(&end)) {
     types.payload = sort->payload;
     types.reads_row_ids = sort->stable;

@@ -85,6 +85,16 @@ QUERN_AVX512_INLINE uint32_t StoreKept(__m512i values, __mmask16 kept, uint32_t*
   return n;
 }
 
+// The same lanes as products with `factor`, which has 32 bits.
+QUERN_AVX512_INLINE void StoreKeptProducts(__m512i values, __mmask16 kept, uint64_t factor, uint64_t* to) {
+  const __mmask16 stored = BitmapLanes::FirstOf(static_cast<uint32_t>(std::popcount(static_cast<unsigned>(kept))));
+  const __m512i factors = AllEight(factor), together = _mm512_maskz_compress_epi32(kept, values),
+                low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(together)),
+                high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(together, 1));
+  _mm512_mask_storeu_epi64(to, static_cast<__mmask8>(stored), _mm512_mul_epu32(low, factors));
+  _mm512_mask_storeu_epi64(to + 8, static_cast<__mmask8>(stored >> 8), _mm512_mul_epu32(high, factors));
+}
+
 // 0 .. 15, plus `first` in each.
 QUERN_AVX512_INLINE __m512i SixteenFrom(uint32_t first) {
   return _mm512_add_epi32(_mm512_set1_epi32(static_cast<int32_t>(first)),

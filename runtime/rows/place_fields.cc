@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -30,7 +31,6 @@ namespace {
 using blocks::SetBitTo;
 using blocks::TupleSource;
 
-// Tuples of so many rows stay in the L1 cache from field to field.
 constexpr uint32_t kRowsAtATime = 512;
 
 template <Storage kStorage>
@@ -112,6 +112,11 @@ __attribute__((target("avx2"))) void PlaceFourWords(uint32_t tuple_offset, const
 }
 #endif
 
+// Whether any of n fields from field f on is left out.
+bool AreLeftOut(const PlacedTuples& placed, uint32_t f, uint32_t n) {
+  return f < 64 && (placed.left_out >> f & ((uint64_t{1} << n) - 1)) != 0;
+}
+
 // Whether all strings are short, and none is null: a field then has the bytes of a view.
 bool AreInline(const QuernField& field, const PlacedTuples& placed) {
   if (field.null_mask != 0) return false;
@@ -161,7 +166,8 @@ void Place(const QuernField& field, const PlacedTuples& placed, bool is_adjacent
   }
 }
 
-// All lines of the tuples: the probe has touched the first ones alone, which have the keys.
+}  // namespace
+
 void PrefetchTuples(const QuernRowLayout& layout, const PlacedTuples& placed) {
   constexpr uint32_t kLineBytes = 64;
   WithPrefetch(placed.prefetch_distance, [&]<class Prefetch>() {
@@ -172,6 +178,16 @@ void PrefetchTuples(const QuernRowLayout& layout, const PlacedTuples& placed) {
     }
   });
 }
+
+PlacedTuples SomeOf(const PlacedTuples& placed, uint32_t done) {
+  PlacedTuples some = placed;
+  some.tuples += done;
+  some.rows += done;
+  some.n = std::min(placed.n - done, kRowsAtATime);
+  return some;
+}
+
+namespace {
 
 // The bytes of strings that tuples point to, wherever they lie.
 void PrefetchStrings(const QuernField& field, const PlacedTuples& placed) {
@@ -204,8 +220,13 @@ int64_t PlaceSome(const QuernRowLayout& layout, PlacedTuples some, QuernOutColum
   }
   const bool is_adjacent = AreAdjacent(some);
   for (uint32_t f = 0; f < layout.num_output_fields;) {
+    if (AreLeftOut(some, f, 1)) {
+      ++f;
+      continue;
+    }
 #if defined(__x86_64__)
-    if (is_adjacent && f + 4 <= layout.num_output_fields && AreFourWords(layout.fields + f) && HasAvx2()) {
+    if (is_adjacent && f + 4 <= layout.num_output_fields && !AreLeftOut(some, f, 4) &&
+        AreFourWords(layout.fields + f) && HasAvx2()) {
       PlaceFourWords(layout.fields[f].tuple_offset, some, columns + f);
       f += 4;
       continue;
@@ -224,11 +245,10 @@ int64_t PlaceSome(const QuernRowLayout& layout, PlacedTuples some, QuernOutColum
 }  // namespace
 
 int64_t PlaceFields(const QuernRowLayout& layout, const PlacedTuples& placed, QuernOutColumn* columns) {
+  if (layout.num_output_fields <= 64 && std::countr_one(placed.left_out) >= static_cast<int>(layout.num_output_fields))
+    return placed.n;
   for (uint32_t done = 0; done < placed.n;) {
-    PlacedTuples some = placed;
-    some.tuples += done;
-    some.rows += done;
-    some.n = std::min(placed.n - done, kRowsAtATime);
+    const PlacedTuples some = SomeOf(placed, done);
     const int64_t fit = PlaceSome(layout, some, columns);
     if (fit < 0 || fit < some.n) return done != 0 ? done + std::max<int64_t>(fit, 0) : fit;
     done += some.n;

@@ -18,12 +18,19 @@ struct PlacedTuples {
   uint32_t prefetch_distance;  // of the table's probe: 0 where its tuples are not prefetched
   bool copies_strings;         // else views point to the strings of the tuples: address_views.h
   bool prefetches_strings;     // somebody reads them soon
+  uint64_t left_out = 0;       // bit f: field f, of the first 64, is not written
 };
 
-// Writes the output fields of the tuples to `columns`, whose other rows stay as they are. Storages of fields: all but
-// strings with offsets, which would have to follow one another. Returns how many of the tuples were written, the first
-// ones: fewer than n where copies of strings reach the limit of their offsets, or where memory was refused for more.
-// Negative: a QuernCode. *Cost*: one pass for each field. *Threads*: any, with columns of their own.
+// The tuples from number `done` on, of which so few are taken at a time that they stay in the L1 cache from field to
+// field.
+PlacedTuples SomeOf(const PlacedTuples& placed, uint32_t done);
+// All lines of the tuples: the probe has touched the first ones alone, which have the keys.
+void PrefetchTuples(const QuernRowLayout& layout, const PlacedTuples& placed);
+
+// Writes the output fields of the tuples, but those left out, to `columns`, whose other rows stay as they are. Storages
+// of fields: all but strings with offsets, which would have to follow one another. Returns how many of the tuples were
+// written, the first ones: fewer than n where copies of strings reach the limit of their offsets, or where memory was
+// refused for more. Negative: a QuernCode. *Cost*: one pass for each field. *Threads*: any, with columns of their own.
 int64_t PlaceFields(const QuernRowLayout& layout, const PlacedTuples& placed, QuernOutColumn* columns);
 
 }  // namespace quern
