@@ -225,14 +225,19 @@ class Prober {
       s_->words[num_more] = s_->words[o];
       num_more += s_->words[o] != ShortKeyCache::kNoTuple;
     }
-    uint32_t from = *num_found, to = *num_found += num_more;
-    while (num_more != 0) {  // from the back, as the lists share their memory
-      const bool takes_other = from == 0 || others[num_more - 1] > found[from - 1];
-      --to;
-      found[to] = takes_other ? others[num_more - 1] : found[from - 1];
-      tuples[to] = takes_other ? s_->words[num_more - 1] : tuples[from - 1];
-      if (takes_other) --num_more;
-      else --from;
+    uint32_t end = *num_found;
+    *num_found += num_more;
+    for (; num_more != 0; --num_more) {  // from the back, as the lists share their memory
+      const uint32_t other = others[num_more - 1], if_all_match = other - (num_more - 1);
+      const bool is_there = if_all_match <= end && (if_all_match == end || found[if_all_match] > other) &&
+                            (if_all_match == 0 || found[if_all_match - 1] < other);
+      const uint32_t at =
+          is_there ? if_all_match : static_cast<uint32_t>(std::upper_bound(found, found + end, other) - found);
+      std::copy_backward(found + at, found + end, found + end + num_more);
+      std::copy_backward(tuples + at, tuples + end, tuples + end + num_more);
+      found[at + num_more - 1] = other;
+      tuples[at + num_more - 1] = s_->words[num_more - 1];
+      end = at;
     }
     return true;
   }
