@@ -496,6 +496,10 @@ absl::Status TableBuilder::BeginBitmap(Layout layout) {
     QUERN_RETURN_IF_ERROR(AllocateTuples(table.range, descriptor_.rows.tuple_bytes, Contents::kAnything));
   }
   SetPrefetch();
+  if (layout == Layout::kDense && table.range == num_tuples_ && IsInOrder()) {
+    AddCopyPhase();
+    return absl::OkStatus();
+  }
   AddBitmapPhases(OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop);
   if (layout == Layout::kDense) {
     phases_.push_back(PerStore([this](uint64_t, const TupleList& spans) {
@@ -515,15 +519,38 @@ absl::Status TableBuilder::BeginRanked() {
   uint32_t* const ranks = reinterpret_cast<uint32_t*>(memory.directory.data());
   table.ranks = ranks;
   SetPrefetch();
-  AddBitmapPhases(OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop);
+  const bool is_in_order = IsInOrder();
+  if (is_in_order) AddCopyPhase();
+  else AddBitmapPhases(OneMatchIsEnough() ? Duplicates::kDrop : Duplicates::kStop);
   phases_.push_back({1, [this, num_words, ranks](uint64_t) {
                        num_inserted_ = SumRanks(table.bitmap, num_words, ranks);
                        return absl::OkStatus();
                      }});
+  if (is_in_order) return absl::OkStatus();
   phases_.push_back(PerStore([this](uint64_t, const TupleList& spans) {
     for (const TupleSpan& span : spans) PlaceRanked(table, format_, span);
   }));
   return absl::OkStatus();
+}
+
+// Whether the tuples lie as their keys' numbers say: rows came in the order of unique keys, to one thread. So do those
+// of most tables that are joined by their own key.
+bool TableBuilder::IsInOrder() const {
+  const auto has_some = [](const TupleStore* store) { return store->num_tuples() != 0; };
+  return range_.ascends && !is_partitioned_ && std::count_if(stores_.begin(), stores_.end(), has_some) == 1;
+}
+
+void TableBuilder::AddCopyPhase() {
+  phases_.push_back({1, [this](uint64_t) {
+                       uint8_t* to = table.tuples;
+                       for (const TupleStore* store : stores_) {
+                         for (const TupleSpan& span : store->flat()) {
+                           CopyInOrder(table, format_, span, reinterpret_cast<uint64_t*>(memory.bitmap.data()), to);
+                           to += span.num_tuples * format_.tuple_bytes;
+                         }
+                       }
+                       return absl::OkStatus();
+                     }});
 }
 
 absl::Status TableBuilder::AllocateBitmaps(uint64_t range) {

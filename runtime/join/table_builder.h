@@ -77,6 +77,8 @@ class TableBuilder {
   bool NextFilterPhase();
   void BeginKeyFilter(const PackedKeyRange& range);
   absl::Status AllocateBitmaps(uint64_t range);
+  bool IsInOrder() const;
+  void AddCopyPhase();
   void AddBitmapPhases(Duplicates duplicates);
   absl::Status AllocateTuples(uint64_t num_places, uint32_t place_bytes, Contents contents) {
     return AllocateTuples(num_places, place_bytes, contents, budget_);

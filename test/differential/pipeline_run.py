@@ -170,12 +170,14 @@ class Answer:
 
 
 def _is_memory_refused(error, variant):
-    """Whether a limit may be the reason; where threads work together, others are told that one of them failed."""
+    """Whether a limit may be the reason. Where threads work together, others are told that one of them failed; so is
+    the thread itself that appends again after rows could not all be written."""
     spills = [variant.spill, *(table.spill for table in variant.tables.values())]
     limits = [spill.memory_limit for spill in spills if spill]
     has_limit = (variant.memory_limit or variant.refused_share or variant.rooms
                  or any(0 < limit < LEAST_LIMIT for limit in limits))
-    is_echo = (error.status == quern_abi.FAILED_PRECONDITION and variant.num_threads() > 1
+    may_echo = variant.num_threads() > 1 or (variant.refused_share and any(spills))
+    is_echo = (error.status == quern_abi.FAILED_PRECONDITION and may_echo
                and any(text in error.text for text in AFTER_A_FAILURE))
     return bool(has_limit) and (error.status == quern_abi.RESOURCE_EXHAUSTED or is_echo)
 

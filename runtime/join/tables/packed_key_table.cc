@@ -62,11 +62,24 @@ auto WithTupleBytes(uint32_t bytes, F&& f) {
 }  // namespace
 
 void PackedKeyRange::Add(const PackedKeyRange& other) {
+  ascends = ascends && other.ascends && (is_empty() || other.is_empty() || other.min > max);
   min = std::min(min, other.min);
   max = std::max(max, other.max);
 }
 
 void PackedKeyRange::Add(const uint64_t* words, uint32_t n, uint64_t sign_bit) {
+  if (n == 0) return;
+  const uint64_t first = words[0] ^ sign_bit;
+  if (ascends) {
+    bool falls = !is_empty() && first <= max;
+    for (uint32_t i = 1; i < n; ++i) falls |= (words[i] ^ sign_bit) <= (words[i - 1] ^ sign_bit);
+    ascends = !falls;
+    if (ascends) {
+      min = std::min(min, first);
+      max = words[n - 1] ^ sign_bit;
+      return;
+    }
+  }
   uint64_t low = min, high = max;
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t ordered = words[i] ^ sign_bit;
@@ -171,6 +184,24 @@ void PlaceAll(const JoinTable& table, const TupleFormat& format, const TupleSpan
 }
 
 }  // namespace
+
+// A word of the bitmap is written as often as it gets a bit, and never read: what it has is in a register.
+void CopyInOrder(const JoinTable& table, const TupleFormat& format, const TupleSpan& span, uint64_t* bitmap,
+                 uint8_t* to) {
+  const uint64_t base = table.base, sign_bit = table.sign_bit;
+  ForEachBlock(table.build, format, span, [&](const uint64_t* words, const uint8_t* tuples, uint32_t n) {
+    uint64_t at = ((words[0] ^ sign_bit) - base) / 64, bits = bitmap[at];
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t number = (words[i] ^ sign_bit) - base, bit = uint64_t{1} << number % 64;
+      bits = number / 64 == at ? bits | bit : bit;
+      at = number / 64;
+      bitmap[at] = bits;
+    }
+    std::memcpy(to, tuples, uint64_t{n} * format.tuple_bytes);
+    to += uint64_t{n} * format.tuple_bytes;
+    return true;
+  });
+}
 
 void PlaceDense(const JoinTable& table, const TupleFormat& format, const TupleSpan& span) {
   PlaceAll(table, format, span, ToDensePlaces);

@@ -191,6 +191,70 @@ TEST(TableBuilder, FewRowsAndTheEndsOfTheType) {
   EXPECT_EQ(LayoutOf("join.inner keys=i64", {INT64_MIN, 0, INT64_MAX, 0}), "unchained");
 }
 
+// ---- rows in the order of their keys ----
+
+// Appends the keys in batches of `batch_rows`, with their row numbers as payload, by appenders that take batches in
+// turn. Checks each key's payload.
+void ExpectPayloads(const Keys& build, size_t batch_rows, size_t num_appenders, const char* layout) {
+  SCOPED_TRACE(std::to_string(build.size()) + " keys from " + std::to_string(build[0]) + ", batches of " +
+               std::to_string(batch_rows) + " rows, appenders: " + std::to_string(num_appenders));
+  auto join = Join("join.inner keys=i64 build=i64 probe=i64", LayoutChoice::kAuto);
+  const Keys numbers = RowNumbers(build.size());
+  std::vector<std::unique_ptr<Appender>> appenders;
+  for (size_t i = 0; i < num_appenders; ++i) appenders.push_back(std::make_unique<Appender>(join));
+  for (size_t first = 0, b = 0; first < build.size(); first += batch_rows, ++b) {
+    BatchView batch = test::Batch(build, numbers);
+    batch.keys[0].values = build.data() + first;
+    batch.payload[0].values = numbers.data() + first;
+    batch.num_rows = std::min(batch_rows, build.size() - first);
+    ASSERT_TRUE(appenders[b % num_appenders]->Append(batch).ok());
+  }
+  for (const auto& appender : appenders) ASSERT_TRUE(appender->Finish().ok());
+  ASSERT_TRUE(join->Finalise().ok());
+  EXPECT_EQ(join->stats().layout, layout);
+
+  std::multimap<int64_t, int64_t> rows;
+  for (size_t i = 0; i < build.size(); ++i) rows.emplace(build[i], i);
+  Keys probe;
+  for (size_t i = 0; i < build.size(); i += 3) probe.push_back(build[build.size() - 1 - i]);
+  for (size_t i = 0; i < build.size(); i += 5) probe.push_back(build[i] + 1);
+  test::Pairs expected;
+  for (size_t p = 0; p < probe.size(); ++p)
+    for (auto [at, end] = rows.equal_range(probe[p]); at != end; ++at) expected.emplace_back(p, at->second);
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(test::Probe(join, test::Batch(probe, RowNumbers(probe.size())), 1000), expected);
+}
+
+TEST(TableBuilder, RowsThatComeInTheOrderOfTheirKeys) {
+  const auto from = [](int64_t first, Keys keys) {
+    for (int64_t& key : keys) key += first;
+    return keys;
+  };
+  for (const size_t batch_rows : {1, 700, 50000}) {
+    const bool is_slow = batch_rows == 1;
+    for (const size_t num_appenders : {1, 2}) {
+      // Places without gaps, with gaps in the caches, and ranks.
+      ExpectPayloads(from(-2000, Stepped(5000, 1)), batch_rows, num_appenders, "dense");
+      ExpectPayloads(Stepped(5000, 3), batch_rows, num_appenders, "dense");
+      ExpectPayloads(from(-70000, Stepped(5000, 40)), batch_rows, num_appenders, "ranked");
+      if (!is_slow) ExpectPayloads(from(-1, Stepped(200000, 3)), batch_rows, num_appenders, "ranked");
+      // All but the last key are in order, or the first.
+      for (Keys keys : {Stepped(5000, 1), Stepped(5000, 40)}) {
+        const char* const layout = keys[1] == 1 ? "dense" : "ranked";
+        Keys moved = keys;
+        std::rotate(moved.begin(), moved.begin() + 1, moved.end());
+        ExpectPayloads(moved, batch_rows, num_appenders, layout);
+        std::rotate(keys.begin(), keys.end() - 1, keys.end());
+        ExpectPayloads(keys, batch_rows, num_appenders, layout);
+        keys.front() = keys[1];
+        ExpectPayloads(keys, batch_rows, num_appenders, keys[2] == 1 ? "csr" : "unchained");
+      }
+    }
+  }
+  ExpectPayloads({7}, 1, 1, "dense");
+  ExpectPayloads({INT64_MIN, INT64_MIN + 1, INT64_MIN + 2}, 2, 1, "dense");
+}
+
 // ---- asked for
 // ---------------------------------------------------------------------------------------------------------------------
 
