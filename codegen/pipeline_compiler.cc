@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codegen/compiler.h"
+#include "codegen/machine/profile.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -24,7 +25,7 @@ bool HasKernel(const CompiledPipeline& compiled) {
 
 absl::StatusOr<CompiledPipeline> CompilePipeline(std::string_view text, const CompileOptions& options) {
   QUERN_ASSIGN_OR_RETURN(const PipelineSpec spec, ParsePipeline(text));
-  QUERN_ASSIGN_OR_RETURN(PipelinePlan plan, MakePipelinePlan(spec, options.overrides));
+  QUERN_ASSIGN_OR_RETURN(PipelinePlan plan, MakePipelinePlan(spec, options.overrides, ProfileOfProcess().get()));
   CompiledPipeline compiled;
   CompileOptions of_step = options;
   const size_t num_steps = plan.spec.steps.size();
@@ -47,8 +48,9 @@ absl::StatusOr<CompiledPipeline> CompilePipeline(std::string_view text, const Co
 }
 
 absl::StatusOr<std::string> DumpPipeline(std::string_view stage, const PipelineSpec& spec,
-                                         const PlanOverrides& overrides, const DumpKernel& dump) {
-  QUERN_ASSIGN_OR_RETURN(const PipelinePlan plan, MakePipelinePlan(spec, overrides));
+                                         const PlanOverrides& overrides, const Profile* profile,
+                                         const DumpKernel& dump) {
+  QUERN_ASSIGN_OR_RETURN(const PipelinePlan plan, MakePipelinePlan(spec, overrides, profile));
   if (stage == "spec") return PrintPipeline(spec) + "\n";
   std::string text;
   if (stage == "plan") text += PrintPipelinePlan(plan);

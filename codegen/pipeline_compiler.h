@@ -30,11 +30,12 @@ struct CompiledPipeline {
 absl::StatusOr<CompiledPipeline> CompilePipeline(std::string_view text, const CompileOptions& options = {});
 
 // The stage of every kernel in turn, each behind a line with its number and its step; of `spec` the pipeline's text,
-// and in front of `plan` the pipeline's own. dump: of one kernel, as Dump (codegen/inspect/dump.h). *Errors*: those of
-// MakePipelinePlan and `dump`.
+// and in front of `plan` the pipeline's own. profile: that of the pipeline's own plan, or null. dump: of one kernel, as
+// Dump (codegen/inspect/dump.h). *Errors*: those of MakePipelinePlan and `dump`.
 using DumpKernel = std::function<absl::StatusOr<std::string>(const KernelSpec& spec, const PlanOverrides& overrides)>;
 absl::StatusOr<std::string> DumpPipeline(std::string_view stage, const PipelineSpec& spec,
-                                         const PlanOverrides& overrides, const DumpKernel& dump);
+                                         const PlanOverrides& overrides, const Profile* profile,
+                                         const DumpKernel& dump);
 
 }  // namespace quern
 

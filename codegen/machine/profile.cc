@@ -106,6 +106,10 @@ std::string SpillText(const std::optional<ProfileSpill>& spill) {
   return spill.has_value() ? PrintSpillChoice(spill->choice) : "not measured";
 }
 
+std::string PiecesText(const std::optional<ProfilePieces>& pieces) {
+  return pieces.has_value() ? "rows=" + std::to_string(pieces->rows) : "not measured";
+}
+
 std::string EntryText(const ProfileEntry& entry) {
   return entry.is_default ? "default" : PrintSetting(entry.setting, DefaultHint(entry.cell.loop));
 }
@@ -170,6 +174,7 @@ absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& secon
   merged.path.clear();
   if (second.facts.has_value()) merged.facts = second.facts;
   if (second.spill.has_value()) merged.spill = second.spill;
+  if (second.pieces.has_value()) merged.pieces = second.pieces;
   merged.Put(second.entries);
   return merged;
 }
@@ -180,6 +185,8 @@ std::string DiffProfiles(const Profile& first, const Profile& second) {
   if (!machines.empty()) text += "~ machine: " + machines + "\n";
   if (SpillText(first.spill) != SpillText(second.spill))
     text += "~ spill: " + SpillText(first.spill) + " -> " + SpillText(second.spill) + "\n";
+  if (PiecesText(first.pieces) != PiecesText(second.pieces))
+    text += "~ pieces: " + PiecesText(first.pieces) + " -> " + PiecesText(second.pieces) + "\n";
   auto a = first.entries.begin();
   auto b = second.entries.begin();
   while (a != first.entries.end() || b != second.entries.end()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tuning profile: the best settings for prefetching and spilling measured on a machine, kept as text. A profile
-// changes speed, never results. *Source*: FFTW's wisdom is the model.
+// A tuning profile: the best settings for prefetching, spilling and pipelines measured on a machine, kept as text. A
+// profile changes speed, never results. *Source*: FFTW's wisdom is the model.
 #ifndef QUERN_CODEGEN_MACHINE_PROFILE_H_
 #define QUERN_CODEGEN_MACHINE_PROFILE_H_
 
@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "codegen/machine/machine_facts.h"
+#include "codegen/machine/piece_choice.h"
 #include "codegen/machine/prefetch_choice.h"
 #include "codegen/machine/spill_choice.h"
 #include "runtime/rows/prefetch.h"
@@ -55,9 +56,10 @@ class Profile {
  public:
   MachineSignature machine;
   std::optional<MachineFacts> facts;
-  std::optional<ProfileSpill> spill;  // how rows are spilled; none: not measured
-  std::vector<ProfileEntry> entries;  // sorted by cell; one entry a cell
-  std::string path;                   // the file it was read from; "": none
+  std::optional<ProfileSpill> spill;    // how rows are spilled; none: not measured
+  std::optional<ProfilePieces> pieces;  // of pipelines; none: not measured
+  std::vector<ProfileEntry> entries;    // sorted by cell; one entry a cell
+  std::string path;                     // the file it was read from; "": none
 
   // Parses the whole text or fails. *Errors*: InvalidArgument "NAME:LINE: ..."; names the word and what is accepted.
   static absl::StatusOr<Profile> Parse(std::string_view text, std::string_view name);

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "codegen/base/text_words.h"
+#include "codegen/machine/line_fields.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -33,21 +34,9 @@ struct RealField {
   double* value;
 };
 
-std::string Form() {
-  return "spill block_bytes=N read_ahead=N write_behind=N threads=N reads=WORD codec=WORD device_mb_s=N cache_mb_s=N "
-         "default_device_mb_s=N default_cache_mb_s=N noise=N";
-}
-
-absl::Status Bad(std::string_view word, const std::string& accepted) {
-  return InvalidArgument("bad field of a spill line: " + Show(word) + "; accepted: " + accepted);
-}
-
-// The value of a word "name=value"; nothing for another name.
-bool ValueOf(std::string_view word, std::string_view name, std::string_view* value) {
-  if (word.substr(0, name.size()) != name || word.substr(name.size(), 1) != "=") return false;
-  *value = word.substr(name.size() + 1);
-  return true;
-}
+constexpr const char* kForm =
+    "spill block_bytes=N read_ahead=N write_behind=N threads=N reads=WORD codec=WORD device_mb_s=N cache_mb_s=N "
+    "default_device_mb_s=N default_cache_mb_s=N noise=N";
 
 }  // namespace
 
@@ -72,30 +61,18 @@ absl::StatusOr<ProfileSpill> ParseSpillLine(std::string_view rest) {
                              {"default_device_mb_s", &spill.default_speed.device_mb_s},
                              {"default_cache_mb_s", &spill.default_speed.cache_mb_s},
                              {"noise", &spill.noise}};
-  std::string_view value;
-  for (const CountField& field : kCounts) {
-    const std::string_view word = TakeWord(&rest);
-    if (!ValueOf(word, field.name, &value)) return Bad(word, Form());
-    uint64_t number = 0;
-    if (!ReadCount(value, field.min, field.max, &number))
-      return Bad(word, std::to_string(field.min) + " to " + std::to_string(field.max));
-    spill.choice.*field.value = static_cast<uint32_t>(number);
+  LineFields fields("spill", kForm, rest);
+  for (const CountField& field : kCounts)
+    QUERN_RETURN_IF_ERROR(fields.TakeCount(field.name, field.min, field.max, &(spill.choice.*field.value)));
+  QUERN_ASSIGN_OR_RETURN(const std::string_view reads, fields.Take("reads"));
+  if (reads != kRing && reads != kThreads) return fields.Bad("reads=" + std::string(reads), "ring, threads");
+  spill.choice.reads_by_ring = reads == kRing;
+  if (std::string_view codec; fields.TakeIf("codec", &codec)) {
+    if (codec != kNone && codec != kLz4) return fields.Bad("codec=" + std::string(codec), "none, lz4");
+    spill.choice.compresses = codec == kLz4;
   }
-  const std::string_view reads = TakeWord(&rest);
-  if (!ValueOf(reads, "reads", &value)) return Bad(reads, Form());
-  if (value != kRing && value != kThreads) return Bad(reads, "ring, threads");
-  spill.choice.reads_by_ring = value == kRing;
-  if (std::string_view after = rest; ValueOf(TakeWord(&after), "codec", &value)) {
-    if (value != kNone && value != kLz4) return Bad("codec=" + std::string(value), "none, lz4");
-    spill.choice.compresses = value == kLz4;
-    rest = after;
-  }
-  for (const RealField& field : reals) {
-    const std::string_view word = TakeWord(&rest);
-    if (!ValueOf(word, field.name, &value)) return Bad(word, Form());
-    if (!ReadReal(value, field.value)) return Bad(word, "a number of 0 or more");
-  }
-  if (const std::string_view word = TakeWord(&rest); !word.empty()) return Bad(word, Form());
+  for (const RealField& field : reals) QUERN_RETURN_IF_ERROR(fields.TakeReal(field.name, field.value));
+  QUERN_RETURN_IF_ERROR(fields.CheckEnd());
   return spill;
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "codegen/machine/profile.h"
 #include "codegen/plan/plan_values.h"
 #include "runtime/base/status.h"
 #include "runtime/pipeline/fused_maps.h"
@@ -86,11 +87,20 @@ void Fuse(PipelineSpec* spec, const std::vector<PipelineColumn>& last_columns) {
 
 }  // namespace
 
-absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const PlanOverrides& overrides) {
+uint32_t ChoosePieceRows(const Profile* profile) {
+  return profile != nullptr && profile->pieces.has_value() ? profile->pieces->rows
+                                                           : static_cast<uint32_t>(thresholds::kPipelineRows);
+}
+
+absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const PlanOverrides& overrides,
+                                              const Profile* profile) {
   QUERN_ASSIGN_OR_RETURN(const std::vector<std::vector<PipelineColumn>> columns, ColumnsOfPipeline(spec));
-  PipelinePlan plan{.asked = spec, .spec = spec, .overrides = {}};
+  PipelinePlan plan{.asked = spec, .spec = spec, .piece_rows_origin = "default", .overrides = {}};
+  plan.piece_rows = ChoosePieceRows(profile);
+  if (profile != nullptr && profile->pieces.has_value()) plan.piece_rows_origin = "profile";
   PlanOverrides of_steps;
   for (const auto& [name, value] : overrides) {
+    if (name == "piece_rows") plan.piece_rows_origin = "given";
     const std::optional<absl::Status> own = SetOwn(name, value, &plan);
     if (own.has_value()) QUERN_RETURN_IF_ERROR(*own);
     else of_steps.emplace_back(name, value);
@@ -105,7 +115,7 @@ std::string PrintPipelinePlan(const PipelinePlan& plan) {
   std::string text = "plan " + PrintPipeline(plan.spec) + "\n";
   if (plan.spec != plan.asked) text += "# fused from: " + PrintPipeline(plan.asked) + "\n";
 #define QUERN_PIPELINE_NUMBER(name, default_value, min, max, unit, meaning) \
-  text += PlanNumberLine(#name, plan.name, meaning, unit);
+  text += PlanLine(#name, std::to_string(plan.name), meaning " (" unit "); " + plan.name##_origin);
 #define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) text += PlanChoiceLine(#name, plan.name, meaning);
 #include "codegen/plan/pipeline_parameters.def"
   return text;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "codegen/machine/piece_choice.h"
 #include "codegen/plan/plan.h"
 #include "codegen/plan/plan_choices.h"
 #include "runtime/base/thresholds.h"
@@ -22,13 +23,18 @@ struct PipelinePlan {
 #define QUERN_PIPELINE_NUMBER(name, default_value, min, max, unit, meaning) uint32_t name = default_value;
 #define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) Type name = Type::default_value;
 #include "codegen/plan/pipeline_parameters.def"
+  std::string piece_rows_origin;         // for people: "given", "profile", "default"
   std::vector<PlanOverrides> overrides;  // of the steps of `spec`, then of its end
 };
 
+// The rows of a piece where no one has given a number: those of the profile, which may be null, or the default.
+uint32_t ChoosePieceRows(const Profile* profile);
+
 // overrides: the pipeline's own; NAME=VALUE of kernels, for each step and end that has the parameter; K.NAME=VALUE, for
-// step number K of `spec` alone, where the end comes last. *Errors*: InvalidArgument for a parameter or a step that is
-// not there.
-absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const PlanOverrides& overrides);
+// step number K of `spec` alone, where the end comes last. profile: of the machine, or null. *Errors*: InvalidArgument
+// for a parameter or a step that is not there.
+absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const PlanOverrides& overrides,
+                                              const Profile* profile = nullptr);
 
 // The lines of the pipeline's own: "pipeline ..", and "name = value  # meaning".
 std::string PrintPipelinePlan(const PipelinePlan& plan);

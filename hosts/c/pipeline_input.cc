@@ -4,12 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "codegen/machine/profile.h"
+#include "codegen/plan/pipeline_plan.h"
 #include "hosts/c/host_rows.h"
 #include "hosts/c/job.h"
 #include "hosts/c/jobs/pipeline_rows.h"
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
-#include "runtime/base/thresholds.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/pipeline/added_columns.h"
 #include "runtime/pipeline/pipeline.h"
@@ -20,7 +21,6 @@ namespace {
 
 // Members from on_rows on may be missing.
 constexpr size_t kPipelineOptionsSize = offsetof(quern_pipeline_options, on_rows);
-constexpr uint64_t kMaxPieceRows = 65536;
 
 absl::StatusOr<std::vector<uint32_t>> Numbers(const uint32_t* numbers, size_t count, const char* name) {
   if (count != 0 && numbers == nullptr) return MissingArgument(name);
@@ -120,9 +120,9 @@ absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pi
   *input = nullptr;
   if (given == nullptr) return MissingArgument("options");
   QUERN_ASSIGN_OR_RETURN(const quern_pipeline_options options, ReadOptions(given, kPipelineOptionsSize));
-  if (options.piece_rows > kMaxPieceRows)
+  if (options.piece_rows > kMostPieceRows)
     return Wrong("piece_rows out of range", std::to_string(options.piece_rows),
-                 "0 to " + std::to_string(kMaxPieceRows));
+                 "0 to " + std::to_string(kMostPieceRows));
   if (job != nullptr && options.on_rows != nullptr)
     return Wrong("ends of a pipeline", "a job and on_rows", "one of them");
   RowsEnd end;
@@ -139,9 +139,9 @@ absl::Status Create(quern_job* job, const quern_port& given_port, const quern_pi
   QUERN_ASSIGN_OR_RETURN(
       std::shared_ptr<const Pipeline> pipeline,
       PipelineOf(options, columns, job != nullptr ? of->SpecOfRows() : nullptr, kept == Kept::kStrings));
+  const uint64_t piece_rows = options.piece_rows == 0 ? ChoosePieceRows(ProfileOfProcess().get()) : options.piece_rows;
   auto made =
-      std::make_unique<PipelineJobInput>(std::move(end), std::move(pipeline), FlaggedJoinsOf(options),
-                                         options.piece_rows == 0 ? thresholds::kPipelineRows : options.piece_rows);
+      std::make_unique<PipelineJobInput>(std::move(end), std::move(pipeline), FlaggedJoinsOf(options), piece_rows);
   PortColumns* const source = &made->columns;
   *input = new quern_input{.job = of,
                            .port = source,

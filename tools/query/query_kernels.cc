@@ -10,6 +10,8 @@
 #include <utility>
 #include <variant>
 
+#include "codegen/machine/profile.h"
+#include "codegen/plan/pipeline_plan.h"
 #include "codegen/tier/tier.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
@@ -36,6 +38,7 @@ absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const std::vec
                                                   const CompileOptions& compile, uint32_t threads) {
   PreparedQuery query;
   query.plan_ = std::move(plan);
+  query.piece_rows_ = ChoosePieceRows(ProfileOfProcess().get());
   const std::vector<std::vector<uint64_t>> expected = ExpectedRows(query.plan_, tables, threads);
   // A join's kernel is that of its build side, where it comes first.
   struct Request {

@@ -163,7 +163,7 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> QueryRun::PipelineOf(size_t numb
 
 absl::Status QueryRun::SendToResult(RowSource* source, const std::shared_ptr<const Pipeline>& pipeline,
                                     uint32_t threads, PipelineStats* stats) {
-  Takers<ResultTaker> takers(pipeline, options_, threads);
+  Takers<ResultTaker> takers(pipeline, options_, query_.piece_rows(), threads);
   std::vector<std::vector<ArrowArray>> rows(source->num_morsels());
   const absl::Status status = RunMorsels(threads, rows.size(), [&](uint32_t thread, uint64_t morsel) -> absl::Status {
     const auto& own = takers.Of(thread, pipeline->sink().keys, plan_.pipelines.back().results, options_.budget);
@@ -178,7 +178,7 @@ absl::Status QueryRun::SendToResult(RowSource* source, const std::shared_ptr<con
 
 absl::Status QueryRun::SendToSink(RowSource* source, size_t number, const std::shared_ptr<const Pipeline>& pipeline,
                                   uint32_t threads, PipelineStats* stats) {
-  Takers<SinkTaker> takers(pipeline, options_, threads);
+  Takers<SinkTaker> takers(pipeline, options_, query_.piece_rows(), threads);
   const auto append = [&](const SinkInput& input, uint32_t thread, uint64_t morsel) {
     const auto& own = takers.Of(thread, input, plan_.pipelines[number].made_views, options_.budget);
     return source->Send(morsel, own.taker.get());

@@ -72,6 +72,8 @@ class PreparedQuery {
   const QueryPlan& plan() const { return plan_; }
   // Of a pipeline's steps, then of its sink; null for the result's.
   const std::vector<CompiledKernel>& kernels(size_t pipeline) const { return kernels_[pipeline]; }
+  // Rows that pass all steps of a pipeline before the next ones do: as a pipeline's plan has them (pipeline_plan.h).
+  uint32_t piece_rows() const { return piece_rows_; }
 
   // kJit if any of the kernels is compiled by now, else kGeneric.
   Engine engine() const;
@@ -86,6 +88,7 @@ class PreparedQuery {
  private:
   QueryPlan plan_;
   std::vector<std::vector<CompiledKernel>> kernels_;
+  uint32_t piece_rows_ = 0;
 };
 
 }  // namespace quern::query

@@ -71,11 +71,8 @@ absl::Status SinkTaker::Append(const BatchView& batch) {
 }
 
 PipelineTaker::PipelineTaker(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
-                             PipelineEnd* end, const StopFlag* stop)
-    : pipeline_(std::move(pipeline)),
-      end_(end),
-      input_(pipeline_, budget, end, thresholds::kPipelineRows),
-      stop_(stop) {}
+                             PipelineEnd* end, uint64_t piece_rows, const StopFlag* stop)
+    : pipeline_(std::move(pipeline)), end_(end), input_(pipeline_, budget, end, piece_rows), stop_(stop) {}
 
 absl::Status PipelineTaker::Take(const BatchView& batch) {
   if (stop_ != nullptr) QUERN_RETURN_IF_ERROR(stop_->Check());

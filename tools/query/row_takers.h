@@ -80,7 +80,7 @@ class PipelineTaker final : public RowTaker {
  public:
   // *Ownership*: `end` and `stop`, which may be null, must outlive it.
   PipelineTaker(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget, PipelineEnd* end,
-                const StopFlag* stop);
+                uint64_t piece_rows, const StopFlag* stop);
 
   absl::Status Take(const BatchView& batch) override;
   absl::Status FreeMemory(const absl::Status& refused) override { return end_->FreeMemory(refused); }
@@ -104,8 +104,9 @@ class Takers {
   };
 
   // *Ownership*: `options` must outlive it.
-  Takers(std::shared_ptr<const Pipeline> pipeline, const RunQueryOptions& options, uint32_t threads)
-      : pipeline_(std::move(pipeline)), options_(options), threads_(threads) {}
+  Takers(std::shared_ptr<const Pipeline> pipeline, const RunQueryOptions& options, uint64_t piece_rows,
+         uint32_t threads)
+      : pipeline_(std::move(pipeline)), options_(options), piece_rows_(piece_rows), threads_(threads) {}
 
   // end: what the end is made of. *Threads*: each calls it with its own number.
   template <class... EndArguments>
@@ -113,7 +114,8 @@ class Takers {
     Thread& own = threads_[thread];
     if (own.end == nullptr) {
       own.end = std::make_unique<End>(end...);
-      own.taker = std::make_unique<PipelineTaker>(pipeline_, options_.budget, own.end.get(), options_.stop.get());
+      own.taker =
+          std::make_unique<PipelineTaker>(pipeline_, options_.budget, own.end.get(), piece_rows_, options_.stop.get());
     }
     return own;
   }
@@ -130,6 +132,7 @@ class Takers {
  private:
   const std::shared_ptr<const Pipeline> pipeline_;
   const RunQueryOptions& options_;
+  const uint64_t piece_rows_;
   std::vector<Thread> threads_;
 };
 

@@ -33,6 +33,7 @@
 #include "codegen/base/log.h"
 #include "codegen/base/private_folder.h"
 #include "codegen/base/write_file.h"
+#include "codegen/machine/profile.h"
 #include "codegen/pipeline_compiler.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -247,11 +248,14 @@ absl::StatusOr<std::string> DumpText(std::string_view stage, std::string_view te
     return DumpKernelWithMca(stage, spec, machine, options, profile);
   }
   QUERN_ASSIGN_OR_RETURN(const PipelineSpec spec, ParsePipeline(text));
+  const std::shared_ptr<const Profile> of_process =
+      profile == nullptr && machine.is_host ? ProfileOfProcess() : nullptr;
   CompileOptions of_kernel = options;
-  return DumpPipeline(stage, spec, options.overrides, [&](const KernelSpec& of, const PlanOverrides& overrides) {
+  const auto dump = [&](const KernelSpec& of, const PlanOverrides& overrides) {
     of_kernel.overrides = overrides;
     return DumpKernelWithMca(stage, of, machine, of_kernel, profile);
-  });
+  };
+  return DumpPipeline(stage, spec, options.overrides, profile == nullptr ? of_process.get() : profile, dump);
 }
 
 }  // namespace quern

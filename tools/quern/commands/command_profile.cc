@@ -6,6 +6,7 @@
 //     machine  AMD EPYC 9R45, znver5: this one
 //     facts    34 of memory
 //     spill    block_bytes=1048576 read_ahead=4 write_behind=2 threads=4 reads=ring
+//     pieces   rows=8192
 //     entries  2
 //
 //     loop        keys  table    pipeline  threads  setting  ns/row  default    off  gain  noise
@@ -144,6 +145,7 @@ int Show(const Profile& profile) {
   if (profile.facts.has_value()) std::printf("facts    %zu of memory\n", profile.facts->memory.size());
   else std::printf("facts    none\n");
   if (profile.spill.has_value()) std::printf("spill    %s\n", PrintSpillChoice(profile.spill->choice).c_str());
+  if (profile.pieces.has_value()) std::printf("pieces   rows=%u\n", profile.pieces->rows);
   std::printf("entries  %zu\n", profile.entries.size());
   if (profile.entries.empty()) return kExitOk;
   std::vector<std::vector<std::string>> rows = {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/machine/profile.h"
 #include "runtime/pipeline/pipeline_spec.h"
 
 namespace quern {
@@ -179,6 +180,26 @@ TEST(PipelinePlan, ParametersOfThePipeline) {
   }
   EXPECT_EQ(PlanOf(kSteps, {{"fuse", "on"}}).status().message(),
             "bad value of plan parameter fuse: on; accepted: auto, off");
+}
+
+// What is given comes before the profile, and the profile before the default.
+TEST(PipelinePlan, PieceRowsOfAProfile) {
+  Profile profile;
+  const auto line_of = [&profile](const PlanOverrides& overrides) {
+    const absl::StatusOr<PipelinePlan> plan = MakePipelinePlan(*ParsePipeline(kSteps), overrides, &profile);
+    if (!plan.ok()) return std::string(plan.status().message());
+    const std::string printed = PrintPipelinePlan(*plan);
+    const size_t begin = printed.find("piece_rows");
+    return printed.substr(begin, printed.find('\n', begin) - begin);
+  };
+  const std::string meaning = "# that pass all steps before the next ones do (rows); ";
+  EXPECT_EQ(line_of({}), "piece_rows = 4096                   " + meaning + "default");
+  EXPECT_EQ(ChoosePieceRows(&profile), thresholds::kPipelineRows);
+  profile.pieces = {.rows = 512};
+  EXPECT_EQ(line_of({}), "piece_rows = 512                    " + meaning + "profile");
+  EXPECT_EQ(line_of({{"piece_rows", "7"}}), "piece_rows = 7                      " + meaning + "given");
+  EXPECT_EQ(ChoosePieceRows(&profile), 512u);
+  EXPECT_EQ(ChoosePieceRows(nullptr), thresholds::kPipelineRows);
 }
 
 TEST(PipelinePlan, ParametersOfSteps) {
