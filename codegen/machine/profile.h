@@ -20,6 +20,9 @@
 
 namespace quern {
 
+// The most tables of a pipeline that the tuner lets take turns; the settings for so many stand for more.
+constexpr uint32_t kMostTablesInTurn = 2;
+
 // The unit of tuning: one loop with one class of keys and one size of table.
 struct TuningCell {
   PrefetchLoop loop = PrefetchLoop::kProbeOpen;

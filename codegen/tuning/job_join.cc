@@ -51,6 +51,8 @@ struct BuildRows {
   RowMaker maker;
   std::vector<std::shared_ptr<const JobRows>> kept;  // kBatchRows each; empty: rows are made as they are appended
 
+  BuildRows(const JoinSpec& spec, uint64_t rows)
+      : num_rows(rows), num_keys(rows), maker{spec.keys, WithResiduals(spec.build, spec), true, 16, 0} {}
   explicit BuildRows(const JobKernel& job) {
     const auto& spec = std::get<JoinSpec>(job.plan.spec);
     num_rows = job.RowsFor(BytesPerRow(job));
@@ -260,6 +262,16 @@ absl::StatusOr<std::unique_ptr<TuningJob>> MakeProbeJob(const JobKernel& kernel)
   auto job = std::make_unique<ProbeJob>(kernel);
   QUERN_RETURN_IF_ERROR(job->Begin());
   return std::unique_ptr<TuningJob>(std::move(job));
+}
+
+absl::StatusOr<std::shared_ptr<const HashJoin>> MakeNumberedTable(const std::shared_ptr<const Kernel>& kernel,
+                                                                  uint64_t num_rows) {
+  const BuildRows build(std::get<JoinSpec>(kernel->plan.spec), num_rows);
+  std::shared_ptr<HashJoin> join = MakeHashJoin(kernel, std::make_shared<MemoryBudget>());
+  join->SetHostResidual({KeepAllPairs});
+  QUERN_RETURN_IF_ERROR(build.AppendTo(join.get(), 0, 1));
+  QUERN_RETURN_IF_ERROR(join->Finalise());
+  return std::shared_ptr<const HashJoin>(std::move(join));
 }
 
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeBuildJob(const JobKernel& kernel) {

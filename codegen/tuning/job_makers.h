@@ -56,6 +56,10 @@ class SliceSize {
 
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeProbeJob(const JobKernel& kernel);
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeBuildJob(const JobKernel& kernel);
+// A finished table of so many rows, whose keys are the numbers from 0 on, each once, and whose payload are these, too.
+// *Errors*: those of the join, and of JobRows::Make.
+absl::StatusOr<std::shared_ptr<const HashJoin>> MakeNumberedTable(const std::shared_ptr<const Kernel>& kernel,
+                                                                  uint64_t num_rows);
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeUpdateJob(const JobKernel& kernel);
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeGatherJob(const JobKernel& kernel);
 absl::StatusOr<std::unique_ptr<TuningJob>> MakeCollisionJob(const JobKernel& kernel);

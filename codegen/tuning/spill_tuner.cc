@@ -15,22 +15,21 @@
 //     reads          ring  threads                     at 1M, 4, 4           -> ring
 //     codec          none  lz4                         at 1M, 4, 4, ring     -> none
 //
-// Candidates of an axis take turns, so that what else happens on the device falls on all alike; the best median goes
-// on. At last it meets the default in pairs of new runs, and replaces it only beyond the noise of these pairs, and by
-// at least 3 %. There are as many threads as blocks in flight.
+// Candidates of an axis take turns (turns.h); the best median goes on. At last it meets the default, and replaces it
+// only beyond the noise, and by at least 3 %. There are as many threads as blocks in flight.
 #include "codegen/tuning/spill_tuner.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "codegen/base/text_words.h"
 #include "codegen/inspect/capture.h"
 #include "codegen/tuning/job_data.h"
+#include "codegen/tuning/turns.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/batch_view.h"
@@ -45,36 +44,19 @@ constexpr uint32_t kWriteBehind[] = {0, 1, 2, 4, 8};
 constexpr uint32_t kLeastThreads = 2;
 // Ends of the axes, as shares of the time; the rest is for the duel.
 constexpr double kAxisEnds[] = {0.3, 0.5, 0.6, 0.7, 0.78};
-constexpr size_t kMostRounds = 5, kLeastPairs = 3, kMostPairs = 15;
-constexpr double kLeastGain = 0.03;
+constexpr size_t kLeastProofPairs = 3;
 // What is set aside for reading and writing: enough for the largest candidate.
 constexpr uint64_t kIoBytes = uint64_t{64} << 20;
 constexpr uint64_t kBatchRows = 4096;
-
-double Median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 SpillChoice WithThreads(SpillChoice choice) {
   choice.threads = std::max({kLeastThreads, choice.read_ahead, choice.write_behind});
   return choice;
 }
 
-// How much longer `speed` takes than `base`, as a geometric mean of both ways.
-double RelativeTime(const SpillSpeed& speed, const SpillSpeed& base) {
-  return std::sqrt(base.device_mb_s / speed.device_mb_s * (base.cache_mb_s / speed.cache_mb_s));
-}
-
-SpillSpeed MedianOf(const std::vector<SpillSpeed>& runs) {
-  std::vector<double> device, cache;
-  for (const SpillSpeed& run : runs) {
-    device.push_back(run.device_mb_s);
-    cache.push_back(run.cache_mb_s);
-  }
-  return {Median(std::move(device)), Median(std::move(cache))};
-}
+// Times, as a choice is judged by them.
+tuning::Costs CostsOf(const SpillSpeed& speed) { return {1 / speed.device_mb_s, 1 / speed.cache_mb_s}; }
+SpillSpeed SpeedOf(const tuning::Costs& costs) { return {1 / costs[0], 1 / costs[1]}; }
 
 // ---- one run --------------------------------------------------------------------------------------------------------
 
@@ -171,7 +153,8 @@ absl::StatusOr<double> WriteAndRead(const std::string& folder, const SpillChoice
 
 class Search {
  public:
-  explicit Search(const SpillSearch& search) : search_(search), begin_(search.now()) {}
+  explicit Search(const SpillSearch& search)
+      : run_(search.run), clock_{search.now, search.end, search.stops}, begin_(search.now()) {}
 
   absl::StatusOr<SpillTuning> Run() {
     SpillChoice best;
@@ -199,69 +182,39 @@ class Search {
   }
 
  private:
-  double At(double share) const { return begin_ + share * (search_.end - begin_); }
-  bool Stops() const { return search_.stops && search_.stops(); }
+  double At(double share) const { return begin_ + share * (clock_.end - begin_); }
 
-  // Rounds of all choices until the time is over. A race without a whole round decides nothing.
+  tuning::RunChoice RunOf(const std::vector<SpillChoice>& choices) const {
+    return [this, &choices](size_t choice) -> absl::StatusOr<tuning::Costs> {
+      QUERN_ASSIGN_OR_RETURN(const SpillSpeed speed, run_(choices[choice]));
+      return CostsOf(speed);
+    };
+  }
+
   absl::Status Race(const std::vector<SpillChoice>& choices, double end, SpillChoice* best) {
-    std::vector<std::vector<SpillSpeed>> runs(choices.size());
-    size_t num_rounds = 0;
-    for (double round_seconds = 0; num_rounds < kMostRounds; ++num_rounds) {
-      const double start = search_.now();
-      if (start + round_seconds >= end || Stops()) break;
-      for (size_t i = 0; i < choices.size(); ++i) {
-        const size_t place = num_rounds % 2 == 0 ? i : choices.size() - 1 - i;
-        if (search_.now() >= search_.end || Stops()) return absl::OkStatus();
-        QUERN_ASSIGN_OR_RETURN(const SpillSpeed speed, search_.run(choices[place]));
-        runs[place].push_back(speed);
-      }
-      round_seconds = search_.now() - start;
-    }
-    if (num_rounds == 0) return absl::OkStatus();
-    size_t first = 0;
-    for (size_t i = 0; i < choices.size(); ++i) {
-      tuning_.candidates.push_back({choices[i], MedianOf(runs[i]), num_rounds});
-      if (RelativeTime(MedianOf(runs[i]), MedianOf(runs[first])) < 1) first = i;
-    }
-    *best = choices[first];
+    QUERN_ASSIGN_OR_RETURN(const tuning::Race race, tuning::RunRace(choices.size(), end, clock_, RunOf(choices)));
+    for (size_t i = 0; i < race.medians.size(); ++i)
+      tuning_.candidates.push_back({choices[i], SpeedOf(race.medians[i]), race.num_rounds});
+    if (!race.medians.empty()) *best = choices[race.best];
     return absl::OkStatus();
   }
 
   absl::Status Duel(const SpillChoice& best) {
-    std::vector<SpillSpeed> defaults, bests;
-    std::vector<double> ratios;
-    while (ratios.size() < kMostPairs && search_.now() < search_.end && !Stops()) {
-      const bool best_first = ratios.size() % 2 == 0;
-      SpillSpeed by_best;
-      if (best_first) {
-        QUERN_ASSIGN_OR_RETURN(by_best, search_.run(best));
-      }
-      QUERN_ASSIGN_OR_RETURN(const SpillSpeed by_default, search_.run(SpillChoice()));
-      if (!best_first) {
-        QUERN_ASSIGN_OR_RETURN(by_best, search_.run(best));
-      }
-      defaults.push_back(by_default);
-      bests.push_back(by_best);
-      ratios.push_back(RelativeTime(by_best, by_default));
-    }
+    const std::vector<SpillChoice> choices = {SpillChoice(), best};
+    QUERN_ASSIGN_OR_RETURN(const tuning::Duel duel, tuning::RunDuel(0, clock_, RunOf(choices)));
     ProfileSpill& found = tuning_.found;
-    found.noise = 1;
-    if (ratios.empty()) return absl::OkStatus();
-    const double ratio = Median(ratios);
-    std::vector<double> deviations;
-    for (const double r : ratios) deviations.push_back(std::abs(r - ratio));
-    // Three standard errors of the median, from the median absolute deviation.
-    found.noise = 3 * 1.858 * Median(deviations) / std::sqrt(static_cast<double>(ratios.size()));
-    found.default_speed = found.speed = MedianOf(defaults);
-    tuning_.beats_default =
-        !(best == SpillChoice()) && ratios.size() >= kLeastPairs && ratio < 1 - std::max(found.noise, kLeastGain);
+    found.noise = duel.noise;
+    if (duel.num_pairs == 0) return absl::OkStatus();
+    found.default_speed = found.speed = SpeedOf(duel.medians[0]);
+    tuning_.beats_default = !(best == SpillChoice()) && duel.RivalWins();
     if (!tuning_.beats_default) return absl::OkStatus();
     found.choice = best;
-    found.speed = MedianOf(bests);
+    found.speed = SpeedOf(duel.medians[1]);
     return absl::OkStatus();
   }
 
-  const SpillSearch& search_;
+  const std::function<absl::StatusOr<SpillSpeed>(const SpillChoice&)>& run_;
+  const tuning::TurnClock clock_;
   const double begin_;
   SpillTuning tuning_;
 };
@@ -295,18 +248,16 @@ absl::StatusOr<SpillTuning> TuneSpilling(const SpillTuningOptions& options) {
 }
 
 absl::StatusOr<SpillProof> ProveSpilling(const SpillTuningOptions& options, const SpillChoice& choice) {
-  const double end = tuning::NowSeconds() + options.seconds;
-  std::vector<SpillSpeed> defaults, chosen;
-  while (chosen.size() < kMostPairs && (chosen.size() < kLeastPairs || tuning::NowSeconds() < end)) {
-    if (options.stop != nullptr && *options.stop && !chosen.empty()) break;
-    if (options.progress) options.progress("spilled rows: " + PrintSpillChoice(choice));
-    QUERN_ASSIGN_OR_RETURN(const SpillSpeed by_default,
-                           MeasureSpilling(options.folder, SpillChoice(), options.num_bytes));
-    QUERN_ASSIGN_OR_RETURN(const SpillSpeed by_choice, MeasureSpilling(options.folder, choice, options.num_bytes));
-    defaults.push_back(by_default);
-    chosen.push_back(by_choice);
-  }
-  return SpillProof{MedianOf(defaults), MedianOf(chosen), chosen.size()};
+  const tuning::TurnClock clock = {tuning::NowSeconds, tuning::NowSeconds() + options.seconds,
+                                   [&] { return options.stop != nullptr && *options.stop; }};
+  const SpillChoice choices[] = {SpillChoice(), choice};
+  const auto run = [&](size_t number) -> absl::StatusOr<tuning::Costs> {
+    if (options.progress) options.progress("spilled rows: " + PrintSpillChoice(choices[number]));
+    QUERN_ASSIGN_OR_RETURN(const SpillSpeed speed, MeasureSpilling(options.folder, choices[number], options.num_bytes));
+    return CostsOf(speed);
+  };
+  QUERN_ASSIGN_OR_RETURN(const tuning::Duel duel, tuning::RunDuel(kLeastProofPairs, clock, run));
+  return SpillProof{SpeedOf(duel.medians[0]), SpeedOf(duel.medians[1]), duel.num_pairs};
 }
 
 std::string PrintSpillTuning(const SpillTuning& tuning) {

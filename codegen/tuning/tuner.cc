@@ -22,12 +22,15 @@
 #include <memory>
 #include <utility>
 
+#include "codegen/plan/pipeline_plan.h"
 #include "codegen/plan/scope.h"
 #include "codegen/tuning/job.h"
 #include "codegen/tuning/job_data.h"
+#include "codegen/tuning/pipeline_job.h"
 #include "codegen/tuning/replay.h"
 #include "runtime/base/fork_safety.h"
 #include "runtime/base/status.h"
+#include "runtime/pipeline/pipeline_spec.h"
 
 namespace quern {
 namespace {
@@ -37,6 +40,10 @@ using tuning::NowSeconds;
 constexpr double kFactsShare = 0.1;  // of the budget, at most 3 s
 constexpr double kThreadsShare = 1. / 3;
 constexpr double kSpillShare = 0.1, kMostSpillSeconds = 6, kLeastSpillSeconds = 1;
+// Of pieces: for pipelines of the tuner's own, and for those that were given, however short the time.
+constexpr double kPieceShare = 0.05, kMostPieceSeconds = 3, kLeastPieceSeconds = 0.5;
+constexpr double kGivenPieceShare = 0.25, kMostGivenPieceSeconds = 10;
+constexpr double kPieceDriftShare = 0.2;
 constexpr double kLeastCellSeconds = 0.1;  // a shorter race is inconclusive
 constexpr double kMostCellSeconds = 3;     // enough for kPatient too
 constexpr uint64_t kMostTableBytes = uint64_t{2} << 30;
@@ -64,20 +71,36 @@ absl::StatusOr<KernelSpec> ParseTunedSpec(const std::string& text) {
   QUERN_ASSIGN_OR_RETURN(KernelSpec spec, ParseSpec(text));
   if (!Is<FilterSpec, MapSpec>(spec)) return spec;
   return InvalidArgument("spec to tune: " + Show(text) +
-                         "; accepted: joins, aggregations and sorts, which touch tables at random");
+                         "; accepted: joins, aggregations and sorts, which touch tables at random, and pipelines");
 }
 
-// The cells whose loops the spec's kernel has, with the spec's keys.
-absl::Status AddCellsOf(const std::string& text, const std::vector<TuningCell>& all, std::vector<CellJob>* jobs) {
-  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseTunedSpec(text));
-  for (const TuningCell& cell : all) {
-    const auto is_it = [&](const CellJob& job) { return job.cell == cell; };
-    const bool applies = HasLoop(spec, cell.loop) && KeyClassOf(spec) == cell.keys;
-    if (!applies || std::any_of(jobs->begin(), jobs->end(), is_it)) continue;
-    jobs->push_back({cell, {}});
-    jobs->back().data.spec = PrintSpec(spec);
+bool Probes(PrefetchLoop loop) {
+  return loop == PrefetchLoop::kProbeDense || loop == PrefetchLoop::kProbeOpen || loop == PrefetchLoop::kProbeUnchained;
+}
+
+bool HasCell(const std::vector<CellJob>& jobs, const TuningCell& cell) {
+  return std::any_of(jobs.begin(), jobs.end(), [&](const CellJob& job) { return job.cell == cell; });
+}
+
+// A cell whose loop the spec's kernel has, with the spec's keys.
+void AddCell(const KernelSpec& spec, const TuningCell& cell, std::vector<CellJob>* jobs) {
+  const bool applies = HasLoop(spec, cell.loop) && KeyClassOf(spec) == cell.keys;
+  if (!applies || HasCell(*jobs, cell)) return;
+  jobs->push_back({cell, {}});
+  jobs->back().data.spec = PrintSpec(spec);
+}
+
+// The loops that a pipeline runs: its tables are probed by turns, and built elsewhere; a table at its end is built.
+void AddCellsOfPipeline(const PipelineSpec& pipeline, const std::vector<TuningCell>& all, std::vector<CellJob>* jobs) {
+  const uint32_t in_turn = std::min(NumProbedTables(pipeline), kMostTablesInTurn);
+  for (TuningCell cell : all) {
+    if (cell.pipeline != 1) continue;
+    if (pipeline.end.has_value() && !Probes(cell.loop)) AddCell(*pipeline.end, cell, jobs);
+    if (!Probes(cell.loop)) continue;
+    cell.pipeline = in_turn;
+    for (const PipelineStepSpec& step : pipeline.steps)
+      if (Is<JoinSpec>(step.spec) && !step.is_reduction) AddCell(step.spec, cell, jobs);
   }
-  return absl::OkStatus();
 }
 
 class Tuner {
@@ -87,10 +110,11 @@ class Tuner {
   }
 
   absl::StatusOr<TuningResult> Run() {
-    for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(ParseTunedSpec(spec).status());
+    for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(CheckTunedSpec(spec));
     if (options_.spill_alone) return TuneSpillingAlone();
     QUERN_RETURN_IF_ERROR(FindFacts());
     QUERN_RETURN_IF_ERROR(TuneSpill(std::min(kMostSpillSeconds, options_.budget_seconds * kSpillShare)));
+    QUERN_RETURN_IF_ERROR(TunePipelines());
     QUERN_ASSIGN_OR_RETURN(const std::vector<CellJob> jobs, Jobs());
     untuned_.machine = result_.facts.signature;
     if (!result_.facts.memory.empty()) untuned_.facts = result_.facts;
@@ -165,6 +189,26 @@ class Tuner {
     return absl::OkStatus();
   }
 
+  // The pieces of the pipelines that were given; without any specs or jobs, those of the tuner's own.
+  absl::Status TunePipelines() {
+    PieceTuningOptions pieces;
+    for (const std::string& spec : options_.specs)
+      if (IsPipelineText(spec)) pieces.specs.push_back(spec);
+    if (!pieces.specs.empty()) {
+      pieces.seconds = std::min(kMostGivenPieceSeconds, options_.budget_seconds * kGivenPieceShare);
+    } else {
+      pieces.seconds = std::min(kMostPieceSeconds, options_.budget_seconds * kPieceShare);
+      if (pieces.seconds < kLeastPieceSeconds || !options_.specs.empty() || !options_.replay.empty())
+        return absl::OkStatus();
+    }
+    if (options_.effort == TuningEffort::kEstimate || Stops()) return absl::OkStatus();
+    pieces.max_bytes = MostTableBytes();
+    pieces.progress = [this](const std::string& doing) { Say(doing); };
+    pieces.stop = options_.stop;
+    QUERN_ASSIGN_OR_RETURN(result_.pieces, TunePieces(pieces));
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<TuningResult> TuneSpillingAlone() {
     const MachineSignature here = HostSignature();
     if (options_.start != nullptr && options_.start->facts && Knows(here)) result_.facts = *options_.start->facts;
@@ -182,7 +226,11 @@ class Tuner {
     const TuningEffort effort = all_sizes ? TuningEffort::kPatient : options_.effort;
     const std::vector<TuningCell> cells = CellsToTune(effort, result_.facts, MostTableBytes());
     std::vector<CellJob> jobs;
-    for (const std::string& spec : options_.specs) QUERN_RETURN_IF_ERROR(AddCellsOf(spec, cells, &jobs));
+    for (const std::string& spec : options_.specs) {
+      QUERN_ASSIGN_OR_RETURN(const std::vector<CellJob> of_spec, CellsOfSpec(spec, cells));
+      for (const CellJob& job : of_spec)
+        if (!HasCell(jobs, job.cell)) jobs.push_back(job);
+    }
     if (!options_.specs.empty()) return jobs;
     for (const TuningCell& cell : cells) jobs.push_back({cell, {}});
     return jobs;
@@ -284,6 +332,7 @@ class Tuner {
     profile.Put(entries);
     // Without a comparison, what was known stays.
     if (result_.spill && result_.spill->found.default_speed.device_mb_s != 0) profile.spill = result_.spill->found;
+    if (result_.pieces && result_.pieces->found.default_ns != 0) profile.pieces = result_.pieces->found;
   }
 
   const TuningOptions& options_;
@@ -352,6 +401,23 @@ absl::StatusOr<DriftRow> CheckEntry(const ProfileEntry& entry, const Profile& un
 
 }  // namespace
 
+absl::Status CheckTunedSpec(const std::string& spec) {
+  return IsPipelineText(spec) ? ParsePipeline(spec).status() : ParseTunedSpec(spec).status();
+}
+
+absl::StatusOr<std::vector<CellJob>> CellsOfSpec(const std::string& text, const std::vector<TuningCell>& all) {
+  std::vector<CellJob> jobs;
+  if (IsPipelineText(text)) {
+    QUERN_ASSIGN_OR_RETURN(const PipelineSpec asked, ParsePipeline(text));
+    QUERN_ASSIGN_OR_RETURN(const PipelinePlan plan, MakePipelinePlan(asked, {}));
+    AddCellsOfPipeline(plan.spec, all, &jobs);
+    return jobs;
+  }
+  QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseTunedSpec(text));
+  for (const TuningCell& cell : all) AddCell(spec, cell, &jobs);
+  return jobs;
+}
+
 absl::StatusOr<TuningResult> Tune(const TuningOptions& options) {
   const OnlyTuning only;
   if (!only.is_only())
@@ -368,11 +434,21 @@ absl::StatusOr<DriftReport> CheckProfile(const Profile& profile, double budget_s
   const std::vector<ProfileEntry> sample = Sample(profile);
   Profile untuned = profile;
   untuned.entries.clear();
+  const bool has_pieces = profile.pieces.has_value() && profile.pieces->rows != ProfilePieces().rows;
+  const double seconds = budget_seconds * (has_pieces ? 1 - kPieceDriftShare : 1);
   for (const ProfileEntry& entry : sample) {
-    absl::StatusOr<DriftRow> row = CheckEntry(entry, untuned, budget_seconds / static_cast<double>(sample.size()));
+    absl::StatusOr<DriftRow> row = CheckEntry(entry, untuned, seconds / static_cast<double>(sample.size()));
     if (row.ok()) report.rows.push_back(*row);
     else if (!IsSkipped(row.status())) return row.status();
   }
+  if (!has_pieces) return report;
+  PieceTuningOptions pieces;
+  pieces.seconds = budget_seconds * kPieceDriftShare;
+  const absl::StatusOr<PieceProof> proof = ProvePieces(pieces, profile.pieces->rows);
+  if (IsSkipped(proof.status())) return report;
+  QUERN_RETURN_IF_ERROR(proof.status());
+  report.pieces = {*profile.pieces, proof->chosen_ns, proof->default_ns,
+                   proof->chosen_ns > proof->default_ns * (1 + std::max(profile.pieces->noise, proof->noise))};
   return report;
 }
 

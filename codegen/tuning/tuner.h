@@ -14,6 +14,8 @@
 #include "codegen/inspect/capture.h"
 #include "codegen/machine/machine_facts.h"
 #include "codegen/machine/profile.h"
+#include "codegen/tuning/piece_tuner.h"
+#include "codegen/tuning/replay.h"
 #include "codegen/tuning/search.h"
 #include "codegen/tuning/spill_tuner.h"
 
@@ -27,9 +29,11 @@ struct TuningProgress {
 struct TuningOptions {
   TuningEffort effort = TuningEffort::kMeasure;
   double budget_seconds = 60;
-  uint32_t threads = 1;             // settings that win at 1 are checked at so many
-  uint64_t max_bytes = 0;           // largest table; 0: half of the free memory, at most 2 GiB
-  std::vector<std::string> specs;   // tune the loops of these kernels, at all sizes; empty: every loop
+  uint32_t threads = 1;    // settings that win at 1 are checked at so many
+  uint64_t max_bytes = 0;  // largest table; 0: half of the free memory, at most 2 GiB
+  // Tune the loops of these kernels, at all sizes, and of the kernels of these pipelines, whose pieces, too; empty:
+  // every loop, and the pieces of two pipelines of the tuner's own.
+  std::vector<std::string> specs;
   std::vector<CapturedJob> replay;  // tune the loops of these jobs, at their sizes; empty: as above
   std::string spill_folder;         // where rows are written and read to tune that, too; empty: nowhere
   bool spill_alone = false;         // tune nothing else
@@ -43,6 +47,7 @@ struct TuningResult {
   MachineFacts facts;
   std::vector<CellResult> cells;
   std::optional<SpillTuning> spill;
+  std::optional<PieceTuning> pieces;
   size_t replayed = 0;        // number of jobs to replay of which a loop was measured
   double replayed_share = 0;  // of the time that all of them took
   Profile profile;            // ready to be written
@@ -50,6 +55,13 @@ struct TuningResult {
   double seconds = 0;
   bool stopped = false;
 };
+
+// *Errors*: InvalidArgument for a text that Tune does not tune: a malformed spec, a filter or a map.
+absl::Status CheckTunedSpec(const std::string& spec);
+
+// The cells among these whose loops a kernel of the spec runs, with its keys; those that probe the tables of a pipeline
+// are cells of tables that take turns. *Errors*: as CheckTunedSpec.
+absl::StatusOr<std::vector<CellJob>> CellsOfSpec(const std::string& text, const std::vector<TuningCell>& all);
 
 // *Cost*: the budget. *Threads*: one call at a time in a process, and nothing else should run. *Errors*:
 // InvalidArgument for a malformed spec; FailedPrecondition while another call runs; those of the operators.
@@ -61,9 +73,16 @@ struct DriftRow {
   double ns = 0, default_ns = 0;
   bool drifted = false;  // the setting no longer beats the default beyond the noise
 };
+// The same of the size of pieces, with pipelines of the tuner's own.
+struct PieceDrift {
+  ProfilePieces pieces;
+  double ns = 0, default_ns = 0;
+  bool drifted = false;
+};
 struct DriftReport {
   std::vector<DriftRow> rows;
-  std::string machine_difference;  // SignatureDifference
+  std::optional<PieceDrift> pieces;  // none: the profile has the default, or none
+  std::string machine_difference;    // SignatureDifference
 };
 absl::StatusOr<DriftReport> CheckProfile(const Profile& profile, double budget_seconds);
 

@@ -800,8 +800,8 @@ typedef bool (*quern_on_tune)(void* context, double share, const char* doing);
 /* All zeros give the behaviour of `quern tune`. */
 typedef struct quern_tune_options {
   size_t struct_size;       /* sizeof(quern_tune_options): later versions may add members at the end */
-  const char* const* specs; /* of joins, aggregations, sorts: tune their loops; only read during the call */
-  size_t num_specs;         /* 0: every loop */
+  const char* const* specs; /* of joins, aggregations, sorts, pipelines: tune their loops, and pieces; only read then */
+  size_t num_specs;         /* 0: every loop, and the pieces of two pipelines */
   quern_tune_effort effort;
   double budget_seconds; /* 0.1 to 86400; 0: 60 */
   uint32_t threads;      /* with which settings that win with one thread are tried, 1 to 1024; 0: 2, where there are */
@@ -811,11 +811,11 @@ typedef struct quern_tune_options {
   void* context;             /* passed to on_progress */
 } quern_tune_options;
 
-/* Measures which settings are best on this machine, with real joins, aggregations and sorts on this thread and on
- * threads that it starts. The result is neither used nor written: pass its text to quern_set_profile_text, or keep it
- * in a file. It holds what was measured until on_progress ended the tuning. `options`: NULL stands for zeros. Cost: the
- * budget; memory for one table at a time. Threads: one call at a time in a process, otherwise
- * QUERN_FAILED_PRECONDITION; nothing else should run on the machine. */
+/* Measures which settings are best on this machine, with real joins, aggregations, sorts and pipelines on this thread
+ * and on threads that it starts. The result is neither used nor written: pass its text to quern_set_profile_text, or
+ * keep it in a file. It holds what was measured until on_progress ended the tuning. `options`: NULL stands for zeros.
+ * Cost: the budget; memory for one table, or for the pipelines, at a time. Threads: one call at a time in a process,
+ * otherwise QUERN_FAILED_PRECONDITION; nothing else should run on the machine. */
 QUERN_API quern_status quern_tune(const quern_tune_options* options, quern_profile** profile, quern_error* error);
 QUERN_API void quern_profile_destroy(quern_profile* profile);
 /* NUL-terminated, with one entry a line; lives as long as the profile. NULL for NULL. */

@@ -188,7 +188,8 @@ TEST(TuneByAbi, RefusesWhatIsWrong) {
   wrong.budget_seconds = 0.1;
   wrong.max_bytes = 1 << 15;
   EXPECT_EQ(error_of(wrong),
-            "spec to tune: filter i64 > 3; accepted: joins, aggregations and sorts, which touch tables at random");
+            "spec to tune: filter i64 > 3; accepted: joins, aggregations and sorts, which touch tables at random, "
+            "and pipelines");
   wrong = {};
   wrong.start = "x";
   EXPECT_EQ(error_of(wrong).substr(0, 8), "start:1:");

@@ -220,7 +220,8 @@ class Tuning(unittest.TestCase):
             (lambda: quern.tune(threads=0), "bad number of threads: 0; accepted: 1 to 1024"),
             (lambda: quern.tune(max_size=1), "bad max_size: 1; accepted: 32K to 2G"),
             (lambda: quern.tune("filter i64 > 3", **TINY),
-             "spec to tune: filter i64 > 3; accepted: joins, aggregations and sorts, which touch tables at random"),
+             "spec to tune: filter i64 > 3; accepted: joins, aggregations and sorts, which touch tables at random, "
+             "and pipelines"),
         ):  # fmt: skip
             with self.assertRaises(ValueError) as error:
                 call()

@@ -40,7 +40,7 @@ namespace {
 
 constexpr double kDefaultSeconds = 60, kDefaultCheckSeconds = 10, kDefaultProofSeconds = 120;
 constexpr double kLeastSeconds = 0.1, kMostSeconds = 24 * 3600;
-constexpr double kSpillProofShare = 0.1;  // of the time of --prove
+constexpr double kSpillProofShare = 0.1, kPieceProofShare = 0.05;  // of the time of --prove
 constexpr uint64_t kLeastBytes = uint64_t{1} << kSmallestSizeClass, kMostBytes = uint64_t{1} << kLargestSizeClass;
 
 struct TuneCommand {
@@ -60,7 +60,8 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, TuneCom
       "meanwhile. Ctrl-C ends it and keeps what has been measured.",
       "quern tune --budget 60s --report tuning.html");
   arguments.OptionalRest("SPEC", &command->specs,
-                         "tune the loops that these kernels run, each in quotes (default: every loop)");
+                         "tune the loops that these kernels run, each in quotes; of a pipeline also how many rows pass "
+                         "together (default: every loop, and two pipelines)");
   arguments.Value("--effort", &command->effort, "EFFORT",
                   "estimate: print what the formula says, measure nothing; measure (default); patient: more sizes and "
                   "more settings");
@@ -145,12 +146,7 @@ absl::Status CheckCommand(TuneCommand* command) {
     if (options.max_bytes < kLeastBytes || options.max_bytes > kMostBytes)
       return CommandError("bad size of --max-size: " + Show(*command->max_size) + "; accepted: 32K to 2G");
   }
-  for (const std::string& text : command->specs) {
-    QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
-    if (Is<FilterSpec, MapSpec>(spec))
-      return CommandError("spec to tune: " + Show(text) +
-                          "; accepted: joins, aggregations and sorts, which touch tables at random");
-  }
+  for (const std::string& text : command->specs) QUERN_RETURN_IF_ERROR(CheckTunedSpec(text));
   options.specs = command->specs;
   if (!command->spill_folder) command->spill_folder = ReadVariable(Variable::kSpillDir).value;
   if (command->spill && *command->spill_folder == "off")
@@ -247,6 +243,7 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
   QUERN_RETURN_IF_ERROR(WriteText(command->csv, CsvReport(*result)));
   if (!command->options.spill_alone) std::fputs(TerminalReport(*result).c_str(), stdout);
   if (result->spill) std::fputs(PrintSpillTuning(*result->spill).c_str(), stdout);
+  if (result->pieces) std::fputs(PrintPieceTuning(*result->pieces).c_str(), stdout);
   if (command->replay) {
     std::printf("replayed %zu of %zu kinds of jobs, which took %.0f %% of the time that was captured\n",
                 result->replayed, command->options.replay.size(), result->replayed_share * 100);
@@ -281,6 +278,29 @@ absl::Status ProveSpill(const TuneCommand& command, const Profile& profile) {
   return absl::OkStatus();
 }
 
+// Pieces of the default and of the profile's size, in turns.
+absl::Status ProvePieceRows(const TuneCommand& command, const Profile& profile) {
+  if (!profile.pieces) return absl::OkStatus();
+  const auto prove = [&](const ProofOptions& watched) {
+    PieceTuningOptions pieces;
+    pieces.seconds = watched.budget_seconds;
+    pieces.max_bytes = watched.max_bytes;
+    pieces.stop = watched.stop;
+    return ProvePieces(pieces, profile.pieces->rows);
+  };
+  ProofOptions options;
+  options.budget_seconds = command.options.budget_seconds * kPieceProofShare;
+  options.max_bytes = command.options.max_bytes;
+  QUERN_ASSIGN_OR_RETURN(const PieceProof proof, UnderProgress(std::move(options), prove));
+  const auto print = [](const char* what, double ns, uint32_t rows) {
+    std::printf("%-22s %9.2f ns a row   rows=%u\n", what, ns, rows);
+  };
+  print("pieces, default", proof.default_ns, ProfilePieces().rows);
+  print("pieces, tuned", proof.chosen_ns, profile.pieces->rows);
+  std::printf("medians of %zu pairs, through two pipelines\n", proof.num_pairs);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional<Profile>& profile) {
   if (!profile)
     return DataError("no profile to prove: " + command.path + "; accepted: one that quern tune has written");
@@ -289,13 +309,15 @@ absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional
     QUERN_RETURN_IF_ERROR(ProveSpill(command, *profile));
     return kExitOk;
   }
-  options.budget_seconds = command.options.budget_seconds * (1 - (profile->spill ? kSpillProofShare : 0));
+  const double other_share = (profile->spill ? kSpillProofShare : 0) + (profile->pieces ? kPieceProofShare : 0);
+  options.budget_seconds = command.options.budget_seconds * (1 - other_share);
   options.max_bytes = command.options.max_bytes;
   const auto prove = [&](const ProofOptions& watched) { return Prove(*profile, watched); };
   QUERN_ASSIGN_OR_RETURN(const std::vector<ProofResult> results, UnderProgress(std::move(options), prove));
   std::fputs(ProofTable(results, profile->machine).c_str(), stdout);
   QUERN_RETURN_IF_ERROR(WriteText(command.csv, ProofCsv(results)));
   QUERN_RETURN_IF_ERROR(ProveSpill(command, *profile));
+  QUERN_RETURN_IF_ERROR(ProvePieceRows(command, *profile));
   return kExitOk;
 }
 
@@ -306,15 +328,18 @@ absl::StatusOr<int> Check(const TuneCommand& command, const std::optional<Profil
     return DataError("no profile to check: " + command.path + "; accepted: one that quern tune has written");
   QUERN_ASSIGN_OR_RETURN(const DriftReport report, CheckProfile(*profile, command.options.budget_seconds));
   if (!report.machine_difference.empty()) ReportWarning("profile of another machine: " + report.machine_difference);
-  size_t drifted = 0;
-  for (const DriftRow& row : report.rows) {
-    drifted += row.drifted ? 1 : 0;
-    std::printf("%-50s  was %7.2f ns, by default %7.2f   is %7.2f ns, by default %7.2f   %s\n",
-                PrintCell(row.entry.cell).c_str(), row.entry.ns, row.entry.default_ns, row.ns, row.default_ns,
-                row.drifted ? "drifted" : "holds");
-  }
-  std::printf("%zu of %zu entries that were measured again hold: %s\n", report.rows.size() - drifted,
-              report.rows.size(), command.path.c_str());
+  size_t measured = 0, drifted = 0;
+  const auto print = [&](const std::string& what, const auto& before, const auto& now) {
+    ++measured;
+    drifted += now.drifted ? 1 : 0;
+    std::printf("%-50s  was %7.2f ns, by default %7.2f   is %7.2f ns, by default %7.2f   %s\n", what.c_str(), before.ns,
+                before.default_ns, now.ns, now.default_ns, now.drifted ? "drifted" : "holds");
+  };
+  for (const DriftRow& row : report.rows) print(PrintCell(row.entry.cell), row.entry, row);
+  if (report.pieces)
+    print("pieces rows=" + std::to_string(report.pieces->pieces.rows), report.pieces->pieces, *report.pieces);
+  std::printf("%zu of %zu entries that were measured again hold: %s\n", measured - drifted, measured,
+              command.path.c_str());
   return drifted == 0 ? kExitOk : kExitData;
 }
 

@@ -331,9 +331,59 @@ TEST(Tuner, RefusesBadSpecs) {
   options.start = &start;
   options.specs = {"filter i64 >= 5"};
   EXPECT_EQ(Tune(options).status().message(),
-            "spec to tune: filter i64 >= 5; accepted: joins, aggregations and sorts, which touch tables at random");
-  options.specs = {"nonsense"};
-  EXPECT_TRUE(absl::IsInvalidArgument(Tune(options).status()));
+            "spec to tune: filter i64 >= 5; accepted: joins, aggregations and sorts, which touch tables at random, and "
+            "pipelines");
+  for (const char* spec : {"nonsense", "pipeline in=i64 | filter i64 > 1 [$1] | emit [$0]"}) {
+    options.specs = {spec};
+    EXPECT_TRUE(absl::IsInvalidArgument(Tune(options).status())) << spec;
+  }
+}
+
+// "probe_open 2", by loop and number of tables.
+std::set<std::string> LoopsOf(const std::string& spec) {
+  const auto jobs = CellsOfSpec(spec, CellsToTune(TuningEffort::kMeasure, SomeFacts(), uint64_t{1} << 28));
+  EXPECT_TRUE(jobs.ok()) << jobs.status();
+  std::set<std::string> loops;
+  for (const CellJob& job : *jobs)
+    loops.insert(std::string(LoopText(job.cell.loop)) + " " + std::to_string(job.cell.pipeline));
+  return loops;
+}
+
+TEST(CellsOfSpec, ArePipelinesLoops) {
+  // Two tables take turns, and a reduction is no probe.
+  EXPECT_EQ(LoopsOf("pipeline in=i64,i64,f64 | reduce join.inner keys=i64 [$0]"
+                    " | probe join.inner keys=i64 probe=i64,f64 [$0; $1, $2]"
+                    " | probe join.semi keys=i64 probe=i64,f64 [$0; $0, $1]"
+                    " | aggregate keys=i64 aggs=sum(f64) [$0; $1]"),
+            (std::set<std::string>{"probe_dense 2", "probe_open 2", "probe_unchained 2", "update_dense 1",
+                                   "update_open 1", "update_directory 1"}));
+  // A table at the end is built, and probed elsewhere.
+  EXPECT_EQ(LoopsOf("pipeline in=i64,f64 | filter f64 > 3 [$1] | build join.inner keys=i64 build=f64 [$0; $1]"),
+            (std::set<std::string>{"build_dense 1", "build_open 1", "build_unchained 1"}));
+  EXPECT_EQ(LoopsOf("pipeline in=utf8 | probe join.inner keys=utf8 probe=utf8 [$0; $0] | emit [$0]"),
+            (std::set<std::string>{"probe_unchained 1"}));
+  EXPECT_EQ(LoopsOf("join.inner keys=i64"),
+            (std::set<std::string>{"build_dense 1", "build_open 1", "build_unchained 1", "probe_dense 1",
+                                   "probe_open 1", "probe_open 2", "probe_unchained 1", "probe_unchained 2"}));
+}
+
+TEST(Tuner, TunesPipelines) {
+  const Profile start = StartHere();
+  TuningOptions options;
+  options.budget_seconds = 0.5;
+  options.max_bytes = 1 << 16;
+  options.start = &start;
+  options.specs = {
+      "pipeline in=i64,f64 | probe join.inner keys=i64 probe=f64 [$0; $1] | aggregate aggs=sum(f64) [; $0]"};
+  const auto result = Tune(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const CellResult& cell : result->cells) {
+    EXPECT_TRUE(std::string(LoopText(cell.cell.loop)).starts_with("probe_")) << LoopText(cell.cell.loop);
+  }
+  ASSERT_TRUE(result->pieces.has_value());
+  ASSERT_EQ(result->pieces->pipelines.size(), 1u);
+  EXPECT_EQ(result->pieces->pipelines[0].why_not, "");
+  EXPECT_EQ(result->profile.pieces.has_value(), result->pieces->found.default_ns != 0);
 }
 
 // An entry whose times are 1000 times too long has not drifted; one whose setting is the default cannot be 10 times
