@@ -6,7 +6,12 @@
 //     join         500,000 + 3,000,000
 //     aggregate              3,000,000
 //     sort         unknown
+//
+// A join's kernel also knows how many tables take turns with its own, if the profile has settings for that: tables that
+// one pipeline probes push each other's lines out of the cache. The settings change no row.
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -19,6 +24,19 @@
 #include "tools/query/row_sources.h"
 
 namespace quern::query {
+
+std::vector<uint32_t> TablesInTurn(const QueryPlan& plan, const Profile* profile) {
+  std::vector<uint32_t> in_turn(plan.pipelines.size(), 1);
+  const auto is_of_turns = [](const ProfileEntry& entry) { return entry.cell.pipeline > 1; };
+  if (profile == nullptr || std::none_of(profile->entries.begin(), profile->entries.end(), is_of_turns)) return in_turn;
+  for (const PlannedPipeline& planned : plan.pipelines) {
+    const auto is_probe = [](const PlannedStep& step) { return std::holds_alternative<JoinSpec>(step.spec); };
+    const auto num_probes = std::count_if(planned.steps.begin(), planned.steps.end(), is_probe);
+    for (const PlannedStep& step : planned.steps)
+      if (is_probe(step)) in_turn[step.table] = std::min(static_cast<uint32_t>(num_probes), kMostTablesInTurn);
+  }
+  return in_turn;
+}
 
 std::vector<std::vector<uint64_t>> ExpectedRows(const QueryPlan& plan, const std::vector<TableRows>& tables,
                                                 uint32_t threads) {
@@ -38,12 +56,15 @@ absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const std::vec
                                                   const CompileOptions& compile, uint32_t threads) {
   PreparedQuery query;
   query.plan_ = std::move(plan);
-  query.piece_rows_ = ChoosePieceRows(ProfileOfProcess().get());
+  const std::shared_ptr<const Profile> profile = ProfileOfProcess();
+  query.piece_rows_ = ChoosePieceRows(profile.get());
+  const std::vector<uint32_t> in_turn = TablesInTurn(query.plan_, profile.get());
   const std::vector<std::vector<uint64_t>> expected = ExpectedRows(query.plan_, tables, threads);
   // A join's kernel is that of its build side, where it comes first.
   struct Request {
     const KernelSpec* spec;
     uint64_t expected_rows;
+    uint32_t in_turn;
     CompiledKernel* kernel;
   };
   std::vector<Request> requests;
@@ -53,12 +74,14 @@ absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const std::vec
     query.kernels_[p].resize(planned.steps.size() + 1);
     for (size_t s = 0; s < planned.steps.size(); ++s)
       if (!std::holds_alternative<JoinSpec>(planned.steps[s].spec))
-        requests.push_back({&planned.steps[s].spec, expected[p][s], &query.kernels_[p][s]});
-    if (planned.spec.has_value()) requests.push_back({&*planned.spec, expected[p].back(), &query.kernels_[p].back()});
+        requests.push_back({&planned.steps[s].spec, expected[p][s], 1, &query.kernels_[p][s]});
+    if (planned.spec.has_value())
+      requests.push_back({&*planned.spec, expected[p].back(), in_turn[p], &query.kernels_[p].back()});
   }
   QUERN_RETURN_IF_ERROR(RunMorsels(threads, requests.size(), [&](uint32_t, uint64_t i) -> absl::Status {
     CompileOptions options = compile;
     options.overrides = {};
+    if (requests[i].in_turn > 1) options.overrides = {{"pipeline", std::to_string(requests[i].in_turn)}};
     options.expected_rows = requests[i].expected_rows;
     QUERN_ASSIGN_OR_RETURN(*requests[i].kernel, Compile(*requests[i].spec, options));
     return absl::OkStatus();

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
+#include "codegen/machine/profile.h"
 #include "runtime/abi/arrow_abi.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/stop_flag.h"
@@ -59,6 +60,10 @@ struct PipelineStats {
 // sink that builds it.
 std::vector<std::vector<uint64_t>> ExpectedRows(const QueryPlan& plan, const std::vector<TableRows>& tables,
                                                 uint32_t threads);
+
+// How many tables the pipeline that probes it probes by turns, by the pipeline that builds a table, as its kernel's
+// parameter `pipeline`: 1 where the profile, which may be null, has no settings for several; others than builds have 1.
+std::vector<uint32_t> TablesInTurn(const QueryPlan& plan, const Profile* profile);
 
 // A query with its kernels. *Threads*: any may run it, also at the same time.
 class PreparedQuery {
