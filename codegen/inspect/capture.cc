@@ -140,12 +140,6 @@ std::atomic<uint32_t> num_pauses{0};
 // 0: unknown yet; 1: no; 2: yes.
 std::atomic<int> captures{0};
 
-bool IsCapturing() {
-  int is = captures.load(std::memory_order_acquire);
-  if (is == 0) captures.store(is = Capture::OfProcess().is_on() ? 2 : 1, std::memory_order_release);
-  return is == 2 && num_pauses.load(std::memory_order_relaxed) == 0;
-}
-
 // The parameters of a plan that differ from the default; not prefetch settings, since these are tuned.
 PlanOverrides GivenParams(const KernelPlan& plan) {
   PlanOverrides params;
@@ -202,6 +196,14 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 }
 
 }  // namespace
+
+bool IsCapturing() {
+  int is = captures.load(std::memory_order_acquire);
+  if (is == 0) captures.store(is = Capture::OfProcess().is_on() ? 2 : 1, std::memory_order_release);
+  return is == 2 && num_pauses.load(std::memory_order_relaxed) == 0;
+}
+
+void AddToCapture(const CapturedJob& job) { Capture::OfProcess().Add(job); }
 
 std::unique_ptr<JobObserver> ObserverOf(const KernelPlan& plan) {
   if (!IsCapturing()) return nullptr;

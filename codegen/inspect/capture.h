@@ -21,13 +21,13 @@ namespace quern {
 
 // A kind of job, and how often it ran.
 struct CapturedJob {
-  std::string spec;      // canonical
+  std::string spec;      // canonical; of a kernel, or of a pipeline
   PlanOverrides params;  // parameters of the host's plan that differ from the default, without prefetch settings
-  std::string layout;    // of the table; for a sort, how its prefixes were sorted
+  std::string layout;    // of the table; for a sort, how its prefixes were sorted; "pipeline"
   uint64_t jobs = 0;
   uint32_t threads = 1;
   // Means over the jobs:
-  double build_rows = 0;    // or input rows of an aggregation or a sort
+  double build_rows = 0;    // or input rows of an aggregation, a sort, or a pipeline
   double probe_rows = 0;    // of joins
   double keys = 0;          // distinct keys: of the build side, groups, or sorted rows
   double hits_percent = 0;  // of probe rows that match
@@ -61,6 +61,11 @@ class CaptureLog {
 
 // The observer of a job with this plan; null if the process does not capture. *Cost* if null: one load.
 std::unique_ptr<JobObserver> ObserverOf(const KernelPlan& plan);
+
+// Whether jobs that begin now are captured. *Cost*: one load, after the first call.
+bool IsCapturing();
+// Adds a job that has ended. *Threads*: any.
+void AddToCapture(const CapturedJob& job);
 
 // While one exists, jobs that begin are not captured: for the jobs of a tuner.
 class CapturePause {

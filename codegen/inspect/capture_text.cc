@@ -23,6 +23,7 @@
 
 #include "codegen/base/text_words.h"
 #include "codegen/inspect/capture.h"
+#include "codegen/plan/pipeline_plan.h"
 #include "runtime/base/status.h"
 
 namespace quern {
@@ -98,8 +99,13 @@ absl::Status ReadParams(std::string_view text, PlanOverrides* params) {
 }
 
 absl::Status ReadSpec(std::string_view text, CapturedJob* job) {
+  if (IsPipelineText(text)) {
+    QUERN_ASSIGN_OR_RETURN(const PipelineSpec spec, ParsePipeline(text));
+    job->spec = PrintPipeline(spec);
+    return MakePipelinePlan(spec, job->params).status();
+  }
   QUERN_ASSIGN_OR_RETURN(const KernelSpec spec, ParseSpec(text));
-  if (Is<FilterSpec, MapSpec>(spec)) return Bad("spec of a job", text, "joins, aggregations and sorts");
+  if (Is<FilterSpec, MapSpec>(spec)) return Bad("spec of a job", text, "joins, aggregations, sorts and pipelines");
   job->spec = PrintSpec(spec);
   return MakePlan(spec, Machine{}, job->params).status();
 }

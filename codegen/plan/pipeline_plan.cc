@@ -95,7 +95,7 @@ uint32_t ChoosePieceRows(const Profile* profile) {
 absl::StatusOr<PipelinePlan> MakePipelinePlan(const PipelineSpec& spec, const PlanOverrides& overrides,
                                               const Profile* profile) {
   QUERN_ASSIGN_OR_RETURN(const std::vector<std::vector<PipelineColumn>> columns, ColumnsOfPipeline(spec));
-  PipelinePlan plan{.asked = spec, .spec = spec, .piece_rows_origin = "default", .overrides = {}};
+  PipelinePlan plan{.asked = spec, .spec = spec, .piece_rows_origin = "default", .given = overrides, .overrides = {}};
   plan.piece_rows = ChoosePieceRows(profile);
   if (profile != nullptr && profile->pieces.has_value()) plan.piece_rows_origin = "profile";
   PlanOverrides of_steps;

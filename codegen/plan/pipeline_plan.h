@@ -24,6 +24,7 @@ struct PipelinePlan {
 #define QUERN_PIPELINE_CHOICE(name, Type, default_value, meaning) Type name = Type::default_value;
 #include "codegen/plan/pipeline_parameters.def"
   std::string piece_rows_origin;         // for people: "given", "profile", "default"
+  PlanOverrides given;                   // all that the host gave
   std::vector<PlanOverrides> overrides;  // of the steps of `spec`, then of its end
 };
 

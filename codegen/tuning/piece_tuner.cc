@@ -56,17 +56,20 @@ bool IsLeftOut(const absl::Status& status) {
 class Pipelines {
  public:
   static absl::StatusOr<Pipelines> Make(const PieceTuningOptions& options) {
-    std::vector<std::string> specs = options.specs;
-    if (specs.empty()) specs.assign(std::begin(kOwnPipelines), std::end(kOwnPipelines));
-    const double rows = options.seconds * kRowsPerSecond / static_cast<double>(specs.size());
-    const uint64_t num_rows = std::min(std::max(static_cast<uint64_t>(rows), kLeastRows), options.num_rows);
+    std::vector<GivenPipeline> pipelines = options.pipelines;
+    if (pipelines.empty())
+      for (const char* spec : kOwnPipelines) pipelines.push_back({spec});
+    const double seconds_each = options.seconds / static_cast<double>(pipelines.size());
+    const uint64_t rows_in_time = std::max(static_cast<uint64_t>(seconds_each * kRowsPerSecond), kLeastRows);
     Pipelines made;
-    for (const std::string& spec : specs) {
+    for (const auto& [spec, params, given_rows] : pipelines) {
       if (options.progress) options.progress("rows for " + spec);
+      uint64_t num_rows = std::min(rows_in_time, options.num_rows);
+      if (given_rows != 0) num_rows = std::min(num_rows, given_rows);
       absl::StatusOr<std::unique_ptr<tuning::PipelineJob>> job =
-          tuning::PipelineJob::Make(spec, num_rows, options.max_bytes);
-      if (!job.ok() && !IsLeftOut(job.status())) return job.status();
-      made.measured_.push_back({spec, !options.specs.empty(), job.ok() ? (*job)->share_of_rows_out() : 0,
+          tuning::PipelineJob::Make(spec, params, num_rows, options.max_bytes);
+      if (!job.ok() && !options.skips_errors && !IsLeftOut(job.status())) return job.status();
+      made.measured_.push_back({spec, !options.pipelines.empty(), job.ok() ? (*job)->share_of_rows_out() : 0,
                                 job.ok() ? "" : std::string(job.status().message())});
       if (job.ok()) made.jobs_.push_back(*std::move(job));
     }

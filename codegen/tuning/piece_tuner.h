@@ -12,12 +12,21 @@
 
 #include "absl/status/statusor.h"
 #include "codegen/machine/profile.h"
+#include "codegen/plan/plan.h"
 #include "codegen/tuning/turns.h"
 
 namespace quern {
 
+// A pipeline to measure.
+struct GivenPipeline {
+  std::string spec;
+  PlanOverrides params = {};  // of its plan
+  uint64_t num_rows = 0;      // of the source, if it has fewer than the tuner would make; 0: unknown
+};
+
 struct PieceTuningOptions {
-  std::vector<std::string> specs;                    // of pipelines; empty: two of the tuner's own
+  std::vector<GivenPipeline> pipelines;              // empty: two of the tuner's own
+  bool skips_errors = false;                         // leave out pipelines with any error: those of another host
   double seconds = 3;                                // approximate limit, compiling and making rows included
   uint64_t num_rows = uint64_t{1} << 20;             // of a source, at most; few seconds have fewer
   uint64_t max_bytes = 0;                            // of a table; 0: any

@@ -201,9 +201,10 @@ absl::Status PipelineJob::MakePipeline(const CompiledPipeline& compiled) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<PipelineJob>> PipelineJob::Make(const std::string& spec, uint64_t num_rows,
-                                                               uint64_t max_bytes) {
+absl::StatusOr<std::unique_ptr<PipelineJob>> PipelineJob::Make(const std::string& spec, const PlanOverrides& params,
+                                                               uint64_t num_rows, uint64_t max_bytes) {
   CompileOptions options;
+  options.overrides = params;
   options.engine = Engine::kJit;
   QUERN_ASSIGN_OR_RETURN(const CompiledPipeline compiled, CompilePipeline(spec, options));
   std::unique_ptr<PipelineJob> job(new PipelineJob());

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "codegen/plan/plan.h"
 #include "codegen/tuning/job_data.h"
 #include "runtime/base/memory.h"
 #include "runtime/pipeline/pipeline.h"
@@ -30,11 +31,11 @@ namespace tuning {
 // *Threads*: one at a time.
 class PipelineJob {
  public:
-  // spec: the text. num_rows: of the source. max_bytes: of a table; 0: any. *Cost*: compiling, and that of the rows and
-  // the tables. *Errors*: those of CompilePipeline; ResourceExhausted where memory is short; Unimplemented for columns
-  // that no rows can be made of; OutOfRange where a map has no result for them.
-  static absl::StatusOr<std::unique_ptr<PipelineJob>> Make(const std::string& spec, uint64_t num_rows,
-                                                           uint64_t max_bytes);
+  // spec: the text. params: of its plan. num_rows: of the source. max_bytes: of a table; 0: any. *Cost*: compiling, and
+  // that of the rows and the tables. *Errors*: those of CompilePipeline; ResourceExhausted where memory is short;
+  // Unimplemented for columns that no rows can be made of; OutOfRange where a map has no result for them.
+  static absl::StatusOr<std::unique_ptr<PipelineJob>> Make(const std::string& spec, const PlanOverrides& params,
+                                                           uint64_t num_rows, uint64_t max_bytes);
 
   // Sends all rows to a new end. Returns ns a row of the source, without finalising. *Errors*: those of the operators.
   absl::StatusOr<double> Run(uint32_t piece_rows);

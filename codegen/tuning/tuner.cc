@@ -44,6 +44,7 @@ constexpr double kSpillShare = 0.1, kMostSpillSeconds = 6, kLeastSpillSeconds = 
 constexpr double kPieceShare = 0.05, kMostPieceSeconds = 3, kLeastPieceSeconds = 0.5;
 constexpr double kGivenPieceShare = 0.25, kMostGivenPieceSeconds = 10;
 constexpr double kPieceDriftShare = 0.2;
+constexpr size_t kMostReplayedPipelines = 4;
 constexpr double kLeastCellSeconds = 0.1;  // a shorter race is inconclusive
 constexpr double kMostCellSeconds = 3;     // enough for kPatient too
 constexpr uint64_t kMostTableBytes = uint64_t{2} << 30;
@@ -189,12 +190,29 @@ class Tuner {
     return absl::OkStatus();
   }
 
-  // The pieces of the pipelines that were given; without any specs or jobs, those of the tuner's own.
+  // Of the pipelines that were given, and of the captured ones that go by a profile's pieces, those that took longest.
+  std::vector<GivenPipeline> PipelinesToTune() const {
+    std::vector<GivenPipeline> pipelines;
+    for (const std::string& spec : options_.specs)
+      if (IsPipelineText(spec)) pipelines.push_back({spec});
+    for (const CapturedJob& job : options_.replay) {
+      if (pipelines.size() == kMostReplayedPipelines) break;
+      const bool has_pieces = std::any_of(job.params.begin(), job.params.end(),
+                                          [](const auto& param) { return param.first == "piece_rows"; });
+      const bool is_there = std::any_of(pipelines.begin(), pipelines.end(),
+                                        [&](const GivenPipeline& pipeline) { return pipeline.spec == job.spec; });
+      if (IsPipelineText(job.spec) && !has_pieces && !is_there && job.build_rows >= 1)
+        pipelines.push_back({job.spec, job.params, static_cast<uint64_t>(job.build_rows)});
+    }
+    return pipelines;
+  }
+
+  // The pieces of these; without any specs or jobs, of the tuner's own.
   absl::Status TunePipelines() {
     PieceTuningOptions pieces;
-    for (const std::string& spec : options_.specs)
-      if (IsPipelineText(spec)) pieces.specs.push_back(spec);
-    if (!pieces.specs.empty()) {
+    pieces.pipelines = PipelinesToTune();
+    pieces.skips_errors = !options_.replay.empty();  // such as functions of the host that are not here
+    if (!pieces.pipelines.empty()) {
       pieces.seconds = std::min(kMostGivenPieceSeconds, options_.budget_seconds * kGivenPieceShare);
     } else {
       pieces.seconds = std::min(kMostPieceSeconds, options_.budget_seconds * kPieceShare);
@@ -302,7 +320,16 @@ class Tuner {
     return with_threads;
   }
 
-  // Counts the jobs of which a loop was measured, in its own cell or in one shared with a more expensive job.
+  bool HasMeasuredPieces(const std::string& spec) const {
+    if (!result_.pieces.has_value() || result_.pieces->found.default_ns == 0) return false;
+    const std::vector<MeasuredPipeline>& pipelines = result_.pieces->pipelines;
+    return std::any_of(pipelines.begin(), pipelines.end(), [&](const MeasuredPipeline& pipeline) {
+      return pipeline.spec == spec && pipeline.why_not.empty();
+    });
+  }
+
+  // Counts the jobs of which a loop was measured, in its own cell or in one shared with a more expensive job, or the
+  // pieces.
   void CountReplayed() {
     double all_ns = 0, replayed_ns = 0;
     for (const CapturedJob& job : options_.replay) {
@@ -311,7 +338,7 @@ class Tuner {
         return std::any_of(measured_.begin(), measured_.end(),
                            [&](const CellJob& measured) { return measured.cell == cell.cell; });
       };
-      const bool is_replayed = std::any_of(cells.begin(), cells.end(), is_measured);
+      const bool is_replayed = std::any_of(cells.begin(), cells.end(), is_measured) || HasMeasuredPieces(job.spec);
       result_.replayed += is_replayed ? 1 : 0;
       all_ns += job.total_ns();
       replayed_ns += is_replayed ? job.total_ns() : 0;

@@ -34,9 +34,10 @@ struct TuningOptions {
   // Tune the loops of these kernels, at all sizes, and of the kernels of these pipelines, whose pieces, too; empty:
   // every loop, and the pieces of two pipelines of the tuner's own.
   std::vector<std::string> specs;
-  std::vector<CapturedJob> replay;  // tune the loops of these jobs, at their sizes; empty: as above
-  std::string spill_folder;         // where rows are written and read to tune that, too; empty: nowhere
-  bool spill_alone = false;         // tune nothing else
+  // Tune the loops of these jobs, at their sizes, and the pieces of the longest pipelines among them; empty: as above.
+  std::vector<CapturedJob> replay;
+  std::string spill_folder;  // where rows are written and read to tune that, too; empty: nowhere
+  bool spill_alone = false;  // tune nothing else
   const Profile* start =
       nullptr;  // supplies known facts, which are not measured again; its entries stay where nothing better is found
   std::function<void(const TuningProgress&)> progress;

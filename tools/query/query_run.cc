@@ -20,11 +20,14 @@
 #include <mutex>
 #include <utility>
 
+#include "codegen/inspect/capture.h"
+#include "codegen/inspect/pipeline_capture.h"
 #include "codegen/operators.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/pipeline/pipeline.h"
+#include "runtime/pipeline/pipeline_spec.h"
 #include "runtime/rows/output_batch.h"
 #include "runtime/sink/sink_driver.h"
 #include "runtime/spill/spilled_rows.h"
@@ -53,6 +56,16 @@ PipelineSink SinkColumns(const PlannedPipeline& planned) {
   PipelineSink sink = SinkOf(*planned.spec, planned.sink_columns);
   for (const uint32_t p : planned.made_views) sink.payload[p] = type(planned.sink_columns.payload[p]);
   return sink;
+}
+
+// The pipeline as a spec, for capture: with columns of any digits.
+PipelineSpec SpecOf(const PlannedPipeline& planned) {
+  PipelineSpec spec;
+  spec.source = PipelineColumnsOf(TypesOf(planned.columns));
+  for (const PlannedStep& step : planned.steps) spec.steps.push_back({step.spec, step.columns});
+  spec.end = planned.spec;
+  spec.end_columns = planned.sink_columns;
+  return spec;
 }
 
 // One run of a query.
@@ -201,7 +214,17 @@ absl::Status QueryRun::RunPipeline(size_t number, PipelineStats* stats) {
   const PlannedPipeline& planned = plan_.pipelines[number];
   MakeSink(number);
   const bool keeps_strings = SinkColumns(planned).keeps_strings;
+  const std::unique_ptr<PipelineCapture> capture = IsCapturing() ? PipelineCapture::Of(SpecOf(planned), {}) : nullptr;
+  const auto start = std::chrono::steady_clock::now();
   QUERN_RETURN_IF_ERROR(Send(SourceOf(planned, keeps_strings).get(), number, 0, stats));
+  if (capture != nullptr) {
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
+    const uint64_t morsels = (stats->rows_in + thresholds::kMorselRows - 1) / thresholds::kMorselRows;
+    const uint64_t threads = std::clamp<uint64_t>(morsels, 1, std::max(options_.threads, 1u));
+    for (uint64_t i = 0; i < threads; ++i) capture->AddThread();
+    capture->Add(stats->rows_in, threads * static_cast<uint64_t>(ns.count()));
+    capture->End();
+  }
   QUERN_RETURN_IF_ERROR(SendLeft(number, keeps_strings, stats));
   if (planned.sink == SinkKind::kResult) return absl::OkStatus();
   // Starting a thread costs more than a morsel's share of the work.

@@ -145,6 +145,7 @@ PipelineJob::PipelineJob(std::shared_ptr<const PipelinePlan> plan, std::vector<s
                          const std::shared_ptr<Job>& of, HostEnd host)
     : Job(*of, "pipeline"),
       plan_(std::move(plan)),
+      capture_(PipelineCapture::Of(plan_->asked, plan_->given)),
       steps_(std::move(steps)),
       of_(of),
       end_(plan_->spec.end.has_value() ? of : nullptr),
@@ -238,7 +239,8 @@ absl::StatusOr<std::unique_ptr<PipelineJobInput>> PipelineJob::InputFrom(size_t 
   QUERN_ASSIGN_OR_RETURN(std::shared_ptr<const Pipeline> pipeline,
                          Pipeline::Make(source, std::move(steps), std::move(sink)));
   return std::make_unique<PipelineJobInput>(std::move(end), std::move(pipeline), std::move(flagged), plan_->piece_rows,
-                                            first_step == 0 ? &num_open_inputs_ : nullptr);
+                                            first_step == 0 ? &num_open_inputs_ : nullptr,
+                                            first_step == 0 ? capture_.get() : nullptr);
 }
 
 absl::StatusOr<std::unique_ptr<JobInput>> PipelineJob::NewInput(quern_port port, const InputOptions& options) {
@@ -380,12 +382,14 @@ absl::StatusOr<WorkState> PipelineJob::Work() {
   QUERN_RETURN_IF_ERROR(CheckInputs());
   QUERN_ASSIGN_OR_RETURN(const WorkState state, WorkOnLeft());
   if (state != WorkState::kDone) return state;
+  if (capture_ != nullptr) capture_->End();
   return end_ == nullptr ? WorkState::kDone : end_->Work();
 }
 
 absl::Status PipelineJob::Finalise() {
   QUERN_RETURN_IF_ERROR(CheckInputs());
   QUERN_RETURN_IF_ERROR(SendLeft());
+  if (capture_ != nullptr) capture_->End();
   return end_ == nullptr ? absl::OkStatus() : end_->Finalise();
 }
 

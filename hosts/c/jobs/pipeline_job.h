@@ -25,6 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "codegen/inspect/pipeline_capture.h"
 #include "hosts/c/job.h"
 #include "hosts/c/jobs/pipeline_rows.h"
 
@@ -109,6 +110,7 @@ class PipelineJob final : public Job {
   absl::StatusOr<PortBinding> EndBinding() const;
 
   const std::shared_ptr<const PipelinePlan> plan_;
+  const std::unique_ptr<PipelineCapture> capture_;  // null: the process does not capture
   const std::vector<std::shared_ptr<Job>> steps_;
   const std::shared_ptr<Job> of_;   // as given; inputs of the job's own, which must not keep it, name this one
   const std::shared_ptr<Job> end_;  // the same, or null

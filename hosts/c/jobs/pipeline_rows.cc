@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hosts/c/jobs/pipeline_rows.h"
 
+#include <chrono>
 #include <string>
 
 #include "hosts/c/host_batch.h"
@@ -44,13 +45,15 @@ absl::Status EndOfPipeline::Append(const BatchView& batch) {
 }
 
 PipelineJobInput::PipelineJobInput(RowsEnd end, std::shared_ptr<const Pipeline> pipeline,
-                                   std::vector<FlaggedJoin> probed, uint64_t piece_rows, std::atomic<int64_t>* num_open)
+                                   std::vector<FlaggedJoin> probed, uint64_t piece_rows, std::atomic<int64_t>* num_open,
+                                   PipelineCapture* capture)
     : columns{QUERN_PORT_ROWS, "pipeline", {pipeline->source(), {}}, true},
       job_(end.job),
       input_(std::move(end.input)),
       host_(end.host),
       probed_(std::move(probed)),
       num_open_(num_open),
+      capture_(capture),
       next_source_row_(end.host != nullptr ? next_row_for_host_ : end.job->next_source_row),
       end_(input_.get(), {pipeline->sink().keys, pipeline->sink().payload}),
       way_(std::move(pipeline), end.job->budget, &end_, piece_rows) {}
@@ -58,7 +61,7 @@ PipelineJobInput::PipelineJobInput(RowsEnd end, std::shared_ptr<const Pipeline> 
 absl::Status PipelineJobInput::Append(const BatchView& batch, uint64_t* taken_rows) {
   *taken_rows = 0;
   if (batch.num_rows != 0 && !probes_) QUERN_RETURN_IF_ERROR(BeginProbing());
-  const absl::Status status = HasStopped() ? absl::OkStatus() : Send(batch, taken_rows);
+  const absl::Status status = HasStopped() ? absl::OkStatus() : SendCaptured(batch, taken_rows);
   if (HasStopped()) {
     *taken_rows = batch.num_rows;
     return absl::OkStatus();
@@ -86,9 +89,19 @@ absl::Status PipelineJobInput::Send(const BatchView& batch, uint64_t* taken_rows
   return status;
 }
 
+absl::Status PipelineJobInput::SendCaptured(const BatchView& batch, uint64_t* taken_rows) {
+  if (capture_ == nullptr) return Send(batch, taken_rows);
+  const auto start = std::chrono::steady_clock::now();
+  const absl::Status status = Send(batch, taken_rows);
+  const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
+  capture_->Add(status.ok() ? batch.num_rows : *taken_rows, static_cast<uint64_t>(ns.count()));
+  return status;
+}
+
 absl::Status PipelineJobInput::BeginProbing() {
   for (const FlaggedJoin& join : probed_) ++join.job->num_open_pipelines;
   if (num_open_ != nullptr) ++*num_open_;
+  if (capture_ != nullptr) capture_->AddThread();
   probes_ = true;
   for (const FlaggedJoin& join : probed_) {
     if (join.job->num_unmatched_outputs == 0) continue;

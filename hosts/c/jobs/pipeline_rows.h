@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "codegen/inspect/pipeline_capture.h"
 #include "hosts/c/host_rows.h"
 #include "hosts/c/job.h"
 #include "runtime/pipeline/pipeline.h"
@@ -69,9 +70,10 @@ class EndOfPipeline final : public PipelineEnd {
 
 class PipelineJobInput final : public JobInput {
  public:
-  // num_open: null, or counts the inputs that have rows and are neither finished nor destroyed.
+  // num_open: null, or counts the inputs that have rows and are neither finished nor destroyed. capture: null, or sees
+  // the rows.
   PipelineJobInput(RowsEnd end, std::shared_ptr<const Pipeline> pipeline, std::vector<FlaggedJoin> probed,
-                   uint64_t piece_rows, std::atomic<int64_t>* num_open = nullptr);
+                   uint64_t piece_rows, std::atomic<int64_t>* num_open = nullptr, PipelineCapture* capture = nullptr);
   ~PipelineJobInput() override { EndProbing(); }
 
   absl::Status CheckOpen(const char* call) const override { return input_->CheckOpen(call); }
@@ -89,6 +91,7 @@ class PipelineJobInput final : public JobInput {
   bool has_part() const { return end_.has_part() || way_.has_written_part(); }
   bool HasStopped() const { return host_ != nullptr && host_->has_stopped(); }
   absl::Status Send(const BatchView& batch, uint64_t* taken_rows);
+  absl::Status SendCaptured(const BatchView& batch, uint64_t* taken_rows);
   absl::Status BeginProbing();
   void EndProbing();
 
@@ -102,6 +105,7 @@ class PipelineJobInput final : public JobInput {
   const HostRows* const host_;
   const std::vector<FlaggedJoin> probed_;
   std::atomic<int64_t>* const num_open_;
+  PipelineCapture* const capture_;
   bool probes_ = false;  // rows have come, and the input has not finished
   Rest rest_ = {};
   std::atomic<uint64_t> next_row_for_host_{0};

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "codegen/inspect/pipeline_capture.h"
 #include "codegen/tuning/job_data.h"
 #include "codegen/tuning/replay.h"
 #include "codegen/tuning/tuner.h"
@@ -273,7 +274,7 @@ TEST(CaptureLog, NamesWhatIsWrong) {
             "x.capture:2: bad params of a job: batch,layout=open; accepted: NAME=VALUE,NAME=VALUE.. or -");
   EXPECT_EQ(ErrorOf("spec=join.inner", "spec=join.outer").substr(0, 13), "x.capture:2: ");
   EXPECT_EQ(ErrorOf("spec=join.inner keys=i64 build=i64", "spec=filter i64 >= 3"),
-            "x.capture:2: spec of a job: filter i64 >= 3; accepted: joins, aggregations and sorts");
+            "x.capture:2: spec of a job: filter i64 >= 3; accepted: joins, aggregations, sorts and pipelines");
   EXPECT_EQ(ErrorOf("batch_size=512", "batch_size=0").substr(0, 13), "x.capture:2: ");
   EXPECT_EQ(ErrorOf("end 1", "end 2"),
             "x.capture:3: number of jobs of a capture: 2; accepted: 1, as many as there are");
@@ -282,6 +283,32 @@ TEST(CaptureLog, NamesWhatIsWrong) {
       "x.capture:2: capture without its last line: cut off; accepted: a whole one, from quern-capture 1 to end COUNT");
   EXPECT_EQ(ErrorOf("end 1\n", "end 1\nend 1\n"),
             "x.capture:4: line behind the end of a capture: end 1; accepted: nothing behind end");
+}
+
+TEST(CaptureLog, KeepsPipelines) {
+  const std::string text =
+      "quern-capture 1\n"
+      "job jobs=1 threads=1 layout=pipeline build_rows=5 probe_rows=0 keys=0 hits=0 zipf=0 key_bytes=0 table_bytes=0 "
+      "collided_rows=0 ns=700 params=piece_rows=512,1.huge_pages=off spec=pipeline in=i64 | filter i64 > 1 [$0] | sort "
+      "keys=i64 [$0]\nend 1\n";
+  const absl::StatusOr<CaptureLog> read = CaptureLog::Parse(text, "x");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->Print(), text);
+  const auto error_of = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    return std::string(CaptureLog::Parse(changed, "x").status().message());
+  };
+  EXPECT_EQ(error_of("keys=i64 [$0]", "keys=i32 [$0]"), "x:2: keys of the end[0]: column 0 of i64; accepted: i32");
+  EXPECT_EQ(error_of("piece_rows=512", "piece_rows=0"),
+            "x:2: bad value of plan parameter piece_rows: 0; accepted: 1 to 65536 rows");
+}
+
+// Without QUERN_CAPTURE there is nothing to record.
+TEST(PipelineCapture, IsNotThereWhereNothingIsCaptured) {
+  const absl::StatusOr<PipelineSpec> spec = ParsePipeline("pipeline in=i64 | filter i64 > 1 [$0] | emit [$0]");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(PipelineCapture::Of(*spec, {}), nullptr);
 }
 
 // ---- folders --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/inspect/capture.h"
 #include "codegen/tuning/job_data.h"
 #include "codegen/tuning/tuner.h"
 #include "runtime/base/status.h"
@@ -384,6 +385,36 @@ TEST(Tuner, TunesPipelines) {
   ASSERT_EQ(result->pieces->pipelines.size(), 1u);
   EXPECT_EQ(result->pieces->pipelines[0].why_not, "");
   EXPECT_EQ(result->profile.pieces.has_value(), result->pieces->found.default_ns != 0);
+}
+
+// What cannot run here is left out, and so is a pipeline whose host chose the pieces.
+TEST(Tuner, ReplaysPipelines) {
+  const Profile start = StartHere();
+  TuningOptions options;
+  options.budget_seconds = 0.5;
+  options.max_bytes = 1 << 16;
+  options.start = &start;
+  CapturedJob job;
+  job.layout = "pipeline";
+  job.jobs = 1;
+  job.build_rows = 5000;
+  job.ns = 1000;
+  for (const char* spec : {"pipeline in=i64 | filter i64 > 1 [$0] | aggregate aggs=sum(i64) [; $0]",
+                           "pipeline in=i64 | filter i64 > 1 [$0] | aggregate aggs=host.nobody(i64) [; $0]"}) {
+    job.spec = spec;
+    options.replay.push_back(job);
+  }
+  job.spec = "pipeline in=i64 | filter i64 > 2 [$0] | emit [$0]";
+  job.params = {{"piece_rows", "64"}};
+  options.replay.push_back(job);
+  const auto result = Tune(options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->cells.empty());
+  ASSERT_TRUE(result->pieces.has_value());
+  ASSERT_EQ(result->pieces->pipelines.size(), 2u);
+  EXPECT_EQ(result->pieces->pipelines[0].why_not, "");
+  EXPECT_NE(result->pieces->pipelines[1].why_not, "");
+  EXPECT_EQ(result->replayed, result->pieces->found.default_ns != 0 ? 1u : 0u);
 }
 
 // An entry whose times are 1000 times too long has not drifted; one whose setting is the default cannot be 10 times

@@ -144,7 +144,7 @@ constexpr uint64_t kRows = 20000;
 
 // The share of the rows that reach the end, which is the same in pieces of any size; or the error.
 std::string RowsOut(const std::string& spec) {
-  const auto job = tuning::PipelineJob::Make(spec, kRows, 1 << 20);
+  const auto job = tuning::PipelineJob::Make(spec, {}, kRows, 1 << 20);
   if (!job.ok()) return std::string(job.status().message());
   std::string text = std::to_string(std::lround((*job)->share_of_rows_out() * 20) * 5) + " %";
   for (const uint32_t piece_rows : {100, 65536}) {
@@ -173,7 +173,8 @@ TEST(PipelineJob, RowsGoThrough) {
 // Rows without a match may pass a reduction that takes few away.
 TEST(PipelineJob, ReductionsTakeRowsAway) {
   const auto job = tuning::PipelineJob::Make(
-      "pipeline in=i64,utf8 | reduce join.inner keys=i64 [$0] | sort keys=utf8 payload=i64 [$1; $0]", kRows, 1 << 20);
+      "pipeline in=i64,utf8 | reduce join.inner keys=i64 [$0] | sort keys=utf8 payload=i64 [$1; $0]", {}, kRows,
+      1 << 20);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_NEAR((*job)->share_of_rows_out(), 0.67, 0.02);
 }
@@ -212,16 +213,16 @@ TEST(PieceTuner, MeasuresRealPipelines) {
   EXPECT_NEAR(own->pipelines[0].share_of_rows_out, 0.5, 0.03);
   EXPECT_NEAR(own->pipelines[1].share_of_rows_out, 0.33, 0.03);
 
-  options.specs = {"pipeline in=dictionary(i32,utf8) | sort keys=dictionary(i32,utf8) [$0]"};
+  options.pipelines = {{"pipeline in=dictionary(i32,utf8) | sort keys=dictionary(i32,utf8) [$0]"}};
   const absl::StatusOr<PieceTuning> none = TunePieces(options);
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_EQ(none->found.default_ns, 0);
   EXPECT_EQ(
       PrintPieceTuning(*none),
       "pieces  not measured: column of a tuning job: dictionary(i32,utf8); accepted: all types but dictionaries: " +
-          options.specs[0] + "\npieces: no comparison with the default\n");
+          options.pipelines[0].spec + "\npieces: no comparison with the default\n");
   EXPECT_TRUE(absl::IsUnimplemented(ProvePieces(options, 1024).status()));
-  options.specs = {"pipeline in=i64 | nonsense"};
+  options.pipelines = {{"pipeline in=i64 | nonsense"}};
   EXPECT_TRUE(absl::IsInvalidArgument(TunePieces(options).status()));
 }
 
