@@ -49,7 +49,7 @@ std::vector<ColumnType> TypesOf(const std::vector<QueryColumn>& columns) {
 PipelineSink SinkColumns(const PlannedPipeline& planned) {
   const auto type = [&planned](uint32_t number) { return *planned.last_columns[number].type; };
   if (!planned.spec.has_value()) {
-    PipelineSink sink{.keys = {}, .payload = {}, .values = {}, .adds_up = {}, .columns = planned.sink_columns};
+    PipelineSink sink{.keys = {}, .payload = {}, .values = {}, .columns = planned.sink_columns};
     for (const uint32_t number : planned.sink_columns.keys) sink.keys.push_back(type(number));
     return sink;
   }

@@ -230,8 +230,7 @@ absl::StatusOr<std::unique_ptr<PipelineJobInput>> PipelineJob::InputFrom(size_t 
   }
   QUERN_RETURN_IF_ERROR(CheckFlaggedOnce(flagged));
   QUERN_ASSIGN_OR_RETURN(RowsEnd end, NewEnd(context));
-  PipelineSink sink{
-      .keys = {}, .payload = {}, .values = {}, .adds_up = {}, .columns = spec.end_columns, .takes_all_types = true};
+  PipelineSink sink{.keys = {}, .payload = {}, .values = {}, .columns = spec.end_columns, .takes_all_types = true};
   if (spec.end.has_value()) {
     sink = SinkOf(*spec.end, spec.end_columns);
     sink.keeps_strings = end.kept == Kept::kStrings;
