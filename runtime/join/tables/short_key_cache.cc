@@ -5,11 +5,14 @@
 // register, which is hashed by two multiplications and compared at once:
 //
 //     row      "afcd1d7b39a820e2"   -> bucket 1203
-//     bucket   | key 0 (16 bytes) | key 1 (16 bytes) | tuple 0, length 0 | tuple 1, length 1 | others |
+//     bucket   | key 0 (16 bytes) | key 1 (16 bytes) | tuple 0 | tuple 1 | others |
 //
-// Two keys a bucket, and two to four times as many buckets as tuples: one key in a hundred finds no room. A row with
-// such a key, with one of two tuples, or with a long string asks the table; any other one that is not found has no
-// match.
+// Two keys a bucket, and two to four times as many buckets as tuples: three keys in a hundred find no room. A row with
+// such a key, or with one of two tuples, asks the table; any other one that is not found has no match.
+//
+// A string of fewer than 16 bytes has its length in the last one, so that "a" and "a\0" differ. One of 16 bytes whose
+// last is below 16 could be taken for such a string. It is *odd*, as one of more bytes is: no bucket has it, and a row
+// with one asks the table if that has any. Keys of fixed_binary all have one length, and none is odd.
 //
 // The hash needs no secret: keys that were made to meet in a bucket find no room, and the gate closes.
 #include "runtime/join/tables/short_key_cache.h"
@@ -19,7 +22,12 @@
 #include <cstring>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "runtime/base/cpu.h"
+#include "runtime/base/prefetch_line.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
@@ -27,8 +35,6 @@
 namespace quern {
 namespace {
 
-constexpr uint32_t kLengthBits = 5;
-constexpr uint64_t kLengthMask = (uint64_t{1} << kLengthBits) - 1;
 constexpr uint64_t kMultipliers[2] = {0x9e3779b97f4a7c15u, 0xc2b2ae3d27d4eb4fu};
 
 template <class Key>
@@ -53,73 +59,106 @@ auto WithStorage(Storage storage, F&& f) {
 }  // namespace
 
 struct ShortKeyCache::Loops {
-  QUERN_INLINE static uint64_t HashOf(const Key& key) { return key[0] * kMultipliers[0] + key[1] * kMultipliers[1]; }
-
-  // Not 0 where the key, or the length, differs.
-  QUERN_INLINE static uint64_t Difference(const Bucket& bucket, int which, const Key& key, uint64_t tag) {
-    const Key difference = bucket.keys[which] ^ key;
-    return difference[0] | difference[1] | ((bucket.words[which] & kLengthMask) ^ tag);
+  QUERN_INLINE static Key WithLength(const Key& key, uint64_t length) {
+    return length < kMostBytes ? Key{key[0], key[1] | length << 56} : key;
+  }
+  template <Storage kStorage>
+  QUERN_INLINE static bool IsOdd(const Key& key, uint64_t length) {
+    return kStorage != kFixed && length >= kMostBytes && (length > kMostBytes || key[1] >> 56 < kMostBytes);
   }
 
-  // Adds row number i, with this key, to one of the lists, or to none.
+  // Where a key is, as processors of a level find it. has: bit w: place w of the bucket has it.
+  struct Baseline {
+    QUERN_INLINE static uint64_t NumberOf(const Key& key, uint32_t shift) {
+      return (key[0] * kMultipliers[0] + key[1] * kMultipliers[1]) >> shift;
+    }
+    QUERN_INLINE static uint32_t Has(const Bucket& bucket, const Key& key) {
+      const Key first = bucket.keys[0] ^ key, second = bucket.keys[1] ^ key;
+      return static_cast<uint32_t>((first[0] | first[1]) == 0) | static_cast<uint32_t>((second[0] | second[1]) == 0)
+                                                                     << 1;
+    }
+  };
+#if defined(__x86_64__)
+#define QUERN_SHORT_KEYS __attribute__((target("avx2,bmi,bmi2,sse4.2")))
+  struct Avx2 {
+    // By the four words that are equal, two bits each: 1 for the lower two, 2 for the upper two.
+    static constexpr uint32_t kHas = 1u << 6 | 1u << 14 | 1u << 22 | 2u << 24 | 2u << 26 | 2u << 28 | 1u << 30;
+    QUERN_SHORT_KEYS __attribute__((always_inline)) static uint64_t NumberOf(const Key& key, uint32_t shift) {
+      return _mm_crc32_u64(_mm_crc32_u64(0, key[0]), key[1]) >> (shift - 32);
+    }
+    QUERN_SHORT_KEYS __attribute__((always_inline)) static uint32_t Has(const Bucket& bucket, const Key& key) {
+      const __m256i both = _mm256_broadcastsi128_si256(__builtin_bit_cast(__m128i, key)),
+                    keys = _mm256_load_si256(reinterpret_cast<const __m256i*>(bucket.keys));
+      const int equal = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(keys, both)));
+      return kHas >> (2 * equal) & 3;
+    }
+  };
+#endif
+
+  // Of the level that this processor has.
+#if defined(__x86_64__)
+  QUERN_SHORT_KEYS static uint64_t NumberOfAvx2(const Key& key, uint32_t shift) { return Avx2::NumberOf(key, shift); }
+#endif
+  static uint64_t NumberOf(const Key& key, uint32_t shift) {
+#if defined(__x86_64__)
+    if (HasAvx2()) return NumberOfAvx2(key, shift);
+#endif
+    return Baseline::NumberOf(key, shift);
+  }
+
+  // Adds row number i to one of the lists, or to none.
   struct Lists {
     uint32_t* found;
     uint64_t* tuples;
     uint32_t* others;
-    uint64_t long_mask;  // all ones where long strings ask the table, else 0
+    uint32_t odd_mask;  // 1 where rows with odd keys ask the table, else 0
     uint32_t num_found = 0, num_others = 0;
 
-    QUERN_INLINE void Add(const Bucket* buckets, uint32_t shift, const Key& key, uint64_t length, uint32_t i) {
-      const Bucket& bucket = buckets[HashOf(key) >> shift];
-      const uint64_t tag = length + 1;
-      const bool is_first = Difference(bucket, 0, key, tag) == 0, is_second = Difference(bucket, 1, key, tag) == 0;
+    QUERN_INLINE void Add(const Bucket& bucket, uint32_t has, bool is_odd, uint32_t i) {
+      const auto odd = static_cast<uint32_t>(is_odd), is_found = static_cast<uint32_t>(has != 0) & (odd ^ 1);
       found[num_found] = i;
-      tuples[num_found] = bucket.words[is_first ? 0 : 1] >> kLengthBits;
+      tuples[num_found] = bucket.tuples[has >> 1];
       others[num_others] = i;
-      const auto is_found = static_cast<uint32_t>(static_cast<int>(is_first) | static_cast<int>(is_second));
-      const uint64_t asks = bucket.has_others | (long_mask & static_cast<uint64_t>(length > kMostBytes));
       num_found += is_found;
-      num_others += static_cast<uint32_t>(asks) & (is_found ^ 1);
+      num_others += (static_cast<uint32_t>(bucket.has_others) | (odd & odd_mask)) & (is_found ^ 1);
     }
   };
 
-  template <Storage kStorage, bool kHasRows>
-  QUERN_INLINE static void LookUp(const Bucket* buckets, uint32_t shift, const QuernColumn& keys, uint32_t width,
-                                  uint64_t first, const uint32_t* rows, uint32_t begin, uint32_t n, Lists* lists) {
-    const QuernColumn column = keys;  // a copy, which writing lists cannot alias
-    Lists out = *lists;
-    for (uint32_t i = begin; i < n; ++i) {
-      const uint32_t row = kHasRows ? rows[i] : static_cast<uint32_t>(first) + i;
-      const blocks::Bytes s = blocks::ReadBytes<kStorage>(&column, row, 0, width);
-      out.Add(buckets, shift, LoadKey<Key>(s), s.length, i);
-    }
-    *lists = out;
-  }
-
-  // The first n of strings of one length, which follow one another from `bytes` on; behind each, kMostBytes bytes may
-  // be read.
-  QUERN_INLINE static void LookUpEven(const Bucket* buckets, uint32_t shift, const uint8_t* bytes, uint32_t length,
-                                      uint32_t n, Lists* lists) {
-    const Key mask = blocks::Load<Key>(blocks::ShortMask(length));
-    Lists out = *lists;
-    for (uint32_t i = 0; i < n; ++i, bytes += length)
-      out.Add(buckets, shift, blocks::Load<Key>(bytes) & mask, length, i);
-    *lists = out;
-  }
-
-#define QUERN_LOOK_UP(suffix, target)                                                                                 \
-  template <Storage kStorage, bool kHasRows>                                                                          \
-  target static void LookUp##suffix(const Bucket* buckets, uint32_t shift, const QuernColumn& keys, uint32_t width,   \
-                                    uint64_t first, const uint32_t* rows, uint32_t begin, uint32_t n, Lists* lists) { \
-    LookUp<kStorage, kHasRows>(buckets, shift, keys, width, first, rows, begin, n, lists);                            \
-  }                                                                                                                   \
-  target static void LookUpEven##suffix(const Bucket* buckets, uint32_t shift, const uint8_t* bytes, uint32_t length, \
-                                        uint32_t n, Lists* lists) {                                                   \
-    LookUpEven(buckets, shift, bytes, length, n, lists);                                                              \
+  // LookUp: rows begin .. n-1. LookUpEven: the first n of strings of one length, which follow one another from `bytes`
+  // on; behind each, kMostBytes bytes may be read. ahead: bytes, of which the line is prefetched; 0: none. kIsFull:
+  // they have kMostBytes.
+#define QUERN_LOOK_UP(Level, target)                                                                                 \
+  template <Storage kStorage, bool kHasRows>                                                                         \
+  target static void LookUp##Level(const Bucket* buckets, uint32_t shift, const QuernColumn& keys, uint32_t width,   \
+                                   uint64_t first, const uint32_t* rows, uint32_t begin, uint32_t n, Lists* lists) { \
+    const QuernColumn column = keys; /* a copy, which writing lists cannot alias */                                  \
+    Lists out = *lists;                                                                                              \
+    for (uint32_t i = begin; i < n; ++i) {                                                                           \
+      const uint32_t row = kHasRows ? rows[i] : static_cast<uint32_t>(first) + i;                                    \
+      const blocks::Bytes s = blocks::ReadBytes<kStorage>(&column, row, 0, width);                                   \
+      const Key key = WithLength(LoadKey<Key>(s), s.length);                                                         \
+      const Bucket& bucket = buckets[Level::NumberOf(key, shift)];                                                   \
+      out.Add(bucket, Level::Has(bucket, key), IsOdd<kStorage>(key, s.length), i);                                   \
+    }                                                                                                                \
+    *lists = out;                                                                                                    \
+  }                                                                                                                  \
+  template <bool kIsFull>                                                                                            \
+  target static void LookUpEven##Level(const Bucket* buckets, uint32_t shift, const uint8_t* bytes, uint32_t length, \
+                                       uint32_t ahead, uint32_t n, Lists* lists) {                                   \
+    const uint32_t step = kIsFull ? kMostBytes : length;                                                             \
+    const Key mask = blocks::Load<Key>(blocks::ShortMask(length)), last = WithLength(Key{}, length);                 \
+    Lists out = *lists;                                                                                              \
+    for (uint32_t i = 0; i < n; ++i, bytes += step) {                                                                \
+      PrefetchIf(ahead, bytes + ahead);                                                                              \
+      const Key key = kIsFull ? blocks::Load<Key>(bytes) : (blocks::Load<Key>(bytes) & mask) | last;                 \
+      const Bucket& bucket = buckets[Level::NumberOf(key, shift)];                                                   \
+      out.Add(bucket, Level::Has(bucket, key), kIsFull && IsOdd<kVar32>(key, kMostBytes), i);                        \
+    }                                                                                                                \
+    *lists = out;                                                                                                    \
   }
   QUERN_LOOK_UP(Baseline, )
 #if defined(__x86_64__)
-  QUERN_LOOK_UP(Avx2, __attribute__((target("avx2,bmi,bmi2"))))
+  QUERN_LOOK_UP(Avx2, QUERN_SHORT_KEYS)
 #endif
 #undef QUERN_LOOK_UP
 
@@ -151,7 +190,8 @@ bool ShortKeyCache::Serves(const QuernJoinDescriptor& descriptor, const JoinTabl
 
 ShortKeyCache::ShortKeyCache(const QuernJoinDescriptor& descriptor, const JoinTable& table,
                              std::shared_ptr<MemoryBudget> budget, bool adapts)
-    : field_(descriptor.rows.keys[0]),
+    : layout_(descriptor.rows),
+      field_(descriptor.rows.keys[0]),
       tuple_bytes_(descriptor.rows.tuple_bytes),
       table_(table),
       budget_(std::move(budget)),
@@ -179,12 +219,21 @@ bool ShortKeyCache::MakeBuckets() {
     return false;
   }
   shift_ = static_cast<uint32_t>(64 - std::countr_zero(num_buckets));
+  const uint64_t of_first = Loops::NumberOf(fillers_[0], shift_);
+  while (Loops::NumberOf(fillers_[1], shift_) == of_first) ++fillers_[1][0];
+  for (uint64_t b = 0; b < num_buckets; ++b) {
+    const Key& filler = fillers_[b == of_first ? 1 : 0];
+    reinterpret_cast<Bucket*>(memory_.data())[b] = {{filler, filler}, {}, 0, 0};
+  }
   for (uint64_t tuple = 0; tuple != table_.num_tuples * tuple_bytes_; tuple += tuple_bytes_) {
     const uint8_t* const field = table_.tuples + tuple + field_.tuple_offset;
     const blocks::Bytes s = field_.storage == kFixed ? blocks::Bytes{field, field_.width_bytes}
                                                      : blocks::BytesOf(field, field_.width_bytes);
-    if (s.length > kMostBytes) has_long_ = true;
-    else Put(LoadKey<Key>(s), tuple << kLengthBits | (s.length + 1));
+    const Key key = Loops::WithLength(LoadKey<Key>(s), s.length);
+    const bool is_odd =
+        WithStorage(field_.storage, [&]<Storage kStorage>() { return Loops::IsOdd<kStorage>(key, s.length); });
+    if (is_odd) has_odd_ = true;
+    else Put(key, tuple);
   }
   return true;
 }
@@ -198,37 +247,37 @@ bool ShortKeyCache::TakeMemory(uint64_t bytes) {
   return true;
 }
 
-void ShortKeyCache::Put(const Key& key, uint64_t word) {
-  Bucket& bucket = reinterpret_cast<Bucket*>(memory_.data())[Loops::HashOf(key) >> shift_];
-  // Its length plus 1 is 0, which no string has: any other one is that of strings that are probed, which may be long.
-  constexpr uint64_t kTaken = uint64_t{1} << kLengthBits;
-  for (int which = 0; which < 2; ++which) {
-    if (Loops::Difference(bucket, which, key, word & kLengthMask) == 0) {  // a second tuple of the key
-      bucket.words[0] = bucket.words[1] = kTaken;
-      bucket.has_others = 1;
-      return;
-    }
-    if (bucket.words[which] != 0) continue;
-    bucket.keys[which] = key;
-    bucket.words[which] = word;
-    return;
+void ShortKeyCache::Put(const Key& key, uint64_t tuple) {
+  const uint64_t number = Loops::NumberOf(key, shift_);
+  Bucket& bucket = reinterpret_cast<Bucket*>(memory_.data())[number];
+  if (Loops::Baseline::Has(bucket, key) != 0) {  // a second tuple of the key: from now on the table is asked for all
+    const Key& filler = fillers_[Loops::NumberOf(fillers_[0], shift_) == number ? 1 : 0];
+    bucket = {{filler, filler}, {}, 1, 2};
+  } else if (bucket.num_taken == 2) {
+    bucket.has_others = 1;
+  } else {
+    bucket.keys[bucket.num_taken] = key;
+    bucket.tuples[bucket.num_taken++] = tuple;
   }
-  bucket.has_others = 1;
 }
 
 uint32_t ShortKeyCache::Look(const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* found,
                              uint64_t* tuples, uint32_t* others, uint32_t* num_others) {
-  Loops::Lists lists = {found, tuples, others, has_long_ ? UINT64_MAX : 0};
+  Loops::Lists lists = {found, tuples, others, has_odd_ ? 1u : 0u};
   uint32_t num_even = 0, length = 0;
   if (rows == nullptr && field_.storage == kVar32) num_even = Loops::NumEven(keys[0], first, n, &length);
   if (num_even != 0) {
     const uint8_t* const bytes =
         static_cast<const uint8_t*>(keys[0].values) + blocks::LoadAt<int32_t>(keys[0].offsets, first);
+    const uint32_t ahead = layout_.prefetch_string_bytes;
+    const auto look = [&]<bool kIsFull>() {
 #if defined(__x86_64__)
-    if (HasAvx2()) Loops::LookUpEvenAvx2(buckets(), shift_, bytes, length, num_even, &lists);
-    else
+      if (HasAvx2()) return Loops::LookUpEvenAvx2<kIsFull>(buckets(), shift_, bytes, length, ahead, num_even, &lists);
 #endif
-      Loops::LookUpEvenBaseline(buckets(), shift_, bytes, length, num_even, &lists);
+      Loops::LookUpEvenBaseline<kIsFull>(buckets(), shift_, bytes, length, ahead, num_even, &lists);
+    };
+    if (length == kMostBytes) look.template operator()<true>();
+    else look.template operator()<false>();
   }
   WithStorage(field_.storage, [&]<Storage kStorage>() {
     const auto look = [&]<bool kHasRows>() {

@@ -46,12 +46,12 @@ class ShortKeyCache {
 
  private:
   typedef uint64_t Key __attribute__((vector_size(16)));
-  // A cache line of two keys. word: the tuple above the length plus 1; 0: none.
+  // A cache line of two keys, with their tuples. A place without a key has one that belongs to another bucket.
   struct Bucket {
     Key keys[2];
-    uint64_t words[2];
+    uint64_t tuples[2];
     uint64_t has_others;  // keys of the table that found no room, or that several tuples have
-    uint64_t unused;
+    uint64_t num_taken;   // places
   };
   // What a repeated piece needs.
   struct Progress {
@@ -62,17 +62,19 @@ class ShortKeyCache {
 
   bool MakeBuckets();
   bool TakeMemory(uint64_t bytes);
-  void Put(const Key& key, uint64_t word);
+  void Put(const Key& key, uint64_t tuple);
   const Bucket* buckets() const { return reinterpret_cast<const Bucket*>(memory_.data()); }
 
+  const QuernRowLayout& layout_;
   const QuernField& field_;
   const uint32_t tuple_bytes_;
   const JoinTable& table_;
   const std::shared_ptr<MemoryBudget> budget_;
   Progress now_, before_piece_;
   HugeBuffer memory_;
-  uint32_t shift_ = 0;     // bucket of hash h: h >> shift
-  bool has_long_ = false;  // the table has keys of more than kMostBytes bytes
+  uint32_t shift_ = 0;    // bucket of hash h: h >> shift
+  Key fillers_[2] = {};   // of places without a key: the second one is for the bucket to which the first belongs
+  bool has_odd_ = false;  // the table has keys that no bucket takes
 };
 
 }  // namespace quern

@@ -264,6 +264,34 @@ TEST(ShortKeyCache, NoLongStringMeetsAKeyThatItBeginsWith) {
             Expected("inner", sides.build, sides.probe).size());
 }
 
+// Strings of 16 bytes that look as shorter ones do with their length behind them.
+TEST(ShortKeyCache, NoStringOf16BytesIsTakenForAShorterOne) {
+  for (const KeyType& type : kTypes) {
+    if (type.storage == kFixed) continue;
+    for (const uint32_t built : {1, 2, 3}) {  // bit 0: the short ones, bit 1: those of 16 bytes
+      for (const bool is_even : {false, true}) {
+        Sides sides = MakeSides(kShapes[0], false);
+        std::mt19937_64 random(built);
+        for (size_t length = 0; length < 16; ++length) {
+          std::string key(length, 'k');
+          std::string odd = key + std::string(15 - length, '\0') + static_cast<char>(length);
+          if ((built & 1) != 0) sides.build.push_back(key);
+          if ((built & 2) != 0) sides.build.push_back(odd);
+          for (size_t r = length; r < sides.probe.size(); r += 400)
+            sides.probe[r] = is_even || random() % 2 == 0 ? odd : key;
+        }
+        SCOPED_TRACE(std::string(type.text) + ", " + std::to_string(built));
+        Rows expected = Expected("inner", sides.build, sides.probe);
+        Outcome outcome = Join("inner", type.text, type.storage, sides.build, sides.probe, 4096);
+        std::sort(expected.begin(), expected.end());
+        std::sort(outcome.rows.begin(), outcome.rows.end());
+        EXPECT_TRUE(outcome.rows == expected) << outcome.rows.size() << " rows of " << expected.size();
+        EXPECT_TRUE(outcome.caches);
+      }
+    }
+  }
+}
+
 TEST(ShortKeyCache, FewRowsAndOtherKeysHaveNone) {
   Sides sides = MakeSides(kShapes[0], false);
   Strings few(sides.probe.begin(), sides.probe.begin() + 500);
