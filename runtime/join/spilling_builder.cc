@@ -102,9 +102,12 @@ absl::StatusOr<std::optional<SharedWork::Phase>> SpillingBuilder::NextPhase() {
   }
 }
 
+// Tuples that were written and read are in no order any more, whatever that of the rows was.
 void SpillingBuilder::BeginTable(const std::vector<TupleStore*>& stores) {
+  PackedKeyRange range = range_;
+  range.ascends = false;
   table_ = std::make_unique<TableBuilder>(*context_.descriptor->get(), RowOf(context_.descriptor->spec().kind),
-                                          context_.options, context_.budget, stores, range_);
+                                          context_.options, context_.budget, stores, range);
   next_ = Next::kTable;
 }
 
