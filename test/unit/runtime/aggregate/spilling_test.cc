@@ -352,9 +352,16 @@ TEST(SpillingAggregate, ManyReadersTakeTurns) {
     return Rows(kBatchRows, {NumberColumn(Numbers(b, 1 << 20))}, {NumberColumn(Numbers(b, 977))});
   };
   const Lines expected = Unlimited(kSum, make);
+  // Nothing is written behind: so close to what they need, the readers would meet blocks that are still being written.
+  const SpillSettings settings = {.num_partitions = 16,
+                                  .block_bytes = 4096,
+                                  .read_depth = 1,
+                                  .io_bytes = 128 << 10,
+                                  .write_depth = 0,
+                                  .uses_ring = false};
   for (const uint64_t memory : {400 * kKiB, 600 * kKiB, 800 * kKiB}) {
     const auto budget = std::make_shared<MemoryBudget>(memory);
-    auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), {16, 4096, 1, 128 << 10}));
+    auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), settings));
     ASSERT_EQ(AppendAll(aggregate, make, 1), absl::OkStatus());
     ASSERT_STREQ(aggregate->stats().layout, "spilled") << memory;
     std::vector<std::unique_ptr<GroupReader>> readers(24);
