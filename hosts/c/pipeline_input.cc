@@ -76,7 +76,7 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> PipelineOf(const quern_pipeline_
   const bool takes_states = port != nullptr && port->port == QUERN_PORT_STATES;
   if (aggregation != nullptr && !takes_states) {
     sink.values = aggregation->columns;
-    sink.adds_up = AddedColumnsOf(*aggregation);
+    sink.only_added = AddedColumnsOf(*aggregation);
   }
   sink.reads_row_ids = spec != nullptr && EndTypesOf(*spec).reads_row_ids;
   QUERN_ASSIGN_OR_RETURN(sink.columns.keys, Numbers(options.keys, options.num_keys, "keys"));

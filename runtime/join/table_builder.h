@@ -37,6 +37,7 @@ struct TableMemory {
 
 class TableBuilder {
  public:
+  // range: of the keys; its `ascends` says that the tuples of the stores, one after the other, are in that order.
   // *Ownership*: the caller keeps the stores. They are only read, except that they may be partitioned, or taken.
   TableBuilder(const QuernJoinDescriptor& descriptor, const JoinKindRow& kind, const JoinOptions& options,
                std::shared_ptr<MemoryBudget> budget, std::vector<TupleStore*> stores, const PackedKeyRange& range);

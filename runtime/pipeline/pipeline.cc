@@ -27,7 +27,7 @@ PipelineSink SinkOf(const KernelSpec& spec, StepColumns columns) {
   return {.keys = std::move(types.keys),
           .payload = std::move(types.payload),
           .values = std::move(types.values),
-          .adds_up = std::move(types.adds_up),
+          .only_added = std::move(types.only_added),
           .columns = std::move(columns),
           .keeps_strings = !Is<AggregationSpec>(spec),
           .reads_row_ids = types.reads_row_ids};

@@ -56,7 +56,7 @@ struct PipelineStep {
 struct PipelineSink {
   std::vector<ColumnType> keys, payload;  // the columns that the sink reads
   std::vector<ValueType> values;          // of the payload, where expressions read it; else empty
-  std::vector<bool> adds_up = {};         // of the payload: AddedColumnsOf an aggregation; else empty
+  std::vector<bool> only_added = {};      // of the payload: AddedColumnsOf an aggregation; else empty
   StepColumns columns;
   bool takes_all_types = false;  // `keys` and `payload` become the types of the columns
   bool keeps_strings = false;    // the sink points to the bytes of strings, and keeps BatchView::owner for that

@@ -452,12 +452,12 @@ class PipelineInput::ProbeStep final : public Step {
   uint64_t FieldsAddedUp(const PipelineSink& sink) const {
     const std::vector<uint32_t>& read = sink.columns.payload;
     uint64_t fields = 0;
-    for (size_t f = 0; f < std::min<size_t>(types_.size() - num_probe_, 64) && !sink.adds_up.empty(); ++f) {
+    for (size_t f = 0; f < std::min<size_t>(types_.size() - num_probe_, 64) && !sink.only_added.empty(); ++f) {
       bool is_read = false, is_added = layout_.fields[f].null_mask == 0 && !types_[num_probe_ + f].nullable;
       for (size_t p = 0; p < read.size(); ++p) {
         if (read[p] != num_probe_ + f) continue;
         is_read = true;
-        is_added &= sink.adds_up[p];
+        is_added &= sink.only_added[p];
       }
       fields |= uint64_t{is_read && is_added} << f;
     }

@@ -231,7 +231,7 @@ EndTypes EndTypesOf(const KernelSpec& end) {
   } else if (const auto* aggregation = std::get_if<AggregationSpec>(&end)) {
     types.payload = AggregateInputTypes(*aggregation);
     types.values = aggregation->columns;
-    types.adds_up = AddedColumnsOf(*aggregation);
+    types.only_added = AddedColumnsOf(*aggregation);
   } else if (const auto* sort = std::get_if<SortSpec>(&end)) {
     types.payload = sort->payload;
     types.reads_row_ids = sort->stable;

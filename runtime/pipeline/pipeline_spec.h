@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<std::vector<PipelineColumn>>> ColumnsOfPipeline(const
 struct EndTypes {
   std::vector<ColumnType> keys, payload;
   std::vector<ValueType> values;  // of the payload, where expressions read it; else empty
-  std::vector<bool> adds_up;      // of the payload: AddedColumnsOf an aggregation; else empty
+  std::vector<bool> only_added;   // of the payload: AddedColumnsOf an aggregation; else empty
   bool reads_row_ids = false;     // besides its row id columns: a stable sort, a join whose host decides about pairs
 };
 EndTypes EndTypesOf(const KernelSpec& end);

@@ -96,9 +96,7 @@ class SpillContext {
 
   // Whether one more block may be written behind; if so, EndWrite follows when it is written.
   bool BeginWrite();
-  void EndWrite() { num_writes_.fetch_sub(1, std::memory_order_release); }
-  // Whether blocks are being written behind, whose memory comes back soon.
-  bool HasWrites() const { return num_writes_.load(std::memory_order_acquire) != 0; }
+  void EndWrite() { num_writes_.fetch_sub(1, std::memory_order_relaxed); }
   // Whether enough of the memory set aside is free for a block that is written behind.
   bool HasIoRoom() const;
 

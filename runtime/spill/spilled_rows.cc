@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "runtime/base/output_buffer.h"
@@ -191,21 +190,11 @@ RowWriter::RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnTy
 // Blocks that are being written belong to `written_`, which gives their space back.
 RowWriter::~RowWriter() { Drain(/*waits=*/true).IgnoreError(); }
 
-// What is refused because blocks are being written behind is there when they are written.
-absl::StatusOr<std::unique_ptr<OutputBatch>> RowWriter::TakeBuffer() {
-  for (;;) {
-    const bool has_writes = context_->HasWrites();  // before the refusal, whose reason they may be
-    absl::StatusOr<std::unique_ptr<OutputBatch>> rows = buffers_->Take();
-    if (rows.ok() || !has_writes || !absl::IsResourceExhausted(rows.status())) return rows;
-    std::this_thread::yield();
-  }
-}
-
 absl::Status RowWriter::Append(const BatchView& batch) {
   const bool has_strings = HasVariable(types_);
   for (uint64_t next = 0; next < batch.num_rows;) {
     if (rows_ == nullptr) {
-      QUERN_ASSIGN_OR_RETURN(rows_, TakeBuffer());
+      QUERN_ASSIGN_OR_RETURN(rows_, buffers_->Take());
     }
     QUERN_ASSIGN_OR_RETURN(const uint64_t n,
                            CopySome(batch, types_, next, context_->block_bytes(), has_strings, rows_.get()));

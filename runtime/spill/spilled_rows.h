@@ -123,7 +123,6 @@ class RowWriter {
   uint64_t num_rows() const { return num_rows_; }
 
  private:
-  absl::StatusOr<std::unique_ptr<OutputBatch>> TakeBuffer();
   absl::Status Flush(bool is_last = false);
   absl::Status Drain(bool waits);
 

@@ -10,9 +10,9 @@
 // Two keys a bucket, and two to four times as many buckets as tuples: three keys in a hundred find no room. A row with
 // such a key, or with one of two tuples, asks the table; any other one that is not found has no match.
 //
-// A string of fewer than 16 bytes has its length in the last one, so that "a" and "a\0" differ. One of 16 bytes whose
-// last is below 16 could be taken for such a string. It is *odd*, as one of more bytes is: no bucket has it, and a row
-// with one asks the table if that has any. Keys of fixed_binary all have one length, and none is odd.
+// A string of fewer than 16 bytes has its length in the last one, so that "a" and "a\0" differ. A string of 16 bytes
+// whose last is below 16 could be taken for such a one, so that it is not cached, and neither is one of more bytes: a
+// row with such a key asks the table, if that has any. All keys of a fixed_binary have one length, and are cached.
 //
 // The hash needs no secret: keys that were made to meet in a bucket find no room, and the gate closes.
 #include "runtime/join/tables/short_key_cache.h"
@@ -63,16 +63,16 @@ struct ShortKeyCache::Loops {
     return length < kMostBytes ? Key{key[0], key[1] | length << 56} : key;
   }
   template <Storage kStorage>
-  QUERN_INLINE static bool IsOdd(const Key& key, uint64_t length) {
+  QUERN_INLINE static bool IsUncached(const Key& key, uint64_t length) {
     return kStorage != kFixed && length >= kMostBytes && (length > kMostBytes || key[1] >> 56 < kMostBytes);
   }
 
-  // Where a key is, as processors of a level find it. has: bit w: place w of the bucket has it.
+  // Where a key is, as processors of a level find it: its bucket, and bit w where place w of that has the key.
   struct Baseline {
     QUERN_INLINE static uint64_t NumberOf(const Key& key, uint32_t shift) {
       return (key[0] * kMultipliers[0] + key[1] * kMultipliers[1]) >> shift;
     }
-    QUERN_INLINE static uint32_t Has(const Bucket& bucket, const Key& key) {
+    QUERN_INLINE static uint32_t PlacesOf(const Bucket& bucket, const Key& key) {
       const Key first = bucket.keys[0] ^ key, second = bucket.keys[1] ^ key;
       return static_cast<uint32_t>((first[0] | first[1]) == 0) | static_cast<uint32_t>((second[0] | second[1]) == 0)
                                                                      << 1;
@@ -82,15 +82,15 @@ struct ShortKeyCache::Loops {
 #define QUERN_SHORT_KEYS __attribute__((target("avx2,bmi,bmi2,sse4.2")))
   struct Avx2 {
     // By the four words that are equal, two bits each: 1 for the lower two, 2 for the upper two.
-    static constexpr uint32_t kHas = 1u << 6 | 1u << 14 | 1u << 22 | 2u << 24 | 2u << 26 | 2u << 28 | 1u << 30;
+    static constexpr uint32_t kPlaces = 1u << 6 | 1u << 14 | 1u << 22 | 2u << 24 | 2u << 26 | 2u << 28 | 1u << 30;
     QUERN_SHORT_KEYS __attribute__((always_inline)) static uint64_t NumberOf(const Key& key, uint32_t shift) {
       return _mm_crc32_u64(_mm_crc32_u64(0, key[0]), key[1]) >> (shift - 32);
     }
-    QUERN_SHORT_KEYS __attribute__((always_inline)) static uint32_t Has(const Bucket& bucket, const Key& key) {
+    QUERN_SHORT_KEYS __attribute__((always_inline)) static uint32_t PlacesOf(const Bucket& bucket, const Key& key) {
       const __m256i both = _mm256_broadcastsi128_si256(__builtin_bit_cast(__m128i, key)),
                     keys = _mm256_load_si256(reinterpret_cast<const __m256i*>(bucket.keys));
       const int equal = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_cmpeq_epi64(keys, both)));
-      return kHas >> (2 * equal) & 3;
+      return kPlaces >> (2 * equal) & 3;
     }
   };
 #endif
@@ -111,16 +111,17 @@ struct ShortKeyCache::Loops {
     uint32_t* found;
     uint64_t* tuples;
     uint32_t* others;
-    uint32_t odd_mask;  // 1 where rows with odd keys ask the table, else 0
+    uint32_t uncached_mask;  // 1 where rows with such keys ask the table, else 0
     uint32_t num_found = 0, num_others = 0;
 
-    QUERN_INLINE void Add(const Bucket& bucket, uint32_t has, bool is_odd, uint32_t i) {
-      const auto odd = static_cast<uint32_t>(is_odd), is_found = static_cast<uint32_t>(has != 0) & (odd ^ 1);
+    QUERN_INLINE void Add(const Bucket& bucket, uint32_t places, bool is_uncached, uint32_t i) {
+      const auto uncached = static_cast<uint32_t>(is_uncached),
+                 is_found = static_cast<uint32_t>(places != 0) & (uncached ^ 1);
       found[num_found] = i;
-      tuples[num_found] = bucket.tuples[has >> 1];
+      tuples[num_found] = bucket.tuples[places >> 1];
       others[num_others] = i;
       num_found += is_found;
-      num_others += (static_cast<uint32_t>(bucket.has_others) | (odd & odd_mask)) & (is_found ^ 1);
+      num_others += (static_cast<uint32_t>(bucket.has_others) | (uncached & uncached_mask)) & (is_found ^ 1);
     }
   };
 
@@ -128,17 +129,17 @@ struct ShortKeyCache::Loops {
   // on; behind each, kMostBytes bytes may be read. ahead: bytes, of which the line is prefetched; 0: none. kIsFull:
   // they have kMostBytes.
 #define QUERN_LOOK_UP(Level, target)                                                                                 \
-  template <Storage kStorage, bool kHasRows>                                                                         \
+  template <Storage kStorage, bool kPlacesRows>                                                                      \
   target static void LookUp##Level(const Bucket* buckets, uint32_t shift, const QuernColumn& keys, uint32_t width,   \
                                    uint64_t first, const uint32_t* rows, uint32_t begin, uint32_t n, Lists* lists) { \
     const QuernColumn column = keys; /* a copy, which writing lists cannot alias */                                  \
     Lists out = *lists;                                                                                              \
     for (uint32_t i = begin; i < n; ++i) {                                                                           \
-      const uint32_t row = kHasRows ? rows[i] : static_cast<uint32_t>(first) + i;                                    \
+      const uint32_t row = kPlacesRows ? rows[i] : static_cast<uint32_t>(first) + i;                                 \
       const blocks::Bytes s = blocks::ReadBytes<kStorage>(&column, row, 0, width);                                   \
       const Key key = WithLength(LoadKey<Key>(s), s.length);                                                         \
       const Bucket& bucket = buckets[Level::NumberOf(key, shift)];                                                   \
-      out.Add(bucket, Level::Has(bucket, key), IsOdd<kStorage>(key, s.length), i);                                   \
+      out.Add(bucket, Level::PlacesOf(bucket, key), IsUncached<kStorage>(key, s.length), i);                         \
     }                                                                                                                \
     *lists = out;                                                                                                    \
   }                                                                                                                  \
@@ -152,7 +153,7 @@ struct ShortKeyCache::Loops {
       PrefetchIf(ahead, bytes + ahead);                                                                              \
       const Key key = kIsFull ? blocks::Load<Key>(bytes) : (blocks::Load<Key>(bytes) & mask) | last;                 \
       const Bucket& bucket = buckets[Level::NumberOf(key, shift)];                                                   \
-      out.Add(bucket, Level::Has(bucket, key), kIsFull && IsOdd<kVar32>(key, kMostBytes), i);                        \
+      out.Add(bucket, Level::PlacesOf(bucket, key), kIsFull && IsUncached<kVar32>(key, kMostBytes), i);              \
     }                                                                                                                \
     *lists = out;                                                                                                    \
   }
@@ -230,9 +231,9 @@ bool ShortKeyCache::MakeBuckets() {
     const blocks::Bytes s = field_.storage == kFixed ? blocks::Bytes{field, field_.width_bytes}
                                                      : blocks::BytesOf(field, field_.width_bytes);
     const Key key = Loops::WithLength(LoadKey<Key>(s), s.length);
-    const bool is_odd =
-        WithStorage(field_.storage, [&]<Storage kStorage>() { return Loops::IsOdd<kStorage>(key, s.length); });
-    if (is_odd) has_odd_ = true;
+    const bool is_uncached =
+        WithStorage(field_.storage, [&]<Storage kStorage>() { return Loops::IsUncached<kStorage>(key, s.length); });
+    if (is_uncached) has_uncached_ = true;
     else Put(key, tuple);
   }
   return true;
@@ -250,7 +251,8 @@ bool ShortKeyCache::TakeMemory(uint64_t bytes) {
 void ShortKeyCache::Put(const Key& key, uint64_t tuple) {
   const uint64_t number = Loops::NumberOf(key, shift_);
   Bucket& bucket = reinterpret_cast<Bucket*>(memory_.data())[number];
-  if (Loops::Baseline::Has(bucket, key) != 0) {  // a second tuple of the key: from now on the table is asked for all
+  if (Loops::Baseline::PlacesOf(bucket, key) !=
+      0) {  // a second tuple of the key: from now on the table is asked for all
     const Key& filler = fillers_[Loops::NumberOf(fillers_[0], shift_) == number ? 1 : 0];
     bucket = {{filler, filler}, {}, 1, 2};
   } else if (bucket.num_taken == 2) {
@@ -263,7 +265,7 @@ void ShortKeyCache::Put(const Key& key, uint64_t tuple) {
 
 uint32_t ShortKeyCache::Look(const QuernColumn* keys, uint64_t first, const uint32_t* rows, uint32_t n, uint32_t* found,
                              uint64_t* tuples, uint32_t* others, uint32_t* num_others) {
-  Loops::Lists lists = {found, tuples, others, has_odd_ ? 1u : 0u};
+  Loops::Lists lists = {found, tuples, others, has_uncached_ ? 1u : 0u};
   uint32_t num_even = 0, length = 0;
   if (rows == nullptr && field_.storage == kVar32) num_even = Loops::NumEven(keys[0], first, n, &length);
   if (num_even != 0) {
@@ -280,14 +282,14 @@ uint32_t ShortKeyCache::Look(const QuernColumn* keys, uint64_t first, const uint
     else look.template operator()<false>();
   }
   WithStorage(field_.storage, [&]<Storage kStorage>() {
-    const auto look = [&]<bool kHasRows>() {
+    const auto look = [&]<bool kPlacesRows>() {
 #if defined(__x86_64__)
       if (HasAvx2())
-        return Loops::LookUpAvx2<kStorage, kHasRows>(buckets(), shift_, keys[0], field_.width_bytes, first, rows,
-                                                     num_even, n, &lists);
+        return Loops::LookUpAvx2<kStorage, kPlacesRows>(buckets(), shift_, keys[0], field_.width_bytes, first, rows,
+                                                        num_even, n, &lists);
 #endif
-      Loops::LookUpBaseline<kStorage, kHasRows>(buckets(), shift_, keys[0], field_.width_bytes, first, rows, num_even,
-                                                n, &lists);
+      Loops::LookUpBaseline<kStorage, kPlacesRows>(buckets(), shift_, keys[0], field_.width_bytes, first, rows,
+                                                   num_even, n, &lists);
     };
     if (rows != nullptr) look.template operator()<true>();
     else look.template operator()<false>();

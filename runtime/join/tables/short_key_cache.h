@@ -72,9 +72,9 @@ class ShortKeyCache {
   const std::shared_ptr<MemoryBudget> budget_;
   Progress now_, before_piece_;
   HugeBuffer memory_;
-  uint32_t shift_ = 0;    // bucket of hash h: h >> shift
-  Key fillers_[2] = {};   // of places without a key: the second one is for the bucket to which the first belongs
-  bool has_odd_ = false;  // the table has keys that no bucket takes
+  uint32_t shift_ = 0;         // bucket of hash h: h >> shift
+  Key fillers_[2] = {};        // of places without a key: the second one is for the bucket to which the first belongs
+  bool has_uncached_ = false;  // the table has keys that no bucket takes
 };
 
 }  // namespace quern

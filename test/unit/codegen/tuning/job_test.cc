@@ -368,12 +368,17 @@ TEST(CellsOfSpec, ArePipelinesLoops) {
                                    "probe_open 1", "probe_open 2", "probe_unchained 1", "probe_unchained 2"}));
 }
 
-TEST(Tuner, TunesPipelines) {
-  const Profile start = StartHere();
+TuningOptions ShortTuning(const Profile* start) {
   TuningOptions options;
   options.budget_seconds = 0.5;
   options.max_bytes = 1 << 16;
-  options.start = &start;
+  options.start = start;
+  return options;
+}
+
+TEST(Tuner, TunesPipelines) {
+  const Profile start = StartHere();
+  TuningOptions options = ShortTuning(&start);
   options.specs = {
       "pipeline in=i64,f64 | probe join.inner keys=i64 probe=f64 [$0; $1] | aggregate aggs=sum(f64) [; $0]"};
   const auto result = Tune(options);
@@ -390,10 +395,7 @@ TEST(Tuner, TunesPipelines) {
 // What cannot run here is left out, and so is a pipeline whose host chose the pieces.
 TEST(Tuner, ReplaysPipelines) {
   const Profile start = StartHere();
-  TuningOptions options;
-  options.budget_seconds = 0.5;
-  options.max_bytes = 1 << 16;
-  options.start = &start;
+  TuningOptions options = ShortTuning(&start);
   CapturedJob job;
   job.layout = "pipeline";
   job.jobs = 1;

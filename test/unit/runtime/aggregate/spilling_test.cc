@@ -352,7 +352,7 @@ TEST(SpillingAggregate, ManyReadersTakeTurns) {
     return Rows(kBatchRows, {NumberColumn(Numbers(b, 1 << 20))}, {NumberColumn(Numbers(b, 977))});
   };
   const Lines expected = Unlimited(kSum, make);
-  // Nothing is written behind: so close to what they need, the readers would meet blocks that are still being written.
+  // Nothing is written behind: so close to what readers need, a block that is being written may be what they lack.
   const SpillSettings settings = {.num_partitions = 16,
                                   .block_bytes = 4096,
                                   .read_depth = 1,
