@@ -87,11 +87,12 @@ QUERN_AVX512 [[gnu::noinline]] uint64_t FindSixteen(const JoinTable& table, Read
                                                     LookUpTally* tally) {
   const uint32_t first_match = kCount ? 0 : s->num_matches, n = s->batch_rows;
   const BitmapLanes bitmap(table.bitmap, table.base, table.sign_bit, table.range);
+  const uint64_t tuple_bytes = table.tuple_bytes;  // a copy, which stores cannot change
   uint32_t matches = first_match;
   for (uint32_t i = 0; i < n; i += kBitmapLanes) {
     const BitmapLanes::Numbers numbers = words.NumbersOf(bitmap, i, n);
     const __mmask16 found = bitmap.Find(numbers);
-    if constexpr (kPlaces) StoreKeptProducts(numbers.numbers, found, table.tuple_bytes, s->match_tuples + matches);
+    if constexpr (kPlaces) StoreKeptProducts(numbers.numbers, found, tuple_bytes, s->match_tuples + matches);
     if constexpr (kCount) matches += static_cast<uint32_t>(std::popcount(static_cast<unsigned>(found)));
     else matches += StoreKept(SixteenFrom(i), found, s->match_index + matches);
   }
