@@ -81,5 +81,13 @@ def read(suite, scale, queries=None):
     return tables
 
 
+def with_narrow_decimals(tables):
+    """The same with decimal64(15,2)."""
+    narrow = lambda field: (field.with_type(pa.decimal64(field.type.precision, field.type.scale))
+                            if pa.types.is_decimal128(field.type) and field.type.precision <= 18 else field)
+    return {name: table.cast(pa.schema([narrow(field) for field in table.schema])).combine_chunks()
+            for name, table in tables.items()}
+
+
 def _is_text(arrow_type):
     return pa.types.is_string_view(arrow_type) or pa.types.is_large_string(arrow_type)

@@ -12,7 +12,8 @@
 The .quern texts give a query's steps; query_list.py says how they were chosen.
 
 The time is that of the query alone, from its text to a result in memory: the tables are in each engine's own memory
-format by then. An untimed run comes first, so that what an engine compiles and keeps is there. The engines take turns
+format by then. Decimals have 64 bits for Quern, DuckDB, ClickHouse and the loops by hand, and 128 bits for Polars and
+DataFusion. An untimed run comes first, so that what an engine compiles and keeps is there. The engines take turns
 in one process, round by round; each setting that is documented to help is tried (query_engines.py), in all rounds
 unless it was far from that engine's best, and the best time counts. All engines must give the same answer, as sorted
 rows, with numbers equal to eight digits.
@@ -53,6 +54,9 @@ def parse_options(arguments):
     parser.add_argument("--engines", default=",".join(OURS + OTHERS), metavar="NAMES", help="default: %(default)s")
     parser.add_argument("--scale", type=float, default=1.0, metavar="F", help="scale factor of TPC-H; default: 1")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of every engine; default: 1")
+    parser.add_argument("--decimals", type=int, choices=(64, 128), default=64, metavar="BITS",
+                        help="of decimals in the tables that Quern reads, 64 or 128; default: 64, which DuckDB and "
+                        "ClickHouse have in their own tables")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="best of N; default: %(default)s")
     parser.add_argument("--clock", choices=tuple(CLOCKS), default="wall",
                         help="processor counts the processor time of all threads: on a busy machine, with one thread; "
@@ -133,6 +137,11 @@ def time_query(query, engines, suite, options):
     return timings, errors
 
 
+def _reads_narrow_decimals(name, options):
+    """Whether the tables of an engine have decimals of 64 bits. The loops by hand have no others."""
+    return name == "hand-written" or name in OURS and options.decimals == 64
+
+
 def _supports(engine, query):
     return not hasattr(engine, "supports") or engine.supports(query)
 
@@ -141,7 +150,8 @@ def compile_suite(suite, queries, engine, options, table):
     """{query: CompileTimes as a dict}."""
     import query_tables
 
-    engine.load(suite, query_tables.read(suite.name, options.scale, queries))
+    tables = query_tables.read(suite.name, options.scale, queries)
+    engine.load(suite, query_tables.with_narrow_decimals(tables) if options.decimals == 64 else tables)
     times = {}
     for query in queries:
         measured = compile_times.measure(engine.specs(query), options.rounds)
@@ -159,9 +169,10 @@ def run_suite(suite, queries, engines, options, table):
     seconds, errors = {}, []
     try:
         tables = query_tables.read(suite.name, options.scale, queries)
-        for engine in engines.values():
-            engine.load(suite, tables)
-        del tables
+        narrow = query_tables.with_narrow_decimals(tables)
+        for name, engine in engines.items():
+            engine.load(suite, narrow if _reads_narrow_decimals(name, options) else tables)
+        del tables, narrow
         for query in queries:
             able = {name: engine for name, engine in engines.items() if _supports(engine, query)}
             if not able:
@@ -220,7 +231,7 @@ def _by_suite(queries):
 
 
 def _write_json(options, report):
-    settings = {name: getattr(options, name) for name in ("rounds", "scale", "threads", "clock")}
+    settings = {name: getattr(options, name) for name in ("rounds", "scale", "threads", "clock", "decimals")}
     with open(options.json, "w") as file:
         json.dump(report | {"settings": settings}, file, indent=1)
 

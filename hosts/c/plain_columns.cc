@@ -48,6 +48,8 @@ bool IsWhole(TypeId id) {
     case TypeId::kU16:
     case TypeId::kU32:
     case TypeId::kU64:
+    case TypeId::kDecimal32:
+    case TypeId::kDecimal64:
     case TypeId::kDecimal128: return true;
     default: return false;
   }

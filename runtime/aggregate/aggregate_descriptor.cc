@@ -44,8 +44,11 @@ constexpr StepRow kUpdateFunctions[] = {
 
 bool IsFloat(Storage storage) { return storage == kF32 || storage == kF64; }
 
-Step SumStep(Storage storage) {
-  return storage == k128 ? kUpdateSumDecimal : IsFloat(storage) ? kUpdateSumFloat : kUpdateSum;
+// No number of rows overflows 128 bits with values of up to 64.
+Step SumStep(TypeId id) {
+  if (id == TypeId::kDecimal128) return kUpdateSumDecimal;
+  if (IsDecimal(id)) return kUpdateSum128;
+  return quern::IsFloat(id) ? kUpdateSumFloat : kUpdateSum;
 }
 
 Step AverageStep(Storage storage) {
@@ -61,7 +64,7 @@ Step StepOf(const AggregateSpec& aggregate) {
   switch (aggregate.function) {
     case AggregateFunction::kCountStar:
     case AggregateFunction::kCount: return kUpdateRows;
-    case AggregateFunction::kSum: return SumStep(storage);
+    case AggregateFunction::kSum: return SumStep(aggregate.arguments[0].id);
     case AggregateFunction::kSum128: return kUpdateSum128;
     case AggregateFunction::kAvg: return AverageStep(storage);
     case AggregateFunction::kMin: return wide ? kUpdateMinWide : kUpdateMin;

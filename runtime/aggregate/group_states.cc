@@ -222,14 +222,17 @@ void WriteCorrelations(const GroupStates& s, uint32_t n, QuernOutColumn* out, ui
       });
 }
 
-void WriteAverages(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+void WriteAverages(const AggregateSpec& aggregate, const GroupStates& s, uint32_t n, QuernOutColumn* out,
+                   uint64_t out_row) {
   const Step step = s.accumulator.step;
   const uint32_t count_at = step == kUpdateAvgSmall || step == kUpdateAvgFloat ? 8 : 16;
   const auto count = [&](uint32_t i) { return s.At<uint64_t>(i, count_at); };
   const auto has = [&](uint32_t i) { return count(i) != 0; };
-  if (step == kUpdateAvgDecimal) {
-    return WriteFixed<int128_t>(n, out, out_row, has,
-                                [&](uint32_t i) { return RoundedQuotient(s.At<int128_t>(i), count(i)); });
+  if (IsDecimal(aggregate.arguments[0].id)) {
+    return WriteFixed<int128_t>(n, out, out_row, has, [&](uint32_t i) {
+      const int128_t sum = step == kUpdateAvgSmall ? s.At<int64_t>(i) : s.At<int128_t>(i);
+      return RoundedQuotient(sum, count(i));
+    });
   }
   WriteFixed<double>(n, out, out_row, has, [&](uint32_t i) {
     const double sum = step == kUpdateAvgFloat                ? s.At<double>(i)
@@ -272,7 +275,9 @@ void WriteBitStates(const GroupStates& s, uint32_t n, QuernOutColumn* out, uint6
             [&](uint32_t i) { return s.At<uint64_t>(i, picks ? 8 : 0) ^ turned; });
 }
 
-void WriteFused(AggregateFunction function, const GroupStates& s, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+void WriteFused(const AggregateSpec& aggregate, const GroupStates& s, uint32_t n, QuernOutColumn* out,
+                uint64_t out_row) {
+  const AggregateFunction function = aggregate.function;
   switch (s.accumulator.step) {
     case kUpdateRows:
       return WriteFixed<uint64_t>(
@@ -284,7 +289,7 @@ void WriteFused(AggregateFunction function, const GroupStates& s, uint32_t n, Qu
     case kUpdateAvgSmall:
     case kUpdateAvg:
     case kUpdateAvgFloat:
-    case kUpdateAvgDecimal: return WriteAverages(s, n, out, out_row);
+    case kUpdateAvgDecimal: return WriteAverages(aggregate, s, n, out, out_row);
     case kUpdateMin:
     case kUpdateMax: return WriteExtremes(s, n, out, out_row);
     case kUpdateSum128:
@@ -356,7 +361,7 @@ absl::Status DamagedState(const AggregateDescriptor& descriptor, size_t aggregat
 }  // namespace
 
 absl::Status SumOutOfRange(const AggregateSpec& aggregate) {
-  const bool is_decimal = !aggregate.arguments.empty() && aggregate.arguments[0].id == TypeId::kDecimal128;
+  const bool is_decimal = !aggregate.arguments.empty() && IsDecimal(aggregate.arguments[0].id);
   return absl::OutOfRangeError("sum out of range: " + TextOf(aggregate) + "; accepted: sums within " +
                                (is_decimal ? "128 bits" : "64 bits, or sum128"));
 }
@@ -390,7 +395,7 @@ absl::StatusOr<uint32_t> WriteResults(const AggregateDescriptor& descriptor, siz
                                       uint32_t n, QuernOutColumn* out, uint64_t out_row, void* host) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
   if (a.step != kUpdateOutOfLine) {
-    WriteFused(descriptor.spec().aggregates[aggregate].function, {a, tuples}, n, out, out_row);
+    WriteFused(descriptor.spec().aggregates[aggregate], {a, tuples}, n, out, out_row);
     return n;
   }
   const uint8_t* states[kMaxBatchRows];

@@ -115,6 +115,7 @@ QUERN_INLINE void LoadColumn(const QuernColumn* column, const EightRows& r, bool
   } else {
     using T = typename ReaderOf<kStorage>::Value;
     out->low = EightIntegers<T>(column->values, r, is_signed);
+    if constexpr (kWide) out->high = is_signed ? (U64x8)((I64x8)out->low >> 63) : U64x8{};  // of a narrow decimal
   }
 }
 

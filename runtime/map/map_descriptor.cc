@@ -43,7 +43,7 @@ bool HasSign(TypeId id) { return !IsInteger(id) || IsSigned(id); }
 // The width that functions of lanes take for the type: of integers and floats, 128 for decimals and strings, 1 for
 // bool.
 uint8_t BitsOf(TypeId id) {
-  if (IsStringType(id)) return 128;
+  if (IsStringType(id) || IsDecimal(id)) return 128;
   if (id == TypeId::kBool) return 1;
   return static_cast<uint8_t>(RowOf(id).width_bytes * 8);
 }
@@ -145,8 +145,8 @@ class MapBuilder {
     const int whole = from.digits - from.scale;
     if (change > 0) value = Run(kDecimalScaleUpLanes, {value}, to, errors, PowerOfTen(change));
     if (change < 0) value = Run(kDecimalScaleDownLanes, {value}, to, errors, PowerOfTen(-change));
-    // Rounding may add a digit.
-    const bool fits = whole + (change < 0 ? 1 : 0) <= to.digits - to.scale;
+    // Rounding may add a digit. A column of more bits may hold what its digits do not say.
+    const bool fits = whole + (change < 0 ? 1 : 0) <= to.digits - to.scale && from.id <= to.id;
     return fits ? value : Run(kDecimalLimitLanes, {value}, to, errors, PowerOfTen(to.digits));
   }
 
@@ -315,7 +315,7 @@ class MapBuilder {
     divide.parameters.low = more <= kMost ? static_cast<uint64_t>(PowerOfTen(more)) : 0;
     divide.parameters.high = static_cast<uint64_t>(more);
     const uint32_t value = Add(divide);
-    const bool fits = a.digits - a.scale + b.scale + 1 <= to.digits - to.scale;
+    const bool fits = a.digits - a.scale + b.scale + 1 <= to.digits - to.scale && to.id == TypeId::kDecimal128;
     return fits ? value : Run(kDecimalLimitLanes, {value}, to, errors, PowerOfTen(to.digits));
   }
 

@@ -8,11 +8,14 @@
 namespace quern {
 namespace {
 
+// Whether values are signed words.
+bool IsWord(TypeId id) { return id == TypeId::kI64 || id == TypeId::kDecimal64; }
+
 bool AddsUp(const AggregateSpec& aggregate) {
   switch (aggregate.function) {
     case AggregateFunction::kSum:
     case AggregateFunction::kSum128:
-    case AggregateFunction::kAvg: return !aggregate.filtered && aggregate.arguments[0].id == TypeId::kI64;
+    case AggregateFunction::kAvg: return !aggregate.filtered && IsWord(aggregate.arguments[0].id);
     default: return false;
   }
 }

@@ -10,8 +10,8 @@
 
 namespace quern {
 
-// For each column of a batch behind the keys: whether it has i64, and all that reads it are sums and averages of all
-// rows, so that rows may have other values of the same sum.
+// For each column of a batch behind the keys: whether it has i64 or decimal64, and all that reads it are sums and
+// averages of all rows, so that rows may have other values of the same sum.
 std::vector<bool> AddedColumnsOf(const AggregationSpec& spec);
 
 }  // namespace quern

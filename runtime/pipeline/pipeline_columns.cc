@@ -10,7 +10,9 @@
 namespace quern {
 namespace {
 
-constexpr std::string_view kDecimalWithDigits = "decimal128(";
+bool IsDecimalWithDigits(std::string_view text) {
+  return text.starts_with("decimal") && text.find('(') != std::string_view::npos;
+}
 
 std::string ShowType(const ColumnType& type) { return PrintType(type) + (type.nullable ? ":nullable" : ""); }
 
@@ -72,7 +74,7 @@ PipelineColumn PipelineColumnOf(const ValueType& type) { return {ColumnTypeOf(ty
 std::optional<ValueType> ValueTypeOf(const PipelineColumn& column) {
   const ColumnType& type = column.type;
   if (type.is_dictionary && !IsStringType(type.id)) return std::nullopt;
-  if (type.id == TypeId::kDecimal128 && column.digits == 0) return std::nullopt;
+  if (IsDecimal(type.id) && column.digits == 0) return std::nullopt;
   const ValueType value = {.id = type.id,
                            .digits = column.digits,
                            .scale = column.scale,
@@ -87,7 +89,7 @@ absl::StatusOr<std::vector<PipelineColumn>> ParsePipelineColumns(std::string_vie
   std::vector<PipelineColumn> columns;
   if (text.empty()) return columns;
   for (const std::string_view column : Split(text, ',')) {
-    if (column.starts_with(kDecimalWithDigits)) {
+    if (IsDecimalWithDigits(column)) {
       QUERN_ASSIGN_OR_RETURN(const ValueType type, ParseValueType(column));
       columns.push_back(PipelineColumnOf(type));
       continue;

@@ -6,7 +6,11 @@
 namespace quern {
 namespace {
 
-std::string DecimalFormat(const std::string& scale) { return "d:38," + (scale.empty() ? "0" : scale); }
+// "d:38,2", "d:18,0,64"
+std::string DecimalFormat(TypeId id, const std::string& scale) {
+  const std::string text = "d:" + std::to_string(MaxDigitsOf(id)) + "," + (scale.empty() ? "0" : scale);
+  return id == TypeId::kDecimal128 ? text : text + "," + std::to_string(RowOf(id).width_bytes * 8);
+}
 
 }  // namespace
 
@@ -21,7 +25,7 @@ std::string UnitOf(const std::string& format) {
 }
 
 std::string FirstFormat(const ColumnType& type) {
-  if (type.id == TypeId::kDecimal128) return DecimalFormat("");
+  if (IsDecimal(type.id)) return DecimalFormat(type.id, "");
   if (type.id == TypeId::kTimestamp) return "tss:";
   const std::string_view formats = RowOf(type.id).arrow;
   return std::string(formats.substr(0, formats.find('|')));
@@ -33,7 +37,7 @@ std::string FormatOfResult(const AggregateSpec& aggregate, const ColumnType& res
     case ResultRule::kSumOf:
     case ResultRule::kAverageOf:
     case ResultRule::kDecimal:
-      return result.id == TypeId::kDecimal128 ? DecimalFormat(UnitOf(argument)) : FirstFormat(result);
+      return IsDecimal(result.id) ? DecimalFormat(result.id, UnitOf(argument)) : FirstFormat(result);
     case ResultRule::kCount:
     case ResultRule::kDouble:
     case ResultRule::kOfHost: return FirstFormat(result);

@@ -52,15 +52,18 @@ bool Digits(std::string_view text, uint32_t* number) {
   return error == std::errc() && rest == text.data() + text.size();
 }
 
-// "10,2" or "10,2,128": precision, scale (may be negative), and 128 bits where a width is given.
-bool IsDecimal128(std::string_view parameters) {
+// "10,2" or "10,2,64": precision, scale (may be negative), and bits, 128 where none are given.
+bool IsDecimalOf(TypeId id, std::string_view parameters) {
   const size_t comma = parameters.find(',');
   uint32_t number = 0;
-  if (comma == std::string_view::npos || !Digits(parameters.substr(0, comma), &number) || number < 1 || number > 38)
+  if (comma == std::string_view::npos || !Digits(parameters.substr(0, comma), &number) || number < 1 ||
+      number > MaxDigitsOf(id))
     return false;
   std::string_view scale = parameters.substr(comma + 1);
   const size_t second = scale.find(',');
-  if (second != std::string_view::npos && scale.substr(second) != ",128") return false;
+  uint32_t bits = 128;
+  if (second != std::string_view::npos && !Digits(scale.substr(second + 1), &bits)) return false;
+  if (bits != RowOf(id).width_bytes * 8) return false;
   scale = scale.substr(0, second);
   if (!scale.empty() && scale[0] == '-') scale.remove_prefix(1);
   return Digits(scale, &number);
@@ -73,7 +76,7 @@ bool IsTimestamp(std::string_view parameters) {
 
 // Whether the text in place of a format's '*' is valid for a type.
 bool ParametersFit(TypeId id, std::string_view parameters, ColumnType* type) {
-  if (id == TypeId::kDecimal128) return IsDecimal128(parameters);
+  if (IsDecimal(id)) return IsDecimalOf(id, parameters);
   if (id == TypeId::kTimestamp) return IsTimestamp(parameters);
   if (id != TypeId::kFixedBinary) return true;
   return Digits(parameters, &type->width_bytes) && type->width_bytes >= 1 && type->width_bytes <= kMaxFixedBytes;
@@ -110,7 +113,7 @@ bool TypeOfFormat(const char* format, ColumnType* type) {
 std::string AcceptedFormats() {
   std::string text;
   for (const TypeRow& row : AllTypes()) {
-    if (row.id == TypeId::kRowId) continue;
+    if (row.id == TypeId::kRowId || text.ends_with(row.arrow)) continue;  // decimals have one format
     text += (text.empty() ? "" : ", ") + std::string(row.arrow);
   }
   return text + ", and dictionaries of these with integer indices";

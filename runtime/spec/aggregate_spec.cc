@@ -71,7 +71,7 @@ bool TakesCollation(AggregateFunction function) {
 bool IsAccepted(TypeId id, Accepts accepts) {
   switch (accepts) {
     case Accepts::kAnything: return id != TypeId::kRowId;
-    case Accepts::kNumbers: return IsInteger(id) || IsFloat(id) || id == TypeId::kDecimal128;
+    case Accepts::kNumbers: return IsInteger(id) || IsFloat(id) || IsDecimal(id);
     case Accepts::kPlainNumbers: return IsInteger(id) || IsFloat(id);
     case Accepts::kIntegers: return IsInteger(id);
     case Accepts::kBooleans: return id == TypeId::kBool;
@@ -267,7 +267,7 @@ bool IsResultNullable(const AggregateSpec& aggregate, bool has_keys) {
 }
 
 TypeId SumOf(TypeId id) {
-  if (id == TypeId::kDecimal128) return TypeId::kDecimal128;
+  if (IsDecimal(id)) return TypeId::kDecimal128;
   if (IsFloat(id)) return TypeId::kF64;
   return IsSigned(id) ? TypeId::kI64 : TypeId::kU64;
 }
@@ -282,8 +282,7 @@ ColumnType ResultByRule(const AggregateSpec& aggregate) {
   switch (RowOf(aggregate.function).result) {
     case ResultRule::kCount: return {.id = TypeId::kI64};
     case ResultRule::kSumOf: return {.id = SumOf(argument().id)};
-    case ResultRule::kAverageOf:
-      return {.id = argument().id == TypeId::kDecimal128 ? TypeId::kDecimal128 : TypeId::kF64};
+    case ResultRule::kAverageOf: return {.id = IsDecimal(argument().id) ? TypeId::kDecimal128 : TypeId::kF64};
     case ResultRule::kSame: return {.id = argument().id, .width_bytes = argument().width_bytes};
     case ResultRule::kDecimal: return {.id = TypeId::kDecimal128};
     case ResultRule::kDouble: return {.id = TypeId::kF64};

@@ -32,7 +32,7 @@ enum class AggregateFunction : uint8_t {
 // Which arguments a function accepts. Dictionaries of accepted types are accepted; rowid is not.
 enum class Accepts : uint8_t {
   kAnything,
-  kNumbers,       // integers, floats, decimal128
+  kNumbers,       // integers, floats, decimals
   kPlainNumbers,  // integers, floats
   kIntegers,
   kBooleans,

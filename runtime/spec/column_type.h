@@ -34,7 +34,9 @@ const TypeRow& RowOf(TypeId id);
 inline bool IsInteger(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kU64; }
 inline bool IsSigned(TypeId id) { return id >= TypeId::kI8 && id <= TypeId::kI64; }  // of integers
 inline bool IsFloat(TypeId id) { return id == TypeId::kF32 || id == TypeId::kF64; }
-inline bool IsDecimal(TypeId id) { return id == TypeId::kDecimal128; }
+inline bool IsDecimal(TypeId id) { return id >= TypeId::kDecimal32 && id <= TypeId::kDecimal128; }
+// The most digits that values of a decimal type have.
+inline uint8_t MaxDigitsOf(TypeId id) { return id == TypeId::kDecimal32 ? 9 : id == TypeId::kDecimal64 ? 18 : 38; }
 
 // The name of a storage ("64", "var32") and the bytes of its field in a tuple (0: a parameter of the type).
 std::string_view StorageText(Storage storage);

@@ -37,11 +37,21 @@ bool IsOfExpressions(TypeId id) {
   return id == TypeId::kBool || IsInteger(id) || IsFloat(id) || IsDecimal(id) || IsTime(id) || IsStringType(id);
 }
 
+std::string_view FormOfDecimal(TypeId id) {
+  if (id == TypeId::kDecimal32) return "decimal32(DIGITS,SCALE)";
+  return id == TypeId::kDecimal64 ? "decimal64(DIGITS,SCALE)" : "decimal128(DIGITS,SCALE)";
+}
+
 Names TypesOfExpressions() {
   Names names;
   for (const TypeRow& row : AllTypes())
-    if (IsOfExpressions(row.id)) names.push_back(IsDecimal(row.id) ? "decimal128(DIGITS,SCALE)" : row.text);
+    if (IsOfExpressions(row.id)) names.push_back(IsDecimal(row.id) ? FormOfDecimal(row.id) : row.text);
   return names;
+}
+
+// "1 to 18 digits, a scale from 0 to the digits"
+std::string FormOfDigits(TypeId id) {
+  return "1 to " + std::to_string(MaxDigitsOf(id)) + " digits, a scale from 0 to the digits";
 }
 
 absl::Status CheckValueType(const ValueType& type) {
@@ -52,23 +62,23 @@ absl::Status CheckValueType(const ValueType& type) {
                  Listed(TypesOfExpressions()));
   }
   const bool fits = IsDecimal(type.id)
-                        ? type.digits >= 1 && type.digits <= kMaxDecimalDigits && type.scale <= type.digits
+                        ? type.digits >= 1 && type.digits <= MaxDigitsOf(type.id) && type.scale <= type.digits
                         : type.digits == 0 && type.scale == 0;
   if (fits) return CheckType(ColumnTypeOf(type), "an expression");
   return Wrong("digits and scale of " + std::string(RowOf(type.id).text),
                std::to_string(type.digits) + ", " + std::to_string(type.scale),
-               IsDecimal(type.id) ? "1 to 38 digits, a scale from 0 to the digits" : "0, 0");
+               IsDecimal(type.id) ? FormOfDigits(type.id) : "0, 0");
 }
 
-absl::StatusOr<ValueType> ParseDecimalType(const NamedText& name) {
-  constexpr char kForm[] = "decimal128(DIGITS,SCALE), 1 to 38 digits, a scale from 0 to the digits";
-  ValueType type{.id = TypeId::kDecimal128};
+absl::StatusOr<ValueType> ParseDecimalType(TypeId id, const NamedText& name) {
+  ValueType type{.id = id};
   const std::vector<std::string_view> parts = Split(name.parameter, ',');
   __int128 numbers[2] = {};
   bool known = parts.size() == 2;
   for (size_t i = 0; i < 2 && known; ++i)
-    known = ReadInteger(parts[i], &numbers[i]) && numbers[i] >= 0 && numbers[i] <= 38;
-  if (!known || numbers[0] < 1 || numbers[1] > numbers[0]) return Wrong("decimal type", name.whole, kForm);
+    known = ReadInteger(parts[i], &numbers[i]) && numbers[i] >= 0 && numbers[i] <= MaxDigitsOf(id);
+  if (!known || numbers[0] < 1 || numbers[1] > numbers[0])
+    return Wrong("decimal type", name.whole, std::string(FormOfDecimal(id)) + ", " + FormOfDigits(id));
   type.digits = static_cast<uint8_t>(numbers[0]);
   type.scale = static_cast<uint8_t>(numbers[1]);
   return type;
@@ -116,6 +126,10 @@ bool AllAlike(const Arguments& arguments, size_t first, size_t step) {
   return true;
 }
 
+bool AllDecimals(const Arguments& arguments) {
+  return std::all_of(arguments.begin(), arguments.end(), [](const Expression& e) { return IsDecimal(e.type.id); });
+}
+
 bool AllTruths(const Arguments& arguments, size_t step) {
   for (size_t i = 0; i < arguments.size(); i += step)
     if (arguments[i].type.id != TypeId::kBool) return false;
@@ -143,11 +157,11 @@ bool AreAccepted(Operands accepts, const Arguments& arguments) {
   const bool of_one_type =
       std::all_of(arguments.begin(), arguments.end(), [&](const Expression& e) { return e.type.id == id; });
   switch (accepts) {
-    case Operands::kNumbers: return of_one_type && (IsInteger(id) || IsFloat(id) || IsDecimal(id));
+    case Operands::kNumbers: return AllDecimals(arguments) || (of_one_type && (IsInteger(id) || IsFloat(id)));
     case Operands::kPlainNumbers: return of_one_type && (IsInteger(id) || IsFloat(id));
     case Operands::kIntegers: return of_one_type && IsInteger(id);
     case Operands::kFloats: return of_one_type && IsFloat(id);
-    case Operands::kDecimals: return of_one_type && IsDecimal(id);
+    case Operands::kDecimals: return AllDecimals(arguments);
     case Operands::kAlike: return AllAlike(arguments, 0, 1);
     case Operands::kTruths: return AllTruths(arguments, 1);
     case Operands::kCases: return AreCases(arguments);
@@ -204,14 +218,22 @@ absl::StatusOr<ValueType> TypeOfProduct(const Arguments& arguments) {
     return Wrong("scale of a product", std::to_string(type.scale + other.scale),
                  "0 to 38; cast an argument to fewer digits");
   }
+  type.id = TypeId::kDecimal128;
   type.digits = static_cast<uint8_t>(std::min<int>(type.digits + other.digits, kMaxDecimalDigits));
   type.scale = static_cast<uint8_t>(type.scale + other.scale);
   return type;
 }
 
-// The precision of a result that has the whole digits and the scale of both; `more` digits in front of the point.
+// As arithmetic makes it.
+ValueType In128Bits(ValueType type) {
+  if (IsDecimal(type.id)) type.id = TypeId::kDecimal128;
+  return type;
+}
+
+// The type of a result that has the whole digits and the scale of both; `more` digits in front of the point.
 ValueType Widened(ValueType type, const ValueType& other, int more) {
   if (!IsDecimal(type.id)) return type;
+  type.id = std::max(type.id, other.id);
   const int whole = std::max(type.digits - type.scale, other.digits - other.scale);
   type.scale = std::max(type.scale, other.scale);
   type.digits = static_cast<uint8_t>(std::min<int>(whole + type.scale + more, kMaxDecimalDigits));
@@ -248,7 +270,9 @@ ValueType TypeOfCases(const Arguments& arguments) {
 
 absl::StatusOr<ValueType> TypeOfQuotient(const Arguments& arguments, const ValueType& target) {
   QUERN_RETURN_IF_ERROR(CheckValueType(target));
-  if (!IsDecimal(target.id)) return Wrong("type of a quotient", TypeText(target), "decimal128(DIGITS,SCALE)");
+  if (!IsDecimal(target.id))
+    return Wrong("type of a quotient", TypeText(target),
+                 "decimal32(DIGITS,SCALE), decimal64(DIGITS,SCALE), decimal128(DIGITS,SCALE)");
   const int least = arguments[0].type.scale - arguments[1].type.scale;
   if (target.scale < least)
     return Wrong("scale of a quotient", std::to_string(target.scale),
@@ -264,7 +288,8 @@ absl::StatusOr<ValueType> TypeOfCall(const ExpressionFunctionRow& row, const Arg
     case ResultOf::kSame:
       if (!TakesOnlyStrings(row)) type = WidestOf(arguments, 0, 1);
       break;
-    case ResultOf::kWider: type = Widened(type, arguments[1].type, 1); break;
+    case ResultOf::kSameIn128: type = In128Bits(type); break;
+    case ResultOf::kWider: type = Widened(In128Bits(type), arguments[1].type, 1); break;
     case ResultOf::kProduct: {
       QUERN_ASSIGN_OR_RETURN(type, TypeOfProduct(arguments));
       break;
@@ -520,8 +545,10 @@ absl::StatusOr<ValueType> ParseValueType(std::string_view text) {
   const std::vector<std::string_view> parts = Split(text, ':');
   QUERN_ASSIGN_OR_RETURN(const NamedText name, SplitName(parts[0], "TYPE, TYPE(PARAMETER)"));
   ValueType type;
-  if (name.name == RowOf(TypeId::kDecimal128).text) {
-    QUERN_ASSIGN_OR_RETURN(type, ParseDecimalType(name));
+  const auto row = std::find_if(AllTypes().begin(), AllTypes().end(),
+                                [&](const TypeRow& known) { return IsDecimal(known.id) && known.text == name.name; });
+  if (row != AllTypes().end()) {
+    QUERN_ASSIGN_OR_RETURN(type, ParseDecimalType(row->id, name));
   } else {
     QUERN_ASSIGN_OR_RETURN(const Item item, ParseItem(parts[0], Role::kArgument));
     const ColumnType& column = item.key.type;
@@ -551,7 +578,8 @@ ColumnType ColumnTypeOf(const ValueType& type) {
 }
 
 bool AreAlike(const ValueType& a, const ValueType& b) {
-  return a.id == b.id && a.scale == b.scale && a.collation == b.collation;
+  const bool are_decimals = IsDecimal(a.id) && IsDecimal(b.id);
+  return (a.id == b.id || are_decimals) && a.scale == b.scale && a.collation == b.collation;
 }
 
 absl::StatusOr<Expression> MakeColumn(uint32_t column, std::span<const ValueType> columns) {

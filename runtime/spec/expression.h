@@ -45,8 +45,8 @@ constexpr uint8_t kMaxDecimalDigits = 38;
 // binaries of any length.
 struct ValueType {
   TypeId id = TypeId::kI64;
-  uint8_t digits = 0;  // decimal128: its precision, 1 to 38; else 0
-  uint8_t scale = 0;   // decimal128: digits behind the point, 0 to `digits`
+  uint8_t digits = 0;  // decimals: the precision, 1 to 9, 18 or 38 by type; else 0
+  uint8_t scale = 0;   // decimals: digits behind the point, 0 to `digits`
   bool nullable = false;
   // Strings: as in ColumnType.
   bool is_dictionary = false;
@@ -61,7 +61,8 @@ std::string PrintValueType(const ValueType& type);
 absl::StatusOr<ValueType> ParseValueType(std::string_view text);
 // The column that holds such values.
 ColumnType ColumnTypeOf(const ValueType& type);
-// Whether both have the same values, be they nullable or not, and be strings in dictionaries or not.
+// Whether both have the same values, be they nullable or not, strings in dictionaries or not, decimals of 32, 64 or 128
+// bits.
 bool AreAlike(const ValueType& a, const ValueType& b);
 
 enum class ExpressionFunction : uint8_t {
@@ -92,9 +93,10 @@ enum class Operands : uint8_t {
 };
 
 enum class ResultOf : uint8_t {
-  kSame,            // that of the arguments
-  kWider,           // decimals: the larger scale, and one digit more; else as kSame
-  kProduct,         // decimals: the sums of digits and of scales; else as kSame
+  kSame,            // that of the arguments; of decimals, the widest
+  kSameIn128,       // decimals: of 128 bits, as all arithmetic makes them; else as kSame
+  kWider,           // decimals: of 128 bits, the larger scale, and one digit more; else as kSame
+  kProduct,         // decimals: of 128 bits, the sums of digits and of scales; else as kSame
   kTruth,           // bool, null where an argument is null
   kTruthNeverNull,  // bool
   kCases,           // that of the values

@@ -83,7 +83,11 @@ std::vector<uint32_t> PassedOn(std::span<const Expression> expressions, TypeId i
 }
 
 std::string DefaultFormat(const ValueType& type) {
-  if (type.id == TypeId::kDecimal128) return "d:" + std::to_string(type.digits) + "," + std::to_string(type.scale);
+  if (IsDecimal(type.id)) {
+    const uint32_t bits = RowOf(type.id).width_bytes * 8;
+    return "d:" + std::to_string(type.digits) + "," + std::to_string(type.scale) +
+           (bits == 128 ? "" : "," + std::to_string(bits));
+  }
   if (type.id == TypeId::kTimestamp) return "tsu:";
   if (type.id == TypeId::kDuration) return "tDu";
   const std::string accepted(RowOf(type.id).arrow);
@@ -91,7 +95,7 @@ std::string DefaultFormat(const ValueType& type) {
 }
 
 std::string FormatOf(const Expression& expression, std::span<const std::string> formats) {
-  if (expression.type.id == TypeId::kDecimal128) return DefaultFormat(expression.type);
+  if (IsDecimal(expression.type.id)) return DefaultFormat(expression.type);
   const std::vector<uint32_t> columns = PassedOn({&expression, 1}, expression.type.id);
   std::string format = columns.empty() ? DefaultFormat(expression.type) : formats[columns.front()];
   Sources sources;

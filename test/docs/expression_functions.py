@@ -18,7 +18,8 @@ _ACCEPTS = {
     "kStringAndPattern": "string, constants"
 }
 _RESULTS = {
-    "kSame": "the same", "kWider": "the same; decimals: wider", "kProduct": "the same; decimals: product",
+    "kSame": "the same", "kSameIn128": "the same; decimals: of 128 bits",
+    "kWider": "the same; decimals: wider", "kProduct": "the same; decimals: product",
     "kTruth": "bool", "kTruthNeverNull": "bool, never null", "kCases": "that of the values",
     "kFirstValid": "the same, null if all are", "kFirstOrNull": "the same, may be null", "kI32": "i32",
     "kI64": "i64", "kDate": "date32", "kTimestamp": "timestamp",

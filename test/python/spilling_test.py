@@ -59,7 +59,7 @@ class Spilling(unittest.TestCase):
     def test_joins_of_every_kind(self):
         """Rows that were written come out behind all others, whatever the kind. A table of so many strings has no room
         in memory, of whatever kind the join is."""
-        build, probe = big(0, 300_000), big(0, NUM_ROWS).slice(290_000, 20_000)
+        build, probe = big(0, 450_000), big(0, 470_000).slice(440_000, 20_000)
         for how in ("inner", "left", "right", "full", "semi", "anti", "right_semi", "right_anti", "anti_null_aware",
                     "mark", "single"):  # fmt: skip
             def call(how=how, **options):
@@ -70,7 +70,7 @@ class Spilling(unittest.TestCase):
                 self.check_spills(call, lambda made: made)
 
     def test_joins_of_queries(self):
-        build, probe = big(0, 300_000), big(0, NUM_ROWS).slice(290_000, 20_000)
+        build, probe = big(0, 450_000), big(0, 470_000).slice(440_000, 20_000)
         renamed = quern.scan(build).select("k as bk, s as bs")
         for how in ("inner", "full", "semi", "mark"):
             def call(how=how, **options):

@@ -28,7 +28,10 @@ uint8_t DigitsOf(Integer number) {
 
 ValueType Widest(const ValueType& a, const ValueType& b) {
   const int scale = std::max(a.scale, b.scale);
-  return DecimalType(std::max(a.digits - a.scale, b.digits - b.scale) + scale, scale);
+  ValueType type = DecimalType(std::max(a.digits - a.scale, b.digits - b.scale) + scale, scale);
+  const TypeId id = std::max(a.id, b.id);
+  if (type.digits <= MaxDigitsOf(id)) type.id = id;
+  return type;
 }
 
 // The signed type that holds both; nullopt for u64.

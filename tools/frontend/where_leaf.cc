@@ -35,10 +35,10 @@ using Integer = __int128;
 constexpr Integer kGreatest = ~(Integer{1} << 127);
 constexpr Integer kLeast = -kGreatest - 1;
 
-// The integers that a column can hold, without the bit patterns that are no decimal of 38 digits.
+// The integers that a column can hold, without the bit patterns that are no decimal.
 IntegerRange WholeRangeOf(TypeId id) {
-  if (id != TypeId::kDecimal128) return RangeOf(id);
-  const Integer greatest = PowerOfTen(kMaxDecimalDigits) - 1;
+  if (!IsDecimal(id)) return RangeOf(id);
+  const Integer greatest = PowerOfTen(MaxDigitsOf(id)) - 1;
   return {-greatest, greatest};
 }
 

@@ -15,14 +15,6 @@
 
 namespace quern::bench {
 
-// A decimal128 as it lies in Arrow's buffers, which need not be aligned to 16 bytes.
-struct Decimal {
-  uint64_t low;
-  int64_t high;
-
-  __int128 value() const { return static_cast<__int128>((static_cast<unsigned __int128>(high) << 64) | low); }
-};
-
 // Values of an utf8 column.
 struct Texts {
   const int32_t* offsets;
@@ -50,8 +42,9 @@ class TableReader {
   const int64_t* Int64(std::string_view table, std::string_view column) { return Fixed<int64_t>(table, column, "l"); }
   const int32_t* Int32(std::string_view table, std::string_view column) { return Fixed<int32_t>(table, column, "i"); }
   const int32_t* Date(std::string_view table, std::string_view column) { return Fixed<int32_t>(table, column, "tdD"); }
-  const Decimal* Money(std::string_view table, std::string_view column) {
-    return Fixed<Decimal>(table, column, "d:15,2");
+  // Decimals of 64 bits, two digits of which are behind the point.
+  const int64_t* Money(std::string_view table, std::string_view column) {
+    return Fixed<int64_t>(table, column, "d:15,2,64");
   }
   Texts Text(std::string_view table, std::string_view column);
 

@@ -23,7 +23,6 @@ constexpr uint32_t kBatchRows = 1024;
 constexpr unsigned kBatchBits = 10;               // 2^10 rows
 constexpr size_t kMorselRows = size_t{64} << 10;  // what a thread takes at once (guess)
 constexpr unsigned kSafeBits = 62;                // of a sum in 64 bits
-constexpr unsigned kTooWide = 128;                // bits of a batch with values beyond 64 bits
 
 // Calls work(thread, first row, number of rows) for batches of `num_rows` rows on `num_threads` threads, one of which
 // is the caller's. The batches of a morsel come one after the other.
@@ -65,19 +64,18 @@ uint32_t Select(uint32_t n, uint32_t* rows, Condition&& condition) {
   return num_rows;
 }
 
-// Copies decimal(0), .., decimal(n - 1) to `to`, cut to 64 bits. Returns b with all |values| <= 2^b; kTooWide: they
-// were cut.
-template <class DecimalOf>
-unsigned Narrow(uint32_t n, int64_t* to, DecimalOf&& decimal) {
-  uint64_t magnitudes = 0, high_words = 0;
-  for (uint32_t i = 0; i < n; ++i) {
-    const Decimal value = decimal(i);
-    const int64_t low = static_cast<int64_t>(value.low), sign = low >> 63;
-    to[i] = low;
-    high_words |= static_cast<uint64_t>(value.high ^ sign);
-    magnitudes |= static_cast<uint64_t>(low ^ sign);
-  }
-  return high_words == 0 ? static_cast<unsigned>(std::bit_width(magnitudes)) : kTooWide;
+// The b with all |values| of n numbers <= 2^b.
+inline unsigned BitsOf(uint32_t n, const int64_t* numbers) {
+  uint64_t magnitudes = 0;
+  for (uint32_t i = 0; i < n; ++i) magnitudes |= static_cast<uint64_t>(numbers[i] ^ (numbers[i] >> 63));
+  return static_cast<unsigned>(std::bit_width(magnitudes));
+}
+
+// Copies number(0), .., number(n - 1) to `to`, and returns their bits.
+template <class NumberOf>
+unsigned Gather(uint32_t n, int64_t* to, NumberOf&& number) {
+  for (uint32_t i = 0; i < n; ++i) to[i] = number(i);
+  return BitsOf(n, to);
 }
 
 // Bits of 100 - x and 100 + x, if x has `bits`.

@@ -29,7 +29,7 @@ struct LineItems {
   size_t num_rows;
   const int32_t* ship_date;
   Texts return_flag, line_status;
-  const Decimal* decimals[kNumColumns];
+  const int64_t* decimals[kNumColumns];
 };
 
 struct Group {
@@ -81,7 +81,7 @@ class Worker {
   std::vector<uint32_t> number_of_bytes_ = std::vector<uint32_t>(1u << 16);  // plus 1
   uint32_t rows_[kBatchRows], num_rows_ = 0;
   uint32_t group_[kBatchRows];  // of rows_
-  int64_t values_[kNumColumns][kBatchRows], discounted_[kBatchRows], charge_[kBatchRows];
+  int64_t discounted_[kBatchRows], charge_[kBatchRows];
   std::array<std::array<BatchGroup, 2>, kFewGroups> sums_ = {};
 };
 
@@ -104,24 +104,27 @@ void Worker::FindGroups(const LineItems& items, size_t first, uint32_t n) {
 
 bool Worker::SumIn64Bits(const LineItems& items, size_t first, uint32_t n) {
   if (groups.size() > kFewGroups) return false;
+  const int64_t* values[kNumColumns];
   unsigned bits[kNumColumns];
-  for (uint32_t c = 0; c < kNumColumns; ++c)
-    bits[c] = Narrow(n, values_[c], [column = items.decimals[c] + first](uint32_t i) { return column[i]; });
+  for (uint32_t c = 0; c < kNumColumns; ++c) {
+    values[c] = items.decimals[c] + first;
+    bits[c] = BitsOf(n, values[c]);
+  }
   const unsigned of_charge = bits[kPrice] + BitsWithHundred(bits[kDiscount]) + BitsWithHundred(bits[kTax]);
   if (std::max(of_charge, bits[kQuantity]) + kBatchBits > kSafeBits) return false;
 
   for (uint32_t i = 0; i < n; ++i) {
-    discounted_[i] = values_[kPrice][i] * (100 - values_[kDiscount][i]);
-    charge_[i] = discounted_[i] * (100 + values_[kTax][i]);
+    discounted_[i] = values[kPrice][i] * (100 - values[kDiscount][i]);
+    charge_[i] = discounted_[i] * (100 + values[kTax][i]);
   }
   for (uint32_t j = 0; j < num_rows_; ++j) {
     const uint32_t row = rows_[j];
     BatchGroup& sums = sums_[group_[j]][j & 1];
-    sums.quantity += values_[kQuantity][row];
-    sums.price += values_[kPrice][row];
+    sums.quantity += values[kQuantity][row];
+    sums.price += values[kPrice][row];
     sums.discounted += discounted_[row];
     sums.charge += charge_[row];
-    sums.discount += values_[kDiscount][row];
+    sums.discount += values[kDiscount][row];
     ++sums.count;
   }
   for (uint32_t g = 0; g < groups.size(); ++g) {
@@ -141,7 +144,7 @@ bool Worker::SumIn64Bits(const LineItems& items, size_t first, uint32_t n) {
 void Worker::SumIn128Bits(const LineItems& items, size_t first, uint32_t) {
   for (uint32_t j = 0; j < num_rows_; ++j) {
     __int128 values[kNumColumns];
-    for (uint32_t c = 0; c < kNumColumns; ++c) values[c] = items.decimals[c][first + rows_[j]].value();
+    for (uint32_t c = 0; c < kNumColumns; ++c) values[c] = items.decimals[c][first + rows_[j]];
     Sum factor, product;  // factor: 100 - discount, then 100 + tax
     factor.Add(100);
     factor.Subtract(values[kDiscount]);

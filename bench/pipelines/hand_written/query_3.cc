@@ -41,7 +41,7 @@ struct LineItems {
   size_t num_rows;
   const int64_t* order;
   const int32_t* ship_date;
-  const Decimal *price, *discount;
+  const int64_t *price, *discount;
 };
 
 std::vector<int64_t> CustomersOfSegment(const Customers& customers, unsigned num_threads) {
@@ -101,9 +101,9 @@ void Worker::AddMatches(const LineItems& items, size_t first, const Match* match
     __builtin_prefetch(&sums[matches[m].tuple]);
     is_met[matches[m].tuple] = 1;
   }
-  const unsigned bits = Narrow(n, price_, [&](uint32_t m) { return items.price[first + matches[m].row]; });
+  const unsigned bits = Gather(n, price_, [&](uint32_t m) { return items.price[first + matches[m].row]; });
   const unsigned discount_bits =
-      Narrow(n, discount_, [&](uint32_t m) { return items.discount[first + matches[m].row]; });
+      Gather(n, discount_, [&](uint32_t m) { return items.discount[first + matches[m].row]; });
   if (bits + BitsWithHundred(discount_bits) <= kSafeBits) {
     for (uint32_t m = 0; m < n; ++m) sums[matches[m].tuple].Add(price_[m] * (100 - discount_[m]));
     return;
@@ -111,8 +111,8 @@ void Worker::AddMatches(const LineItems& items, size_t first, const Match* match
   for (uint32_t m = 0; m < n; ++m) {
     Sum factor;
     factor.Add(100);
-    factor.Subtract(items.discount[first + matches[m].row].value());
-    sums[matches[m].tuple].AddProduct(items.price[first + matches[m].row].value(), factor.value);
+    factor.Subtract(items.discount[first + matches[m].row]);
+    sums[matches[m].tuple].AddProduct(items.price[first + matches[m].row], factor.value);
     sums[matches[m].tuple].overflow |= factor.overflow;
   }
 }

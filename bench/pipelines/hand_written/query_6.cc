@@ -20,7 +20,7 @@ constexpr int64_t kLeastDiscount = 5, kMostDiscount = 7, kQuantityBelow = 2400;
 struct LineItems {
   size_t num_rows;
   const int32_t* ship_date;
-  const Decimal *quantity, *price, *discount;
+  const int64_t *quantity, *price, *discount;
 };
 
 // Rows of a batch that have passed the first condition.
@@ -71,14 +71,13 @@ class Worker {
 bool Worker::SumIn64Bits(const LineItems& items, Rows* rows) {
   const size_t first = rows->first;
   const uint32_t* all = rows->rows;
-  const unsigned discount_bits = Narrow(rows->n, discount_, [&](uint32_t j) { return items.discount[first + all[j]]; });
-  const unsigned quantity_bits = Narrow(rows->n, quantity_, [&](uint32_t j) { return items.quantity[first + all[j]]; });
-  if (discount_bits == kTooWide || quantity_bits == kTooWide) return false;
+  const unsigned discount_bits = Gather(rows->n, discount_, [&](uint32_t j) { return items.discount[first + all[j]]; });
+  Gather(rows->n, quantity_, [&](uint32_t j) { return items.quantity[first + all[j]]; });
   const uint32_t num_kept = Select(rows->n, kept_, [&](uint32_t j) {
     return (discount_[j] >= kLeastDiscount) & (discount_[j] <= kMostDiscount) & (quantity_[j] < kQuantityBelow);
   });
   for (uint32_t k = 0; k < num_kept; ++k) __builtin_prefetch(&items.price[first + all[kept_[k]]]);
-  const unsigned price_bits = Narrow(num_kept, price_, [&](uint32_t k) { return items.price[first + all[kept_[k]]]; });
+  const unsigned price_bits = Gather(num_kept, price_, [&](uint32_t k) { return items.price[first + all[kept_[k]]]; });
   if (price_bits + discount_bits + kBatchBits > kSafeBits) return false;
   int64_t sum = 0;
   for (uint32_t k = 0; k < num_kept; ++k) sum += price_[k] * discount_[kept_[k]];
@@ -90,10 +89,9 @@ bool Worker::SumIn64Bits(const LineItems& items, Rows* rows) {
 void Worker::SumIn128Bits(const LineItems& items, const Rows& rows) {
   for (uint32_t j = 0; j < rows.n; ++j) {
     const size_t row = rows.first + rows.rows[j];
-    const __int128 discount = items.discount[row].value();
-    if (discount < kLeastDiscount || discount > kMostDiscount || items.quantity[row].value() >= kQuantityBelow)
-      continue;
-    revenue.AddProduct(items.price[row].value(), discount);
+    const __int128 discount = items.discount[row];
+    if (discount < kLeastDiscount || discount > kMostDiscount || items.quantity[row] >= kQuantityBelow) continue;
+    revenue.AddProduct(items.price[row], discount);
     ++num_rows;
   }
 }

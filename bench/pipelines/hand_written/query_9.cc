@@ -34,11 +34,11 @@ struct Tables {
   const int64_t* nation_key;
   Texts nation_name;
   const int64_t *supply_part, *supply_supplier;
-  const Decimal* supply_cost;
+  const int64_t* supply_cost;
   const int64_t* order_key;
   const int32_t* order_date;
   const int64_t *item_order, *item_part, *item_supplier;
-  const Decimal *price, *discount, *quantity;
+  const int64_t *price, *discount, *quantity;
 };
 
 Tables Read(TableReader* tables) {
@@ -108,7 +108,7 @@ Suppliers SuppliersOf(const Tables& tables) {
 
 // What a line item needs of its supply.
 struct Supply {
-  Decimal cost;
+  int64_t cost;
   uint32_t name;
 };
 
@@ -228,10 +228,10 @@ void Worker::AddMatches(const Tables& tables, const std::vector<Supply>& supplie
     __builtin_prefetch(&tables.discount[item(m)]);
     __builtin_prefetch(&tables.quantity[item(m)]);
   }
-  const unsigned price_bits = Narrow(n, values_[kPrice], [&](uint32_t m) { return tables.price[item(m)]; });
-  const unsigned discount_bits = Narrow(n, values_[kDiscount], [&](uint32_t m) { return tables.discount[item(m)]; });
-  const unsigned quantity_bits = Narrow(n, values_[kQuantity], [&](uint32_t m) { return tables.quantity[item(m)]; });
-  const unsigned cost_bits = Narrow(n, values_[kCost], [&](uint32_t m) { return supply(m).cost; });
+  const unsigned price_bits = Gather(n, values_[kPrice], [&](uint32_t m) { return tables.price[item(m)]; });
+  const unsigned discount_bits = Gather(n, values_[kDiscount], [&](uint32_t m) { return tables.discount[item(m)]; });
+  const unsigned quantity_bits = Gather(n, values_[kQuantity], [&](uint32_t m) { return tables.quantity[item(m)]; });
+  const unsigned cost_bits = Gather(n, values_[kCost], [&](uint32_t m) { return supply(m).cost; });
   const bool fits = price_bits + BitsWithHundred(discount_bits) < kSafeBits && cost_bits + quantity_bits < kSafeBits;
   for (uint32_t m = 0; m < n; ++m) {
     Sum& sum = groups.Of(supply(m).name, YearOf(tables.order_date[of_order[m].tuple]));
@@ -241,9 +241,9 @@ void Worker::AddMatches(const Tables& tables, const std::vector<Supply>& supplie
     }
     Sum factor, cost;
     factor.Add(100);
-    factor.Subtract(tables.discount[item(m)].value());
-    cost.AddProduct(supply(m).cost.value(), tables.quantity[item(m)].value());
-    sum.AddProduct(tables.price[item(m)].value(), factor.value);
+    factor.Subtract(tables.discount[item(m)]);
+    cost.AddProduct(supply(m).cost, tables.quantity[item(m)]);
+    sum.AddProduct(tables.price[item(m)], factor.value);
     sum.Subtract(cost.value);
     sum.overflow |= factor.overflow || cost.overflow;
   }

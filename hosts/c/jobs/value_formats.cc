@@ -19,13 +19,14 @@ std::vector<std::string> FormatsOf(const std::vector<BoundField>& fields) {
 
 namespace {
 
-// Whether values of the format are values of the type: "d:7,4" of decimal128(18,4).
+// Whether values of the format are values of the type: "d:7,4" of decimal128(18,4), "d:7,4,64" of decimal64(18,4).
 bool IsWithin(const std::string& format, const ValueType& type) {
   unsigned digits = 0;
   int scale = 0, end = 0;
   if (std::sscanf(format.c_str(), "d:%2u,%d%n", &digits, &scale, &end) != 2) return false;
   const std::string rest = format.substr(static_cast<size_t>(end));
-  return digits <= type.digits && scale == type.scale && (rest.empty() || rest == ",128");
+  const std::string bits = "," + std::to_string(RowOf(type.id).width_bytes * 8);
+  return digits <= type.digits && scale == type.scale && (rest == bits || (rest.empty() && bits == ",128"));
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ bool IsWithin(const std::string& format, const ValueType& type) {
 absl::Status CheckValueFormats(std::span<const ValueType> columns, const std::vector<std::string>& formats,
                                const std::string& what) {
   for (size_t i = 0; i < columns.size(); ++i) {
-    if (columns[i].id != TypeId::kDecimal128) continue;
+    if (!IsDecimal(columns[i].id)) continue;
     if (IsWithin(formats[i], columns[i])) continue;
     return Wrong("format of " + what + " column " + std::to_string(i), formats[i], DefaultFormat(columns[i]));
   }

@@ -19,12 +19,12 @@ _UNSIGNED = "CSIL"
 _WIDTHS = {"c": 8, "s": 16, "i": 32, "l": 64, "C": 8, "S": 16, "I": 32, "L": 64}
 _STRINGS = ("u", "U", "vu")
 _BINARIES = ("z", "Z", "vz")
-_MAX_DIGITS = 38  # of decimal128
+_MAX_DIGITS = {32: 9, 64: 18, 128: 38}  # of decimals by their bits
 _DECIMAL = re.compile(r"d:(\d+),(-?\d+)(?:,(\d+))?")  # digits, of these after the point, bits
 _UNIT_NAMES = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 ACCEPTED = (
-    "bool, integers, float32, float64, decimal128, dates, times, timestamps, durations, fixed_size_binary, "
-    "strings and binaries of any layout, and dictionaries of these"
+    "bool, integers, float32, float64, decimals of 32 to 128 bits, dates, times, timestamps, durations, "
+    "fixed_size_binary, strings and binaries of any layout, and dictionaries of these"
 )
 
 
@@ -67,9 +67,14 @@ def _decimal_digits(text: str) -> int:
     return int(text[2:].split(",")[0])
 
 
+def _decimal_bits(text: str) -> int:
+    parts = text.split(",")
+    return int(parts[2]) if len(parts) > 2 else 128
+
+
 def is_decimal(text: str) -> bool:
     decimal = _DECIMAL.fullmatch(text)
-    return decimal is not None and decimal[3] in (None, "128")
+    return decimal is not None and _decimal_bits(text) in _MAX_DIGITS
 
 
 def is_integer(text: str) -> bool:
@@ -87,13 +92,17 @@ def _common_integer(a: str, b: str) -> str | None:
 def _common_decimal(a: str, b: str) -> str | None:
     scale = max(decimal_scale(a), decimal_scale(b))
     whole = max(_decimal_digits(a) - decimal_scale(a), _decimal_digits(b) - decimal_scale(b))
-    return f"d:{whole + scale},{scale}" if whole + scale <= _MAX_DIGITS else None
+    digits = whole + scale
+    if digits > _MAX_DIGITS[128]:
+        return None
+    bits = max(_decimal_bits(a), _decimal_bits(b))
+    return f"d:{digits},{scale}" if bits == 128 or digits > _MAX_DIGITS[bits] else f"d:{digits},{scale},{bits}"
 
 
 def same_kind(a: str, b: str) -> bool:
     """Formats that differ only in what comparisons ignore: a decimal's digits, a timestamp's zone."""
     if is_decimal(a) and is_decimal(b):
-        return decimal_scale(a) == decimal_scale(b)
+        return decimal_scale(a) == decimal_scale(b) and _decimal_bits(a) == _decimal_bits(b)
     return a.startswith("ts") and b.startswith("ts") and a[2:3] == b[2:3]
 
 

@@ -212,15 +212,19 @@ int ScaleOf(const std::string& format) {
   return scale;
 }
 
-void CastDecimals(const Rows& rows, const Field& field, const std::string& format, uint64_t n, Made* made) {
+// To decimals of the bits that T has.
+template <class T>
+void CastDecimals(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n,
+                  Made* made) {
   const int steps = ScaleOf(format) - ScaleOf(field.dictionary.empty() ? field.format : field.dictionary);
-  auto* const values = ValuesOf<Integer>(made, n);
+  T* const values = ValuesOf<T>(made, n);
   for (uint64_t i = 0; i < n; ++i) {
     if (!rows.IsValid(i)) continue;
-    Integer value = IntegerAt<Integer>(rows.values().values, rows.Element(i));
+    Integer value = IntegerAt(from.type.id, rows.values().values, rows.Element(i));
     for (int step = 0; step < steps; ++step)
       if (__builtin_mul_overflow(value, 10, &value)) throw DoesNotFit(field, "a decimal", format);
-    values[i] = value;
+    values[i] = static_cast<T>(value);
+    if (values[i] != value) throw DoesNotFit(field, "a decimal", format);
   }
 }
 
@@ -317,7 +321,9 @@ std::vector<const void*> CastStrings(const Column& column, const Rows& rows, con
 
 void CastNumbers(const Rows& rows, const Imported& from, const Field& field, const std::string& format, uint64_t n,
                  Made* made) {
-  if (format[0] == 'd') return CastDecimals(rows, field, format, n, made);
+  if (format.ends_with(",32")) return CastDecimals<int32_t>(rows, from, field, format, n, made);
+  if (format.ends_with(",64")) return CastDecimals<int64_t>(rows, from, field, format, n, made);
+  if (format[0] == 'd') return CastDecimals<Integer>(rows, from, field, format, n, made);
   const std::string& own = field.dictionary.empty() ? field.format : field.dictionary;
   const uint64_t width = from.type.id == TypeId::kFixedBinary ? from.type.width_bytes : RowOf(from.type.id).width_bytes;
   if (own == format && width > 0) return CopyFixed(rows, width, n, made);

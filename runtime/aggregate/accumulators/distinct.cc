@@ -203,10 +203,10 @@ struct Sum192 {
 };
 
 // How to sum values of T, as slots hold them: Sum, Add(slot), Fits() and Result().
-template <class T>
+template <class T, class Of = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>
 struct IntegerSum {
   static constexpr bool kRounds = false;
-  using Result = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+  using Result = Of;
   Sum192 sum;
 
   void Add(WordSlot slot) { sum.Add(static_cast<T>(slot)); }
@@ -277,9 +277,9 @@ class SumDistinct final : public CountDistinct<Slot> {
   }
 };
 
-template <class T>
+template <class T, class... Result>
 std::unique_ptr<OutOfLineAggregate> MakeIntegerSum(const AggregateSpec& spec) {
-  return std::make_unique<SumDistinct<WordSlot, IntegerSum<T>>>(spec);
+  return std::make_unique<SumDistinct<WordSlot, IntegerSum<T, Result...>>>(spec);
 }
 
 std::unique_ptr<OutOfLineAggregate> MakeSumDistinct(const AggregateSpec& spec) {
@@ -290,6 +290,8 @@ std::unique_ptr<OutOfLineAggregate> MakeSumDistinct(const AggregateSpec& spec) {
   if (id == TypeId::kI64) return MakeIntegerSum<int64_t>(spec);
   if (id == TypeId::kF32) return std::make_unique<SumDistinct<WordSlot, FloatSum<float>>>(spec);
   if (id == TypeId::kF64) return std::make_unique<SumDistinct<WordSlot, FloatSum<double>>>(spec);
+  if (id == TypeId::kDecimal32) return MakeIntegerSum<int32_t, __int128>(spec);
+  if (id == TypeId::kDecimal64) return MakeIntegerSum<int64_t, __int128>(spec);
   if (id == TypeId::kDecimal128) return std::make_unique<SumDistinct<WideSlot, DecimalSum>>(spec);
   return MakeIntegerSum<uint64_t>(spec);  // narrower ones are zero-extended
 }

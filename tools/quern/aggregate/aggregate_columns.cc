@@ -100,7 +100,7 @@ TypePointer TypeWithoutValues(Accepts accepts) {
 }
 
 TypePointer SumType(const ColumnType& result, const TypePointer& argument) {
-  if (result.id == TypeId::kDecimal128) {
+  if (IsDecimal(result.id)) {
     return arrow::decimal128(kMaxDecimalDigits, static_cast<const arrow::DecimalType&>(*argument).scale());
   }
   if (result.id == TypeId::kF64) return arrow::float64();

@@ -50,7 +50,11 @@ TypePointer CommonDecimal(const arrow::DataType& a, const arrow::DataType& b) {
   const auto& second = static_cast<const arrow::DecimalType&>(b);
   const int scale = std::max(first.scale(), second.scale());
   const int whole_digits = std::max(first.precision() - first.scale(), second.precision() - second.scale());
-  return whole_digits + scale <= kMaxDecimalDigits ? arrow::decimal128(whole_digits + scale, scale) : nullptr;
+  const int digits = whole_digits + scale, bits = std::max(first.bit_width(), second.bit_width());
+  if (digits > kMaxDecimalDigits) return nullptr;
+  if (bits == 32 && digits <= MaxDigitsOf(TypeId::kDecimal32)) return arrow::decimal32(digits, scale);
+  if (bits <= 64 && digits <= MaxDigitsOf(TypeId::kDecimal64)) return arrow::decimal64(digits, scale);
+  return arrow::decimal128(digits, scale);
 }
 
 bool IsUtf8(arrow::Type::type id) { return arrow::is_string(id) || id == arrow::Type::STRING_VIEW; }
@@ -58,7 +62,10 @@ bool IsBinary(arrow::Type::type id) {
   return id == arrow::Type::BINARY || id == arrow::Type::LARGE_BINARY || id == arrow::Type::BINARY_VIEW;
 }
 bool IsFloat(arrow::Type::type id) { return id == arrow::Type::FLOAT || id == arrow::Type::DOUBLE; }
-bool IsDecimal128(arrow::Type::type id) { return id == arrow::Type::DECIMAL128; }
+
+bool IsKernelDecimal(arrow::Type::type id) {
+  return id == arrow::Type::DECIMAL32 || id == arrow::Type::DECIMAL64 || id == arrow::Type::DECIMAL128;
+}
 
 // A timestamp is a moment, counted from 1970 in UTC whatever its zone; one without a zone is taken as UTC.
 bool AreMomentsOfOneUnit(const arrow::DataType& a, const arrow::DataType& b) {
@@ -90,9 +97,8 @@ TypePointer CommonKeyType(const TypePointer& probe, const TypePointer& build) {
   if (AreMomentsOfOneUnit(*a, *b)) return a;
   if (arrow::is_integer(a->id()) && arrow::is_integer(b->id())) return CommonInteger(a, b);
   if ((IsUtf8(a->id()) && IsUtf8(b->id())) || (IsBinary(a->id()) && IsBinary(b->id()))) return a;
-  const bool are_exact =
-      (IsDecimal128(a->id()) || arrow::is_integer(a->id())) && (IsDecimal128(b->id()) || arrow::is_integer(b->id()));
-  if (are_exact) return CommonDecimal(*AsDecimal(a), *AsDecimal(b));
+  const auto is_exact = [](arrow::Type::type id) { return IsKernelDecimal(id) || arrow::is_integer(id); };
+  if (is_exact(a->id()) && is_exact(b->id())) return CommonDecimal(*AsDecimal(a), *AsDecimal(b));
   const bool both_numbers =
       (IsFloat(a->id()) || arrow::is_integer(a->id())) && (IsFloat(b->id()) || arrow::is_integer(b->id()));
   return both_numbers ? arrow::float64() : nullptr;

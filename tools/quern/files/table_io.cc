@@ -76,6 +76,7 @@ absl::StatusOr<std::unique_ptr<parquet::arrow::FileReader>> OpenParquet(const st
   QUERN_RETURN_IF_ARROW_ERROR(builder.Open(file, parquet::ReaderProperties(ReadingPool())), CannotRead(path));
   parquet::ArrowReaderProperties properties(/*use_threads=*/true);
   properties.set_pre_buffer(true);
+  properties.set_smallest_decimal_enabled(true);
   properties.set_io_context(arrow::io::IOContext(ReadingPool()));
   std::unique_ptr<parquet::arrow::FileReader> reader;
   QUERN_RETURN_IF_ARROW_ERROR(builder.memory_pool(ReadingPool())->properties(properties)->Build(&reader),

@@ -42,6 +42,7 @@ absl::StatusOr<ReaderPointer> OpenReader(const std::string& path, std::shared_pt
   QUERN_RETURN_IF_ARROW_ERROR(builder.Open(file, of_file, std::move(metadata)), CannotRead(path));
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
   properties.set_pre_buffer(false);
+  properties.set_smallest_decimal_enabled(true);
   properties.set_batch_size(BatchRows(row_bytes));
   properties.set_io_context(arrow::io::IOContext(ReadingPool()));
   ReaderPointer reader;

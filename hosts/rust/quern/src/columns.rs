@@ -24,6 +24,8 @@ pub fn type_name(data_type: &DataType) -> Option<String> {
             DataType::UInt64 => "u64",
             DataType::Float32 => "f32",
             DataType::Float64 => "f64",
+            DataType::Decimal32(_, 0..) => "decimal32",
+            DataType::Decimal64(_, 0..) => "decimal64",
             DataType::Decimal128(_, 0..) => "decimal128",
             DataType::Date32 => "date32",
             DataType::Date64 => "date64",
@@ -72,7 +74,10 @@ impl Columns {
         }
         let without_suffix = |name: String| {
             let name = name.split(':').next().unwrap_or_default().to_owned();
-            if name.starts_with("decimal128(") { "decimal128".to_owned() } else { name }
+            match name.split_once('(') {
+                Some((decimal, _)) if decimal.starts_with("decimal") => decimal.to_owned(),
+                _ => name,
+            }
         };
         Self(names.into_iter().map(without_suffix).filter(|name| !name.is_empty()).collect())
     }

@@ -146,7 +146,7 @@ class Maker {
   __int128 Whole(const ValueType& type) {
     if (type.id == TypeId::kBool) return static_cast<__int128>(Below(2));
     __int128 end = static_cast<__int128>(1) << (RowOf(type.id).width_bytes * 8 - 1);
-    if (type.id == TypeId::kDecimal128) end = test::rows::Power(type.digits);
+    if (IsDecimal(type.id)) end = test::rows::Power(type.digits);
     const bool is_unsigned = test::rows::IsUnsignedInteger(type.id);
     if (OneIn(3)) return static_cast<__int128>(Below(120)) - (is_unsigned ? 0 : 60);
     const __int128 any =

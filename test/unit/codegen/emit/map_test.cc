@@ -126,6 +126,8 @@ const ValueType kTypes[] = {
     {.id = TypeId::kF64},
     {.id = TypeId::kDate32},
     {.id = TypeId::kTimestamp},
+    {.id = TypeId::kDecimal32, .digits = 7, .scale = 2},
+    {.id = TypeId::kDecimal64, .digits = 18, .scale = 2},
     {.id = TypeId::kDecimal128, .digits = 5, .scale = 2},
     {.id = TypeId::kDecimal128, .digits = 15, .scale = 2},
     {.id = TypeId::kDecimal128, .digits = 18, .scale = 0},
@@ -170,7 +172,7 @@ class Maker {
     RowValue value{.valid = !type.nullable || !OneIn(4)};
     if (type.id == TypeId::kBool) {
       value.number = static_cast<__int128>(Below(2));
-    } else if (type.id == TypeId::kDecimal128) {
+    } else if (IsDecimal(type.id)) {
       const __int128 most = test::rows::Power(type.digits) - 1;
       value.number = Whole(-most, most);
     } else if (test::rows::IsReal(type.id)) {
@@ -406,6 +408,22 @@ TEST(MapKernel, RandomExpressions) {
     for (uint64_t n = 1 + maker.Below(4); n > 0; --n) spec.results.push_back(maker.Any(spec.columns, 4));
     ExpectFromBothEngines(spec, {maker.Below(700), maker.Below(40), maker.Below(9)}, &maker);
   }
+}
+
+// Bits that are no decimal of the column's digits, as a host may have left them.
+TEST(MapKernel, NarrowDecimalsBeyondTheirDigits) {
+  Maker maker(test::SeedOfTest());
+  Batch batch;
+  for (const __int128 number : {static_cast<__int128>(INT64_MIN), static_cast<__int128>(INT64_MAX), __int128{-1}})
+    batch.rows.push_back({{.valid = true, .number = number}});
+  const MapSpec spec = SpecOf(
+      "map in=decimal64(18,2) out=$0,negate($0),abs($0),add($0,$0),subtract($0,1.00:decimal32(3,2)),"
+      "multiply($0,$0),less(negate($0),0.00:decimal64(3,2)),cast($0,decimal128(38,4)),"
+      "cast_or_null($0,decimal32(9,2)),cast_or_null(negate($0),decimal64(18,2)),cast($0,f64)");
+  batch.columns.push_back(MakeColumnOf(spec.columns[0], batch.rows, 0, 0));
+  std::vector<Batch> batches;
+  batches.push_back(std::move(batch));
+  ExpectFromBothEngines(spec, batches, &maker);
 }
 
 // Every fifth day of two cycles of the calendar, and moments around midnight.

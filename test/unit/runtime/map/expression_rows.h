@@ -158,7 +158,7 @@ inline RowValue Arithmetic(const Expression& e, const RowValue& a, const RowValu
     const RowErrors errors = RowOf(e.function).errors;
     return op == '/' && y == 0 && errors != RowErrors::kNone ? Refused(value, errors) : value;
   }
-  if (id == TypeId::kDecimal128) {
+  if (IsDecimal(id)) {
     const auto scaled = [&](const RowValue& v, size_t i) {
       return op == '*' ? v : Scaled(v, e.arguments[i].type.scale, e.type.scale, 38, RowErrors::kFail);
     };
@@ -189,11 +189,10 @@ inline RowValue Cast(const Expression& e, const RowValue& v) {
     const RowValue read = ReadString(v.bytes, to);
     return read.valid ? read : Refused({.valid = true}, errors);
   }
-  if (to.id == TypeId::kDecimal128) return Scaled(v, from.scale, to.scale, to.digits, errors);
+  if (IsDecimal(to.id)) return Scaled(v, from.scale, to.scale, to.digits, errors);
   if (IsReal(to.id)) {
     if (IsReal(from.id)) return Real(v.real, e);
-    if (from.id == TypeId::kDecimal128)
-      return Real(static_cast<double>(v.number) / static_cast<double>(Power(from.scale)), e);
+    if (IsDecimal(from.id)) return Real(static_cast<double>(v.number) / static_cast<double>(Power(from.scale)), e);
     return to.id == TypeId::kF32 ? RowValue{.valid = true, .real = static_cast<float>(v.number)}
                                  : RowValue{.valid = true, .real = static_cast<double>(v.number)};
   }
@@ -204,7 +203,7 @@ inline RowValue Cast(const Expression& e, const RowValue& v) {
                       (BitsOf(to.id) == 64 || whole <= static_cast<double>(MostOf(to.id)));
     return fits ? RowValue{.valid = true, .number = static_cast<__int128>(whole)} : Refused({.valid = true}, errors);
   }
-  if (from.id == TypeId::kDecimal128) return Integer(RoundedQuotient(v.number, Power(from.scale)), e);
+  if (IsDecimal(from.id)) return Integer(RoundedQuotient(v.number, Power(from.scale)), e);
   return Integer(v.number, e);
 }
 
@@ -261,12 +260,12 @@ inline RowValue Strict(const Expression& e, const std::vector<RowValue>& v) {
     case F::kNegate:
     case F::kNegateChecked:
       if (IsReal(of)) return Real(-a.real, e);
-      if (of == TypeId::kDecimal128) return {.valid = true, .number = -a.number};
+      if (IsDecimal(of)) return {.valid = true, .number = -a.number};
       return Integer(-a.number, e);
     case F::kAbs:
     case F::kAbsChecked:
       if (IsReal(of)) return Real(std::fabs(a.real), e);
-      if (of == TypeId::kDecimal128) return {.valid = true, .number = a.number < 0 ? -a.number : a.number};
+      if (IsDecimal(of)) return {.valid = true, .number = a.number < 0 ? -a.number : a.number};
       return Integer(a.number < 0 ? -a.number : a.number, e);
     case F::kBitAnd: return Integer(a.number & b.number, e);
     case F::kBitOr: return Integer(a.number | b.number, e);

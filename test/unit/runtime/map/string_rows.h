@@ -142,7 +142,7 @@ inline RowValue ReadString(const std::string& text, const ValueType& type) {
         text, std::regex("[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", std::regex::icase));
     value.real = type.id == TypeId::kF32 ? std::strtof(text.c_str(), nullptr) : std::strtod(text.c_str(), nullptr);
     if (std::isinf(value.real) && text.find_first_of("iI") == std::string::npos) value.valid = false;
-  } else if (type.id == TypeId::kDecimal128) {
+  } else if (IsDecimal(type.id)) {
     value.valid = std::regex_match(text, parts, std::regex("([+-]?)([0-9]*)\\.?([0-9]*)")) &&
                   text.find_first_of("0123456789") != std::string::npos;
     if (!value.valid) return {};

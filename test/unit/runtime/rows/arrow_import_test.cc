@@ -658,6 +658,8 @@ TEST(TypeOfArrow, EveryFormat) {
   EXPECT_EQ(TypeOf("L"), "u64");
   EXPECT_EQ(TypeOf("f"), "f32");
   EXPECT_EQ(TypeOf("g"), "f64");
+  EXPECT_EQ(TypeOf("d:9,2,32"), "decimal32");
+  EXPECT_EQ(TypeOf("d:18,-3,64"), "decimal64");
   EXPECT_EQ(TypeOf("d:10,2"), "decimal128");
   EXPECT_EQ(TypeOf("d:38,-3,128"), "decimal128");
   EXPECT_EQ(TypeOf("tdD"), "date32");
@@ -689,10 +691,11 @@ TEST(TypeOfArrow, WhatIsNotRead) {
       "; accepted: b, c, s, i, l, C, S, I, L, f, g, d:*, tdD, tdm, tts|ttm, ttu|ttn, ts*, tDs|tDm|tDu|tDn, w:*, z, u, "
       "Z, U, vz, vu, and "
       "dictionaries of these with integer indices";
-  for (const char* format : {"",    "+l",    "+s",     "e",     "n",   "d:76,2,256", "d:9,2,32", "d:10",
-                             "d:",  "d:0,0", "d:39,0", "d:a,b", "d:*", "d:1,2,1280", "tdx",      "tD",
-                             "tDx", "tDss",  "ts*",    "tsx:",  "ts",  "tss",        "w:0",      "w:65537",
-                             "w:",  "w:-1",  "w:1x",   "ii",    "tDD", "vv"}) {
+  for (const char* format :
+       {"",       "+l",   "+s",   "e",     "n",      "d:76,2,256", "d:10,2,32", "d:19,0,64",  "d:9,2,16",
+        "d:9,2,", "d:10", "d:",   "d:0,0", "d:39,0", "d:a,b",      "d:*",       "d:1,2,1280", "tdx",
+        "tD",     "tDx",  "tDss", "ts*",   "tsx:",   "ts",         "tss",       "w:0",        "w:65537",
+        "w:",     "w:-1", "w:1x", "ii",    "tDD",    "vv"}) {
     EXPECT_EQ(TypeOf(format), "unsupported type of field \"x\": " + std::string(format) + accepted);
   }
   EXPECT_EQ(TypeOf(TestSchema{.format = "u", .name = "x\n", .dictionary = {{.format = "u", .name = ""}}}),

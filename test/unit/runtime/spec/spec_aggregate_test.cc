@@ -41,7 +41,7 @@ AggregateSpec Of(AggregateFunction function, std::vector<ColumnType> arguments =
 
 constexpr char kIntegers[] = "i8, i16, i32, i64, u8, u16, u32, u64";
 constexpr char kPlainNumbers[] = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64";
-constexpr char kNumbers[] = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128";
+constexpr char kNumbers[] = "i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal32, decimal64, decimal128";
 constexpr char kTexts[] = "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 constexpr char kFunctions[] =
     "count_star, count, sum, sum128, avg, min, max, any, first, last, bool_and, bool_or, bit_and, bit_or, bit_xor, "
@@ -158,7 +158,7 @@ TEST(AggregateSpec, EveryFunctionAndType) {
       const std::string all = name + "(dictionary(i8," + type + "):nullable" + constant + "):filter";
       EXPECT_EQ(Canonical(all), all);
     }
-    const int expected[] = {25, 11, 10, 8, 1, 6};  // by Accepts
+    const int expected[] = {27, 13, 10, 8, 1, 6};  // by Accepts
     EXPECT_EQ(num_accepted, expected[static_cast<size_t>(row.accepts)]) << row.text;
   }
 }
@@ -385,7 +385,7 @@ TEST(AggregateValidation, Aggregates) {
   EXPECT_EQ(error(Of(kHost, std::vector<ColumnType>(9), 0.5, "", "f")),
             "wrong number of arguments in aggs[1]: 9; accepted: host.NAME(TYPE,..) with 0 to 8 types");
   EXPECT_EQ(error(Of(kCorr, {{}, {.id = static_cast<TypeId>(77)}})),
-            "column type number out of range in aggs[1].arguments[1]: 77; accepted: 0 to 25");
+            "column type number out of range in aggs[1].arguments[1]: 77; accepted: 0 to 27");
   EXPECT_EQ(error(Of(kMin, {{.width_bytes = 3}})), "width out of range in aggs[1].arguments[0]: 3; accepted: 0");
   EXPECT_EQ(error(Of(kSum, {{.id = TypeId::kBool}})),
             "aggregate of a type that it does not take: sum(bool); accepted: " + std::string(kNumbers));

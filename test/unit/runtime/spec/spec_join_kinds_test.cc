@@ -21,7 +21,8 @@ using spec_texts::Types;
 std::string OutputOf(std::string_view text) { return Types(JoinOutputTypes(Parsed<JoinSpec>(text))); }
 
 constexpr char kResidualTypes[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, "
+    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal32, decimal64, decimal128, date32, date64, time32, "
+    "time64, timestamp, "
     "duration";
 
 // ---- kinds ----
@@ -172,7 +173,7 @@ TEST(ResidualErrors, FilledByACaller) {
   };
   EXPECT_EQ(error({}, 6), "comparison number out of range in residual[0]: 6; accepted: 0 to 5");
   EXPECT_EQ(error({.id = static_cast<TypeId>(77)}, 0),
-            "column type number out of range in residual[0]: 77; accepted: 0 to 25");
+            "column type number out of range in residual[0]: 77; accepted: 0 to 27");
   EXPECT_EQ(error({.width_bytes = 3}, 0), "width out of range in residual[0]: 3; accepted: 0");
   const std::string refused = "column type that a residual cannot have: ",
                     accepted = "; accepted: " + std::string(kResidualTypes);

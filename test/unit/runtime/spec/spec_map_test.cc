@@ -16,7 +16,8 @@ namespace {
 using namespace spec_texts;  // NOLINT: the helpers of this folder
 
 constexpr char kTypes[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128(DIGITS,SCALE), date32, date64, time32, time64, "
+    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal32(DIGITS,SCALE), decimal64(DIGITS,SCALE), "
+    "decimal128(DIGITS,SCALE), date32, date64, time32, time64, "
     "timestamp, duration, binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 
 // The error of a map whose only result is the expression.
@@ -75,14 +76,34 @@ TEST(MapTypes, OfDecimals) {
   EXPECT_EQ(TypeOf("cast($0,decimal128(3,3))", two), "decimal128(3,3)");
 }
 
+TEST(MapTypes, OfDecimalsOfFewerBits) {
+  const std::string columns = "decimal32(7,2),decimal64(15,2):nullable,decimal128(15,2),decimal64(18,4)";
+  EXPECT_EQ(TypeOf("add($0,$0)", columns), "decimal128(8,2)");
+  EXPECT_EQ(TypeOf("multiply($1,$3)", columns), "decimal128(33,6):nullable");
+  EXPECT_EQ(TypeOf("negate($0)", columns), "decimal128(7,2)");
+  EXPECT_EQ(TypeOf("coalesce($1,$0)", columns), "decimal64(15,2)");
+  EXPECT_EQ(TypeOf("least($0,$1,$2)", columns), "decimal128(15,2)");
+  EXPECT_EQ(TypeOf("null_if($0,$2)", columns), "decimal32(7,2):nullable");
+  EXPECT_EQ(TypeOf("less($0,1.00:decimal128(38,2))", columns), "bool");
+  EXPECT_EQ(TypeOf("cast($0,decimal64(18,0))", columns), "decimal64(18,0)");
+  EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1,decimal32(9,4))", columns), "decimal32(9,4):nullable");
+  EXPECT_EQ(
+      TypeOf("cast($0,decimal32(10,0))", columns),
+      "decimal type: decimal32(10,0); accepted: decimal32(DIGITS,SCALE), 1 to 9 digits, a scale from 0 to the digits");
+  EXPECT_EQ(
+      TypeOf("1234567.00:decimal32(8,2)", columns),
+      "constant of decimal32(8,2): 1234567.00; accepted: up to 6 digits before the point and exactly 2 behind it");
+}
+
 TEST(MapTypes, OfQuotients) {
   const std::string columns = "decimal128(15,4),decimal128(15,2),i64";
   EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1,decimal128(20,6))", columns), "decimal128(20,6)");
   EXPECT_EQ(TypeOf("divide_decimal_or_null($0,$1,decimal128(20,2))", columns), "decimal128(20,2):nullable");
   EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1,decimal128(20,1))", columns),
             "scale of a quotient: 1; accepted: 2 or more, the difference of the arguments' scales");
-  EXPECT_EQ(TypeOf("divide_decimal_checked($0,$1,f64)", columns),
-            "type of a quotient: f64; accepted: decimal128(DIGITS,SCALE)");
+  EXPECT_EQ(
+      TypeOf("divide_decimal_checked($0,$1,f64)", columns),
+      "type of a quotient: f64; accepted: decimal32(DIGITS,SCALE), decimal64(DIGITS,SCALE), decimal128(DIGITS,SCALE)");
   EXPECT_EQ(
       TypeOf("divide_decimal_checked($0,$2,decimal128(20,4))", columns),
       "arguments of divide_decimal_checked: decimal128(15,4), i64; accepted: decimals of any precision and scale");
@@ -333,11 +354,12 @@ TEST(MapSpec, ErrorsOfStructs) {
 // ---- random ----
 
 ValueType RandomType(Random* random) {
-  constexpr TypeId kIds[] = {TypeId::kBool, TypeId::kI8,  TypeId::kI32,    TypeId::kU64,       TypeId::kF32,
-                             TypeId::kF64,  TypeId::kI64, TypeId::kDate32, TypeId::kTimestamp, TypeId::kDecimal128};
+  constexpr TypeId kIds[] = {TypeId::kBool,      TypeId::kI8,        TypeId::kI32,       TypeId::kU64,
+                             TypeId::kF32,       TypeId::kF64,       TypeId::kI64,       TypeId::kDate32,
+                             TypeId::kTimestamp, TypeId::kDecimal32, TypeId::kDecimal64, TypeId::kDecimal128};
   ValueType type{.id = kIds[random->Below(std::size(kIds))]};
-  if (type.id == TypeId::kDecimal128) {
-    type.digits = static_cast<uint8_t>(1 + random->Below(kMaxDecimalDigits));
+  if (IsDecimal(type.id)) {
+    type.digits = static_cast<uint8_t>(1 + random->Below(MaxDigitsOf(type.id)));
     type.scale = static_cast<uint8_t>(random->Below(type.digits + 1u));
   }
   return type;

@@ -47,7 +47,8 @@ inline std::string Types(const std::vector<ColumnType>& types) {
 }
 
 inline constexpr char kAllButRowId[] =
-    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal128, date32, date64, time32, time64, timestamp, "
+    "bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, decimal32, decimal64, decimal128, date32, date64, time32, "
+    "time64, timestamp, "
     "duration, fixed_binary, "
     "binary, utf8, large_binary, large_utf8, binary_view, utf8_view";
 inline constexpr char kAllOperators[] =
