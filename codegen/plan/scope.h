@@ -21,7 +21,7 @@ enum class Scope : uint32_t {
   kFilter = kOperatorBit<FilterSpec>,
   kMap = kOperatorBit<MapSpec>,
   kBoth = kJoin | kAggregate,
-  kRead = kAggregate | kFilter,  // all that prefetch the columns they read in order
+  kRead = kBoth | kFilter,       // all that prefetch the columns they read in order
   kStored = kBoth | kSort,       // all that store rows
   kBatched = kStored | kFilter,  // all whose plan has a batch size
   kAll = kBatched | kMap,

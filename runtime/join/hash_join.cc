@@ -206,7 +206,7 @@ absl::StatusOr<uint64_t> HashJoin::FindMembers(const BatchView& batch, const Mem
   QUERN_RETURN_IF_ERROR(CheckBuilt("look-up"));
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, descriptor_->rows()->num_keys, 0));
   if (has_spilled()) return FindRowsWithKeys(*descriptor_->get(), entry_points_, stop_flag(), batch, answer);
-  return quern::FindMembers(table_, *descriptor_->get(), entry_points_, stop_flag(), batch, answer);
+  return quern::FindMembers(table_, *descriptor_->get(), entry_points_, stop_flag(), batch, answer, options_.distances);
 }
 
 // What is known without a table: the range of a single packed key.

@@ -262,7 +262,7 @@ class Prober {
 
   // Of the rows from `first` on.
   KeyWords ColumnWords(uint32_t key, uint64_t first) const {
-    return KeyWords::Of(a_->descriptor->rows.keys[key], a_->keys[key], first);
+    return KeyWords::Of(a_->descriptor->rows.keys[key], a_->keys[key], first, p_.input_rows);
   }
 
   // The words of the hash batch: where BeginBatch has not packed them, those of the column.

@@ -61,7 +61,7 @@ struct JoinProbe {
   const HostResidual* host = nullptr;      // where the descriptor asks it
   void* host_context = nullptr;
   PartInput part;
-  uint32_t sparse_rows = 0;  // PrefetchDistances
+  uint32_t input_rows = 0, sparse_rows = 0;  // PrefetchDistances
 };
 
 // Fills the output batch until the input ends (kQuernDone), or the output is full or the flag set (kQuernFull: empty it

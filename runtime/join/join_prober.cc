@@ -236,6 +236,7 @@ JoinProbe JoinProber::MakeProbe() {
   probe.host = &join_->host_residual_;
   probe.host_context = host_context_;
   probe.part = part_input_;
+  probe.input_rows = join_->options_.distances.input_rows;
   probe.sparse_rows = join_->options_.distances.sparse_rows;
   return probe;
 }
@@ -340,9 +341,9 @@ absl::StatusOr<uint64_t> JoinProber::Select(uint32_t* rows) {
     const bool is_anti = join_->descriptor_->spec().kind == JoinKind::kAnti;
     if (is_anti) members_.resize((input_.num_rows + 7) / 8);
     const MemberAnswer answer = {.rows = is_anti ? nullptr : rows, .bitmap = is_anti ? members_.data() : nullptr};
-    QUERN_ASSIGN_OR_RETURN(num_rows, quern::FindMembers(join_->table_, *join_->descriptor_->get(), join_->entry_points_,
-                                                        join_->stop_flag(), input_, answer, &counters_,
-                                                        join_->options_.distances.sparse_rows));
+    QUERN_ASSIGN_OR_RETURN(
+        num_rows, quern::FindMembers(join_->table_, *join_->descriptor_->get(), join_->entry_points_,
+                                     join_->stop_flag(), input_, answer, join_->options_.distances, &counters_));
     counters_.Add(Counter::kTagHits, num_rows);
     if (is_anti) {
       num_rows = 0;

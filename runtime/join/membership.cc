@@ -154,8 +154,8 @@ void WriteBits(uint64_t next, uint32_t n, const uint8_t* passes, uint8_t* bitmap
 
 absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDescriptor& descriptor,
                                      const JoinEntrySource& entry_points, const StopFlag* stop_flag,
-                                     const BatchView& batch, const MemberAnswer& answer, CounterBlock* counters,
-                                     uint32_t sparse_rows) {
+                                     const BatchView& batch, const MemberAnswer& answer,
+                                     const PrefetchDistances& distances, CounterBlock* counters) {
   const bool is_bitmap = IsBitmap(table.layout);
   const bool keeps = answer.rows != nullptr && table.packed_bytes != 0 && (is_bitmap || table.has_key_filter());
   const bool reads_column = keeps && HasKeyInColumn(descriptor.rows);
@@ -170,11 +170,12 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
     const QuernJoinEntryPoints& kernel =
         counters != nullptr ? entry_points.ForBatch(n, counters) : entry_points.ForLook(n);
     if (batch.selection != nullptr)
-      SparseRows(sparse_rows, batch.selection + next, n)
+      SparseRows(distances.sparse_rows, batch.selection + next, n)
           .Prefetch(descriptor.rows.keys, descriptor.rows.num_keys, batch.keys.data());
     const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
     KeyWords words = KeyWords::Packed(s->words);
-    if (reads_column && kept.rows == nullptr) words = KeyWords::Of(descriptor.rows.keys[0], batch.keys[0], kept.first);
+    if (reads_column && kept.rows == nullptr)
+      words = KeyWords::Of(descriptor.rows.keys[0], batch.keys[0], kept.first, distances.input_rows);
     else if (descriptor.rows.packed_bytes != 0)
       kernel.pack(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->words);
     else kernel.hash(&descriptor.rows, batch.keys.data(), kept.first, kept.rows, kept.n, s->hashes);

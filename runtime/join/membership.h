@@ -10,6 +10,7 @@
 #include "runtime/join/join_table.h"
 #include "runtime/rows/batch_view.h"
 #include "runtime/rows/entry_slot.h"
+#include "runtime/rows/prefetch.h"
 
 namespace quern {
 
@@ -22,12 +23,12 @@ struct MemberAnswer {
 // Finds the rows whose key a tuple of the table may have, and returns how many they are. A row that is not among them
 // has no match; nor has a row with a null key that matches nothing. In packed-key tables, the others have one; in an
 // unchained table, unless packed keys have a filter, some rows pass by their tag. batch.payload is not read. counters:
-// of a job whose input the rows are; null where they are only looked at. sparse_rows: PrefetchDistances. *Cost*: that
-// of hashing, and a random line of the table a row. *Threads*: any number at once. *Errors*: Cancelled.
+// of a job whose input the rows are; null where they are only looked at. *Cost*: that of hashing, and a random line of
+// the table a row. *Threads*: any number at once. *Errors*: Cancelled.
 absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDescriptor& descriptor,
                                      const JoinEntrySource& entry_points, const StopFlag* stop_flag,
                                      const BatchView& batch, const MemberAnswer& answer,
-                                     CounterBlock* counters = nullptr, uint32_t sparse_rows = 0);
+                                     const PrefetchDistances& distances, CounterBlock* counters = nullptr);
 
 // The same without a table: all rows but those with a null key that matches nothing.
 absl::StatusOr<uint64_t> FindRowsWithKeys(const QuernJoinDescriptor& descriptor, const JoinEntrySource& entry_points,

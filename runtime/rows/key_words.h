@@ -12,6 +12,7 @@
 
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/base/bytes.h"
+#include "runtime/base/prefetch_line.h"
 #include "runtime/rows/bitmap_lanes.h"
 
 namespace quern {
@@ -26,20 +27,23 @@ inline bool HasKeyInColumn(const QuernRowLayout& layout) { return layout.num_key
 
 struct KeyWords {
   const void* values;
-  uint32_t value_bytes;  // 4 or 8
+  uint32_t value_bytes;         // 4 or 8
+  uint64_t prefetch_bytes = 0;  // how far ahead of a word its column is prefetched; 0: not, or the words are no column
 
   static KeyWords Packed(const uint64_t* words) { return {words, sizeof(uint64_t)}; }
-  // Of the rows from `first` on. HasWords(key).
-  static KeyWords Of(const QuernField& key, const QuernColumn& column, uint64_t first) {
+  // Of the rows from `first` on. HasWords(key). prefetch_rows: PrefetchDistances::input_rows.
+  static KeyWords Of(const QuernField& key, const QuernColumn& column, uint64_t first, uint32_t prefetch_rows) {
     const auto value_bytes = static_cast<uint32_t>(key.storage == k32 ? sizeof(uint32_t) : sizeof(uint64_t));
-    return {static_cast<const uint8_t*>(column.values) + first * value_bytes, value_bytes};
+    return {static_cast<const uint8_t*>(column.values) + first * value_bytes, value_bytes,
+            uint64_t{prefetch_rows} * value_bytes};
   }
 };
 
 template <class Value>
 class WordReader {
  public:
-  explicit WordReader(const void* values) : values_(static_cast<const uint8_t*>(values)) {}
+  explicit WordReader(const KeyWords& words)
+      : values_(static_cast<const uint8_t*>(words.values)), prefetch_bytes_(words.prefetch_bytes) {}
 
   uint64_t At(uint32_t i) const { return blocks::Load<Value>(values_ + uint64_t{i} * sizeof(Value)); }
 
@@ -48,21 +52,23 @@ class WordReader {
   QUERN_AVX512_INLINE BitmapLanes::Numbers NumbersOf(const BitmapLanes& bitmap, uint32_t i, uint32_t n) const {
     const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
     const uint8_t* const at = values_ + uint64_t{i} * sizeof(Value);
+    for (uint32_t line = 0; line < kBitmapLanes * sizeof(Value); line += 64)
+      PrefetchIf(prefetch_bytes_, at + prefetch_bytes_ + line);
     if constexpr (sizeof(Value) == sizeof(uint32_t))
-      return bitmap.OfHalfWords(_mm512_maskz_loadu_epi32(lanes, at), lanes);
+      return bitmap.OfHalfWords(BitmapLanes::LoadHalfWords(at, lanes), lanes);
     else return bitmap.OfWords(BitmapLanes::Load(at, lanes), lanes);
   }
 #endif
 
  private:
   const uint8_t* const values_;
+  const uint64_t prefetch_bytes_;
 };
 
 // Calls f with the reader of these words.
 template <class F>
 auto WithReader(const KeyWords& words, F&& f) {
-  return words.value_bytes == sizeof(uint32_t) ? f(WordReader<uint32_t>(words.values))
-                                               : f(WordReader<uint64_t>(words.values));
+  return words.value_bytes == sizeof(uint32_t) ? f(WordReader<uint32_t>(words)) : f(WordReader<uint64_t>(words));
 }
 
 }  // namespace quern

@@ -179,7 +179,7 @@ void ExpectsSameRowsOfColumns(uint64_t sign_bit, int64_t lowest, uint64_t range)
       expected.push_back(i);
       words.push_back(values[i]);
     }
-    kept.resize(KeepKeysOf(table, nullptr, 30, n, KeyWords::Of(key, column, 30), kept.data(), kept_words.data()));
+    kept.resize(KeepKeysOf(table, nullptr, 30, n, KeyWords::Of(key, column, 30, 16), kept.data(), kept_words.data()));
     kept_words.resize(kept.size());
     EXPECT_EQ(kept, expected) << n;
     EXPECT_EQ(kept_words, words) << n;
