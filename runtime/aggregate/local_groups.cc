@@ -114,9 +114,7 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
 absl::Status LocalGroups::EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys) {
   keys->assign(batch.keys.begin(), batch.keys.end());
   if (!dictionaries_->has_any()) return absl::OkStatus();
-  uint64_t num_rows = batch.num_rows;
-  if (batch.selection != nullptr)
-    num_rows = uint64_t{*std::max_element(batch.selection, batch.selection + num_rows)} + 1;
+  const uint64_t num_rows = RowSpan(batch.selection, batch.num_rows);
   for (size_t k = 0; k < codes_.size(); ++k) {
     if (!dictionaries_->has(k)) continue;
     codes_[k].resize(num_rows);

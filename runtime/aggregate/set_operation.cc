@@ -79,9 +79,7 @@ absl::StatusOr<BatchView> SideColumns::With(const BatchView& batch, SetSide side
   BatchView with = batch;
   const uint32_t num_columns = ValuesOf(kind_).num_columns;
   if (num_columns == 0) return with;
-  uint64_t num_rows = batch.num_rows;
-  if (batch.selection != nullptr && num_rows != 0)
-    num_rows = uint64_t{*std::max_element(batch.selection, batch.selection + num_rows)} + 1;
+  const uint64_t num_rows = RowSpan(batch.selection, batch.num_rows);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (num_rows > num_rows_) QUERN_RETURN_IF_ERROR(Grow(num_rows));
   const size_t own = side == SetSide::kLeft ? 0 : 1;

@@ -158,7 +158,8 @@ class Prober {
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
     const QuernRowLayout* layout = &a_->descriptor->rows;
     if (a_->selection != nullptr)
-      SparseRows(p_.sparse_rows, a_->selection + a_->next_row, n).Prefetch(layout->keys, layout->num_keys, a_->keys);
+      SparseRows(p_.sparse_rows, a_->selection + a_->next_row, n, p_.input_rows)
+          .Prefetch(layout->keys, layout->num_keys, a_->keys);
     BatchRows batch = SelectRows(*kernel_, layout, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     bool is_settled = false;  // without the table
     uint32_t num_found = 0;   // of a batch that is settled

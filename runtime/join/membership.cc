@@ -170,7 +170,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
     const QuernJoinEntryPoints& kernel =
         counters != nullptr ? entry_points.ForBatch(n, counters) : entry_points.ForLook(n);
     if (batch.selection != nullptr)
-      SparseRows(distances.sparse_rows, batch.selection + next, n)
+      SparseRows(distances.sparse_rows, batch.selection + next, n, distances.input_rows)
           .Prefetch(descriptor.rows.keys, descriptor.rows.num_keys, batch.keys.data());
     const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
     KeyWords words = KeyWords::Packed(s->words);

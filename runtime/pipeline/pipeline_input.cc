@@ -49,10 +49,7 @@ struct Rows {
   uint64_t num_present = 0;           // rows 0 .. num_present-1 of the columns may be read, selected or not
 
   // More than the highest row number.
-  uint64_t RowSpan() const {
-    return selection == nullptr || num_rows == 0 ? num_rows
-                                                 : uint64_t{*std::max_element(selection, selection + num_rows)} + 1;
-  }
+  uint64_t RowSpan() const { return quern::RowSpan(selection, num_rows); }
 };
 
 void Bind(const std::vector<uint32_t>& numbers, const std::vector<QuernColumn>& columns,

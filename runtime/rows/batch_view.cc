@@ -6,12 +6,21 @@
 //     memory limit exceeded: result strings; accepted: a higher memory limit
 #include "runtime/rows/batch_view.h"
 
+#include <algorithm>
 #include <string>
 
 #include "runtime/base/status.h"
 #include "runtime/rows/output_batch.h"
 
 namespace quern {
+
+// A loop that becomes vectors, unlike std::max_element.
+uint64_t RowSpan(const uint32_t* selection, uint64_t num_rows) {
+  if (selection == nullptr || num_rows == 0) return num_rows;
+  uint32_t last = 0;
+  for (uint64_t i = 0; i < num_rows; ++i) last = std::max(last, selection[i]);
+  return uint64_t{last} + 1;
+}
 
 // Validity and bits of bool begin at bit_offset; everything else at an address.
 QuernColumn ColumnFrom(uint64_t first_row, const ColumnType& type, QuernColumn column) {

@@ -20,6 +20,9 @@ class OutputBatch;
 // Row ids continue from the previous batch.
 constexpr uint64_t kCountedRowIds = UINT64_MAX;
 
+// The rows of columns up to the last selected one. selection: row numbers in any order; null: all.
+uint64_t RowSpan(const uint32_t* selection, uint64_t num_rows);
+
 // The columns of one batch as kernels see them, with the owner of their memory.
 struct BatchView {
   std::vector<QuernColumn> keys;

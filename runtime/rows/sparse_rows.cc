@@ -29,10 +29,16 @@ uint32_t ColumnRowBytes(const ColumnType& type) {
 }
 
 void SparseRows::Prefetch(const QuernColumn& column, uint32_t row_bytes) const {
-  if (row_bytes == 0) return;
+  constexpr uint64_t kLineBytes = 64;
+  if (row_bytes == 0 || rows_ == nullptr || n_ == 0) return;
   const auto* const lines = static_cast<const uint8_t*>(column.offsets != nullptr ? column.offsets : column.values);
   WithPrefetch(is_sparse_ ? 1 : 0, [&]<class Prefetch>() {
     for (uint32_t i = 0; i < n_; ++i) Prefetch::For(lines + uint64_t{rows_[i]} * row_bytes);
+  });
+  WithPrefetch(is_sparse_ ? 0 : input_rows_, [&]<class Prefetch>() {
+    const uint64_t end = (uint64_t{rows_[n_ - 1]} + input_rows_) * row_bytes;  // none where rows do not ascend
+    for (uint64_t at = (uint64_t{rows_[0]} + input_rows_) * row_bytes; at < end; at += kLineBytes)
+      Prefetch::For(lines + at);
   });
 }
 

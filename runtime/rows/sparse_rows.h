@@ -6,6 +6,9 @@
 //
 // A loop that reads such a column waits for as many lines at a time as its rows fit the processor's window: about ten.
 // Asked for beforehand, as many are on their way as the processor has buffers for, twice to three times as many.
+//
+// Rows that lie closer together touch nearly each line, one after the other; then the lines are asked for that rows so
+// far behind these are in, as the processor's own prefetchers begin anew in each block of rows.
 #ifndef QUERN_RUNTIME_ROWS_SPARSE_ROWS_H_
 #define QUERN_RUNTIME_ROWS_SPARSE_ROWS_H_
 
@@ -24,8 +27,10 @@ uint32_t ColumnRowBytes(const ColumnType& type);
 // *Units*: rows; 0: nothing is prefetched (PrefetchDistances::sparse_rows).
 class SparseRows {
  public:
-  // The rows of a block of n; rows: null where all rows of the columns take part.
-  SparseRows(uint32_t distance, const uint32_t* rows, uint32_t n) : rows_(rows), n_(n) {
+  // The rows of a block of n; rows: null where all rows of the columns take part. input_rows: how far ahead rows that
+  // are not sparse are prefetched; 0: not.
+  SparseRows(uint32_t distance, const uint32_t* rows, uint32_t n, uint32_t input_rows = 0)
+      : rows_(rows), n_(n), input_rows_(input_rows) {
     if (rows == nullptr || n == 0 || distance == 0) return;
     // Rows that do not ascend are those of a join, and as sparse as its first and last one.
     const uint32_t first = rows[0], last = rows[n - 1];
@@ -34,16 +39,16 @@ class SparseRows {
 
   // Whether rows are at least `distance` apart, on average.
   bool is_sparse() const { return is_sparse_; }
-  // Prefetches their lines of a column with so many bytes a row, if they are sparse.
+  // Prefetches lines of a column with so many bytes a row.
   void Prefetch(const QuernColumn& column, uint32_t row_bytes) const;
   // The same for a column of each of these fields.
   void Prefetch(const QuernField* fields, uint32_t num_fields, const QuernColumn* columns) const {
-    for (uint32_t f = 0; f < num_fields && is_sparse_; ++f) Prefetch(columns[f], ColumnRowBytes(fields[f]));
+    for (uint32_t f = 0; f < num_fields; ++f) Prefetch(columns[f], ColumnRowBytes(fields[f]));
   }
 
  private:
   const uint32_t* const rows_;
-  const uint32_t n_;
+  const uint32_t n_, input_rows_;
   bool is_sparse_ = false;
 };
 

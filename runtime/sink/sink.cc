@@ -31,8 +31,7 @@ absl::Status HandedOver(const std::string& call, const char* accepted) {
 
 // How many ids a batch takes whose rows are counted: those up to its last row, selected or not.
 uint64_t NumRowIds(const BatchView& batch) {
-  if (batch.selection == nullptr || batch.first_row_id != kCountedRowIds || batch.num_rows == 0) return batch.num_rows;
-  return uint64_t{*std::max_element(batch.selection, batch.selection + batch.num_rows)} + 1;
+  return batch.first_row_id != kCountedRowIds ? batch.num_rows : RowSpan(batch.selection, batch.num_rows);
 }
 
 }  // namespace
