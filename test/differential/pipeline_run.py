@@ -270,7 +270,7 @@ def _built(job, case, variant, feeder, keep):
             join_run.probe_all(job, end, probe, of_end, readers)
     except quern_abi.QuernError as raised:
         error = raised.with_traceback(None)
-        if _is_memory_refused(error, variant):
+        if _is_memory_refused(error, variant) or at_once and case.failed_at:
             raise
     stats = job.stats()
     table = None if error else join_run.table_of_readers(readers)
