@@ -346,7 +346,7 @@ def check_set_kinds():
 
 
 def _refusal_of_set(expected, rows):
-    answer = set_run.Answer(rows, None, len(expected.rows_of), "open", "first", "left")
+    answer = set_run.Answer(rows, None, len(expected.rows_of), "open", "first")
     try:
         expected.check(answer)
     except join_expected.Mismatch as error:

@@ -89,14 +89,18 @@ class Expected:
             key = tuple((None,) if value is None else (normalise(key_type, value),)
                         for key_type, value in zip(self.key_types, row))
             found[key] += count
-            rows = self._rows_in_order(key, answer.first_side)
+            rows = self._spelling_rows(key, answer.spelling)
             for column, value in zip(self.case.keys, row):
-                check_spelling(column, value, rows, answer.spelling)
+                check_spelling(column, value, rows, "any")
         wrong = [(key, found[key], count) for key, count in self.counts.items() if found[key] != count]
         if wrong or sum(found.values()) != self.num_rows:
             strangers = [key for key in found if key not in self.counts]
             raise Mismatch(f"(row, how often it came out, expected): {wrong[:3]}; unexpected: {strangers[:3]}")
 
-    def _rows_in_order(self, key, first_side):
-        """The group's rows, those of the side first that came first."""
-        return sorted(self.rows_of.get(key, ()), key=lambda row: self.case.is_left[row] != (first_side == "left"))
+    def _spelling_rows(self, key, spelling):
+        """The group's rows that may spell its key: each side comes by an input of its own, whose groups then meet."""
+        rows = self.rows_of.get(key, ())
+        if spelling == "any":
+            return rows
+        sides = [[row for row in rows if self.case.is_left[row] == is_left] for is_left in (True, False)]
+        return [of_side[0] for of_side in sides if of_side]

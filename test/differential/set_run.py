@@ -47,7 +47,6 @@ class Answer:
     num_groups: int
     layout: str
     spelling: str               # of keys
-    first_side: str
     out_of_memory: bool = False
     spilled_bytes: int = 0
 
@@ -74,12 +73,12 @@ def _filled(kernel, case, variant, feeders, batches, states=()):
     return job
 
 
-def _answer(case, variant, rows, job, feeders):
+def _answer(case, variant, rows, job):
     check_layout(case, variant, job.layout())
     stats = job.stats()
     is_one = variant.stages == 1 or variant.whole_run
     return Answer(rows, stats.input_rows if is_one else None, stats.num_rows, job.layout(), variant.key_spelling(),
-                  next(iter(feeders)), spilled_bytes=stats.spilled_bytes)
+                  spilled_bytes=stats.spilled_bytes)
 
 
 def _run_at_once(kernel, case, variant, feeders):
@@ -95,7 +94,7 @@ def _run_at_once(kernel, case, variant, feeders):
                            variant.whole_run, variant.batch_rows, on_result)
         if num_rows != reader.num_rows:
             raise Mismatch(f"quern_job_run says {num_rows} rows; {reader.num_rows} came out")
-        return _answer(case, variant, rows_of([reader]), job, feeders)
+        return _answer(case, variant, rows_of([reader]), job)
 
 
 def _combined(kernel, case, variant):
@@ -109,7 +108,7 @@ def _combined(kernel, case, variant):
         with _filled(kernel, case, variant, feeders, batches) as job:
             states += states_of(job, state_types(case), variant)
     with _filled(kernel, case, variant, feeders, stages[-1], states) as job:
-        return _answer(case, variant, read(job, output_types(case), variant), job, feeders)
+        return _answer(case, variant, read(job, output_types(case), variant), job)
 
 
 def run(library, case, variant):
@@ -120,7 +119,7 @@ def run(library, case, variant):
         except QuernError as error:
             if not is_refusal(error, variant.spill, variant.is_concurrent()):
                 raise
-            answer = Answer([], None, 0, "", "", "", out_of_memory=True)
+            answer = Answer([], None, 0, "", "", out_of_memory=True)
     del kernel
     check_inputs_released()
     return answer
