@@ -6,7 +6,7 @@ value may be right:
     any of 'a' 'b'              OneOf({'a', 'b'})
     min of 'a ' 'a' 'b', PAD    OneOf({'a ', 'a'})
 
-Values are physical (random_data.py): a float is its bits, a decimal 16 bytes; None is null.
+Values are physical (random_data.py): a float is its bits, a decimal128 16 bytes; None is null.
 """
 import dataclasses
 import functools
@@ -14,7 +14,7 @@ import math
 import struct
 
 from oracle import normalise, ordered_value
-from random_data import ColumnType, normalised_float
+from random_data import ColumnType, normalised_float, wide
 
 EPSILON = 2.0 ** -52
 HUGE = 1e300  # above it squares and sums overflow in some orders of addition
@@ -29,15 +29,11 @@ def bits_of(value):
     return struct.unpack("<Q", struct.pack("<d", value))[0]
 
 
-def wide(number):
-    return number.to_bytes(16, "little", signed=True)
-
-
 def number_of(column_type, value):
     """A physical value as a Python number."""
     if column_type.is_float:
         return real_of(column_type.name, value)
-    return int.from_bytes(value, "little", signed=True) if column_type.name == "decimal128" else value
+    return column_type.unscaled(value) if column_type.is_decimal else value
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -132,7 +128,7 @@ def _sum(types, values):
     numbers = [number_of(types[0], value) for value in values[0]]
     if types[0].is_float:
         return _near_sum(numbers)
-    return Exactly(wide(sum(numbers)) if types[0].name == "decimal128" else sum(numbers))
+    return Exactly(wide(sum(numbers)) if types[0].is_decimal else sum(numbers))
 
 
 def _sum128(types, values):
@@ -144,7 +140,7 @@ def _avg(types, values):
     if types[0].is_float:
         return _near_sum(numbers, len(numbers))
     total = sum(numbers)
-    if types[0].name == "decimal128":
+    if types[0].is_decimal:
         quotient, rest = divmod(abs(total), len(numbers))
         quotient += 2 * rest >= len(numbers)
         return Exactly(wide(-quotient if total < 0 else quotient))
@@ -350,7 +346,7 @@ def answer_of(aggregate, values):
 
 
 def _sum_range(column_type):
-    if column_type.name == "decimal128":
+    if column_type.is_decimal:
         return -(1 << 127), (1 << 127) - 1
     return (-(1 << 63), (1 << 63) - 1) if column_type.name.startswith("i") else (0, (1 << 64) - 1)
 
@@ -360,7 +356,7 @@ def overflow_of(aggregate, values):
     if aggregate.function not in ("sum", "sum_distinct", "avg") or aggregate.types[0].is_float:
         return "never"
     column_type = aggregate.types[0]
-    if aggregate.function == "avg" and column_type.name != "decimal128" or not values[0]:
+    if aggregate.function == "avg" and not column_type.is_decimal or not values[0]:
         return "never"
     is_distinct = aggregate.function == "sum_distinct"
     numbers = [number_of(column_type, value) for value in (set(values[0]) if is_distinct else values[0])]
@@ -376,7 +372,7 @@ def overflow_of(aggregate, values):
 
 def overflow_text(aggregate):
     text = dataclasses.replace(aggregate.types[0], nullable=False, null_equal=False).text()
-    is_wide = aggregate.types[0].name == "decimal128"
+    is_wide = aggregate.types[0].is_decimal
     if aggregate.function == "sum_distinct":
         return f"sum out of range: sum_distinct({text}); accepted: results within {'128' if is_wide else '64'} bits"
     return (f"sum out of range: {aggregate.function}({text}); accepted: sums within "

@@ -148,7 +148,7 @@ class Case(OneInputCase):
 
 def is_value_type(column_type):
     """Whether expressions have values of the type."""
-    if column_type.name == "decimal128" and not 0 <= column_type.scale <= column_type.precision:
+    if column_type.is_decimal and not column_type.has_usual_scale:
         return False
     is_text = column_type.name in STRING_TYPES
     return column_type.name != "fixed_binary" and (is_text or not column_type.index)
@@ -160,10 +160,10 @@ def may_be_computed(column_type):
 
 
 def value_type_text(column_type):
-    if column_type.name != "decimal128":
+    if not column_type.is_decimal:
         return column_type.text()
     nullable = ":nullable" if column_type.nullable else ""
-    return f"decimal128({column_type.precision},{column_type.scale}){nullable}"
+    return f"{column_type.name}({column_type.precision},{column_type.scale}){nullable}"
 
 
 # ---- how to run it ---------------------------------------------------------------------------------------------------

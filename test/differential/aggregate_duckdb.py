@@ -12,9 +12,9 @@ import math
 import duckdb
 import pyarrow as pa
 
-from aggregate_answers import Anything, EqualTo, Exactly, Near, NotFinite, bits_of, real_of, taking_part, wide
-from oracle import duckdb_column, is_trimmed_text, normalise, places_in_order, sql_key
-from random_data import ColumnType, bits_array, float_bits, normalised_float
+from aggregate_answers import Anything, EqualTo, Exactly, Near, NotFinite, bits_of, real_of, taking_part
+from oracle import duckdb_column, duckdb_numbers, is_trimmed_text, normalise, places_in_order, sql_key
+from random_data import ColumnType, float_bits, normalised_float, wide
 
 MOMENTS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr")
 SAME = ("min", "max", "first", "last")
@@ -24,11 +24,9 @@ _WIDE = "::HUGEINT"
 
 def _argument(aggregate, number):
     column_type, column = aggregate.types[number], aggregate.arguments[number]
-    if column_type.name == "decimal128":
-        return bits_array(column_type, column.values, column.indices).view(pa.decimal128(38, 0))
     if aggregate.function not in COMPARED:
         column_type = dataclasses.replace(column_type, collation="")
-    return duckdb_column(column_type, column.values, column.indices)
+    return duckdb_numbers(column_type, column.values, column.indices)
 
 
 @dataclasses.dataclass
@@ -56,7 +54,7 @@ def sql_expression(aggregate):
     if name in ("sum", "sum128", "sum_distinct"):
         return f"sum({'DISTINCT ' if name == 'sum_distinct' else ''}a0{'::DOUBLE' if is_float else _WIDE}){plain}"
     if name == "avg":
-        return None if types[0].name == "decimal128" else f"avg(a0{'::DOUBLE' if is_float else ''}){plain}"
+        return None if types[0].is_decimal else f"avg(a0{'::DOUBLE' if is_float else ''}){plain}"
     if name in ("min", "max"):
         return f"{name}({compared}){plain}"
     if name in ("first", "last"):
@@ -97,7 +95,7 @@ def _agrees(aggregate, answer, value):
         return _agrees_on_value(aggregate, answer, value)
     if isinstance(value, float):
         return answer.takes(bits_of(value)) or isinstance(answer, Near) and _is_near(value, answer.value)
-    if name == "sum128" or name in ("sum", "sum_distinct") and column_type.name == "decimal128":
+    if name == "sum128" or name in ("sum", "sum_distinct") and column_type.is_decimal:
         return answer.takes(wide(int(value)))
     return answer.takes(value.encode() if isinstance(value, str) else int(value))
 
@@ -107,8 +105,8 @@ def _agrees_on_value(aggregate, answer, value):
     if column_type.is_float:
         wanted = answer.value if isinstance(answer, EqualTo) else normalised_float(column_type, answer.value)
         return normalised_float(column_type, float_bits(column_type, value)) == wanted
-    if column_type.name == "decimal128":
-        return answer.takes(wide(int(value)))
+    if column_type.is_decimal:
+        return answer.takes(column_type.decimal_value(int(value)))
     if name in COMPARED and column_type.is_collated:
         if is_trimmed_text(column_type):
             return value.encode() in {normalise(column_type, spelling) for spelling in answer.values}

@@ -5,11 +5,11 @@
 """
 import dataclasses
 
-from random_data import FLOAT_CODES, INTEGER_CODES, SCALAR_TYPES, STRING_TYPES, ColumnType
+from random_data import DECIMAL_DIGITS, DECIMALS, FLOAT_CODES, INTEGER_CODES, SCALAR_TYPES, STRING_TYPES, ColumnType
 
 ACCEPTED = {
     "anything": SCALAR_TYPES,
-    "numbers": (*INTEGER_CODES, *FLOAT_CODES, "decimal128"),
+    "numbers": (*INTEGER_CODES, *FLOAT_CODES, *DECIMALS),
     "plain_numbers": (*INTEGER_CODES, *FLOAT_CODES),
     "integers": tuple(INTEGER_CODES),
     "booleans": ("bool",),
@@ -23,7 +23,7 @@ ALWAYS_NULLABLE = ("var_samp", "stddev_samp", "covar_pop", "covar_samp", "corr",
 # host.NAME that the harness registers: the exclusive or of both arguments over all rows, null of none.
 HOST_NAME = "xor_of_both"
 HOST_ARGUMENT = "i64"
-RESULT_DIGITS = 38
+RESULT_DIGITS = DECIMAL_DIGITS["decimal128"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Function:
         first = arguments[0] if arguments else None
         if self.result == "count":
             return ColumnType("i64")
-        if self.result == "double" or self.result == "average_of" and first.name != "decimal128":
+        if self.result == "double" or self.result == "average_of" and not first.is_decimal:
             return ColumnType("f64", nullable=nullable)
         if self.result == "decimal":
             return ColumnType("decimal128", precision=RESULT_DIGITS, nullable=nullable)
         if self.result == "of_host":
             return ColumnType(HOST_ARGUMENT, nullable=True)
         if self.result in ("sum_of", "average_of"):
-            if first.name == "decimal128":
+            if first.is_decimal:
                 return ColumnType("decimal128", precision=RESULT_DIGITS, scale=first.scale, nullable=nullable)
             return ColumnType("f64" if first.is_float else "i64" if first.name.startswith("i") else "u64",
                               nullable=nullable)

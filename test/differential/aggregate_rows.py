@@ -11,7 +11,7 @@ import dataclasses
 from aggregate_functions import ACCEPTED, COMPARING, FUNCTIONS, HOST_ARGUMENT, HOST_NAME
 from join_rows import mixed_keys, narrow_keys
 from oracle import normalise
-from random_data import (COLLATIONS, INTEGER_CODES, STRING_TYPES, ColumnType, float_bits, integer_bounds,
+from random_data import (COLLATIONS, DECIMALS, INTEGER_CODES, STRING_TYPES, ColumnType, float_bits, integer_bounds,
                          random_indices, random_type, random_values, with_nulls)
 
 MANY_GROUPS = 50_000
@@ -153,9 +153,9 @@ def is_sorted(keys):
 
 def mild_values(rng, column_type, count):
     """Numbers whose sums mostly fit, and whose squares fit."""
-    if column_type.name == "decimal128":
+    if column_type.is_decimal:
         bound = 10 ** min(column_type.precision, rng.choice((2, 10, 33))) - 1
-        return [rng.randint(-bound, bound).to_bytes(16, "little", signed=True) for _ in range(count)]
+        return [column_type.decimal_value(rng.randint(-bound, bound)) for _ in range(count)]
     if column_type.is_float:
         middle, spread = rng.choice((0, 0, 1, -1000, 1e6)), rng.choice((1, 1, 1000, 1e-3))
         return [float_bits(column_type, rng.choice((rng.gauss(middle, spread), round(rng.gauss(middle, spread)))))
@@ -166,7 +166,7 @@ def mild_values(rng, column_type, count):
 
 
 def _argument_values(rng, function, column_type, count):
-    if column_type.name in (*INTEGER_CODES, "f32", "f64", "decimal128") and not function.accepts == "anything":
+    if column_type.name in (*INTEGER_CODES, "f32", "f64", *DECIMALS) and not function.accepts == "anything":
         is_sum = function.name in ("sum", "sum_distinct", "avg")
         if rng.random() < (0.85 if is_sum and not column_type.is_float else 0.7):
             return mild_values(rng, column_type, count)

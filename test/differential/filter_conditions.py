@@ -44,20 +44,20 @@ def literal_text(column_type, value, rng=None):
     if column_type.is_float:
         real = real_of(column_type.name, value)
         return repr(real).replace("+", "") if real == real else "nan"
-    if column_type.name == "decimal128":
-        return str(int.from_bytes(value, "little", signed=True))
+    if column_type.is_decimal:
+        return str(column_type.unscaled(value))
     return string_text(value, rng) if isinstance(value, bytes) else str(value)
 
 
 def sql_literal(column_type, value):
-    """For oracle.duckdb_column's column of that type, decimals as their unscaled integers."""
+    """For oracle.duckdb_numbers' column of that type."""
     if column_type.name == "bool":
         return "true" if value else "false"
     if column_type.is_float:
         real = real_of(column_type.name, value)
         return f"'{real!r}'::{'FLOAT' if column_type.name == 'f32' else 'DOUBLE'}"
-    if column_type.name == "decimal128":
-        return f"{int.from_bytes(value, 'little', signed=True)}::DECIMAL(38, 0)"
+    if column_type.is_decimal:
+        return f"{column_type.unscaled(value)}::DECIMAL(38, 0)"
     if column_type.name in STRING_TYPES and column_type.is_utf8:
         return "concat(" + ", ".join(f"chr({code})" for code in map(ord, value.decode())) + ")" if value else "''"
     if isinstance(value, bytes):

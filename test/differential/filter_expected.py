@@ -9,8 +9,7 @@ import dataclasses
 import duckdb
 import pyarrow as pa
 
-from oracle import duckdb_column
-from random_data import bits_array
+from oracle import duckdb_numbers
 from result_columns import Mismatch
 
 MAX_DUCKDB_ROWS = 5000
@@ -39,7 +38,7 @@ class DuckdbFilter:
         for leaf in case.condition.leaves():
             expressions.append((leaf.sql(number), leaf.truths(case.num_rows)))
             for column in leaf.columns():
-                columns[f"c{number}"] = _column(column)
+                columns[f"c{number}"] = duckdb_numbers(column.type, column.values, column.indices)
                 number += 1
         expressions.append((case.condition.sql(0), truths))
         asked = [pair for pair in expressions if pair[0] is not None]
@@ -59,12 +58,6 @@ class DuckdbFilter:
                                          f"row {row} is {theirs} to DuckDB, {ours[row]} to Python, in {expression}\n"
                                          f"{case.rows_text(row + 1)}")
         return len(asked)
-
-
-def _column(column):
-    if column.type.name == "decimal128":
-        return bits_array(column.type, column.values, column.indices).view(pa.decimal128(38, 0))
-    return duckdb_column(column.type, column.values, column.indices)
 
 
 class Expected:

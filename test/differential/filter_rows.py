@@ -89,12 +89,12 @@ def random_constant(rng, column):
         return value if rng.random() < 0.7 else rng.randbytes(column_type.width)
     if rng.random() < 0.6 or column_type.name == "bool":
         return value
-    if column_type.name == "decimal128":
-        return (int.from_bytes(value, "little", signed=True) // rng.choice((1, 2, -1))
-                + rng.choice((-1, 0, 1))).to_bytes(16, "little", signed=True)
     if column_type.is_float:
         return float_bits(column_type, rng.choice((0.0, -0.0, 1.0, -2.5, float("inf"), float("-inf"), float("nan"))))
     low, high = integer_bounds(column_type)
+    if column_type.is_decimal:
+        near = column_type.unscaled(value) // rng.choice((1, 2, -1)) + rng.choice((-1, 0, 1))
+        return column_type.decimal_value(min(max(near, low), high))
     return min(max(value + rng.choice((-1, 1)), low), high)
 
 

@@ -120,8 +120,8 @@ OPERATORS = {"aggregate": _aggregate, "filter": _filter, "join": _join, "sort": 
 def narrowed(column_type, values):
     """(bytes a value, values) in the fewest bytes that hold them; 0 bytes where these are as many as the type has."""
     signed = not column_type.name.startswith("u")
-    if column_type.name == "decimal128":
-        values = [int.from_bytes(value, "little", signed=True) for value in values]
+    if column_type.is_decimal:
+        values = [column_type.unscaled(value) for value in values]
     for num_bytes in (1, 2, 4, 8):
         bits = 8 * num_bytes - signed
         if num_bytes < column_type.bits_arrow().bit_width // 8 and all(
@@ -181,7 +181,7 @@ class Forms:
         if column_type.name == "bool":
             encoding, content = "bytes", bytes(self.rng.choice((1, 2, 255)) if value else 0 for value in values)
             made.flags = quern_abi.COLUMN_BYTES
-        elif column_type.name in INTEGER_CODES or column_type.name == "decimal128":
+        elif column_type.name in INTEGER_CODES or column_type.is_decimal:
             made.value_bytes, content = narrowed(column_type, values)
             encoding = "narrow" if made.value_bytes else None
         elif column_type.name.endswith("_view"):

@@ -11,14 +11,14 @@ made for. Their tuples are numbered by *rank*, and the build side is an arrangem
 """
 import dataclasses
 
-from random_data import (COLLATIONS, FLOAT_BITS, INTEGER_CODES, STRING_TYPES, TEMPORAL_CODES, ColumnType, float_bits,
-                         integer_bounds, integer_run, normalised_float, random_indices, random_type, random_values,
-                         with_nulls)
+from random_data import (COLLATIONS, DECIMALS, FLOAT_BITS, INTEGER_CODES, NARROW_DECIMAL_CODES, STRING_TYPES,
+                         TEMPORAL_CODES, ColumnType, float_bits, integer_bounds, integer_run, normalised_float,
+                         random_indices, random_type, random_values, with_nulls)
 
 SIDES = ("build", "probe")
 COMPARISONS = ("lt", "le", "gt", "ge", "ne", "eq")
 WORD_BITS = 64
-RESIDUAL_TYPES = ("bool", *INTEGER_CODES, "f32", "f64", "f32", "f64", "decimal128", "decimal128", *TEMPORAL_CODES)
+RESIDUAL_TYPES = ("bool", *INTEGER_CODES, "f32", "f64", "f32", "f64", "decimal128", *DECIMALS, *TEMPORAL_CODES)
 
 
 @dataclasses.dataclass
@@ -73,7 +73,7 @@ def _random_size(rng):
 
 # ---- narrow keys -----------------------------------------------------------------------------------------------------
 
-_WORD_NAMES = ("bool", *INTEGER_CODES, "f32", "f64", *TEMPORAL_CODES)
+_WORD_NAMES = ("bool", *INTEGER_CODES, "f32", "f64", *NARROW_DECIMAL_CODES, *TEMPORAL_CODES)
 _COMPOSITES = (("i32", "i32"), ("i8", "bool", "i16"), ("f32", "i16"), ("u16", "i16", "u8", "i8"), ("date32", "u16"),
                ("bool", "i32"), ("u8", "u8"), ("bool", "bool"))
 _ARRANGEMENTS = ("unique", "unique", "unique", "gaps", "few duplicates", "few duplicates", "duplicates", "equal",
@@ -95,7 +95,8 @@ def fit_word(keys):
 
 def _narrow_types(rng):
     if rng.random() < 0.55:
-        names = (rng.choice(("i32", "i64", "u32", "u64", "i16", "u16", "i8", "u8", "i32", "i64", *TEMPORAL_CODES)),)
+        names = (rng.choice(("i32", "i64", "u32", "u64", "i16", "u16", "i8", "u8", "i32", "i64", *NARROW_DECIMAL_CODES,
+                             *TEMPORAL_CODES)),)
     else:
         names = rng.choice(_COMPOSITES) if rng.random() < 0.8 else rng.choices(_WORD_NAMES, k=rng.randint(1, 3))
     types = []

@@ -31,10 +31,10 @@ _MOST_DECIMAL = 10 ** 30
 
 def _summable(column):
     """The values of a decimal column, whose sums fit 128 bits."""
-    if column.type.name != "decimal128":
+    if not column.type.is_decimal:
         return column.values
-    numbers = [int.from_bytes(value, "little", signed=True) for value in column.values]
-    return [(number if abs(number) < _MOST_DECIMAL else number % _MOST_DECIMAL).to_bytes(16, "little", signed=True)
+    numbers = map(column.type.unscaled, column.values)
+    return [column.type.decimal_value(number if abs(number) < _MOST_DECIMAL else number % _MOST_DECIMAL)
             for number in numbers]
 
 

@@ -64,7 +64,7 @@ class Comparison:
         """Whether DuckDB is asked for more than the groups."""
         if self.scales and not max(self.scales) <= MOST_COMPARED:
             return False
-        if self.name == "avg" and self.aggregate.types[0].name == "decimal128":
+        if self.name == "avg" and self.aggregate.types[0].is_decimal:
             return False
         return self.name == "approx_count_distinct" or self.name in _ROW_OF or (
             self.name != "any" and sql_expression(self.aggregate) is not None)

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from collated_strings import restricted
-from oracle import duckdb_column
-from random_data import (FLOAT_BITS, INTEGER_CODES, STRING_TYPES, TEMPORAL_CODES, Layout, bits_array, guarded,
-                         index_limit, integer_bounds, make_array)
+from oracle import duckdb_numbers
+from random_data import (FLOAT_BITS, INTEGER_CODES, STRING_TYPES, TEMPORAL_CODES, Layout, guarded, index_limit,
+                         integer_bounds, make_array)
 
 PLAIN = Layout(plain=True)
 SIZES = (0, 1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 100, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097)
@@ -65,9 +65,9 @@ def hard_values(rng, column_type):
         return restricted(rng, column_type.collation, values) if column_type.collation else values
     if column_type.is_float:
         return list(FLOAT_BITS[column_type.name])
-    if column_type.name == "decimal128":
-        most = 10 ** column_type.precision - 1
-        return [value.to_bytes(16, "little", signed=True) for value in (0, 1, -1, most, -most)]
+    if column_type.is_decimal:
+        low, high = integer_bounds(column_type)
+        return list(map(column_type.decimal_value, (0, 1, -1, high, low)))
     if column_type.name in (*INTEGER_CODES, *TEMPORAL_CODES):
         low, high = integer_bounds(column_type)
         return [low, high, low + 1, high - 1, 0, 1, max(low, -1)]
@@ -173,13 +173,6 @@ def random_nulls(rng, sets, column_type):
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 
-def duckdb_pool(column_type, values):
-    """DuckDB's equivalent of the pool, decimals as their unscaled integers."""
-    if column_type.name == "decimal128":
-        return bits_array(column_type, values, range(len(values))).view(pa.decimal128(38, 0))
-    return duckdb_column(column_type, values, range(len(values)))
-
-
 class BulkColumn:
     """One column of all data sets of a side."""
 
@@ -197,7 +190,8 @@ class BulkColumn:
         return None if self.nulls is not None and self.nulls[row] else self.values[self.codes[row]]
 
     def for_duckdb(self, rows, column_type=None):
-        return duckdb_pool(column_type or self.type, self.values).take(self.indices(rows))
+        pool = duckdb_numbers(column_type or self.type, self.values, range(len(self.values)))
+        return pool.take(self.indices(rows))
 
     def array(self):
         """As the spec's type, in guarded buffers."""

@@ -14,11 +14,12 @@ import dataclasses
 
 import map_string_sql
 from map_string_sql import BINARY_TYPES, STRING_TYPES, TEXT_TYPES, is_string
-from random_data import FLOAT_CODES, INTEGER_CODES, ColumnType, float_bits, integer_bounds
+from random_data import DECIMAL_DIGITS, DECIMALS, FLOAT_CODES, INTEGER_CODES, ColumnType, float_bits, integer_bounds
 
 INTEGERS, FLOATS = tuple(INTEGER_CODES), tuple(FLOAT_CODES)
 TEMPORALS = {"date32": "", "date64": "", "time32": "s", "time64": "us", "timestamp": "us", "duration": "us"}
-TYPES = ("bool", *INTEGERS, *FLOATS, "decimal128", *TEMPORALS)
+TYPES = ("bool", *INTEGERS, *FLOATS, *DECIMALS, *TEMPORALS)
+MOST_DIGITS = DECIMAL_DIGITS["decimal128"]
 SQL_TYPES = {
     "bool": "BOOLEAN", "i8": "TINYINT", "i16": "SMALLINT", "i32": "INTEGER", "i64": "BIGINT", "u8": "UTINYINT",
     "u16": "USMALLINT", "u32": "UINTEGER", "u64": "UBIGINT", "f32": "FLOAT", "f64": "DOUBLE", "date32": "INTEGER",
@@ -26,12 +27,13 @@ SQL_TYPES = {
 }
 
 # Function: (the SQL of its arguments or None, what it accepts, the type of its result, the number of arguments)
-_NUMBERS, _ALIKE = (*INTEGERS, *FLOATS, "decimal128"), TYPES
+_NUMBERS, _ALIKE = (*INTEGERS, *FLOATS, *DECIMALS), TYPES
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*"}
+_ARITHMETIC = (*_INFIX, "negate", "abs")  # of decimals of any width it gives those of 128 bits
 _COMPARISONS = {"equal": "=", "not_equal": "<>", "less": "<", "less_equal": "<=", "greater": ">",
                 "greater_equal": ">=", "is_distinct": "IS DISTINCT FROM", "is_not_distinct": "IS NOT DISTINCT FROM"}
 FUNCTIONS = {
-    **{name: (f"({{}} {sign} {{}})", (*INTEGERS, *FLOATS, "decimal128"), "wider", 2)
+    **{name: (f"({{}} {sign} {{}})", (*INTEGERS, *FLOATS, *DECIMALS), "wider", 2)
        for name, sign in _INFIX.items()},
     **{f"{name}_checked": (f"({{}} {sign} {{}})", INTEGERS, "same", 2) for name, sign in _INFIX.items()},
     **{f"{name}_or_null": (f"TRY({{}} {sign} {{}})", INTEGERS, "same", 2) for name, sign in _INFIX.items()},
@@ -54,8 +56,8 @@ FUNCTIONS = {
     "least": ("least({}, {}, {})", _ALIKE, "same", 3), "greatest": ("greatest({}, {}, {})", _ALIKE, "same", 3),
     **{name: (f"CAST({name}(DATE '1970-01-01' + {{}}) AS INTEGER)", ("date32",), "i32", 1)
        for name in ("year", "quarter", "month", "day")},
-    "cast": ("CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
-    "cast_or_null": ("TRY_CAST({} AS {})", (*INTEGERS, *FLOATS, "decimal128", "bool"), "target", 1),
+    "cast": ("CAST({} AS {})", (*INTEGERS, *FLOATS, *DECIMALS, "bool"), "target", 1),
+    "cast_or_null": ("TRY_CAST({} AS {})", (*INTEGERS, *FLOATS, *DECIMALS, "bool"), "target", 1),
 }
 # Draws of their own (map_strings.py). A constant is its text in quotes. None: map_string_sql.py has the SQL.
 STRING_FUNCTIONS = {
@@ -106,15 +108,15 @@ ALL_FUNCTIONS = {**FUNCTIONS, **DATE_FUNCTIONS, **STRING_FUNCTIONS, **NUMBER_FUN
 def type_text(column_type):
     if is_string(column_type):
         return dataclasses.replace(column_type, nullable=False).text()
-    if column_type.name == "decimal128":
-        return f"decimal128({column_type.precision},{column_type.scale})"
+    if column_type.is_decimal:
+        return f"{column_type.name}({column_type.precision},{column_type.scale})"
     return column_type.name
 
 
 def sql_type(column_type):
     if is_string(column_type):
         return "BLOB" if column_type.name in BINARY_TYPES else "VARCHAR"
-    if column_type.name == "decimal128":
+    if column_type.is_decimal:
         return f"DECIMAL({column_type.precision},{column_type.scale})"
     return SQL_TYPES[column_type.name]
 
@@ -158,7 +160,7 @@ class Expression:
 
     def may_fail(self):
         return any(call.function.endswith("_checked") or call.function == "cast" and not is_string(call.type)
-                   or call.function == "substring" or call.type.name == "decimal128" for call in self.calls())
+                   or call.function == "substring" or call.type.is_decimal for call in self.calls())
 
     def sql(self):
         """None where DuckDB has no such function."""
@@ -191,9 +193,9 @@ class Expression:
             return self._is_same_of_strings(of)
         if name in ("and", "or") or "TRY(" in ALL_FUNCTIONS[name][0]:
             return not any(argument.may_fail() for argument in self.arguments)
-        if self.type.name == "decimal128" and name in ("add", "subtract", "multiply", "negate", "abs"):
+        if self.type.is_decimal and name in _ARITHMETIC:
             return self.type.precision <= 18
-        if name in ("add", "subtract", "multiply", "negate", "abs"):
+        if name in _ARITHMETIC:
             return of in FLOATS
         if name.startswith("negate") or name.startswith("abs"):
             return of[0] == "i"
@@ -216,7 +218,7 @@ class Expression:
     def _casts_alike(of, to):
         if of in FLOATS:
             return (of, to) == ("f32", "f64") or of == to
-        return of != "decimal128" or to not in FLOATS
+        return of not in DECIMALS or to not in FLOATS
 
 
 _MOST_SQL_BYTES = 30_000
@@ -225,10 +227,17 @@ _MOST_SQL_BYTES = 30_000
 # ---- random ----------------------------------------------------------------------------------------------------------
 
 
-def random_value_type(rng, nullable=True):
-    name = rng.choice(TYPES)
-    precision = rng.choice((rng.randint(1, 18), rng.randint(1, 38))) if name == "decimal128" else 0
-    return value_type(name, nullable and rng.random() < 0.5, precision, rng.randint(0, precision))
+def random_value_type(rng, names=TYPES):
+    name, precision = rng.choice(names), 0
+    if name in DECIMALS:
+        precision = rng.randint(1, rng.choice((min(18, DECIMAL_DIGITS[name]), DECIMAL_DIGITS[name])))
+    return value_type(name, rng.random() < 0.5, precision, rng.randint(0, precision))
+
+
+def _of_any_width(rng, column_type):
+    """A decimal type of the same scale."""
+    name = rng.choice([name for name, digits in DECIMAL_DIGITS.items() if digits >= column_type.scale])
+    return dataclasses.replace(column_type, name=name, precision=min(column_type.precision, DECIMAL_DIGITS[name]))
 
 
 def _constant(rng, wanted):
@@ -238,7 +247,7 @@ def _constant(rng, wanted):
         text = rng.choice(("true", "false"))
     elif wanted.name in FLOATS:
         text = rng.choice(("0", "1", "-2.5", "0.5", "nan", "inf", "-inf", "1e+30", "0.125"))
-    elif wanted.name == "decimal128":
+    elif wanted.is_decimal:
         number = rng.randint(0, 10**rng.randint(0, wanted.precision) - 1)
         digits = str(number).rjust(wanted.scale + 1, "0")
         text = digits[:len(digits) - wanted.scale] + ("." + digits[len(digits) - wanted.scale:]) * (wanted.scale > 0)
@@ -252,7 +261,19 @@ def _constant(rng, wanted):
 def _widened(types, more):
     """Of decimals: the most digits before and behind the point."""
     whole, scale = max(one.precision - one.scale for one in types), max(one.scale for one in types)
-    return {"precision": min(whole + scale + more, 38), "scale": scale}
+    return {"precision": min(whole + scale + more, MOST_DIGITS), "scale": scale}
+
+
+def _decimal_result(function, of):
+    """What a call of decimals has of its own: width, digits and scale; None where the scale is too large."""
+    if function == "null_if":
+        return {}
+    if function == "multiply":
+        scale = of[0].scale + of[1].scale
+        precision = min(of[0].precision + of[1].precision, MOST_DIGITS)
+        return {"name": "decimal128", "precision": precision, "scale": scale} if scale <= MOST_DIGITS else None
+    widest = "decimal128" if function in _ARITHMETIC else max((one.name for one in of), key=DECIMALS.index)
+    return {"name": widest, **_widened(of, 1 if FUNCTIONS[function][2] == "wider" else 0)}
 
 
 def _result_type(function, arguments, target):
@@ -269,12 +290,11 @@ def _result_type(function, arguments, target):
     changes = {"nullable": any(one.nullable for one in of) or function.endswith("or_null") or function == "null_if"}
     if function in ("coalesce", "least", "greatest"):
         changes["nullable"] = all(one.nullable for one in of)
-    if of[0].name == "decimal128" and function == "multiply":
-        if of[0].scale + of[1].scale > 38:
+    if of[0].is_decimal:
+        of_decimals = _decimal_result(function, of)
+        if of_decimals is None:
             return None
-        changes.update(precision=min(of[0].precision + of[1].precision, 38), scale=of[0].scale + of[1].scale)
-    elif of[0].name == "decimal128" and function != "null_if":
-        changes.update(_widened(of, 1 if result == "wider" else 0))
+        changes.update(of_decimals)
     return dataclasses.replace(of[0], **changes)
 
 
@@ -289,7 +309,7 @@ class Maker:
                        else self.rng.choice(self.types), depth)
 
     def of(self, wanted, depth):
-        """An expression of the type; decimals of its scale."""
+        """An expression of the type; decimals of its width and scale."""
         rng = self.rng
         found = [number for number, one in enumerate(self.types)
                  if (one.name, one.scale) == (wanted.name, wanted.scale)]
@@ -312,24 +332,29 @@ class Maker:
             source = value_type(rng.choice(accepts))
             if source.name == "bool" and wanted.name not in INTEGERS or wanted.name not in _NUMBERS:
                 return None
-            if wanted.name == "decimal128" and source.name not in (*INTEGERS, "decimal128"):
+            if wanted.is_decimal and source.name not in (*INTEGERS, *DECIMALS):
                 return None
         else:
             source = wanted
         if source.name not in accepts:
             source = next((one for one in rng.sample(self.types, len(self.types)) if one.name in accepts),
-                          value_type(rng.choice([name for name in accepts if name != "decimal128"])))
-        if source.name == "decimal128" and not source.precision:
-            source = value_type("decimal128", False, 15, 2)
-        elif function == "multiply" and source.name == "decimal128":
+                          value_type(rng.choice([name for name in accepts if name not in DECIMALS])))
+        if source.is_decimal and not source.precision:
+            source = value_type(source.name, False, min(15, DECIMAL_DIGITS[source.name]), 2)
+        elif function == "multiply" and source.is_decimal:
             source = dataclasses.replace(source, scale=source.scale // 2)
         if result == "bool" and accepts == _ALIKE and self.types:
             source = rng.choice(self.types)
         arguments = tuple(self.of(value_type("bool", True), depth)
                           if result == "cases" and number % 2 == 0 and number < num_arguments - 1 else
-                          self.of(source, depth) for number in range(num_arguments))
+                          self._argument(source, depth) for number in range(num_arguments))
         made = _result_type(function, arguments, dataclasses.replace(wanted, nullable=False))
         return made and Expression(function, arguments, made)
+
+    def _argument(self, source, depth):
+        """One of the type; decimals of any width, now and then."""
+        other = source.is_decimal and self.rng.random() < 0.4
+        return self.of(_of_any_width(self.rng, source) if other else source, depth)
 
 
 def physical_values(rng, column_type, values):

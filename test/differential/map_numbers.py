@@ -5,6 +5,7 @@ map_expressions.Maker makes, and as arguments of other functions:
     ln_checked($0)      least(power_or_null($0,2:f64),exp($1))      multiply(sign($2),$3)
 """
 from map_expressions import FLOATS, NUMBER_FUNCTIONS, Expression, Maker, value_type
+from random_data import DECIMAL_DIGITS
 
 
 class NumberMaker:
@@ -24,7 +25,7 @@ class NumberMaker:
     def _call(self, function):
         rng, (_, accepts, num_arguments) = self.rng, NUMBER_FUNCTIONS[function]
         name = rng.choice(accepts)
-        source = value_type(name, True, *((15, 2) if name == "decimal128" else ()))
+        source = value_type(name, True, *((min(15, DECIMAL_DIGITS[name]), 2) if name in DECIMAL_DIGITS else ()))
         arguments = tuple(self.inner.of(source, rng.choice((0, 0, 1))) for _ in range(num_arguments))
         nullable = any(argument.type.nullable for argument in arguments) or function.endswith("or_null")
         return Expression(function, arguments, value_type("i32" if function == "sign" else name, nullable))

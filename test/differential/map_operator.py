@@ -17,7 +17,7 @@ from map_expressions import ALL_FUNCTIONS, NUMBER_FUNCTIONS, TYPES, sql_type
 from map_run import check_compiles_twice, run  # noqa: F401
 from map_string_sql import STRING_TYPES, float_text, is_string
 from oracle import duckdb_column
-from random_data import normalised_float
+from random_data import from_wide, normalised_float
 from result_columns import Mismatch
 
 ENGINES = ("generic", "jit")
@@ -62,8 +62,10 @@ def _physical(column_type, column):
     array = column.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
-    is_viewed = column_type.is_float or column_type.name == "decimal128"
-    bits = array.view(column_type.bits_arrow()) if is_viewed else array
+    if column_type.is_decimal:  # all of DuckDB's have 128 bits
+        wides = array.view(pa.binary(16)).to_pylist()
+        return [None if value is None else column_type.decimal_value(from_wide(value)) for value in wides]
+    bits = array.view(column_type.bits_arrow()) if column_type.is_float else array
     return _comparable(column_type, bits.to_pylist())
 
 

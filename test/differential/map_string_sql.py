@@ -75,7 +75,7 @@ def _to_string(call, sql):
         day = f"(DATE '1970-01-01' + {sql})"
         sign = f"CASE WHEN year({day}) < 0 THEN '-' ELSE '' END"
         return f"printf('%s%04d-%02d-%02d', {sign}, abs(year({day})), month({day}), day({day}))"
-    if of.name == "decimal128" and of.precision == of.scale:  # DuckDB: .5
+    if of.is_decimal and of.precision == of.scale:  # DuckDB: .5
         return f"CAST(CAST({sql} AS DECIMAL({of.precision + 1},{of.scale})) AS VARCHAR)" if of.scale < 38 else None
     return f"CAST({sql} AS VARCHAR)"
 

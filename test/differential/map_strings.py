@@ -13,7 +13,7 @@ import dataclasses
 from aggregate_rows import Column
 from map_expressions import FLOATS, INTEGERS, STRING_FUNCTIONS, Expression, Maker, random_value_type, value_type
 from map_string_sql import BINARY_TYPES, COLLATIONS, STRING_TYPES, TEXT_TYPES, is_string
-from random_data import ColumnType, random_indices, random_values, with_nulls
+from random_data import DECIMALS, ColumnType, random_indices, random_values, with_nulls
 
 _NAMES = TEXT_TYPES
 _CONDITIONS = ("like", "not_like", "starts_with", "ends_with", "contains", "octet_length", "char_length")
@@ -113,7 +113,7 @@ _KINDS = {
 }
 _ASCII = (b"", b"a", b"A", b"b", b"ab", b"AB ", b" ", b"a ", b"a  ", b"Mail", b"MAIL", b"50%", b"a_b", b"it's", b"[x]",
           b"~", b"special Wholesale requests", b"specialwholesale")
-_KIND_OF = {"bool": "bool", "date32": "date", "decimal128": "decimal", "f32": "float", "f64": "float"}
+_KIND_OF = {"bool": "bool", "date32": "date", "f32": "float", "f64": "float", **dict.fromkeys(DECIMALS, "decimal")}
 _STARTS = (1, 2, 3, 0, -1, -5, 4, 100, 2**31, 2**32 + 1, 2**63 - 1, -2**31, -2**63)
 _LENGTHS = (0, 1, 2, 3, 5, 20, 2**32, 2**63 - 1)
 _NUMBER_BYTES = 48  # no number or date has a longer text
@@ -278,9 +278,7 @@ class TextMaker(Maker):
                       and (one.name in TEXT_TYPES or wanted.name in BINARY_TYPES)]
         if wanted.name in BINARY_TYPES or of_strings and not wanted.collation and rng.random() < 0.3:
             return self.of(rng.choice(of_strings or [ColumnType("utf8")]), depth)
-        name = rng.choice((*INTEGERS, "decimal128", "decimal128", "bool", "date32", "date32"))
-        precision = rng.choice((rng.randint(1, 18), rng.randint(1, 38))) if name == "decimal128" else 0
-        return self.of(value_type(name, True, precision, rng.randint(0, precision)), depth)
+        return self.of(random_value_type(rng, (*INTEGERS, *DECIMALS, "bool", "date32", "date32")), depth)
 
     def _most_bytes(self, made):
         """Of the longest string that may come out."""
@@ -306,7 +304,7 @@ class TextMaker(Maker):
                 return Expression(function, (made,), value_type("i64", made.type.nullable))
         if name == "bool" and rng.random() < 0.8:
             return self._truth(of, depth)
-        if name not in (*INTEGERS, *FLOATS, "decimal128", "bool", "date32"):
+        if name not in (*INTEGERS, *FLOATS, *DECIMALS, "bool", "date32"):
             return None
         if of.name not in TEXT_TYPES:
             of = ColumnType(rng.choice(TEXT_TYPES))
@@ -334,7 +332,7 @@ class TextMaker(Maker):
     def _is_surely(self, text, wanted):
         """Whether most rows have a value."""
         if text.function == "$":
-            return self.kinds.get(text.arguments[0]) == _kind_of(wanted) and "8" not in wanted.name
+            return self.kinds.get(text.arguments[0]) == _kind_of(wanted) and wanted.name not in ("i8", "u8", *DECIMALS)
         return text.function == "cast" and text.arguments[0].type.name == wanted.name
 
     def _truth(self, of, depth):

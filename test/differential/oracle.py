@@ -42,8 +42,8 @@ def ordered_value(column_type, value):
     """A physical value normalised for order and predicates: there is one NaN, and it is the greatest value."""
     if column_type.is_collated:
         return collation_oracle.order_key(column_type.collation, value)
-    if column_type.name == "decimal128":
-        return int.from_bytes(value, "little", signed=True)
+    if column_type.is_decimal:
+        return column_type.unscaled(value)
     if not column_type.is_float:
         return value
     if normalised_float(column_type, value) == "NaN":
@@ -149,26 +149,29 @@ def places_in_order(column_type, values, indices):
     return [None if index is None else place_of[index] for index in indices]
 
 
+def duckdb_numbers(column_type, values, indices):
+    """As duckdb_column, decimals as their unscaled integers."""
+    if not column_type.is_decimal:
+        return duckdb_column(column_type, values, indices)
+    numbers = bits_array(column_type, values, indices)
+    return numbers.view(pa.decimal128(38, 0)) if column_type.name == "decimal128" else numbers
+
+
 def duckdb_column(column_type, values, indices):
     if column_type.name == "bool":
         return pa.array([None if index is None else bool(values[index]) for index in indices], pa.bool_())
-    if column_type.is_float or column_type.name == "decimal128" and 0 <= column_type.scale <= column_type.precision:
+    if column_type.is_decimal and not column_type.has_usual_scale:
+        return duckdb_numbers(column_type, values, indices)
+    if column_type.is_float or column_type.is_decimal:
         return bits_array(column_type, values, indices).view(column_type.value_arrow())
     if column_type.is_collated and not is_trimmed_text(column_type):
         return pa.array(places_in_order(column_type, values, indices), pa.int64())
     if column_type.name in STRING_TYPES:
         text = pa.large_utf8() if column_type.is_utf8 else pa.large_binary()
         return bits_array(column_type, values, indices).cast(text)
-    if column_type.name in ("decimal128", "fixed_binary"):
+    if column_type.name == "fixed_binary":
         return bits_array(column_type, values, indices).cast(pa.large_binary())
     return bits_array(column_type, values, indices)
-
-
-def _residual_column(conjunct, side):
-    values, indices = conjunct.column.values, conjunct.column.indices[side]
-    if conjunct.type.name == "decimal128":
-        return bits_array(conjunct.type, values, indices).view(pa.decimal128(38, 0))
-    return duckdb_column(conjunct.type, values, indices)
 
 
 def sql_key(key, column):
@@ -228,7 +231,8 @@ class DuckdbOracle:
             columns = {"row_id": pa.array(range(case.sides[side].num_rows), pa.int64())}
             columns |= {f"k{number}": duckdb_column(key.type, key.values, key.indices[side])
                         for number, key in enumerate(case.keys)}
-            columns |= {f"r{number}": _residual_column(conjunct, side)
+            columns |= {f"r{number}": duckdb_numbers(conjunct.type, conjunct.column.values,
+                                                     conjunct.column.indices[side])
                         for number, conjunct in enumerate(case.residuals)}
             self._connection.register(side, pa.table(columns))
         result = self._connection.sql(join_query(case)).to_arrow_table()

@@ -22,7 +22,7 @@ from map_expressions import FLOATS, INTEGERS, TEMPORALS, TYPES, random_value_typ
 from map_string_sql import STRING_TYPES, is_string
 from map_strings import text_columns
 from oracle import DuckdbOracle
-from random_data import COLLATIONS, normalised_float, random_indices, random_type, random_values, with_nulls
+from random_data import COLLATIONS, DECIMALS, normalised_float, random_indices, random_type, random_values, with_nulls
 from sort_order import DuckdbOrder
 
 
@@ -100,8 +100,8 @@ def placeholder(column_type):
     """A value of the type, for columns of which no row has one."""
     if column_type.name == "fixed_binary":
         return bytes(column_type.width)
-    if column_type.name == "decimal128":
-        return bytes(16)
+    if column_type.is_decimal:
+        return column_type.decimal_value(0)
     return b"" if is_string(column_type) else 0
 
 
@@ -127,7 +127,7 @@ def is_value(column_type):
     """Whether maps read the type, with the unit that their functions take it to have."""
     if is_string(column_type):
         return True
-    has_digits = column_type.name != "decimal128" or 0 <= column_type.scale <= column_type.precision
+    has_digits = not column_type.is_decimal or column_type.has_usual_scale
     has_unit = column_type.unit == TEMPORALS.get(column_type.name, "") and not column_type.zone
     return column_type.name in TYPES and not column_type.index and has_digits and has_unit
 
@@ -165,7 +165,7 @@ def random_size(rng):
 
 
 def _values(rng, column_type, count):
-    if column_type.name in (*INTEGERS, *FLOATS, "decimal128") and rng.random() < 0.55:
+    if column_type.name in (*INTEGERS, *FLOATS, *DECIMALS) and rng.random() < 0.55:
         return mild_values(rng, column_type, count)
     values = random_values(rng, column_type, count)
     if column_type.name == "date32":  # of years that have four digits, as DuckDB's functions want them

@@ -29,7 +29,7 @@ from oracle import python_rows
 from pipeline_joins import FlowJoin, random_join
 from pipeline_rows import (FlowColumn, Rows, as_compared, bound, bracketed, column_of, is_value, maybe_nullable,
                            oracles, placeholder)
-from random_data import ColumnType
+from random_data import DECIMAL_DIGITS, ColumnType
 
 _TRIES = 40
 
@@ -113,8 +113,9 @@ def _nothing(column_type, num_rows):
 def _as_value(rng, column):
     """The type as which a map reads a column: decimals with more digits, printable texts under a collation."""
     column_type = maybe_nullable(rng, column.type)
-    if column_type.name == "decimal128" and rng.random() < 0.2:
-        return dataclasses.replace(column_type, precision=rng.randint(max(column_type.precision, 1), 38))
+    if column_type.is_decimal and rng.random() < 0.2:
+        most = DECIMAL_DIGITS[column_type.name]
+        return dataclasses.replace(column_type, precision=rng.randint(max(column_type.precision, 1), most))
     is_plain = lambda value: value.isascii() and value.decode().isprintable()
     if column_type.name in TEXT_TYPES and rng.random() < 0.1 and all(map(is_plain, column.values)):
         return dataclasses.replace(column_type, collation=rng.choice(COLLATIONS))

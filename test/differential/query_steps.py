@@ -68,7 +68,9 @@ def _constant(rng, column):
 
 
 def is_alike(left, right):
-    """Whether columns compare: integers with each other, others with those of their type."""
+    """Whether columns compare: integers with each other, decimals too, others with those of their type."""
+    if left.type.of == right.type.of == "decimal":
+        return True
     if left.type.of in ("number", "wild") and right.type.of in ("number", "wild"):
         return "u64" not in (left.type.name, right.type.name) or left.type.name == right.type.name
     return (left.type.of, left.type.name) == (right.type.of, right.type.name)
@@ -266,13 +268,16 @@ class StepMaker:
         calls = ["count(*)", "count", "min", "max", "count(distinct"]
         if column.type.of in ("number", "float"):
             calls += ["sum", "avg"]
+        if column.type.of == "decimal":
+            calls.append("sum")  # DuckDB's averages are floats
         call, name = self.rng.choice(calls), self.name()
         if call == "count(*)":
             return Column(name, _NUMBER), call
         if call.startswith("count"):
             return Column(name, _NUMBER), f"{call}{'(' if call == 'count' else ' '}{column.text()})"
         whole = QueryType("u64", "unsigned") if column.type.name[0] == "u" else QueryType("i64", "wild")
-        made = {"sum": whole if column.type.of == "number" else QueryType("f64", "float"),
+        sums = {"number": whole, "decimal": dataclasses.replace(column.type, name="decimal128")}
+        made = {"sum": sums.get(column.type.of, QueryType("f64", "float")),
                 "avg": QueryType("f64", "float")}.get(call, column.type)
         return Column(name, made), f"{call}({column.text()})"
 

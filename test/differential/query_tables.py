@@ -19,10 +19,12 @@ from random_data import random_indices, with_nulls
 INTEGERS = {"i8": pa.int8(), "i16": pa.int16(), "i32": pa.int32(), "i64": pa.int64(), "u8": pa.uint8(),
             "u16": pa.uint16(), "u32": pa.uint32(), "u64": pa.uint64()}
 FLOATS = {"f32": pa.float32(), "f64": pa.float64()}
+DECIMALS = {"decimal32": pa.decimal32, "decimal64": pa.decimal64, "decimal128": pa.decimal128}
 OTHERS = {"bool": pa.bool_(), "date32": pa.date32(), "timestamp": pa.timestamp("us")}
 _STRING_TYPES = {"utf8": pa.utf8(), "large_utf8": pa.large_utf8(), "utf8_view": pa.string_view(),
                  "dictionary": pa.dictionary(pa.int32(), pa.utf8())}
-TYPES = (*INTEGERS, *FLOATS, "decimal128", *OTHERS, *_STRING_TYPES)
+TYPES = (*INTEGERS, *FLOATS, *DECIMALS, *OTHERS, *_STRING_TYPES)
+_DIGITS = 9  # of decimals
 SIZES = (0, 1, 2, 3, 7, 64, 65, 1000, 1023, 1025, 3000)
 _STRINGS = ("", "a", "A", "ab", "a -- b", "it's", "#", 'say "x"', "ünïcode", "twelve bytes", "thirteen byte", "z" * 40)
 _DAY = datetime.date(1998, 9, 2)
@@ -49,8 +51,8 @@ class QueryType:
         return self.name in INTEGERS
 
     def arrow(self):
-        if self.name == "decimal128":
-            return pa.decimal128(9, self.scale)
+        if self.name in DECIMALS:
+            return DECIMALS[self.name](_DIGITS, self.scale)
         return {**INTEGERS, **FLOATS, **OTHERS}.get(self.name, pa.utf8())
 
     def pool(self, rng):
@@ -91,7 +93,7 @@ def random_query_type(rng):
             return QueryType(name, "wild")
         return QueryType(name, "unsigned" if name == "u64" else "number", -5 if name[0] == "i" else 0,
                          rng.choice((1, 4, 20)))
-    if name == "decimal128":
+    if name in DECIMALS:
         return QueryType(name, "decimal", scale=rng.choice((0, 2)))
     classes = {"f32": "float", "f64": "float", "date32": "date", **dict.fromkeys(_STRING_TYPES, "string")}
     return QueryType(name, classes.get(name, name))

@@ -3,8 +3,8 @@
 
 A column is made in three steps, so that the same rows can be laid out in many ways and every oracle can read them:
 
-    values   the column's value list, *physical* values: int (of integers, dates, times, durations; the bits of a float;
-             0 or 1 of a bool) or bytes
+    values   the column's value list, *physical* values: int (of integers, dates, times, durations, decimals of up to 64
+             bits; the bits of a float; 0 or 1 of a bool) or bytes
     indices  one entry a row: a number into `values`, or None for null
     array    a pyarrow array of some of the rows, in buffers of our own making: any offset, garbage under nulls,
              dictionaries with nulls, views in several buffers
@@ -34,8 +34,11 @@ import collation_oracle
 INTEGER_CODES = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "u8": "B", "u16": "H", "u32": "I", "u64": "Q"}
 TEMPORAL_CODES = {"date32": "i", "date64": "q", "time32": "i", "time64": "q", "timestamp": "q", "duration": "q"}
 FLOAT_CODES = {"f32": "I", "f64": "Q"}  # their bits
+NARROW_DECIMAL_CODES = {"decimal32": "i", "decimal64": "q"}  # unscaled; values of decimal128 are its 16 bytes
+DECIMAL_DIGITS = {"decimal32": 9, "decimal64": 18, "decimal128": 38}  # that each has at most, from narrow to wide
+DECIMALS = tuple(DECIMAL_DIGITS)
 STRING_TYPES = ("binary", "utf8", "large_binary", "large_utf8", "binary_view", "utf8_view")
-SCALAR_TYPES = ("bool", *INTEGER_CODES, *FLOAT_CODES, "decimal128", *TEMPORAL_CODES, "fixed_binary", *STRING_TYPES)
+SCALAR_TYPES = ("bool", *INTEGER_CODES, *FLOAT_CODES, *DECIMALS, *TEMPORAL_CODES, "fixed_binary", *STRING_TYPES)
 INDEX_TYPES = tuple(INTEGER_CODES)
 COLLATIONS = tuple(collation_oracle.COLLATIONS)
 _UNITS = {"time32": ("s", "ms"), "time64": ("us", "ns"), "timestamp": ("s", "ms", "us", "ns"),
@@ -49,6 +52,7 @@ _ARROW_TYPES = {
     "date32": pa.date32(), "date64": pa.date64(), "binary": pa.binary(), "utf8": pa.utf8(),
     "large_binary": pa.large_binary(), "large_utf8": pa.large_utf8(), "binary_view": pa.binary_view(),
     "utf8_view": pa.string_view(), }
+_DECIMAL_TYPES = {"decimal32": pa.decimal32, "decimal64": pa.decimal64, "decimal128": pa.decimal128}
 _BYTES_TYPES = {"utf8": pa.binary(), "large_utf8": pa.large_binary(), "utf8_view": pa.binary_view()}
 _BITS_TYPES = {"b": pa.int8(), "h": pa.int16(), "i": pa.int32(), "q": pa.int64(), "B": pa.uint8(), "H": pa.uint16(),
                "I": pa.uint32(), "Q": pa.uint64()}
@@ -65,7 +69,7 @@ class ColumnType:
     null_equal: bool = False
     unit: str = ""            # time, timestamp, duration
     zone: str = ""            # timestamp
-    precision: int = 0        # decimal128
+    precision: int = 0        # decimals
     scale: int = 0
 
     def text(self):
@@ -76,8 +80,8 @@ class ColumnType:
 
     def value_arrow(self):
         """The Arrow type of a value, dictionaries decoded."""
-        if self.name == "decimal128":
-            return pa.decimal128(self.precision, self.scale)
+        if self.is_decimal:
+            return _DECIMAL_TYPES[self.name](self.precision, self.scale)
         if self.name == "time32":
             return pa.time32(self.unit)
         if self.name == "time64":
@@ -102,7 +106,7 @@ class ColumnType:
         return _BITS_TYPES[self.code()]
 
     def code(self):
-        return {**INTEGER_CODES, **TEMPORAL_CODES, **FLOAT_CODES}[self.name]
+        return {**INTEGER_CODES, **TEMPORAL_CODES, **FLOAT_CODES, **NARROW_DECIMAL_CODES}[self.name]
 
     def value_bytes(self):
         return 16 if self.name == "decimal128" else self.width
@@ -110,9 +114,26 @@ class ColumnType:
     def number_bytes(self):
         return struct.calcsize(self.code())
 
+    def unscaled(self, value):
+        """A decimal's physical value as a number."""
+        return from_wide(value) if self.name == "decimal128" else value
+
+    def decimal_value(self, number):
+        """The physical value of an unscaled number."""
+        return wide(number) if self.name == "decimal128" else number
+
     @property
     def is_float(self):
         return self.name in FLOAT_CODES
+
+    @property
+    def is_decimal(self):
+        return self.name in DECIMAL_DIGITS
+
+    @property
+    def has_usual_scale(self):
+        """Of decimals: whether the scale is one that expressions and SQL have."""
+        return 0 <= self.scale <= self.precision
 
     @property
     def is_utf8(self):
@@ -124,11 +145,20 @@ class ColumnType:
         return not collation_oracle.is_plain(self.collation)
 
 
+def wide(number):
+    """A number as the bytes of a decimal128."""
+    return number.to_bytes(16, "little", signed=True)
+
+
+def from_wide(value):
+    return int.from_bytes(value, "little", signed=True)
+
+
 def random_type(rng, dictionaries=True, names=SCALAR_TYPES):
     """A type without collation and null flags."""
     name = rng.choice(names)
     index = rng.choice(INDEX_TYPES) if dictionaries and rng.random() < 0.15 else ""
-    precision = rng.randint(1, 38) if name == "decimal128" else 0
+    precision = rng.randint(1, DECIMAL_DIGITS[name]) if name in DECIMAL_DIGITS else 0
     return ColumnType(name, width=rng.choice(FIXED_WIDTHS) if name == "fixed_binary" else 0, index=index,
                       unit=rng.choice(_UNITS.get(name, ("",))), zone=rng.choice(_ZONES) if name == "timestamp" else "",
                       precision=precision, scale=rng.choice((0, precision // 2, precision, -2)) if precision else 0)
@@ -144,9 +174,8 @@ def random_values(rng, column_type, count):
         return [0, 1] if rng.random() < 0.8 else [rng.randrange(2)]
     if column_type.is_float:
         return _random_floats(rng, column_type, count)
-    if column_type.name == "decimal128":
-        bound = 10 ** column_type.precision - 1
-        return [value.to_bytes(16, "little", signed=True) for value in _random_integers(rng, -bound, bound, count)]
+    if column_type.is_decimal:
+        return list(map(column_type.decimal_value, _random_integers(rng, *integer_bounds(column_type), count)))
     if column_type.name == "fixed_binary":
         return _random_fixed(rng, column_type.width, count)
     if column_type.name in STRING_TYPES:
@@ -156,7 +185,11 @@ def random_values(rng, column_type, count):
 
 
 def integer_bounds(column_type):
-    """The least and the greatest value of an integer or temporal type."""
+    """The least and the greatest value of an integer or temporal type, or unscaled number of a decimal type: as many
+    digits as it has, but any bits in narrow ones that no expression reads."""
+    if column_type.name == "decimal128" or column_type.is_decimal and column_type.has_usual_scale:
+        most = 10 ** column_type.precision - 1
+        return -most, most
     bits = column_type.number_bytes() * 8
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if column_type.code().islower() else (0, (1 << bits) - 1)
 

@@ -13,8 +13,7 @@ import itertools
 import duckdb
 import pyarrow as pa
 
-from oracle import duckdb_column, ordered_value, sql_key
-from random_data import bits_array
+from oracle import duckdb_numbers, ordered_value, sql_key
 
 
 def key_ranks(key):
@@ -59,12 +58,6 @@ def window_columns(functions, partitions, classes):
 # ---- DuckDB ----------------------------------------------------------------------------------------------------------
 
 
-def _sql_column(key):
-    if key.type.name == "decimal128":
-        return bits_array(key.type, key.values, key.indices).view(pa.decimal128(38, 0))
-    return duckdb_column(key.type, key.values, key.indices)
-
-
 def sql_order(number, key):
     direction, nulls = "DESC" if key.descending else "ASC", "FIRST" if key.nulls_first else "LAST"
     return f"{sql_key(key, f'k{number}')} {direction} NULLS {nulls}"
@@ -89,7 +82,8 @@ class DuckdbOrder:
         """Raises AssertionError where Python's classes, and its ranks and dense ranks by row, are not DuckDB's: a
         defect of the harness."""
         columns = {"row_id": pa.array(range(case.num_rows), pa.int64())}
-        columns |= {f"k{number}": _sql_column(key) for number, key in enumerate(case.keys)}
+        columns |= {f"k{number}": duckdb_numbers(key.type, key.values, key.indices)
+                    for number, key in enumerate(case.keys)}
         self._connection.register("input", pa.table(columns))
         try:
             rows = self._connection.sql(_query(case)).fetchall()
