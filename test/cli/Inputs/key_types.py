@@ -22,6 +22,12 @@ TYPES = {
     "utf8_view": pa.string_view(),
     "dictionary": pa.dictionary(pa.int32(), pa.utf8()),
 }
+# Of a scale.
+DECIMALS = {
+    "decimal": lambda scale: pa.decimal128(12, scale),
+    "decimal32": lambda scale: pa.decimal32(9, scale),
+    "decimal64": lambda scale: pa.decimal64(12, scale),
+}
 
 
 def table(side):
@@ -30,7 +36,8 @@ def table(side):
         is_text = "utf8" in name or name == "dictionary"
         columns[name] = pa.array(TEXTS if is_text else NUMBERS, pa.utf8() if is_text else type_).cast(type_)
     scale = {"probe": 1, "build": 3}[side]
-    columns["decimal"] = pa.array([decimal.Decimal(n) for n in NUMBERS], pa.decimal128(12, scale))
+    for name, type_ in DECIMALS.items():
+        columns[name] = pa.array([decimal.Decimal(n) for n in NUMBERS], type_(scale))
     columns["list"] = pa.array([[n] for n in NUMBERS], pa.list_(pa.int64()))
     columns["row_" + side] = pa.array([0, 1, 2], pa.int64())
     return pa.table(columns)

@@ -7,10 +7,11 @@ import sys
 
 quern, folder = sys.argv[1:]
 NUMBERS = ["i32", "i64", "u32", "f32", "f64"]
+DECIMALS = ["decimal", "decimal32", "decimal64"]
 TEXTS = ["utf8", "large_utf8", "utf8_view", "dictionary"]
 PAIRS = ([(a, b) for group in (NUMBERS, TEXTS) for a in group for b in group]
-         + [("u64", "u64"), ("u32", "u64"), ("i32", "u64"), ("u64", "i64"), ("decimal", "decimal"), ("decimal", "i64"),
-            ("u32", "decimal")])
+         + [("u64", "u64"), ("u32", "u64"), ("i32", "u64"), ("u64", "i64"), ("decimal", "i64"), ("u32", "decimal")]
+         + [(a, b) for a in DECIMALS for b in (*DECIMALS, "i32")])
 EXPECTED = "row_probe  row_build\n" + "".join(f"{row:9}  {row:9}\n" for row in range(3)) + "3 rows\n"
 
 for a, b in PAIRS:
