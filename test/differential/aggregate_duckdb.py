@@ -100,6 +100,15 @@ def _agrees(aggregate, answer, value):
     return answer.takes(value.encode() if isinstance(value, str) else int(value))
 
 
+def _places(aggregate):
+    """The place of each spelling in the order of all; kept, as every group asks."""
+    spellings = aggregate.arguments[0].values
+    if getattr(aggregate, "_places", (None, None))[0] is not spellings:
+        places = places_in_order(aggregate.types[0], spellings, range(len(spellings)))
+        aggregate._places = spellings, dict(zip(spellings, places))
+    return aggregate._places[1]
+
+
 def _agrees_on_value(aggregate, answer, value):
     name, column_type = aggregate.function, aggregate.types[0]
     if column_type.is_float:
@@ -110,8 +119,7 @@ def _agrees_on_value(aggregate, answer, value):
     if name in COMPARED and column_type.is_collated:
         if is_trimmed_text(column_type):
             return value.encode() in {normalise(column_type, spelling) for spelling in answer.values}
-        spellings = aggregate.arguments[0].values
-        places = dict(zip(spellings, places_in_order(column_type, spellings, range(len(spellings)))))
+        places = _places(aggregate)
         return value in {places[spelling] for spelling in answer.values}
     return answer.takes(value.encode() if isinstance(value, str) else int(value) if isinstance(value, bool) else value)
 
