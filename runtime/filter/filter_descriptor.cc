@@ -363,7 +363,10 @@ void FilterDescriptor::SetEqual(const ColumnType& type, const std::string& text,
   const bool folds = (leaf->rule & kFoldsAscii) != 0, weighs = (leaf->rule & kWeighsEquality) != 0;
   leaf->length = kNoLength;
   const bool may_fit = type.id != TypeId::kFixedBinary || key.size() == type.width_bytes;
-  if (may_fit && (!weighs || (folds && IsPrintable(key)))) {
+  // A key that ends in a space, behind which characters without a weight stood, has no printable row: it would be
+  // trimmed.
+  const bool is_trimmed = (leaf->rule & kTrimsSpaces) == 0 || key.empty() || key.back() != ' ';
+  if (may_fit && (!weighs || (folds && is_trimmed && IsPrintable(key)))) {
     leaf->length = static_cast<uint32_t>(key.size());
     AppendMasked(key, !folds, constants);
     uint8_t view[32] = {};

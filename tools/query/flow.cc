@@ -281,10 +281,11 @@ absl::Status MakeAlike(const Flow::Named& left, Computation* left_casts, const F
   if (!common.has_value())
     return Wrong(what, Flow::Text(left) + " is " + TypeText(a) + ", " + Flow::Text(right) + " is " + TypeText(b),
                  kComparable);
-  if (!AreAlike(*first, *common)) {
+  const auto is_common = [&](const ValueType& type) { return type.id == common->id && AreAlike(type, *common); };
+  if (!is_common(*first)) {
     QUERN_ASSIGN_OR_RETURN(numbers[0], left_casts->Cast(left, *common));
   }
-  if (!AreAlike(*second, *common)) {
+  if (!is_common(*second)) {
     QUERN_ASSIGN_OR_RETURN(numbers[1], right_casts->Cast(right, *common));
   }
   return absl::OkStatus();

@@ -149,6 +149,32 @@ TEST(RowFilter, DictionaryFarLargerThanTheBatch) {
   EXPECT_EQ(rows, (std::vector<uint32_t>{0, 2, 3}));
 }
 
+// U+0000 has no weight, and keeps the space in front of it from being trimmed: no string without such a character
+// equals the constant.
+TEST(RowFilter, ConstantThatEndsInASpaceAndNoWeight) {
+  constexpr uint32_t kRows = 64;
+  const std::string row = "abcdefgh ";
+  std::string bytes;
+  std::vector<uint32_t> offsets = {0}, rows(kRows);
+  for (uint32_t i = 0; i < kRows; ++i) {
+    bytes += row;
+    offsets.push_back(static_cast<uint32_t>(bytes.size()));
+  }
+  QuernColumn column = {};
+  column.values = bytes.data();
+  column.offsets = offsets.data();
+  BatchView batch;
+  batch.keys.push_back(column);
+  batch.num_rows = kRows;
+  const auto count = [&](const std::string& constant) {
+    const std::string text = "filter utf8(tidb.utf8mb4_unicode_ci) = " + constant;
+    return FilterOf(ParseSpecOf<FilterSpec>(text).value()).Select(batch, rows.data()).value();
+  };
+  EXPECT_EQ(count("x'61626364656667682000'"), 0u);
+  EXPECT_EQ(count("x'616263646566676800'"), kRows);
+  EXPECT_EQ(count("'ABCDEFGH'"), kRows);
+}
+
 TEST(RowFilter, BatchWithoutColumns) {
   const RowFilter filter = FilterOf(ParseSpecOf<FilterSpec>("filter i64 = 1 and utf8 = 'a'").value());
   BatchView batch;
