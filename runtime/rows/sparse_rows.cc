@@ -30,7 +30,7 @@ uint32_t ColumnRowBytes(const ColumnType& type) {
 
 void SparseRows::Prefetch(const QuernColumn& column, uint32_t row_bytes) const {
   constexpr uint64_t kLineBytes = 64;
-  if (row_bytes == 0 || rows_ == nullptr || n_ == 0) return;
+  if (row_bytes == 0 || !prefetches()) return;
   const auto* const lines = static_cast<const uint8_t*>(column.offsets != nullptr ? column.offsets : column.values);
   WithPrefetch(is_sparse_ ? 1 : 0, [&]<class Prefetch>() {
     for (uint32_t i = 0; i < n_; ++i) Prefetch::For(lines + uint64_t{rows_[i]} * row_bytes);

@@ -43,10 +43,12 @@ class SparseRows {
   void Prefetch(const QuernColumn& column, uint32_t row_bytes) const;
   // The same for a column of each of these fields.
   void Prefetch(const QuernField* fields, uint32_t num_fields, const QuernColumn* columns) const {
-    for (uint32_t f = 0; f < num_fields; ++f) Prefetch(columns[f], ColumnRowBytes(fields[f]));
+    for (uint32_t f = 0; f < num_fields && prefetches(); ++f) Prefetch(columns[f], ColumnRowBytes(fields[f]));
   }
 
  private:
+  bool prefetches() const { return is_sparse_ || (input_rows_ != 0 && rows_ != nullptr && n_ != 0); }
+
   const uint32_t* const rows_;
   const uint32_t n_, input_rows_;
   bool is_sparse_ = false;

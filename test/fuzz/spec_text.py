@@ -21,8 +21,9 @@ _WORDS = [
     ",", "(", ")", ":", " ", "  ", "i64", "i65", "utf8", "fixed_binary", "fixed_binary(0)", "fixed_binary(-1)",
     "fixed_binary(99999999999999999999)", "fixed_binary(4294967295)", "fixed_binary()", "dictionary",
     "dictionary(i32,utf8)", "dictionary(f32,utf8)", "dictionary(i8,bool", "dictionary(i8,dictionary(i8,i8))", "rowid",
-    "time", "decimal128", "nullable", ":nullable", ":nullequal", ":desc", ":nulls_first", ":nullable:nullable", ":lt",
-    ":ge", ":eq:ne", "lt", "utf8(utf8mb4_bin)", "utf8(nothing)", "i64(binary)", "\t", "\n", "\x01", "\x7f", "é",
+    "time", "decimal64", "decimal128", "nullable", ":nullable", ":nullequal", ":desc", ":nulls_first",
+    ":nullable:nullable", ":lt", ":ge", ":eq:ne", "lt", "utf8(utf8mb4_bin)", "utf8(nothing)", "i64(binary)",
+    "\t", "\n", "\x01", "\x7f", "é",
     "\u2028", "%s%n", "'", '"', "0", "aggs=", "aggs", "aggs=count_star", "count_star", "count_star()",
     "count_star:filter", "sum(i64)", "sum(utf8)", "sum", "sum()", "min(utf8(utf8mb4_bin))",
     "covar_pop(f64,i32:nullable)", "quantile(f64,0.9)", "quantile(f64,2)", "quantile(f64,nan)", "quantile(f64,1e-999)",
@@ -57,7 +58,7 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "ne", "eq")
 # Functions of aggregates: how many columns each takes, and of which types. A host's are not among them: none is
 # registered here.
 _PLAIN_NUMBERS = (*INTEGER_CODES, *FLOAT_CODES)
-_NUMBERS = (*_PLAIN_NUMBERS, "decimal128")
+_NUMBERS = (*_PLAIN_NUMBERS, "decimal32", "decimal64", "decimal128")
 _COMPARING = ("min", "max", "any", "first", "last", "count_distinct", "approx_count_distinct")
 _AGGREGATES = {
     "count_star": (0, ()), "count": (1, SCALAR_TYPES), **{name: (1, SCALAR_TYPES) for name in _COMPARING},
@@ -148,7 +149,8 @@ def _right_sort(rng):
 
 # The integers that a column of a type holds.
 _INTEGER_BITS = {
-    "date32": 32, "time32": 32, "date64": 64, "time64": 64, "timestamp": 64, "duration": 64, "decimal128": 128,
+    "date32": 32, "time32": 32, "date64": 64, "time64": 64, "timestamp": 64, "duration": 64, "decimal32": 32,
+    "decimal64": 64, "decimal128": 128,
     **{name: int(name[1:]) for name in INTEGER_CODES}
 }
 
