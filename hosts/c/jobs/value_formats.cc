@@ -2,8 +2,10 @@
 // A decimal's format must have the scale of its type and no more digits; times have the unit of their column.
 #include "hosts/c/jobs/value_formats.h"
 
-#include <cstdio>
+#include <charconv>
 #include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "runtime/base/messages.h"
 #include "runtime/base/status.h"
@@ -21,12 +23,15 @@ namespace {
 
 // Whether values of the format are values of the type: "d:7,4" of decimal128(18,4), "d:7,4,64" of decimal64(18,4).
 bool IsWithin(const std::string& format, const ValueType& type) {
+  constexpr std::string_view kPrefix = "d:";
+  if (!format.starts_with(kPrefix)) return false;
   unsigned digits = 0;
-  int scale = 0, end = 0;
-  if (std::sscanf(format.c_str(), "d:%2u,%d%n", &digits, &scale, &end) != 2) return false;
-  const std::string rest = format.substr(static_cast<size_t>(end));
-  const std::string bits = "," + std::to_string(RowOf(type.id).width_bytes * 8);
-  return digits <= type.digits && scale == type.scale && (rest == bits || (rest.empty() && bits == ",128"));
+  const char* const end = format.data() + format.size();
+  const auto [rest, error] = std::from_chars(format.data() + kPrefix.size(), end, digits);
+  if (error != std::errc() || digits == 0 || digits > type.digits) return false;
+  const std::string own = DefaultFormat(type), found(rest, end);
+  const std::string wanted = own.substr(own.find(','));
+  return found == wanted || (type.id == TypeId::kDecimal128 && found == wanted + ",128");
 }
 
 }  // namespace
