@@ -13,9 +13,10 @@ namespace {
 using llvm::Value;
 
 constexpr uint32_t kLineBytes = 64;
-// Operands of llvm.prefetch. Into the L2 cache: the rows prefetched ahead do not fit into an L1 cache beside the
-// groups.
-constexpr uint32_t kToRead = 0, kToL2 = 2, kOfData = 1;
+// Operands of llvm.prefetch. Rows that are read soon go into the L1 cache. Those farther ahead do not fit there beside
+// the groups, and go into the L2 cache.
+constexpr uint32_t kToRead = 0, kToL1 = 3, kToL2 = 2, kOfData = 1;
+constexpr uint32_t kRowsInL1 = 512;  // AMD Zen 5
 
 // The array of a column that is read element after element.
 struct ColumnArray {
@@ -69,7 +70,7 @@ void InputStreams::Prefetch(Value* row) {
                             e_.I64(uint64_t{rows_ahead_} * stream.bytes + line * kLineBytes), "prefetch_offset");
       Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "prefetch_at");
       e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
-                              {at, e_.I32(kToRead), e_.I32(kToL2), e_.I32(kOfData)});
+                              {at, e_.I32(kToRead), e_.I32(rows_ahead_ <= kRowsInL1 ? kToL1 : kToL2), e_.I32(kOfData)});
     }
   }
 }

@@ -196,8 +196,8 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
                      if (IsIn(parameter.scope, spec))
                        schedule = ChooseSchedule(parameter.loop, keys, plan.pipeline, machine, profile, &origin.text);
                    });
-  if (IsIn(Scope::kAggregate, spec) && GroupsOf(spec).keys.empty() && ReadsAheadByItself(machine))
-    plan.prefetch_input_rows = 0;
+  if (IsIn(Scope::kAggregate, spec) && GroupsOf(spec).keys.empty())
+    plan.prefetch_input_rows = InputRowsWithoutKeys(machine, plan.prefetch_input_rows);
   if (profile != nullptr && profile->spill.has_value()) SetSpilling(profile->spill->choice, &plan);
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == StateLayout::kAuto && IsIn(Scope::kAggregate, spec))
