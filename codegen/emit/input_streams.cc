@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "runtime/rows/prefetch_lines.h"
 #include "runtime/spec/column_type.h"
 
 namespace quern {
@@ -13,10 +14,8 @@ namespace {
 using llvm::Value;
 
 constexpr uint32_t kLineBytes = 64;
-// Operands of llvm.prefetch. Rows that are read soon go into the L1 cache. Those farther ahead do not fit there beside
-// the groups, and go into the L2 cache.
+// Operands of llvm.prefetch. Which cache: prefetch_lines.h.
 constexpr uint32_t kToRead = 0, kToL1 = 3, kToL2 = 2, kOfData = 1;
-constexpr uint32_t kRowsInL1 = 512;  // AMD Zen 5
 
 // The array of a column that is read element after element.
 struct ColumnArray {
@@ -63,6 +62,7 @@ void InputStreams::AddColumnsOf(const QuernMapDescriptor* map, Value* columns, s
 }
 
 void InputStreams::Prefetch(Value* row) {
+  const uint32_t cache = rows_ahead_ <= kNearInputRows ? kToL1 : kToL2;
   for (const Stream& stream : streams_) {
     for (uint32_t line = 0; line < std::max(1u, stream.bytes * kRowsPerPrefetch / kLineBytes); ++line) {
       Value* offset =
@@ -70,7 +70,7 @@ void InputStreams::Prefetch(Value* row) {
                             e_.I64(uint64_t{rows_ahead_} * stream.bytes + line * kLineBytes), "prefetch_offset");
       Value* at = e_.ir().CreateGEP(e_.ir().getInt8Ty(), stream.begin, offset, "prefetch_at");
       e_.ir().CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
-                              {at, e_.I32(kToRead), e_.I32(rows_ahead_ <= kRowsInL1 ? kToL1 : kToL2), e_.I32(kOfData)});
+                              {at, e_.I32(kToRead), e_.I32(cache), e_.I32(kOfData)});
     }
   }
 }

@@ -26,7 +26,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/lane_steps.h"
-#include "runtime/rows/sparse_rows.h"
+#include "runtime/rows/selected_rows.h"
 
 namespace quern {
 namespace {

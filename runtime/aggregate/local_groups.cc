@@ -24,7 +24,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/prefetch_lines.h"
-#include "runtime/rows/sparse_rows.h"
+#include "runtime/rows/selected_rows.h"
 
 namespace quern {
 namespace {
@@ -183,7 +183,7 @@ absl::Status LocalGroups::AppendRest(const BatchView& batch, RowKind kind, uint6
 
 // The columns of rows that lie far apart; the update prefetches those of rows that lie close.
 void LocalGroups::PrefetchSparse(const BatchView& batch, const uint32_t* selection, uint32_t n) const {
-  const SparseRows sparse(context_.options.distances.sparse_rows, selection, n);
+  const SelectedRows sparse(context_.options.distances.sparse_rows, selection, n);
   if (!sparse.is_sparse()) return;
   const AggregateDescriptor& descriptor = *context_.descriptor;
   for (size_t k = 0; k < batch.keys.size(); ++k) sparse.Prefetch(batch.keys[k], descriptor.key_row_bytes()[k]);

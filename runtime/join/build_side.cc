@@ -20,7 +20,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/join/hash_join.h"
-#include "runtime/rows/sparse_rows.h"
+#include "runtime/rows/selected_rows.h"
 
 namespace quern {
 namespace {
@@ -111,7 +111,7 @@ absl::Status BuildSide::AppendStep(const BatchView& batch, uint64_t first_row_id
   const RefusedCalls refused;
   const QuernJoinEntryPoints& kernel = entry_points_.ForBatch(n, &counters_);
   if (batch.selection != nullptr) {
-    const SparseRows sparse(options_.distances.sparse_rows, batch.selection + next, n);
+    const SelectedRows sparse(options_.distances.sparse_rows, batch.selection + next, n);
     sparse.Prefetch(layout->keys, layout->num_keys, batch.keys.data());
     sparse.Prefetch(layout->fields, layout->num_fields, batch.payload.data());
   }

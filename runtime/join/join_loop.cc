@@ -28,7 +28,7 @@
 #include "runtime/join/tables/crowded_slots.h"
 #include "runtime/join/tables/packed_key_table.h"
 #include "runtime/join/tables/unchained_table.h"
-#include "runtime/rows/sparse_rows.h"
+#include "runtime/rows/selected_rows.h"
 
 namespace quern {
 namespace {
@@ -128,7 +128,7 @@ class Prober {
       n = ReserveOutput(*kernel_, rows, tuples, static_cast<uint32_t>(n), a_);
       if (n == kQuernOutOfMemory && out_row > 0) return kQuernFull;
       if (n < 0) return static_cast<int32_t>(n);
-      SparseRows(p_.sparse_rows, rows, static_cast<uint32_t>(n))
+      SelectedRows(p_.sparse_rows, rows, static_cast<uint32_t>(n))
           .Prefetch(a_->descriptor->probe, a_->descriptor->num_probe, a_->payload);
       if (kernel_->emit != nullptr) kernel_->emit(a_, rows, tuples, static_cast<uint32_t>(n));
       if (p_.out_mark != nullptr) EmitMarks(static_cast<uint32_t>(n));
@@ -158,7 +158,7 @@ class Prober {
     kernel_ = &p_.entry_points->ForBatch(n, p_.counters);
     const QuernRowLayout* layout = &a_->descriptor->rows;
     if (a_->selection != nullptr)
-      SparseRows(p_.sparse_rows, a_->selection + a_->next_row, n, p_.input_rows)
+      SelectedRows(p_.sparse_rows, a_->selection + a_->next_row, n, p_.input_rows)
           .Prefetch(layout->keys, layout->num_keys, a_->keys);
     BatchRows batch = SelectRows(*kernel_, layout, a_->keys, a_->selection, a_->next_row, n, s_->rows);
     bool is_settled = false;  // without the table
@@ -179,7 +179,7 @@ class Prober {
         const uint32_t key = p_.table->filter_key;
         if (batch.rows != nullptr) LoadFilterKeys(*layout, key, a_->keys, batch.rows, batch.n, s_->words);
         batch = KeepKeys(batch, batch.rows != nullptr ? KeyWords::Packed(s_->words) : ColumnWords(key, batch.first));
-        const SparseRows sparse(p_.sparse_rows, batch.rows, batch.n);
+        const SelectedRows sparse(p_.sparse_rows, batch.rows, batch.n);
         for (uint32_t k = 0; k < layout->num_keys; ++k)
           if (k != key) sparse.Prefetch(a_->keys[k], ColumnRowBytes(layout->keys[k]));
       }

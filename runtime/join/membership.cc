@@ -24,7 +24,7 @@
 #include "runtime/join/tables/packed_key_table.h"
 #include "runtime/join/tables/unchained_table.h"
 #include "runtime/rows/prefetch_lines.h"
-#include "runtime/rows/sparse_rows.h"
+#include "runtime/rows/selected_rows.h"
 
 namespace quern {
 namespace {
@@ -170,7 +170,7 @@ absl::StatusOr<uint64_t> FindMembers(const JoinTable& table, const QuernJoinDesc
     const QuernJoinEntryPoints& kernel =
         counters != nullptr ? entry_points.ForBatch(n, counters) : entry_points.ForLook(n);
     if (batch.selection != nullptr)
-      SparseRows(distances.sparse_rows, batch.selection + next, n, distances.input_rows)
+      SelectedRows(distances.sparse_rows, batch.selection + next, n, distances.input_rows)
           .Prefetch(descriptor.rows.keys, descriptor.rows.num_keys, batch.keys.data());
     const BatchRows kept = SelectRows(kernel, &descriptor.rows, batch.keys.data(), batch.selection, next, n, s->rows);
     KeyWords words = KeyWords::Packed(s->words);

@@ -28,7 +28,7 @@ inline bool HasKeyInColumn(const QuernRowLayout& layout) { return layout.num_key
 struct KeyWords {
   const void* values;
   uint32_t value_bytes;         // 4 or 8
-  uint64_t prefetch_bytes = 0;  // how far ahead of a word its column is prefetched; 0: not, or the words are no column
+  uint64_t prefetch_bytes = 0;  // how far ahead their column is prefetched; 0: not, or they lie in none
 
   static KeyWords Packed(const uint64_t* words) { return {words, sizeof(uint64_t)}; }
   // Of the rows from `first` on. HasWords(key). prefetch_rows: PrefetchDistances::input_rows.
@@ -52,6 +52,7 @@ class WordReader {
   QUERN_AVX512_INLINE BitmapLanes::Numbers NumbersOf(const BitmapLanes& bitmap, uint32_t i, uint32_t n) const {
     const __mmask16 lanes = BitmapLanes::FirstOf(n - i);
     const uint8_t* const at = values_ + uint64_t{i} * sizeof(Value);
+    // Into the L1 cache, where no groups are evicted: into L2, TPC-H 5 and 9 took 2 % longer.
     for (uint32_t line = 0; line < kBitmapLanes * sizeof(Value); line += 64)
       PrefetchIf(prefetch_bytes_, at + prefetch_bytes_ + line);
     if constexpr (sizeof(Value) == sizeof(uint32_t))

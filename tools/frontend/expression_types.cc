@@ -291,8 +291,7 @@ absl::StatusOr<Expression> Typing::Settled(const Value& value, const ValueType& 
   }
   target.nullable = target.is_dictionary = false;
   target.index = ValueType().index;
-  const bool are_decimals = IsDecimal(own.id) && IsDecimal(target.id);
-  if ((own.id == target.id || are_decimals) && own.scale == target.scale) return value.expression;
+  if (AreAlike(own, target)) return value.expression;
   return MakeCall(Function::kCast, {value.expression}, target);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/rows/sparse_rows.h"
+#include "runtime/rows/selected_rows.h"
 
 #include "runtime/base/prefetch_line.h"
 
@@ -28,7 +28,7 @@ uint32_t ColumnRowBytes(const ColumnType& type) {
   return RowBytes(RowOf(type.is_dictionary ? type.index : type.id).storage, type.width_bytes);
 }
 
-void SparseRows::Prefetch(const QuernColumn& column, uint32_t row_bytes) const {
+void SelectedRows::Prefetch(const QuernColumn& column, uint32_t row_bytes) const {
   constexpr uint64_t kLineBytes = 64;
   if (row_bytes == 0 || !prefetches()) return;
   const auto* const lines = static_cast<const uint8_t*>(column.offsets != nullptr ? column.offsets : column.values);

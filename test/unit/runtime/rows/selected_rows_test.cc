@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/rows/sparse_rows.h"
+#include "runtime/rows/selected_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@ namespace quern {
 namespace {
 
 bool IsSparse(uint32_t distance, const std::vector<uint32_t>& rows) {
-  return SparseRows(distance, rows.data(), static_cast<uint32_t>(rows.size())).is_sparse();
+  return SelectedRows(distance, rows.data(), static_cast<uint32_t>(rows.size())).is_sparse();
 }
 
-TEST(SparseRows, AreAtLeastTheDistanceApart) {
+TEST(SelectedRows, AreAtLeastTheDistanceApart) {
   EXPECT_TRUE(IsSparse(8, {0, 9, 12, 31}));
   EXPECT_FALSE(IsSparse(8, {0, 9, 12, 30}));
   EXPECT_TRUE(IsSparse(8, {31, 12, 9, 0}));  // as a join may leave them
@@ -20,10 +20,10 @@ TEST(SparseRows, AreAtLeastTheDistanceApart) {
   EXPECT_TRUE(IsSparse(1, {5, 6, 7}));
   EXPECT_FALSE(IsSparse(0, {0, 1000}));
   EXPECT_FALSE(IsSparse(8, {}));
-  EXPECT_FALSE(SparseRows(8, nullptr, 100).is_sparse());
+  EXPECT_FALSE(SelectedRows(8, nullptr, 100).is_sparse());
 }
 
-TEST(SparseRows, BytesOfARowInAColumn) {
+TEST(SelectedRows, BytesOfARowInAColumn) {
   EXPECT_EQ(ColumnRowBytes(ColumnType{.id = TypeId::kI64}), 8u);
   EXPECT_EQ(ColumnRowBytes(ColumnType{.id = TypeId::kDecimal128}), 16u);
   EXPECT_EQ(ColumnRowBytes(ColumnType{.id = TypeId::kUtf8}), 4u);  // offsets
