@@ -120,7 +120,7 @@ class HostColumns {
     if (type.is_dictionary) {
       QUERN_RETURN_IF_ERROR(ConvertDictionary(column, type, name, &converted));
     } else if (NeedsRows(converted, type)) {
-      QUERN_RETURN_IF_ERROR(CompleteValues(type, RowsWithValue(converted, type), name, &converted));
+      QUERN_RETURN_IF_ERROR(CompleteValues(type, RowsWithValue(converted, type), NumElements(), name, &converted));
     }
     return converted;
   }
@@ -129,6 +129,12 @@ class HostColumns {
 
  private:
   uint32_t RowAt(uint64_t i) const { return batch_.selection ? batch_.selection[i] : static_cast<uint32_t>(i); }
+
+  // Of a plain column: up to the highest row.
+  uint64_t NumElements() const {
+    if (batch_.selection == nullptr) return batch_.num_rows;
+    return uint64_t{*std::max_element(batch_.selection, batch_.selection + batch_.num_rows)} + 1;
+  }
 
   // A column whose pointers are all set, and whose bytes stay where they are, is not read here.
   bool NeedsRows(const QuernColumn& values, const ColumnType& type) const {
@@ -155,11 +161,11 @@ class HostColumns {
   absl::Status ConvertDictionary(const quern_column& column, const ColumnType& type, const ColumnName& name,
                                  QuernColumn* indices);
   void FoldNulls(const QuernColumn& values, const ColumnType& type, QuernColumn* indices);
-  absl::Status CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows, const ColumnName& name,
-                              QuernColumn* column);
+  absl::Status CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows, uint64_t num_elements,
+                              const ColumnName& name, QuernColumn* column);
   template <class Offset>
-  absl::Status CopyStrings(const std::vector<uint32_t>& rows, QuernColumn* column);
-  absl::Status CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column);
+  absl::Status CopyStrings(const std::vector<uint32_t>& rows, uint64_t num_elements, QuernColumn* column);
+  absl::Status CopyViews(const std::vector<uint32_t>& rows, uint64_t num_elements, QuernColumn* column);
 
   const quern_batch& batch_;
   const bool copies_strings_;
@@ -181,7 +187,7 @@ absl::Status HostColumns::ConvertDictionary(const quern_column& column, const Co
   if (NeedsRows(values, type)) {
     std::vector<uint32_t> rows = RowsWithValue(*indices, type);
     for (uint32_t& row : rows) row = IndexAt(*indices, type.index, row);
-    QUERN_RETURN_IF_ERROR(CompleteValues(type, rows, name, &values));
+    QUERN_RETURN_IF_ERROR(CompleteValues(type, rows, /*num_elements=*/0, name, &values));
   }
   indices->dictionary = memory_.NewDictionary(values);
   return absl::OkStatus();
@@ -200,9 +206,11 @@ void HostColumns::FoldNulls(const QuernColumn& values, const ColumnType& type, Q
   indices->bit_offset = 0;
 }
 
-// Ensures that `rows` can be read: a pointer may be missing only if none of them needs it. Copies strings if requested.
+// Ensures that `rows` can be read: a pointer may be missing only if none of them needs it. Copies strings if requested;
+// the copy has num_elements of them, or as many as `rows` need: kernels that take 64 rows at a time skip a null after
+// they have read its offsets or its view.
 absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vector<uint32_t>& rows,
-                                         const ColumnName& name, QuernColumn* column) {
+                                         uint64_t num_elements, const ColumnName& name, QuernColumn* column) {
   static constexpr uint8_t kNoBytes[1] = {};
   if (rows.empty()) return absl::OkStatus();
   const Storage storage = RowOf(type.id).storage;
@@ -220,13 +228,16 @@ absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vect
   }
   if (!copies_strings_ || !IsVariable(storage)) return absl::OkStatus();
   const std::vector<uint32_t> distinct = Distinct(rows);
-  if (storage == kView) return CopyViews(distinct, column);
-  return storage == kVar32 ? CopyStrings<int32_t>(distinct, column) : CopyStrings<int64_t>(distinct, column);
+  num_elements = std::max(num_elements, uint64_t{distinct.back()} + 1);
+  if (storage == kView) return CopyViews(distinct, num_elements, column);
+  return storage == kVar32 ? CopyStrings<int32_t>(distinct, num_elements, column)
+                           : CopyStrings<int64_t>(distinct, num_elements, column);
 }
 
-// offsets[row], offsets[row + 1] enclose the copy of each of `rows`, which are distinct and ascending.
+// offsets[row], offsets[row + 1] enclose the copy of each of `rows`, which are distinct and ascending. All other
+// elements are empty: offsets never fall.
 template <class Offset>
-absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernColumn* column) {
+absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, uint64_t num_elements, QuernColumn* column) {
   const auto begin_of = [&](uint32_t row) { return blocks::LoadAt<Offset>(column->offsets, row); };
   const auto length_of = [&](uint32_t row) {
     return blocks::LoadAt<Offset>(column->offsets, uint64_t{row} + 1) - begin_of(row);
@@ -238,15 +249,19 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernCo
   }
   if (longest <= held_bytes_) return absl::OkStatus();
   QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
-  uint8_t* offsets = memory_.NewArray((uint64_t{rows.back()} + 2) * sizeof(Offset));
+  uint8_t* offsets = memory_.NewArray((num_elements + 1) * sizeof(Offset));
   Offset end = 0;
+  uint64_t num_offsets = 0;
+  const auto write_offsets = [&](uint64_t last) {
+    for (; num_offsets <= last; ++num_offsets) blocks::Store(offsets + num_offsets * sizeof(Offset), end);
+  };
   for (const uint32_t row : rows) {
+    write_offsets(row);
     const auto length = static_cast<Offset>(length_of(row));
     std::memcpy(bytes + end, static_cast<const uint8_t*>(column->values) + begin_of(row), static_cast<size_t>(length));
-    blocks::Store(offsets + uint64_t{row} * sizeof(Offset), end);
     end = static_cast<Offset>(end + length);
-    blocks::Store(offsets + (uint64_t{row} + 1) * sizeof(Offset), end);
   }
+  write_offsets(num_elements);
   column->values = bytes;
   column->offsets = offsets;
   return absl::OkStatus();
@@ -254,7 +269,7 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, QuernCo
 
 // Values of up to 12 bytes are inside their views. The others go into one block that is divided into buffers, because
 // the offset in a view has 31 bits. `rows` are distinct and ascending.
-absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColumn* column) {
+absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, uint64_t num_elements, QuernColumn* column) {
   uint64_t num_bytes = 0, longest = 0;
   for (const uint32_t row : rows) {
     const uint64_t length = blocks::ViewReader::Read(column, row).length;
@@ -263,7 +278,7 @@ absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, QuernColu
   }
   if (longest <= held_bytes_) return absl::OkStatus();
   QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
-  uint8_t* copies = memory_.NewArray((uint64_t{rows.back()} + 1) * sizeof(StringRef));
+  uint8_t* copies = memory_.NewArray(num_elements * sizeof(StringRef));
   std::vector<const uint8_t*>& buffers = memory_.NewBuffers(1, bytes);
   for (const uint32_t row : rows) {
     uint8_t* view = copies + uint64_t{row} * sizeof(StringRef);

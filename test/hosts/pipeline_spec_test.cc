@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "test/hosts/jobs.h"
@@ -69,6 +70,38 @@ TEST(PipelineSpec, JoinsPassOnWhatTheyHaveLeft) {
     Feed(sorted.Rows(), {{{ColumnOf(item), ColumnOf(price)}, {}, 2}});
     Done(sorted.Finalise());
     EXPECT_EQ(RowsOf(&sorted, "ll"), (Lines{"-1|10", "-1|10", "7|20", "8|null"}));
+  }
+}
+
+// Kernels of filters take 64 strings at a time, from the first offset to the last: nulls lie between the copies, too.
+TEST(PipelineSpec, FiltersCopiesOfStringsBetweenNulls) {
+  const uint64_t num_rows = 192;
+  std::vector<std::string> values;
+  std::vector<bool> valid;
+  Lines expected;
+  for (uint64_t i = 0; i < num_rows; ++i) {
+    values.push_back(i % 3 == 0 ? "a b" : i % 3 == 1 ? "ab" : "a text of more than twelve bytes");
+    valid.push_back(i % 7 < 4 && i < 180);
+    if (valid.back() && i % 3 != 1) expected.push_back(values.back());
+  }
+  const std::vector<uint8_t> bitmap = Bitmap(valid);
+  const StringVector<int32_t> narrow(values);
+  const StringVector<int64_t> wide(values);
+  const ViewVector views(values);
+  const std::tuple<const char*, const char*, quern_column> columns[] = {
+      {"utf8", "s", narrow.column()}, {"large_utf8", "S", wide.column()}, {"utf8_view", "v", views.column()}};
+  for (const auto& [type, kind, column] : columns) {
+    const std::string nullable = std::string(type) + ":nullable";
+    const std::string spec = "pipeline in=" + nullable + " | filter " + nullable +
+                             " like x'252025' [$0] | sort keys=" + nullable + ":out [$0]";
+    for (const Engine engine : {Engine::kJit, Engine::kGeneric}) {
+      for (const auto bytes : {quern::StringBytes::kStay, quern::StringBytes::kCopied}) {
+        auto sorted = Take(PipelineJob::Create(KernelOf(spec, engine)));
+        Feed(sorted.Rows(bytes), {{{WithValidity(column, bitmap)}, {}, num_rows}});
+        Done(sorted.Finalise());
+        EXPECT_EQ(RowsOf(&sorted, kind), Ordered(expected)) << spec;
+      }
+    }
   }
 }
 
