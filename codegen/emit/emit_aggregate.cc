@@ -36,6 +36,7 @@
 #include "codegen/emit/emitter.h"
 #include "codegen/emit/input_streams.h"
 #include "codegen/emit/state_vectors.h"
+#include "codegen/emit/value_names.h"
 #include "runtime/abi/aggregate_abi.h"
 #include "runtime/blocks/accumulators.h"
 #include "runtime/spec/column_type.h"
@@ -313,7 +314,7 @@ class UpdateEmitter {
     for (uint32_t k = 0; k < descriptor_.num_accumulators; ++k) {
       const QuernAccumulator& a = descriptor_.accumulators[k];
       if (!blocks::CountsAllRows(a)) continue;
-      e_.Call("update_rows", {e_.I64(0), e_.Element(tuple, a.state_offset, 1, "state"),
+      e_.Call("update_rows", {e_.I64(0), e_.Element(tuple, a.state_offset, 1, NameOfState(a)),
                               e_.ir().CreateZExt(num_rows, e_.ir().getInt64Ty(), "run_rows"), e_.Bool(false), e_.I64(0),
                               e_.Element(overflowed_, k, 1, "overflowed")});
     }
@@ -400,14 +401,15 @@ class UpdateEmitter {
   // quern_block_<reader>_<storage>(&column, row, is_signed)
   Value* Read(const QuernArgument& argument, UpdateReads reads, Value* i, Value* row) {
     return e_.Call(ReaderText(reads) + std::string(StorageText(argument.storage)),
-                   {locals_[KeyOf(argument)], RowOf(argument, i, row), e_.Bool(argument.is_signed)}, "value", 64);
+                   {locals_[KeyOf(argument)], RowOf(argument, i, row), e_.Bool(argument.is_signed)},
+                   NameOfArgument(argument), 64);
   }
 
   void EmitUpdate(uint32_t k, Value* i, Value* row, Value* tuple, Value* mask) {
     const QuernAccumulator& a = descriptor_.accumulators[k];
     const UpdateReads reads = kUpdateFunctions[a.step].reads;
     const std::string block = std::string("update_") + kUpdateFunctions[a.step].text;
-    Value* state = e_.Element(tuple, a.state_offset, 1, "state");
+    Value* state = e_.Element(tuple, a.state_offset, 1, NameOfState(a));
     Value* overflowed = e_.Element(overflowed_, k, 1, "overflowed");
     if (reads == kReadsNumbers) {
       Value *x = Read(a.arguments[0], reads, i, row), *y = Read(a.arguments[1], reads, i, row);

@@ -43,6 +43,7 @@
 
 #include "codegen/emit/input_streams.h"
 #include "codegen/emit/lane_emitter.h"
+#include "codegen/emit/value_names.h"
 #include "runtime/base/bytes.h"
 #include "runtime/blocks/accumulators.h"
 #include "runtime/blocks/lane_steps.h"
@@ -209,7 +210,7 @@ class TotalsEmitter {
     const auto [found, is_new] = columns_read_.try_emplace(argument.column);
     if (is_new) {
       found->second = {argument, lanes_.CopyColumn(columns_, argument.column, "column"),
-                       lanes_.NewValue("value" + llvm::Twine(argument.column)), false};
+                       lanes_.NewValue(NameOfArgument(argument)), false};
     }
     found->second.has_value |= has_value;
   }
@@ -277,7 +278,9 @@ class TotalsEmitter {
     return phi;
   }
 
-  Value* StateOf(Value* tuple, const QuernAccumulator& a) { return e_.Element(tuple, a.state_offset, 1, "state"); }
+  Value* StateOf(Value* tuple, const QuernAccumulator& a) {
+    return e_.Element(tuple, a.state_offset, 1, NameOfState(a));
+  }
   std::string Block(const char* what, Step step) { return std::string("total_") + what + kUpdateTexts[step]; }
 
   void SetZero(Value* words) { StoreWords(llvm::Constant::getNullValue(WordsType()), words); }

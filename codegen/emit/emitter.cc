@@ -41,8 +41,8 @@ const llvm::Function* Emitter::FindBlock(const std::string& symbol) const {
   return nullptr;
 }
 
-llvm::Value* Emitter::Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name,
-                           unsigned result_bits) {
+llvm::Value* Emitter::Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments,
+                           const llvm::Twine& result_name, unsigned result_bits) {
   const std::string symbol = "quern_block_" + name;
   const llvm::Function* block = FindBlock(symbol);
   llvm::Type* result = result_bits == 0 ? ir_.getVoidTy() : static_cast<llvm::Type*>(ir_.getIntNTy(result_bits));

@@ -33,8 +33,8 @@ class Emitter {
 
   // quern_block_<name>(arguments). Integers among `arguments` have the widths of the block's parameters, or are
   // constants made by the functions below. The result has `result_bits`; 0: no result.
-  llvm::Value* Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments, const char* result_name = "",
-                    unsigned result_bits = 0);
+  llvm::Value* Call(const std::string& name, llvm::ArrayRef<llvm::Value*> arguments,
+                    const llvm::Twine& result_name = "", unsigned result_bits = 0);
 
   llvm::IRBuilder<>& ir() { return ir_; }
   llvm::Function* function() { return ir_.GetInsertBlock()->getParent(); }

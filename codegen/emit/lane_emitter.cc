@@ -2,14 +2,17 @@
 // One call of a block for each load and each instruction:
 //
 //     quern_block_lanes_rows(selection, first, i, end, buffer, &rows);
-//     quern_block_lanes_load_64(&column0, &rows, /*nullable=*/false, /*is_signed=*/true, &v0, &escaped);
-//     quern_block_lanes_load_64(&column1, &rows, false, true, &v1, &escaped);
-//     quern_block_lanes_multiply(&v0, &v1, &v0, &v2, /*bits=*/64, true, false, kErrorsIgnored, 0, 0, &escaped);
+//     quern_block_lanes_load_64(&column0, &rows, /*nullable=*/false, /*is_signed=*/true, &$0, &escaped);
+//     quern_block_lanes_load_64(&column1, &rows, false, true, &$1, &escaped);
+//     quern_block_lanes_multiply(&$0, &$1, &$0, &"multiply($0,$1)", 64, true, false, kErrorsIgnored, 0, 0, &escaped);
+//
+// Values are named after the columns and expressions that they hold, which a dump shows.
 #include "codegen/emit/lane_emitter.h"
 
 #include <cstddef>
 #include <string>
 
+#include "codegen/emit/value_names.h"
 #include "runtime/base/bytes.h"
 #include "runtime/map/map_descriptor.h"
 #include "runtime/spec/column_type.h"
@@ -31,8 +34,12 @@ void LaneEmitter::Begin(Value* columns, Value* string_values) {
   CopyColumns(kLoadStringsLanes, columns, "column", &columns_);
   CopyColumns(kLoadStringValueLanes, string_values, "string_value", &string_values_);
   CopyColumns(kStringConstantLanes, string_values, "string_value", &string_values_);
-  for (uint32_t k = 0; k < map_->num_instructions; ++k)
-    values_.push_back(map_->instructions[k].function == kStoreLanes ? nullptr : NewValue("v" + llvm::Twine(k)));
+  const bool has_names = !e_.ir().getContext().shouldDiscardValueNames();
+  std::vector<std::string> names(map_->num_instructions);
+  for (uint32_t k = 0; k < map_->num_instructions; ++k) {
+    if (has_names) names[k] = NameOfInstruction(map_->instructions[k], names);
+    values_.push_back(map_->instructions[k].function == kStoreLanes ? nullptr : NewValue(names[k]));
+  }
 }
 
 Value* LaneEmitter::CopyColumn(Value* columns, uint32_t column, const char* name) {
