@@ -263,8 +263,8 @@ class Maker {
 
 // The tables of a pipeline's joins; those of other steps are empty.
 struct Tables {
+  std::vector<std::unique_ptr<SpillingAccount>> spilling;  // outlives the joins
   std::vector<std::unique_ptr<quern::Join>> joins;
-  std::vector<std::unique_ptr<SpillingAccount>> spilling;
   uint64_t num_spilled = 0;
 
   Tables(const RandomPipeline& made, Engine engine, StringBytes bytes) {
