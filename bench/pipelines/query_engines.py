@@ -157,7 +157,7 @@ class Quern:
     def specs(self, query):
         """The specs of the kernels of a query, once each."""
         sources = [(name, self._quern._query._Table(table, name).source) for name, table in self._tables.items()]
-        return list(dict.fromkeys(spec for _, spec in self._quern._quern.Query(query.steps, sources).specs()))
+        return list(dict.fromkeys(spec for spec, _ in self._quern._quern.Query(query.steps, sources).specs("")))
 
     def table(self, result):
         return pa.table(result)

@@ -160,6 +160,30 @@ class Query(unittest.TestCase):
         self.assertIn("== aggregate keys=i32 aggs=sum(decimal128:nullable)", frame.dump("plan"))
         self.assertIn("scan sales", repr(frame))
 
+    def test_parameters(self):
+        frame = quern.scan(sales(), "sales").filter("qty > 1").aggregate("item", s="sum(price * qty)").sort("item")
+        expected = frame.collect().to_pyarrow()
+        for params in ({"piece_rows": 1}, "fuse=off batch_size=64", {"0.1.batch_size": 64, "1.prefix_words": 1}):
+            for engine in ("jit", "generic"):
+                self.assertEqual(frame.collect(engine=engine, params=params).to_pyarrow(), expected)
+        self.assertEqual(quern.run(frame.text, {"sales": sales()}, params="piece_rows=2").to_pyarrow(), expected)
+        explained = frame.explain(params={"piece_rows": 7, "0.1.batch_size": 64})
+        self.assertIn("pieces of 7 rows: given\n", explained)
+        self.assertEqual(explained.count("    batch_size = 64\n"), 1)
+        self.assertNotIn("  map ", frame.explain())
+        self.assertIn("  map ", frame.explain(params="fuse=off"))
+        self.assertIn("batch_size = 64 ", frame.dump("plan", params="0.1.batch_size=64"))
+        for params, text in (
+            ("odd=1", "unknown plan parameter of a query: odd"),
+            ("odd", "accepted: name=value"),
+            ("5.batch_size=1", "accepted: 0 to 1"),
+            ("1.1.batch_size=1", "accepted: 0 to 0, the end"),
+            ("1.0.fuse=off", "unknown name of plan parameter 1.0.fuse"),
+            ("piece_rows=0", "accepted: 1 to 65536 rows"),
+        ):
+            with self.assertRaisesRegex(ValueError, text):
+                frame.collect(params=params)
+
 
 if __name__ == "__main__":
     unittest.main()

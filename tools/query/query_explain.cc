@@ -28,6 +28,13 @@ const char* SinkText(SinkKind kind) {
   return "";
 }
 
+// Of a step or an end, a line each.
+std::string OverridesText(const PlanOverrides& overrides) {
+  std::string text;
+  for (const auto& [name, value] : overrides) text += "    " + name + " = " + value + "\n";
+  return text;
+}
+
 std::string SourceText(const PlannedPipeline& pipeline, const std::vector<QueryTable>& tables) {
   if (!pipeline.reads_table) return "rows of pipeline " + std::to_string(pipeline.source);
   std::string text = "scan " + cli::QuoteName(tables[pipeline.source].name) + ":";
@@ -40,17 +47,18 @@ std::string SourceText(const PlannedPipeline& pipeline, const std::vector<QueryT
 
 std::string QueryPlan::Explain(const std::vector<QueryTable>& tables) const {
   std::string text;
+  if (piece_rows != 0) text += "pieces of " + std::to_string(piece_rows) + " rows: " + piece_rows_origin + "\n";
   for (size_t i = 0; i < pipelines.size(); ++i) {
     const PlannedPipeline& pipeline = pipelines[i];
     text += "pipeline " + std::to_string(i) + ", " + pipeline.relation + "\n  " + SourceText(pipeline, tables) + "\n";
     for (const PlannedStep& step : pipeline.steps) {
       const bool is_probe = std::holds_alternative<JoinSpec>(step.spec);
       text += "  " + (is_probe ? "probe " + std::to_string(step.table) + "  " : std::string()) + PrintSpec(step.spec) +
-              "  [" + ColumnsText(step.columns) + "]\n";
+              "  [" + ColumnsText(step.columns) + "]\n" + OverridesText(step.overrides);
     }
     text += std::string("  ") + SinkText(pipeline.sink);
     if (pipeline.spec.has_value()) text += "  " + PrintSpec(*pipeline.spec);
-    text += "  [" + ColumnsText(pipeline.sink_columns) + "]\n";
+    text += "  [" + ColumnsText(pipeline.sink_columns) + "]\n" + OverridesText(pipeline.overrides);
   }
   return text;
 }

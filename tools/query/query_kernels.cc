@@ -57,12 +57,13 @@ absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const std::vec
   PreparedQuery query;
   query.plan_ = std::move(plan);
   const std::shared_ptr<const Profile> profile = ProfileOfProcess();
-  query.piece_rows_ = ChoosePieceRows(profile.get());
+  if (query.plan_.piece_rows == 0) query.plan_.piece_rows = ChoosePieceRows(profile.get());
   const std::vector<uint32_t> in_turn = TablesInTurn(query.plan_, profile.get());
   const std::vector<std::vector<uint64_t>> expected = ExpectedRows(query.plan_, tables, threads);
   // A join's kernel is that of its build side, where it comes first.
   struct Request {
     const KernelSpec* spec;
+    const PlanOverrides* overrides;
     uint64_t expected_rows;
     uint32_t in_turn;
     CompiledKernel* kernel;
@@ -74,14 +75,17 @@ absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const std::vec
     query.kernels_[p].resize(planned.steps.size() + 1);
     for (size_t s = 0; s < planned.steps.size(); ++s)
       if (!std::holds_alternative<JoinSpec>(planned.steps[s].spec))
-        requests.push_back({&planned.steps[s].spec, expected[p][s], 1, &query.kernels_[p][s]});
+        requests.push_back(
+            {&planned.steps[s].spec, &planned.steps[s].overrides, expected[p][s], 1, &query.kernels_[p][s]});
     if (planned.spec.has_value())
-      requests.push_back({&*planned.spec, expected[p].back(), in_turn[p], &query.kernels_[p].back()});
+      requests.push_back(
+          {&*planned.spec, &planned.overrides, expected[p].back(), in_turn[p], &query.kernels_[p].back()});
   }
   QUERN_RETURN_IF_ERROR(RunMorsels(threads, requests.size(), [&](uint32_t, uint64_t i) -> absl::Status {
     CompileOptions options = compile;
     options.overrides = {};
     if (requests[i].in_turn > 1) options.overrides = {{"pipeline", std::to_string(requests[i].in_turn)}};
+    options.overrides.insert(options.overrides.end(), requests[i].overrides->begin(), requests[i].overrides->end());
     options.expected_rows = requests[i].expected_rows;
     QUERN_ASSIGN_OR_RETURN(*requests[i].kernel, Compile(*requests[i].spec, options));
     return absl::OkStatus();

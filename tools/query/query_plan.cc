@@ -30,8 +30,8 @@ constexpr size_t kMaxUses = 256;
 class Planner {
  public:
   // passes_views: texts of a join's table that are none of its terms pass as views (text_views.h).
-  Planner(const QueryText& text, const std::vector<QueryTable>& tables, bool passes_views)
-      : text_(text), tables_(tables), passes_views_(passes_views), wanted_(FindWantedNames(text)) {}
+  Planner(const QueryText& text, const std::vector<QueryTable>& tables, Fusion fusion, bool passes_views)
+      : text_(text), tables_(tables), fusion_(fusion), passes_views_(passes_views), wanted_(FindWantedNames(text)) {}
 
   absl::StatusOr<QueryPlan> Make();
 
@@ -56,6 +56,7 @@ class Planner {
 
   const QueryText& text_;
   const std::vector<QueryTable>& tables_;
+  const Fusion fusion_;
   const bool passes_views_;
   const std::vector<std::vector<WantedNames>> wanted_;
   QueryPlan plan_;
@@ -305,7 +306,7 @@ absl::Status Planner::AddAggregate(const QueryStep& step, Flow* flow) {
     spec.aggregates.push_back(std::move(aggregate));
   }
   QUERN_RETURN_IF_ERROR(computation.Finish());
-  FuseMaps(flow, &spec, &columns);
+  if (fusion_ == Fusion::kAuto) FuseMaps(flow, &spec, &columns);
   QUERN_RETURN_IF_ERROR(ValidateSpec(spec));
   results = Typed(AggregateOutputTypes(spec), std::move(results));
   Collect(SinkKind::kAggregate, step, std::move(spec), std::move(columns), std::move(results), std::move(names), flow);
@@ -455,14 +456,14 @@ std::vector<QueryColumn> ColumnsOf(const ArrowSchema& schema) {
   return columns;
 }
 
-absl::StatusOr<QueryPlan> QueryPlan::Make(const QueryText& text, const std::vector<QueryTable>& tables) {
+absl::StatusOr<QueryPlan> QueryPlan::Make(const QueryText& text, const std::vector<QueryTable>& tables, Fusion fusion) {
   if (const std::optional<QueryText> late = WithLateColumns(text, tables); late.has_value()) {
-    absl::StatusOr<QueryPlan> plan = Planner(*late, tables, true).Make();
+    absl::StatusOr<QueryPlan> plan = Planner(*late, tables, fusion, true).Make();
     if (plan.ok()) return plan;
   }
   // Texts that are compared must be of one type, and so a plan may need them as they are.
-  absl::StatusOr<QueryPlan> plan = Planner(text, tables, true).Make();
-  return plan.ok() ? std::move(plan) : Planner(text, tables, false).Make();
+  absl::StatusOr<QueryPlan> plan = Planner(text, tables, fusion, true).Make();
+  return plan.ok() ? std::move(plan) : Planner(text, tables, fusion, false).Make();
 }
 
 }  // namespace quern::query

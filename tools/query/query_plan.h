@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "codegen/plan/plan.h"
+#include "codegen/plan/plan_choices.h"
 #include "runtime/abi/arrow_abi.h"
 #include "runtime/pipeline/pipeline.h"
 #include "runtime/spec/spec.h"
@@ -54,7 +56,8 @@ struct PlannedStep {
   std::string text;  // the query's step
   KernelSpec spec;   // filter, map, or the join that is probed
   StepColumns columns;
-  size_t table = 0;  // joins: the pipeline that builds it
+  size_t table = 0;              // joins: the pipeline that builds it
+  PlanOverrides overrides = {};  // of the kernel's plan; joins: none
 };
 
 enum class SinkKind : uint8_t { kBuild, kAggregate, kSort, kResult };
@@ -78,6 +81,7 @@ struct PlannedPipeline {
   StepColumns sink_columns;          // of the last columns
   std::vector<uint32_t> made_views;  // kBuild: which of the payload are texts that become views (text_views.h)
   std::vector<QueryColumn> results;  // of what comes out of the sink; empty: kBuild
+  PlanOverrides overrides;           // of the sink's plan
 };
 
 struct QueryPlan {
@@ -87,12 +91,17 @@ struct QueryPlan {
   uint64_t limit = 0;                      // most rows of the result; 0: all
   uint64_t offset = 0;                     // first rows that are left out
 
+  // Parameters (query_parameters.h); 0: not set yet.
+  uint32_t piece_rows = 0;        // that pass all steps of a pipeline before the next ones do
+  std::string piece_rows_origin;  // for people: "given", "profile", "default"
+
   // With tables of known rows the plan may rest on what `is_key` says, so that it is a plan for these rows alone.
   // *Cost*: some microseconds a step, and that of is_key. *Errors*: InvalidArgument that names the line and what is
   // accepted: unknown names, types that do not fit, steps that are not possible here.
-  static absl::StatusOr<QueryPlan> Make(const QueryText& text, const std::vector<QueryTable>& tables);
+  static absl::StatusOr<QueryPlan> Make(const QueryText& text, const std::vector<QueryTable>& tables,
+                                        Fusion fusion = Fusion::kAuto);
 
-  // The pipelines, a line a step, with the specs of their kernels.
+  // The pipelines, a line a step, with the specs of their kernels, and the parameters that are set.
   std::string Explain(const std::vector<QueryTable>& tables) const;
 };
 

@@ -69,7 +69,9 @@ std::vector<uint32_t> TablesInTurn(const QueryPlan& plan, const Profile* profile
 class PreparedQuery {
  public:
   // Requests all kernels. tables: those that the plan was made for, with about as many rows as they will have in Run;
-  // of each only num_rows is read. `compile.overrides` and `compile.expected_rows` are not used. *Cost*: as Compile,
+  // of each only num_rows is read. The plan's overrides and the rows that are expected take the place of those of
+  // `compile`. Without parameters, the plan has the rows of a piece that the profile or the default says. *Cost*: as
+  // Compile,
   // for each kernel, on up to `threads` threads. *Errors*: those of Compile.
   static absl::StatusOr<PreparedQuery> Make(QueryPlan plan, const std::vector<TableRows>& tables,
                                             const CompileOptions& compile, uint32_t threads);
@@ -78,7 +80,7 @@ class PreparedQuery {
   // Of a pipeline's steps, then of its sink; null for the result's.
   const std::vector<CompiledKernel>& kernels(size_t pipeline) const { return kernels_[pipeline]; }
   // Rows that pass all steps of a pipeline before the next ones do: as a pipeline's plan has them (pipeline_plan.h).
-  uint32_t piece_rows() const { return piece_rows_; }
+  uint32_t piece_rows() const { return plan_.piece_rows; }
 
   // kJit if any of the kernels is compiled by now, else kGeneric.
   Engine engine() const;
@@ -93,7 +95,6 @@ class PreparedQuery {
  private:
   QueryPlan plan_;
   std::vector<std::vector<CompiledKernel>> kernels_;
-  uint32_t piece_rows_ = 0;
 };
 
 }  // namespace quern::query

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from typing import Union
 
 from quern import _quern
-from quern._arguments import Names, SpillDir, text_of, wrong
+from quern._arguments import Names, Params, SpillDir, params_text, text_of, wrong
 from quern._join import KINDS
 from quern._kernel import compile as compile_kernel
 from quern._results import Result
@@ -197,21 +197,26 @@ class Frame:
         spill_dir: SpillDir = None,
         spill_bytes: int | str | None = None,
         engine: str = "auto",
+        params: Params = None,
     ) -> Result:
         """Runs the steps; threads, memory_limit, spill_dir, spill_bytes and engine as for quern.join. Joins,
         aggregates and sorts are spilled.
 
+        params: of the query, {"piece_rows": 1024, "fuse": "off"}, of all kernels, {"batch_size": 512}, of those of
+        pipeline 2 as explain() numbers it, {"2.batch_size": 512}, or of its step 1, {"2.1.batch_size": 512}.
+
         Errors: MemoryError above the limit, RuntimeError for a row without a result.
         """
-        return _collect(self._query, Run(threads, memory_limit, engine, None, None, spill_dir, spill_bytes))
+        return _collect(self._query, Run(threads, memory_limit, engine, params, None, spill_dir, spill_bytes))
 
-    def explain(self) -> str:
+    def explain(self, *, params: Params = None) -> str:
         """The pipelines, a line a step: which rows pass together, and the specs of the kernels."""
-        return self._query.explain()
+        return self._query.explain(params_text(params))
 
-    def dump(self, stage: str = "asm", machine: str = "native") -> str:
+    def dump(self, stage: str = "asm", machine: str = "native", *, params: Params = None) -> str:
         """One stage of each kernel, as Kernel.dump has it, under its spec."""
-        kernels = [compile_kernel(spec, machine=machine) for spec in dict.fromkeys(s for _, s in self._query.specs())]
+        specs = dict.fromkeys(self._query.specs(params_text(params)))
+        kernels = [compile_kernel(spec, params=given, machine=machine) for spec, given in specs]
         return "\n".join(f"== {kernel.spec}\n{kernel.dump(stage)}" for kernel in kernels)
 
     @property
@@ -236,7 +241,7 @@ def _query_of(text: str, tables: Mapping[str, _Table]) -> _quern.Query:
 
 def _collect(query: _quern.Query, run: Run) -> Result:
     begin = time.perf_counter()
-    table, ran, pipelines = query.run(run.engine, run.options)
+    table, ran, pipelines = query.run(run.engine, run.params, run.options)
     stats = {
         "engine": ran,
         "threads": run.threads,
@@ -266,8 +271,11 @@ def run(
     spill_dir: SpillDir = None,
     spill_bytes: int | str | None = None,
     engine: str = "auto",
+    params: Params = None,
 ) -> Result:
     """Runs the text of a query (docs/queries.md) over tables by name: objects with Arrow data, or scans of them.
+
+    params: as of Frame.collect.
 
     Errors: ValueError that begins with the line, MemoryError above the limit, RuntimeError for a row without a result.
     """
@@ -277,4 +285,4 @@ def run(
         if isinstance(data, Frame) and data._steps:
             raise wrong("table that is a query", name, "an object with Arrow data, or quern.scan of one")
     query = _quern.Query(text_of("text", text), [(name, table.source) for name, table in named.items()])
-    return _collect(query, Run(threads, memory_limit, engine, None, None, spill_dir, spill_bytes))
+    return _collect(query, Run(threads, memory_limit, engine, params, None, spill_dir, spill_bytes))

@@ -27,16 +27,19 @@ quern_engine EngineOf(const std::string& name) {
   throw std::invalid_argument("unknown engine: " + name + "; accepted: auto, jit, generic");
 }
 
-// Has been through quern_compile_with, so that every word has an equals sign.
+}  // namespace
+
 PlanOverrides OverridesOf(const std::string& params) {
   PlanOverrides overrides;
   std::istringstream words(params);
-  for (std::string word; words >> word;)
-    overrides.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos)
+      throw std::invalid_argument("bad plan parameter: " + word + "; accepted: name=value");
+    overrides.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+  }
   return overrides;
 }
-
-}  // namespace
 
 KernelHandle::KernelHandle(const std::string& spec, const std::string& engine, const std::string& params, bool now)
     : kernel_(nullptr, quern_kernel_destroy), params_(params) {

@@ -6,9 +6,13 @@
 #include <memory>
 #include <string>
 
+#include "codegen/plan/plan.h"
 #include "hosts/c/quern.h"
 
 namespace quern::python {
+
+// Of "name=value name=value". *Errors*: ValueError for a word without an equals sign.
+PlanOverrides OverridesOf(const std::string& params);
 
 // *Threads*: any.
 class KernelHandle {

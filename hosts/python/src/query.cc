@@ -18,8 +18,10 @@
 #include "arrow_columns.h"
 #include "codegen/base/environment.h"
 #include "codegen/compiler.h"
+#include "codegen/machine/profile.h"
 #include "errors.h"
 #include "handles.h"
+#include "kernel.h"
 #include "operators.h"
 #include "results.h"
 #include "runtime/base/memory.h"
@@ -27,6 +29,7 @@
 #include "runtime/spill/spill_store.h"
 #include "source.h"
 #include "tools/query/key_columns.h"
+#include "tools/query/query_parameters.h"
 #include "tools/query/query_plan.h"
 #include "tools/query/query_run.h"
 #include "tools/query/query_text.h"
@@ -70,12 +73,19 @@ query::QueryTable TableOf(const std::string& name, const Source& source, const q
   return table;
 }
 
+// As OverridesOf reads it.
+std::string TextOf(const PlanOverrides& overrides) {
+  std::string text;
+  for (const auto& [name, value] : overrides) text += (text.empty() ? "" : " ") + name + "=" + value;
+  return text;
+}
+
 class Query {
  public:
   Query(const std::string& text, const std::vector<std::pair<std::string, std::shared_ptr<Source>>>& tables) {
-    const query::QueryText parsed = Value(query::QueryText::Parse(text));
+    parsed_ = Value(query::QueryText::Parse(text));
     for (const auto& [name, source] : tables) {
-      query::QueryTable table = TableOf(name, *source, query::WantedOfTable(parsed, name));
+      query::QueryTable table = TableOf(name, *source, query::WantedOfTable(parsed_, name));
       table.num_rows = source->num_rows();
       table.is_key = [source, columns = table.columns](size_t column) {
         const ExportedRows exported(*source);
@@ -84,17 +94,20 @@ class Query {
       tables_.push_back(std::move(table));
       sources_.push_back(source);
     }
-    plan_ = Value(query::QueryPlan::Make(parsed, tables_));
+    plan_ = Value(query::QueryPlan::Make(parsed_, tables_));
   }
 
-  std::string Explain() const { return plan_.Explain(tables_); }
+  std::string Explain(const std::string& params) const { return PlanWith(params).Explain(tables_); }
 
-  // (relation, spec) of each kernel, in the order in which rows meet them.
-  std::vector<std::pair<std::string, std::string>> Specs() const {
+  // (spec, parameters) of each kernel, in the order in which rows meet them. A step that probes has none of its own.
+  std::vector<std::pair<std::string, std::string>> Specs(const std::string& params) const {
     std::vector<std::pair<std::string, std::string>> specs;
-    for (const query::PlannedPipeline& pipeline : plan_.pipelines) {
-      for (const query::PlannedStep& step : pipeline.steps) specs.emplace_back(pipeline.relation, PrintSpec(step.spec));
-      if (pipeline.spec.has_value()) specs.emplace_back(pipeline.relation, PrintSpec(*pipeline.spec));
+    const query::QueryPlan plan = PlanWith(params);
+    for (const query::PlannedPipeline& pipeline : plan.pipelines) {
+      for (const query::PlannedStep& step : pipeline.steps)
+        if (!std::holds_alternative<JoinSpec>(step.spec))
+          specs.emplace_back(PrintSpec(step.spec), TextOf(step.overrides));
+      if (pipeline.spec.has_value()) specs.emplace_back(PrintSpec(*pipeline.spec), TextOf(pipeline.overrides));
     }
     return specs;
   }
@@ -104,9 +117,18 @@ class Query {
   // The rows, "jit" or "generic", and (relation, rows in, rows out, milliseconds) of each pipeline.
   using Stats = std::tuple<std::string, uint64_t, uint64_t, double>;
   using Ran = std::tuple<PyTable, std::string, std::vector<Stats>>;
-  Ran Run(const std::string& engine, const RunOptions& options) const;
+  Ran Run(const std::string& engine, const std::string& params, const RunOptions& options) const;
 
  private:
+  query::QueryPlan PlanWith(const std::string& params) const {
+    const PlanOverrides given = OverridesOf(params);
+    const Fusion fusion = Value(query::FusionOf(given));
+    query::QueryPlan plan = fusion == Fusion::kAuto ? plan_ : Value(query::QueryPlan::Make(parsed_, tables_, fusion));
+    Check(query::SetParameters(given, ProfileOfProcess().get(), &plan));
+    return plan;
+  }
+
+  query::QueryText parsed_;
   std::vector<query::QueryTable> tables_;
   std::vector<std::shared_ptr<Source>> sources_;
   query::QueryPlan plan_;
@@ -128,7 +150,7 @@ std::shared_ptr<SpillContext> SpillOf(const RunOptions& options, const std::shar
   return std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(folder, options.spill_bytes), budget);
 }
 
-Query::Ran Query::Run(const std::string& engine, const RunOptions& given) const {
+Query::Ran Query::Run(const std::string& engine, const std::string& params, const RunOptions& given) const {
   std::vector<std::unique_ptr<ExportedRows>> exported;
   std::vector<query::TableRows> tables;
   CompileOptions compile;
@@ -141,13 +163,14 @@ Query::Ran Query::Run(const std::string& engine, const RunOptions& given) const 
   const auto stop = std::make_shared<StopFlag>();
   auto budget = std::make_shared<MemoryBudget>(given.memory_limit);
   const query::RunQueryOptions options{given.threads, budget, stop, SpillOf(given, budget)};
+  const query::QueryPlan plan = PlanWith(params);
   std::vector<query::PipelineStats> stats;
   query::QueryRows rows;
   std::string ran;
   RunWorkers(
       1,
       [&](uint32_t, const GoOn&) {
-        const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan_, tables, compile, given.threads));
+        const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan, tables, compile, given.threads));
         absl::StatusOr<query::QueryRows> made = prepared.Run(tables, options, &stats);
         if (absl::IsCancelled(made.status())) throw FollowUpError(std::string(made.status().message()));
         rows = Value(std::move(made));
@@ -156,7 +179,7 @@ Query::Ran Query::Run(const std::string& engine, const RunOptions& given) const 
       [&] { stop->Stop(); });
   std::vector<Stats> of_pipelines;
   for (size_t i = 0; i < stats.size(); ++i)
-    of_pipelines.emplace_back(plan_.pipelines[i].relation, stats[i].rows_in, stats[i].rows_out, stats[i].milliseconds);
+    of_pipelines.emplace_back(plan.pipelines[i].relation, stats[i].rows_in, stats[i].rows_out, stats[i].milliseconds);
   return {PyTable{TableOfRows(std::move(rows))}, std::move(ran), std::move(of_pipelines)};
 }
 
@@ -173,9 +196,9 @@ void DefineQueries(nb::module_* module) {
           },
           nb::arg("text"), nb::arg("tables"))
       .def_prop_ro("names", &Query::names)
-      .def("explain", &Query::Explain)
-      .def("specs", &Query::Specs)
-      .def("run", &Query::Run, nb::arg("engine"), nb::arg("options"));
+      .def("explain", &Query::Explain, nb::arg("params"))
+      .def("specs", &Query::Specs, nb::arg("params"))
+      .def("run", &Query::Run, nb::arg("engine"), nb::arg("params"), nb::arg("options"));
 }
 
 }  // namespace quern::python

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "codegen/machine/profile.h"
 #include "runtime/base/status.h"
 #include "runtime/spill/spill_store.h"
 #include "tools/frontend/errors.h"
@@ -18,6 +19,7 @@
 #include "tools/quern/files/input_columns.h"
 #include "tools/quern/files/table_io.h"
 #include "tools/query/key_columns.h"
+#include "tools/query/query_parameters.h"
 #include "tools/query/wanted_names.h"
 
 namespace quern::cli {
@@ -102,10 +104,13 @@ absl::Status FileQuery::ReadTable(const QueryTableFile& file) {
 
 absl::Status FileQuery::Read() {
   for (const QueryTableFile& file : files_) QUERN_RETURN_IF_ERROR(ReadTable(file));
-  absl::StatusOr<query::QueryPlan> plan = query::QueryPlan::Make(text_, tables_);
+  const absl::StatusOr<Fusion> fusion = query::FusionOf(given_);
+  if (!fusion.ok()) return CommandError(std::string(fusion.status().message()));
+  absl::StatusOr<query::QueryPlan> plan = query::QueryPlan::Make(text_, tables_, *fusion);
   if (!plan.ok()) return CommandError(path_ + ": " + std::string(plan.status().message()));
   plan_ = *std::move(plan);
-  return absl::OkStatus();
+  const absl::Status set = query::SetParameters(given_, ProfileOfProcess().get(), &plan_);
+  return set.ok() ? set : CommandError(std::string(set.message()));
 }
 
 // A table that several pipelines read is read from its file once.
@@ -127,9 +132,6 @@ std::vector<query::TableRows> FileQuery::Tables() const {
 absl::StatusOr<std::string> FileQuery::Explain(const RunOptions&) const { return plan_.Explain(tables_); }
 
 absl::Status FileQuery::Compile(const RunOptions& options, RunStats* stats) {
-  if (!options.compile.overrides.empty())
-    return CommandError("parameter of a plan: --param " + options.compile.overrides.front().first +
-                        "; accepted: none, since a query has several plans");
   Stopwatch watch;
   QUERN_ASSIGN_OR_RETURN(prepared_, query::PreparedQuery::Make(plan_, Tables(), options.compile, threads_));
   stats->compile_ms = watch.Lap();

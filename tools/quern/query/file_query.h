@@ -35,9 +35,11 @@ class FileQuery final : public FileJob {
         files_(std::move(files)),
         count_(options.count),
         threads_(options.threads),
-        spill_folder_(options.spills ? options.spill_folder : std::nullopt) {}
+        spill_folder_(options.spills ? options.spill_folder : std::nullopt),
+        given_(options.compile.overrides) {}
 
-  // Reads the columns that the query mentions, and no others. *Errors*: also those of QueryPlan::Make.
+  // Reads the columns that the query mentions, and no others. *Errors*: also those of QueryPlan::Make, and of
+  // parameters that no plan has.
   absl::Status Read() override;
   uint64_t rows_in() const override;
   absl::StatusOr<std::string> Explain(const RunOptions& options) const override;
@@ -59,6 +61,7 @@ class FileQuery final : public FileJob {
   const bool count_;
   const uint32_t threads_;
   const std::optional<std::string> spill_folder_;  // none: nothing is spilled
+  const PlanOverrides given_;                      // --param
   std::vector<query::QueryTable> tables_;
   std::vector<std::shared_ptr<Rows>> rows_;
   query::QueryPlan plan_;
