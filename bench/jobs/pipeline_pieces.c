@@ -26,8 +26,8 @@ static const char* const specs[NUM_PIPELINES] = {
     " [$0, $1, $2] | aggregate keys=i64 aggs=sum(f64),sum(f64),count_star [$3; $4, $5]",
 };
 static const char* const settings[NUM_SETTINGS] = {"fuse=auto",        "fuse=off",        "piece_rows=256",
-                                                   "piece_rows=1024",  "piece_rows=2048", "piece_rows=8192",
-                                                   "piece_rows=16384", "piece_rows=65536"};
+                                                   "piece_rows=1024",  "piece_rows=4096", "piece_rows=8192",
+                                                   "piece_rows=32768", "piece_rows=65536"};
 
 static double now_ms(void) {
   struct timespec now;
@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
       }
     }
   }
-  printf("ms for %ld rows, best of %ld rounds, one thread; piece_rows=4096 and fuse=auto unless said otherwise\n\n",
+  printf("ms for %ld rows, best of %ld rounds, one thread; piece_rows=16384 and fuse=auto unless said otherwise\n\n",
          num_rows, rounds);
   printf("%-18s%12s%12s\n", "", "map, sums", "with probe");
   for (int s = 0; s < NUM_SETTINGS; ++s) printf("%-18s%12.1f%12.1f\n", settings[s], best[0][s], best[1][s]);

@@ -227,7 +227,7 @@ std::shared_ptr<Sink> PipelineJob::NewEnd() const {
 absl::StatusOr<double> PipelineJob::Run(uint32_t piece_rows) {
   const std::shared_ptr<Sink> sink = NewEnd();
   CountingEnd end(sink.get());
-  PipelineInput input(pipeline_, budget_, &end, piece_rows);
+  PipelineInput input(pipeline_, budget_, &end, piece_rows, /*grows=*/false);
   const double start = NowSeconds();
   for (uint64_t first = 0; first < num_rows_; first += thresholds::kMorselRows) {
     BatchView batch;

@@ -480,7 +480,7 @@ typedef struct quern_pipeline_options {
   const uint32_t* payload;
   size_t num_payload;
   bool copy_bytes;     /* as in quern_input_options */
-  uint64_t piece_rows; /* rows that pass together; at most 65536; 0: the profile's, else 4096 */
+  uint64_t piece_rows; /* rows that pass together; at most 65536; 0: the profile's, else 16384; see docs/pipelines.md */
   /* For a NULL job: takes the rows, as a batch that may be another job's; nothing is copied, and its memory is valid
    * during the call. Behind a join first_row_id is 0. It is called by quern_input_append, and not for rows that it has
    * when a refused batch comes again. Returns whether it wants more: if not, rows are dropped from then on. */

@@ -661,7 +661,7 @@ class Pipeline {
     return *this;
   }
 
-  // piece_rows: rows that pass together; 0: those of the profile, else 4096.
+  // piece_rows: rows that pass together; 0: those of the profile, else 16384.
   Result<Input> Into(const Job& job, quern_port port, const std::vector<uint32_t>& keys,
                      const std::vector<uint32_t>& payload = {}, uint64_t piece_rows = 0,
                      StringBytes bytes = StringBytes::kStay) const {

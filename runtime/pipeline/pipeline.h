@@ -105,9 +105,10 @@ class PipelineEnd {
 // One thread's way through a pipeline. *Threads*: one.
 class PipelineInput {
  public:
-  // end: not owned.
+  // end: not owned. piece_rows: of the pieces behind the first ones, which have at most kFirstPieceRows; all have no
+  // more where memory may be refused. grows: false: all pieces have piece_rows.
   PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget, PipelineEnd* end,
-                uint64_t piece_rows);
+                uint64_t piece_rows, bool grows = true);
   PipelineInput(const PipelineInput&) = delete;
   PipelineInput& operator=(const PipelineInput&) = delete;
   ~PipelineInput();
@@ -136,10 +137,13 @@ class PipelineInput {
   };
   Span SpanOf(const uint32_t* selection, uint64_t at, uint64_t most) const;
   void MoveOn(uint32_t first_row, BatchView* piece);
+  void GrowPieces();
 
   std::shared_ptr<const Pipeline> pipeline_;
   PipelineEnd* const end_;
-  const uint64_t piece_rows_;
+  uint64_t piece_rows_;             // of the next piece
+  const uint64_t most_piece_rows_;  // of later ones
+  uint64_t rows_until_growth_;
   bool spreads_ = false;                      // there is a map before the first probe
   std::vector<uint32_t> moved_;               // a selection
   std::vector<std::unique_ptr<Step>> steps_;  // and the sink

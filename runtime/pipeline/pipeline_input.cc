@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -144,6 +145,8 @@ class PipelineInput::Step {
   virtual ~Step() = default;
   virtual absl::Status Run(Rows* rows) = 0;
   virtual void BeginPiece(bool /*is_again*/) {}
+  // From the next piece on, pieces have more rows than before.
+  virtual void SetPieceRows(uint64_t /*piece_rows*/) {}
   virtual bool has_written_part() const { return false; }
 
   Step* next = nullptr;  // null: this is the sink
@@ -328,15 +331,10 @@ class PipelineInput::ProbeStep final : public Step {
         keeps_strings_(keeps_strings),
         can_stay_(!reads_row_ids && CanStay(join->descriptor().spec())),
         prober_(join, step.host_context),
-        out_(types_, piece_rows, budget_),
-        placed_({types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end()}, can_stay_ ? piece_rows : 0,
-                budget_),
-        sorter_(can_stay_ ? static_cast<uint32_t>(piece_rows) : 0) {
+        out_(types_, std::min(piece_rows, thresholds::kFirstPieceRows), budget_) {
     bytes_.resize(types_.size());
+    MakeRoom(can_stay_ ? piece_rows : 0);
     if (!can_stay_) return;
-    rows_.resize(piece_rows);
-    tuples_.resize(piece_rows);
-    selected_.resize(piece_rows);
     has_strings_ = HasStrings(std::span(types_).subspan(num_probe_));
     copies_strings_ = keeps_strings_ && ((budget_ != nullptr && budget_->has_limit()) || !join->may_be_kept());
     if (sink != nullptr && piece_rows <= kMostAddedRows) added_ = FieldsAddedUp(*sink);
@@ -348,6 +346,10 @@ class PipelineInput::ProbeStep final : public Step {
     if (is_again) runs_until_try_ = runs_before_piece_;
     else runs_before_piece_ = runs_until_try_;
   }
+  void SetPieceRows(uint64_t piece_rows) override {
+    piece_rows_ = piece_rows;
+    if (can_stay_) MakeRoom(piece_rows);
+  }
   bool has_written_part() const override { return prober_.has_written_of_piece(); }
 
   absl::Status Run(Rows* rows) override {
@@ -358,7 +360,7 @@ class PipelineInput::ProbeStep final : public Step {
       --runs_until_try_;
     }
     for (bool more = true; more;) {
-      QUERN_ASSIGN_OR_RETURN(more, prober_.Next(&out_, sizes_.Next(piece_rows_)));
+      QUERN_ASSIGN_OR_RETURN(more, prober_.Next(&out_, sizes_.Next(out_.capacity())));
       if (out_.num_rows() != 0) QUERN_RETURN_IF_ERROR(PassCopies());
     }
     return absl::OkStatus();
@@ -389,7 +391,7 @@ class PipelineInput::ProbeStep final : public Step {
       QUERN_ASSIGN_OR_RETURN(more, prober_.NextPairs(piece_rows_, rows_.data(), tuples_.data(), &num_pairs));
       if (num_pairs == 0) continue;
       std::copy_n(rows_.begin(), num_pairs, selected_.begin());
-      if (!sorter_.SortDistinct(selected_.data(), num_pairs)) {
+      if (!sorter_->SortDistinct(selected_.data(), num_pairs)) {
         runs_until_try_ = thresholds::kPlacedRetryRuns - 1;
         QUERN_RETURN_IF_ERROR(CopyPairs(num_pairs));
       } else {
@@ -402,18 +404,32 @@ class PipelineInput::ProbeStep final : public Step {
 
   absl::Status CopyPairs(uint64_t num_pairs) {
     for (uint64_t done = 0; done < num_pairs;) {
-      QUERN_ASSIGN_OR_RETURN(const uint64_t copied, prober_.CopyPairs(rows_.data() + done, tuples_.data() + done,
-                                                                      sizes_.Next(num_pairs - done), &out_));
+      QUERN_ASSIGN_OR_RETURN(const uint64_t copied,
+                             prober_.CopyPairs(rows_.data() + done, tuples_.data() + done,
+                                               sizes_.Next(CopiedRows(num_pairs - done)), &out_));
       done += copied;
       QUERN_RETURN_IF_ERROR(PassCopies());
     }
     return absl::OkStatus();
   }
 
+  // Copies of all columns would push each other out of the cache in longer pieces.
+  uint64_t CopiedRows(uint64_t num_pairs) const { return std::min(num_pairs, out_.capacity()); }
+
+  void MakeRoom(uint64_t rows) {
+    placed_.emplace(std::vector<ColumnType>(types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end()), rows,
+                    budget_);
+    is_zeroed_ = false;
+    rows_.resize(rows);
+    tuples_.resize(rows);
+    selected_.resize(rows);
+    sorter_.emplace(static_cast<uint32_t>(rows));
+  }
+
   // The pairs' rows differ, and are sorted in `selected_`.
   absl::Status PlacePairs(const Rows& rows, uint64_t num_pairs) {
     for (uint64_t done = 0; done < num_pairs;) {
-      QUERN_RETURN_IF_ERROR(placed_.Reset());
+      QUERN_RETURN_IF_ERROR(placed_->Reset());
       ZeroOnce();
       PlacedTuples some = {prober_.tuples(),
                            tuples_.data() + done,
@@ -424,7 +440,7 @@ class PipelineInput::ProbeStep final : public Step {
                            /*prefetches_strings=*/copies_strings_ || !keeps_strings_,
                            /*left_out=*/added_};
       const RefusedCalls refused;
-      const int64_t fit = PlaceFields(layout_, some, placed_.columns());
+      const int64_t fit = PlaceFields(layout_, some, placed_->columns());
       QUERN_RETURN_IF_ERROR(refused.status());
       if (fit < 0) return StatusOfCode(static_cast<int32_t>(fit));
       const auto n = static_cast<uint64_t>(fit);
@@ -469,7 +485,7 @@ class PipelineInput::ProbeStep final : public Step {
       return true;
     }
     some.left_out = ~added_;
-    PlaceFields(layout_, some, placed_.columns());
+    PlaceFields(layout_, some, placed_->columns());
     is_zeroed_ = false;
     return false;
   }
@@ -478,19 +494,19 @@ class PipelineInput::ProbeStep final : public Step {
   void SetSums(uint32_t row, const int64_t* totals) {
     for (uint64_t left = added_; left != 0; left &= left - 1) {
       const auto f = static_cast<size_t>(std::countr_zero(left));
-      static_cast<int64_t*>(placed_.columns()[f].values)[row] = totals == nullptr ? 0 : totals[f];
+      static_cast<int64_t*>(placed_->columns()[f].values)[row] = totals == nullptr ? 0 : totals[f];
     }
   }
 
   absl::Status PassPlaced(const Rows& rows, uint64_t num_rows) {
-    for (size_t c = num_probe_; c < types_.size(); ++c) bytes_[c] = placed_.column(c - num_probe_).bytes;
+    for (size_t c = num_probe_; c < types_.size(); ++c) bytes_[c] = placed_->column(c - num_probe_).bytes;
     found_.owner = rows.owner;
     found_.owns_strings = rows.owns_strings;
-    if (copies_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(placed_, budget_, bytes_.data() + num_probe_, &found_.owner));
+    if (copies_strings_) QUERN_RETURN_IF_ERROR(KeepBytes(*placed_, budget_, bytes_.data() + num_probe_, &found_.owner));
     else if (keeps_strings_ && has_strings_) KeepTable();
     found_.columns.assign(batch_.payload.begin(), batch_.payload.begin() + static_cast<ptrdiff_t>(num_probe_));
     for (size_t c = num_probe_; c < types_.size(); ++c) {
-      found_.columns.push_back(ColumnOf(placed_, c - num_probe_, &bytes_[c]));
+      found_.columns.push_back(ColumnOf(*placed_, c - num_probe_, &bytes_[c]));
       if (found_.columns.back().buffers != nullptr && !copies_strings_)
         found_.columns.back().buffers = AddressBuffers();
     }
@@ -516,11 +532,11 @@ class PipelineInput::ProbeStep final : public Step {
   // Rows that were never written may be read by a map that computes all rows.
   void ZeroOnce() {
     if (is_zeroed_) return;
-    for (size_t c = 0; c < placed_.num_columns(); ++c) {
-      const Storage storage = RowOf(placed_.type(c).id).storage;
+    for (size_t c = 0; c < placed_->num_columns(); ++c) {
+      const Storage storage = RowOf(placed_->type(c).id).storage;
       if (storage == kBit) continue;  // Reset has zeroed it
-      const uint64_t width = storage == kFixed ? placed_.type(c).width_bytes : StorageFieldBytes(storage);
-      std::memset(placed_.column(c).values, 0, placed_.capacity() * width);
+      const uint64_t width = storage == kFixed ? placed_->type(c).width_bytes : StorageFieldBytes(storage);
+      std::memset(placed_->column(c).values, 0, placed_->capacity() * width);
     }
     is_zeroed_ = true;
   }
@@ -529,18 +545,18 @@ class PipelineInput::ProbeStep final : public Step {
   const size_t num_probe_;  // types of the probe payload, the first ones
   const QuernRowLayout& layout_;
   const std::shared_ptr<MemoryBudget> budget_;
-  const uint64_t piece_rows_;
+  uint64_t piece_rows_;
   const bool keeps_strings_, can_stay_;
   JoinProber prober_;
   OutputBatch out_;
   Rows found_;
   std::vector<const uint8_t*> bytes_;  // of strings, by column
   // Where rows may stay:
-  OutputBatch placed_;              // the build payload
-  std::vector<uint32_t> rows_;      // of pairs
-  std::vector<uint64_t> tuples_;    // of the same
-  std::vector<uint32_t> selected_;  // the rows, sorted
-  RowSorter sorter_;
+  std::optional<OutputBatch> placed_;  // the build payload
+  std::vector<uint32_t> rows_;         // of pairs
+  std::vector<uint64_t> tuples_;       // of the same
+  std::vector<uint32_t> selected_;     // the rows, sorted
+  std::optional<RowSorter> sorter_;
   bool has_strings_ = false;  // in the build payload
   uint64_t added_ = 0;        // bit f: build column f is only added up
   // Whether the sink keeps strings, and the table may not be kept for them: where memory has a limit it goes as soon as
@@ -650,8 +666,12 @@ bool ReadsRowIdsBehind(const Pipeline& pipeline, size_t step) {
 }  // namespace
 
 PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
-                             PipelineEnd* end, uint64_t piece_rows)
-    : pipeline_(std::move(pipeline)), end_(end), piece_rows_(piece_rows) {
+                             PipelineEnd* end, uint64_t piece_rows, bool grows)
+    : pipeline_(std::move(pipeline)),
+      end_(end),
+      piece_rows_(grows ? std::min(piece_rows, thresholds::kFirstPieceRows) : piece_rows),
+      most_piece_rows_(budget != nullptr && budget->has_limit() ? piece_rows_ : piece_rows),
+      rows_until_growth_(piece_rows_ == most_piece_rows_ ? UINT64_MAX : thresholds::kRowsOfFirstPieces) {
   for (size_t i = 0; i < pipeline_->steps().size(); ++i) {
     const PipelineStep& step = pipeline_->steps()[i];
     if (const auto* filter = std::get_if<std::shared_ptr<const RowFilter>>(&step.op))
@@ -662,7 +682,7 @@ PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std
       steps_.push_back(std::make_unique<ReductionStep>(step.columns, join));
     else if (IsSelection(join->descriptor().spec())) steps_.push_back(std::make_unique<SelectionStep>(step, join));
     else
-      steps_.push_back(std::make_unique<ProbeStep>(step, join, budget, piece_rows, pipeline_->sink().keeps_strings,
+      steps_.push_back(std::make_unique<ProbeStep>(step, join, budget, piece_rows_, pipeline_->sink().keeps_strings,
                                                    ReadsRowIdsBehind(*pipeline_, i),
                                                    i + 1 == pipeline_->steps().size() ? &pipeline_->sink() : nullptr));
   }
@@ -712,6 +732,7 @@ absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows)
   *taken_rows = 0;
   QUERN_RETURN_IF_ERROR(CheckBatch(batch, pipeline_->source().size(), 0));
   while (*taken_rows < batch.num_rows) {
+    if (rows_until_growth_ == 0 && !is_again_) GrowPieces();
     const uint64_t at = *taken_rows, most = std::min(piece_rows_, batch.num_rows - at);
     const Span span = SpanOf(batch.selection, at, most);
     const uint64_t num_rows = span.num_rows;
@@ -735,8 +756,15 @@ absl::Status PipelineInput::Append(const BatchView& batch, uint64_t* taken_rows)
     is_again_ = false;
     end_->EndPiece();
     *taken_rows += num_rows;
+    rows_until_growth_ -= std::min(rows_until_growth_, num_rows);
   }
   return absl::OkStatus();
+}
+
+void PipelineInput::GrowPieces() {
+  piece_rows_ = most_piece_rows_;
+  rows_until_growth_ = UINT64_MAX;
+  for (const std::unique_ptr<Step>& step : steps_) step->SetPieceRows(piece_rows_);
 }
 
 }  // namespace quern

@@ -158,5 +158,65 @@ TEST(PipelinePlaces, AreThoseOfTheSource) {
   EXPECT_EQ(probe({5, 1000, 7, 7, 2000}), std::vector<std::string>{"3 selected"});
 }
 
+// Rows of two joins, one of which has two matches for some rows, and of a map; pieces become longer when many rows have
+// passed, and copies of rows do not.
+TEST(PipelinePlaces, AreThoseOfLongerPieces) {
+  const uint64_t num_keys = 1000, batch_rows = 100'000, num_batches = 4;
+  Numbers keys, values, others, other_values;
+  for (uint64_t i = 0; i < num_keys; ++i) {
+    keys.push_back(static_cast<int64_t>(i));
+    values.push_back(static_cast<int64_t>(i * 3));
+  }
+  for (int64_t i = 0; i < 10; ++i) {
+    others.push_back(i / 2);
+    other_values.push_back(i * 100);
+  }
+  const quern::Join join =
+      Built("join.left keys=i64 build=i64 probe=i64,i64", {{{ColumnOf(keys)}, {ColumnOf(values)}, num_keys}});
+  const quern::Join other = Built("join.left keys=i64 build=i64 probe=i64,i64,i64:nullable,i64:nullable",
+                                  {{{ColumnOf(others)}, {ColumnOf(other_values)}, others.size()}});
+  const quern::Job filter = New<quern::Job>("filter i64 != 7"),
+                   map = New<quern::Job>("map in=i64,i64:nullable out=add($0,$1)");
+  const auto sum_of = [&](uint64_t piece_rows, uint64_t* longest) {
+    int64_t sum = 0;
+    *longest = 0;
+    const auto on_rows = [&](const quern_batch& rows) {
+      for (uint64_t i = 0; i < rows.num_rows; ++i) {
+        const uint64_t row = rows.selection == nullptr ? i : rows.selection[i];
+        for (size_t c = 0; c < 4; ++c) {
+          const quern_column& column = rows.keys[c];
+          if (column.validity != nullptr && (column.validity[row / 8] >> row % 8 & 1) == 0) continue;
+          sum += static_cast<const int64_t*>(column.values)[row] * static_cast<int64_t>(c * c + 1);
+        }
+      }
+      *longest = std::max(*longest, rows.num_rows);
+      return true;
+    };
+    quern::Input input = Take(Pipeline("i64,i64")
+                                  .Through(filter, {0})
+                                  .Through(join, {0}, {0, 1})
+                                  .Through(map, {1, 2})
+                                  .Through(other, {0}, {0, 1, 2, 3})
+                                  .IntoHost(&on_rows, {0, 1, 2, 3, 4}, piece_rows));
+    Numbers key(batch_rows), number(batch_rows);
+    for (uint64_t b = 0; b < num_batches; ++b) {
+      for (uint64_t i = 0; i < batch_rows; ++i) {  // two matches in the second and the last batch
+        key[i] = static_cast<int64_t>(b % 2 == 0 ? 10 + i % (num_keys + 5) : i % 10);
+        number[i] = static_cast<int64_t>(b * batch_rows + i);
+      }
+      Done(input.Append(Table{{ColumnOf(key), ColumnOf(number)}, {}, batch_rows}.batch()));
+    }
+    Done(input.Finish());
+    return sum;
+  };
+  uint64_t longest = 0;
+  const int64_t expected = sum_of(1000, &longest);
+  EXPECT_EQ(longest, 1000u);
+  EXPECT_EQ(sum_of(0, &longest), expected);
+  EXPECT_GT(longest, 4096u);
+  EXPECT_EQ(sum_of(65536, &longest), expected);
+  EXPECT_GT(longest, 16384u);
+}
+
 }  // namespace
 }  // namespace quern_test

@@ -53,7 +53,7 @@ TEST(PipelineSpec, TextsOfTheKernel) {
   const quern::Kernel kernel = KernelOf(kSums);
   EXPECT_EQ(kernel.Text("spec"), kSums);
   EXPECT_EQ(kernel.Text("engine"), "jit");
-  EXPECT_NE(kernel.Text("plan").find("piece_rows = 4096"), std::string::npos);
+  EXPECT_NE(kernel.Text("plan").find("piece_rows = 16384"), std::string::npos);
   EXPECT_NE(kernel.Text("plan").find("# 3: aggregate keys=i64"), std::string::npos);
   EXPECT_NE(kernel.Text("layout").find("# 0: filter i32 >= 20 [$0]"), std::string::npos);
   EXPECT_EQ(kernel.Text("warning"), "");

@@ -160,6 +160,19 @@ class Query(unittest.TestCase):
         self.assertIn("== aggregate keys=i32 aggs=sum(decimal128:nullable)", frame.dump("plan"))
         self.assertIn("scan sales", repr(frame))
 
+    def test_columns_that_are_not_mentioned(self):
+        """They are not exported, and errors name them."""
+        wide = sales().append_column("odd", pa.array([[1]] * sales().num_rows)).append_column("qty", sales()["qty"])
+        with self.assertRaisesRegex(ValueError, "line 2: .*accepted: .*odd"):
+            quern.run("scan sales\naggregate sum(price_) as s", {"sales": wide})
+        text = "scan sales\naggregate sum(price) as s by item\nsort item"
+        expected = quern.run(text, {"sales": sales()}).to_pyarrow()
+        self.assertEqual(quern.run(text, {"sales": wide, "other": wide}).to_pyarrow(), expected)
+        reader = sales().to_reader()  # can be read once
+        self.assertEqual(quern.run(text, {"sales": reader}).to_pyarrow(), expected)
+        counted = quern.run("scan sales\naggregate count(*) as n", {"sales": wide}).to_pyarrow()
+        self.assertEqual(counted.to_pylist(), [{"n": wide.num_rows}])
+
     def test_parameters(self):
         frame = quern.scan(sales(), "sales").filter("qty > 1").aggregate("item", s="sum(price * qty)").sort("item")
         expected = frame.collect().to_pyarrow()

@@ -140,7 +140,7 @@ SourceContext QueryRun::ContextOf(const std::vector<ColumnType>& types, bool kee
   if (limit == 0 || options_.spill == nullptr) return context;
   const uint64_t bytes_each = limit / (thresholds::kBatchesShareOfLimit * context.threads);
   context.most_rows =
-      std::clamp(bytes_each / (RowBytesOf(types) + 1), thresholds::kPipelineRows, thresholds::kMorselRows);
+      std::clamp(bytes_each / (RowBytesOf(types) + 1), thresholds::kFirstPieceRows, thresholds::kMorselRows);
   return context;
 }
 
@@ -242,7 +242,7 @@ void QueryRun::UseMemoryOf(const SinkMemory& memory, SourceContext* context) con
   uint64_t row_bytes = RowBytesOf(context->types) + 1;
   for (const ColumnType& type : context->types) row_bytes += IsVariable(RowOf(type.id).storage) ? kStringBytes : 0;
   const uint64_t bytes_each = memory.share_bytes / (thresholds::kBatchesShareOfLimit / 2 * context->threads);
-  context->most_rows = std::clamp(bytes_each / row_bytes, kLeastRows, thresholds::kPipelineRows);
+  context->most_rows = std::clamp(bytes_each / row_bytes, kLeastRows, thresholds::kFirstPieceRows);
   context->kept_budget = std::exchange(context->budget, memory.budget);
 }
 

@@ -14,6 +14,7 @@
 #include "hosts/c/jobs/value_formats.h"
 #include "hosts/c/port_arrow.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/join/hash_join.h"
 #include "runtime/spec/spec_text.h"
 
@@ -276,7 +277,7 @@ absl::StatusOr<std::unique_ptr<PipelineJob::Left>> PipelineJob::NewLeft(const Fl
   auto left = std::make_unique<Left>();
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<PipelineJobInput> input, InputFrom(join.step + 1, nullptr));
   OutputOptions options;
-  options.batch_rows = plan_->piece_rows;
+  options.batch_rows = std::min<uint64_t>(plan_->piece_rows, thresholds::kFirstPieceRows);
   QUERN_ASSIGN_OR_RETURN(left->output, c_abi::NewOutput(join.job, QUERN_PORT_UNMATCHED, options));
   // Steps read row ids of 8 bytes, whatever the host gets from the table.
   if (join.job->has_narrow_row_ids) left->output->job = std::make_shared<PlainJob>(*join.job, quern_job_options{});

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from typing import Union
+from typing import Any, Union
 
 from quern import _quern
 from quern._arguments import Names, Params, SpillDir, params_text, text_of, wrong
@@ -43,6 +43,24 @@ class _Table:
         self.name = name
         self.source = _quern.Source(data, "data")
         self.source.collect()
+
+
+def _mentioned(text: str, name: str, data: Any) -> object:
+    """The columns of a table that a query mentions, or at least one: exporting others takes time, and pandas also
+    copies them. Objects of other classes than these stay as they are. No row is copied."""
+    package, kind = type(data).__module__.partition(".")[0], type(data).__name__
+    if (package, kind) == ("pyarrow", "Table"):
+        names = list(data.column_names)
+    elif (package, kind) in (("polars", "DataFrame"), ("pandas", "DataFrame")):
+        names = [str(column) for column in data.columns]
+    else:
+        return data
+    numbers = _quern.mentioned_columns(text, name, names) or [0]
+    if len(numbers) >= len(names):
+        return data
+    if package == "pyarrow":
+        return data.select(numbers)
+    return data[:, numbers] if package == "polars" else data.iloc[:, numbers]
 
 
 class _Text:
@@ -279,10 +297,23 @@ def run(
 
     Errors: ValueError that begins with the line, MemoryError above the limit, RuntimeError for a row without a result.
     """
-    named = {}
+    named: dict[str, _Table] = {}
+    narrowed: dict[str, object] = {}
     for name, data in tables.items():
-        named[text_of("tables", name)] = data._table if isinstance(data, Frame) else _Table(data, name)
-        if isinstance(data, Frame) and data._steps:
-            raise wrong("table that is a query", name, "an object with Arrow data, or quern.scan of one")
-    query = _quern.Query(text_of("text", text), [(name, table.source) for name, table in named.items()])
+        if isinstance(data, Frame):
+            if data._steps:
+                accepted = "an object with Arrow data, or quern.scan of one"
+                raise wrong("table that is a query", text_of("tables", name), accepted)
+            named[text_of("tables", name)] = data._table
+            continue
+        mentioned = _mentioned(text_of("text", text), text_of("tables", name), data)
+        if mentioned is not data:
+            narrowed[name] = data
+        named[name] = _Table(mentioned, name)
+    try:
+        query = _quern.Query(text, [(name, table.source) for name, table in named.items()])
+    except ValueError:
+        for name, data in narrowed.items():  # the error has the names of all columns
+            named[name] = _Table(data, name)
+        query = _quern.Query(text, [(name, table.source) for name, table in named.items()])
     return _collect(query, Run(threads, memory_limit, engine, params, None, spill_dir, spill_bytes))

@@ -183,9 +183,20 @@ Query::Ran Query::Run(const std::string& engine, const std::string& params, cons
   return {PyTable{TableOfRows(std::move(rows))}, std::move(ran), std::move(of_pipelines)};
 }
 
+std::vector<size_t> MentionedColumns(const std::string& text, const std::string& table,
+                                     const std::vector<std::string>& columns) {
+  const query::WantedNames wanted = query::WantedOfTable(Value(query::QueryText::Parse(text)), table);
+  std::vector<size_t> numbers;
+  for (size_t c = 0; c < columns.size(); ++c)
+    if (wanted.Has(columns[c])) numbers.push_back(c);
+  return numbers;
+}
+
 }  // namespace
 
 void DefineQueries(nb::module_* module) {
+  module->def("mentioned_columns", &MentionedColumns, nb::arg("text"), nb::arg("table"), nb::arg("columns"),
+              "The numbers of a table's columns that a query mentions.");
   nb::class_<Query>(*module, "Query", "A query of several steps, planned for its tables.")
       .def(
           "__init__",

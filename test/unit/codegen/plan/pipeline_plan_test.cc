@@ -193,7 +193,7 @@ TEST(PipelinePlan, PieceRowsOfAProfile) {
     return printed.substr(begin, printed.find('\n', begin) - begin);
   };
   const std::string meaning = "# that pass all steps before the next ones do (rows); ";
-  EXPECT_EQ(line_of({}), "piece_rows = 4096                   " + meaning + "default");
+  EXPECT_EQ(line_of({}), "piece_rows = 16384                  " + meaning + "default");
   EXPECT_EQ(ChoosePieceRows(&profile), thresholds::kPipelineRows);
   profile.pieces = {.rows = 512};
   EXPECT_EQ(line_of({}), "piece_rows = 512                    " + meaning + "profile");
