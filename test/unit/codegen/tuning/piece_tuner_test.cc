@@ -96,7 +96,7 @@ TEST(PieceTuner, FindsThePlantedOptimum) {
     EXPECT_TRUE(tuning->beats_default);
     EXPECT_EQ(tuning->found.rows, 8192u);
     EXPECT_LT(tuning->found.ns, tuning->found.default_ns);
-    EXPECT_EQ(tuning->candidates.size(), 5u);
+    EXPECT_EQ(tuning->candidates.size(), 6u);
   }
 }
 
