@@ -6,6 +6,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/pipeline/pipeline_spec.h"
+#include "runtime/pipeline/row_numbers.h"
 
 namespace quern {
 namespace {
@@ -40,6 +41,7 @@ absl::StatusOr<std::shared_ptr<const Pipeline>> Pipeline::Make(const std::vector
   made->steps_ = std::move(steps);
   made->sink_ = std::move(sink);
   QUERN_RETURN_IF_ERROR(made->Check(source));
+  QUERN_RETURN_IF_ERROR(CheckRowIds(*made));
   return std::shared_ptr<const Pipeline>(std::move(made));
 }
 

@@ -25,6 +25,7 @@
 // steps behind the probe.
 //
 // *Row ids*: those of the source, up to the first probe of another kind than semi and anti; behind it rows are counted.
+// Rows that a semi or anti join has written come back without them, and a pipeline that reads them is refused.
 #ifndef QUERN_RUNTIME_PIPELINE_PIPELINE_H_
 #define QUERN_RUNTIME_PIPELINE_PIPELINE_H_
 
@@ -71,7 +72,8 @@ class Pipeline {
  public:
   // Compares types, and digits and scale of decimals where they are known, of the source or of what a map has computed:
   // those of a join's build side and of sinks are not, and neither are units of times.
-  // *Errors*: InvalidArgument for a column that is not there or has another type: step, column and types are named.
+  // *Errors*: InvalidArgument for a column that is not there or has another type: step, column and types are named; and
+  // for row ids that are read behind a semi or anti join which has written rows (row_numbers.h).
   static absl::StatusOr<std::shared_ptr<const Pipeline>> Make(const std::vector<PipelineColumn>& source,
                                                               std::vector<PipelineStep> steps, PipelineSink sink);
 

@@ -26,6 +26,7 @@
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/runtime_calls.h"
 #include "runtime/pipeline/result_sizes.h"
+#include "runtime/pipeline/row_numbers.h"
 #include "runtime/rows/add_up_fields.h"
 #include "runtime/rows/address_views.h"
 #include "runtime/rows/output_batch.h"
@@ -568,14 +569,6 @@ class PipelineInput::ProbeStep final : public Step {
   uint64_t runs_until_try_ = 0, runs_before_piece_ = 0;  // in which all columns are copied
 };
 
-// Whether the rows that come out of a probe are rows that went in, each once and with its own columns.
-bool IsSelection(const JoinSpec& join) {
-  const JoinKindRow& kind = RowOf(join.kind);
-  const bool takes_away = !kind.pairs && (kind.probe_row == RowsOut::kMatched || kind.probe_row == RowsOut::kUnmatched);
-  const auto changes = [](const ColumnType& type) { return type.id == TypeId::kRowId || type.is_dictionary; };
-  return takes_away && std::none_of(join.probe.begin(), join.probe.end(), changes);
-}
-
 // A semi or anti join takes rows away, as a filter does, and copies nothing.
 class PipelineInput::SelectionStep final : public Step {
  public:
@@ -644,26 +637,6 @@ class PipelineInput::SinkStep final : public Step {
  private:
   PipelineEnd* const end_;
 };
-
-namespace {
-
-// Whether rows behind a step are numbered: their ids are columns of results, or a host's residual is asked with them.
-bool ReadsRowIdsBehind(const Pipeline& pipeline, size_t step) {
-  const auto is_row_id = [](const ColumnType& type) { return type.id == TypeId::kRowId; };
-  const auto has_row_ids = [&](const std::vector<ColumnType>& types) {
-    return std::any_of(types.begin(), types.end(), is_row_id);
-  };
-  for (size_t i = step + 1; i < pipeline.steps().size(); ++i) {
-    const auto* const join = std::get_if<std::shared_ptr<const HashJoin>>(&pipeline.steps()[i].op);
-    if (join == nullptr || pipeline.steps()[i].is_reduction) continue;
-    const JoinSpec& spec = (*join)->descriptor().spec();
-    if (spec.host_residual || has_row_ids(spec.probe)) return true;
-  }
-  const PipelineSink& sink = pipeline.sink();
-  return sink.reads_row_ids || has_row_ids(sink.keys) || has_row_ids(sink.payload);
-}
-
-}  // namespace
 
 PipelineInput::PipelineInput(std::shared_ptr<const Pipeline> pipeline, const std::shared_ptr<MemoryBudget>& budget,
                              PipelineEnd* end, uint64_t piece_rows, bool grows)

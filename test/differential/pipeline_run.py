@@ -177,6 +177,8 @@ def _is_memory_refused(error, variant):
     has_limit = (variant.memory_limit or variant.refused_share or variant.rooms
                  or any(0 < limit < LEAST_LIMIT for limit in limits))
     may_echo = variant.num_threads() > 1 or (variant.refused_share and any(spills))
+    if any(spills) and error.text.startswith("row ids of a pipeline behind step "):
+        return True  # a semi or anti join has written rows
     is_echo = (error.status == quern_abi.FAILED_PRECONDITION and may_echo
                and any(text in error.text for text in AFTER_A_FAILURE))
     return bool(has_limit) and (error.status == quern_abi.RESOURCE_EXHAUSTED or is_echo)

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -685,6 +686,34 @@ TEST(PipelineSpecHostResidual, GetsTheContextOfTheInput) {
   Feed(job.Rows(StringBytes::kStay, &second), {source});
   Done(job.Finalise());
   EXPECT_EQ(RowsOf(job.NewOutput(QUERN_PORT_ROWS), "ll"), (Lines{"1|10", "1|10", "1|11", "1|11", "2|null", "2|null"}));
+}
+
+// Rows that come back from files have no ids of the source: a wrong order of a stable sort would not be seen.
+TEST(PipelineSpecRowIds, AreRefusedBehindASemiJoinThatHasWrittenRows) {
+  Numbers keys(2000);
+  std::iota(keys.begin(), keys.end(), 0);
+  const Table table = {{ColumnOf(keys)}, {}, keys.size()}, source = table;
+  const std::string probe = " | probe join.semi keys=i64 probe=i64 [$0; $0]";
+  const auto input_of = [&](const quern::Join& join, const std::string& end) {
+    auto job = Take(PipelineJob::Create(KernelOf("pipeline in=i64" + probe + end, Engine::kGeneric), {&join}));
+    const quern::Result<quern::Input> input = job.Rows();
+    return input.ok() ? std::string() : std::string(input.status().text());
+  };
+  for (const bool spills : {false, true}) {
+    SpillingAccount account;
+    quern::Join join = New<quern::Join>("join.semi keys=i64 probe=i64", Engine::kGeneric, account.options());
+    Feed(join.Build(), {table});
+    if (spills) account.Finalise(&join, 3000);
+    else Done(join.Finalise());
+    ASSERT_EQ(join.Stats().spilled_rows != 0, spills);
+    const std::string refused =
+        spills ? "row ids of a pipeline behind step 0, whose join has written rows to files; accepted: ids in a column "
+                 "of the source, or a table in memory"
+               : "";
+    EXPECT_EQ(input_of(join, " | sort keys=i64 stable [$0]"), refused);
+    EXPECT_EQ(input_of(join, " | sort keys=i64 payload=rowid [$0; $0]"), refused);
+    EXPECT_EQ(input_of(join, " | sort keys=i64:out [$0]"), "");
+  }
 }
 
 }  // namespace
