@@ -20,6 +20,7 @@
 #include "tools/quern/commands/command.h"
 #include "tools/quern/filter/filter_request.h"
 #include "tools/quern/filter/filter_run.h"
+#include "tools/quern/map/computed_select.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 
@@ -29,6 +30,7 @@ namespace {
 struct FilterCommand {
   RunOptions options;
   FilterRequest request;
+  std::optional<ComputedSelect> select;  // none: columns alone
   std::string input_path;
 };
 
@@ -38,12 +40,16 @@ struct GivenOptions {
   std::optional<std::string> select;
 };
 
-absl::Status ParseRequest(const GivenOptions& given, FilterRequest* request) {
+absl::Status ParseRequest(const GivenOptions& given, FilterRequest* request, std::optional<ComputedSelect>* computed) {
   if (!given.where.has_value()) {
     return CommandError("missing option: --where; accepted: --where CONDITION, as \"name = 'ada' and qty > 5\"");
   }
   QUERN_ASSIGN_OR_RETURN(request->where, ParseCondition("--where", *given.where));
-  if (given.select.has_value()) {
+  if (given.select.has_value() && IsComputed(*given.select)) {
+    QUERN_ASSIGN_OR_RETURN(*computed, ComputedSelect::Parse(*given.select));
+    request->select = (*computed)->Mentioned();
+    request->may_repeat = true;
+  } else if (given.select.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->select, ParsePlainNames("--select", *given.select));
   }
   return absl::OkStatus();
@@ -64,9 +70,10 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, FilterC
                   ".. and .., [not] "
                   "like '..' [escape 'c'], is [not] null, or a bool column; with not, and, or and parentheses; or an "
                   "expression as those of quern map, as price * qty > 100");
-  arguments.Value("--select", &given.select, "COLS", "result columns in order (default: all)");
+  arguments.Value("--select", &given.select, "COLS",
+                  "result columns and expressions in order, as 'name, price * qty as total' (default: all columns)");
   return ParseOneInput(words, &arguments, &command->options, &command->input_path,
-                       [&] { return ParseRequest(given, &command->request); });
+                       [&] { return ParseRequest(given, &command->request, &command->select); });
 }
 
 class FilterOperator final : public FileOperator {
@@ -84,10 +91,15 @@ class FilterOperator final : public FileOperator {
     const bool is_computed = prepared_.where->condition().expressions != nullptr;
     return is_computed ? prepared_.where->Compile(options) : absl::OkStatus();
   }
+  std::string result_text() const override { return command_.select.has_value() ? command_.select->Print() : ""; }
   uint64_t rows_in() const override { return static_cast<uint64_t>(prepared_.input.table->num_rows()); }
   absl::StatusOr<OperatorResult> Run(const CompiledKernel& compiled, const std::shared_ptr<MemoryBudget>& budget,
                                      Progress* progress) override {
-    return RunPreparedFilter(prepared_, compiled, command_.options.count, budget, command_.options.threads, progress);
+    const RunOptions& options = command_.options;
+    QUERN_ASSIGN_OR_RETURN(OperatorResult result,
+                           RunPreparedFilter(prepared_, compiled, options.count, budget, options.threads, progress));
+    if (!command_.select.has_value()) return result;
+    return command_.select->Apply(std::move(result), options, budget, progress);
   }
   void AddStats(JsonObject*) const override {}
 

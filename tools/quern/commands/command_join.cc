@@ -12,6 +12,7 @@
 #include <arrow/api.h>
 
 #include <optional>
+#include <utility>
 
 #include "runtime/base/status.h"
 #include "tools/frontend/errors.h"
@@ -19,6 +20,7 @@
 #include "tools/quern/files/row_map.h"
 #include "tools/quern/join/join_columns.h"
 #include "tools/quern/join/join_run.h"
+#include "tools/quern/map/computed_select.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/stream/append_batches.h"
@@ -29,6 +31,7 @@ namespace {
 struct JoinCommand {
   RunOptions options;
   JoinRequest request;
+  std::optional<ComputedSelect> select;  // none: columns alone
   std::string probe_path;
   std::string build_path;
 };
@@ -51,7 +54,7 @@ absl::StatusOr<JoinKind> KindByName(const std::string& type) {
   return CommandError(UnknownWord("join type", type, accepted));
 }
 
-absl::Status ParseRequest(const GivenOptions& given, JoinRequest* request) {
+absl::Status ParseRequest(const GivenOptions& given, JoinRequest* request, std::optional<ComputedSelect>* computed) {
   if (given.type.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->kind, KindByName(*given.type));
   }
@@ -59,7 +62,13 @@ absl::Status ParseRequest(const GivenOptions& given, JoinRequest* request) {
   QUERN_RETURN_IF_ERROR(ParseLists("--on", given.on, ParseKeyPairs, &request->keys));
   QUERN_RETURN_IF_ERROR(ParseLists("--residual", given.residual, ParseComparisons, &request->residual));
   QUERN_RETURN_IF_ERROR(ParseLists("--null-equal", given.null_equal, ParseNames, &request->null_equal));
-  if (given.select.has_value()) {
+  if (given.select.has_value() && IsComputed(*given.select)) {
+    QUERN_ASSIGN_OR_RETURN(*computed, ComputedSelect::Parse(*given.select));
+    const auto mentioned = (*computed)->Mentioned();
+    if (mentioned.has_value()) request->select.emplace();
+    for (const std::string& name : mentioned.value_or(std::vector<std::string>()))
+      request->select->push_back({.whole = name, .side = "", .name = name});
+  } else if (given.select.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->select, ParseNames("--select", *given.select));
   }
   return absl::OkStatus();
@@ -84,12 +93,12 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, JoinCom
                    "pairs match only where column or expression L of PROBE < R of BUILD too; with < <= > >= != or =");
   arguments.Values("--null-equal", &given.null_equal, "COLS", "keys whose nulls match nulls");
   arguments.Value("--select", &given.select, "COLS",
-                  "result columns in order; probe.X or build.X where both have X; mark of a mark join (default: all "
-                  "that come out)");
+                  "result columns in order; probe.X or build.X where both have X; mark of a mark join; or columns and "
+                  "expressions, as 'name, price * qty as total' (default: all columns that come out)");
   command->options.AddTo(&arguments);
   QUERN_ASSIGN_OR_RETURN(const bool go_on, arguments.Parse(words));
   if (!go_on) return false;
-  QUERN_RETURN_IF_ERROR(ParseRequest(given, &command->request));
+  QUERN_RETURN_IF_ERROR(ParseRequest(given, &command->request, &command->select));
   QUERN_RETURN_IF_ERROR(FormatOfFile("PROBE", command->probe_path).status());
   QUERN_RETURN_IF_ERROR(FormatOfFile("BUILD", command->build_path).status());
   QUERN_RETURN_IF_ERROR(command->options.Check());
@@ -101,11 +110,12 @@ class JoinOperator final : public FileOperator {
   explicit JoinOperator(const JoinCommand& command) : command_(command) {}
 
   absl::Status Read() override;
-  bool can_stream() const override { return true; }
+  bool can_stream() const override { return !command_.select.has_value(); }
   absl::Status ReadSamples() override;
   ResultColumns result_columns() const override { return {join_.kernel_schema, join_.order}; }
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
                                         ResultStream* results) override;
+  std::string result_text() const override { return command_.select.has_value() ? command_.select->Print() : ""; }
   KernelSpec spec() const override { return join_.spec; }
   std::vector<KernelSpec> input_specs() const override;
   absl::Status CompileConditions(const CompileOptions& options) override;
@@ -187,7 +197,8 @@ absl::StatusOr<OperatorResult> JoinOperator::Run(const CompiledKernel& compiled,
                                                  const std::shared_ptr<MemoryBudget>& budget, Progress* progress) {
   result_ = {};  // that of an earlier run, before this one takes memory
   QUERN_ASSIGN_OR_RETURN(result_, RunPreparedJoin(join_, compiled, budget, command_.options.threads, progress));
-  return result_.result;
+  if (!command_.select.has_value()) return result_.result;
+  return command_.select->Apply(std::exchange(result_.result, {}), command_.options, budget, progress);
 }
 
 void JoinOperator::AddStats(JsonObject* json) const {

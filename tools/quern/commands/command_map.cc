@@ -92,9 +92,10 @@ class MapOperator final : public FileOperator {
 
 absl::Status MapOperator::Read() {
   QUERN_ASSIGN_OR_RETURN(const TableInput input, TableInput::Open("INPUT", command_.input_path));
-  QUERN_RETURN_IF_ERROR(ResolveRequest(input, &command_.request));
+  QUERN_RETURN_IF_ERROR(ResolveRequest(input.what(), input.column_names(), &command_.request));
+  if (command_.request.where.has_value()) QUERN_RETURN_IF_ERROR(ResolveNames(input, &*command_.request.where));
   QUERN_ASSIGN_OR_RETURN(const auto table, input.Read(ColumnsToRead(command_.request, input)));
-  QUERN_ASSIGN_OR_RETURN(prepared_, PrepareMap(command_.request, input, table));
+  QUERN_ASSIGN_OR_RETURN(prepared_, PrepareMap(command_.request, input.what(), table));
   return absl::OkStatus();
 }
 

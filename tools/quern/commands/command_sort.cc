@@ -20,6 +20,7 @@
 #include "tools/frontend/sort_text.h"
 #include "tools/quern/commands/command.h"
 #include "tools/quern/files/row_map.h"
+#include "tools/quern/map/computed_select.h"
 #include "tools/quern/run/arguments.h"
 #include "tools/quern/run/run_command.h"
 #include "tools/quern/sort/sort_request.h"
@@ -32,6 +33,7 @@ namespace {
 struct SortCommand {
   RunOptions options;
   SortRequest request;
+  std::optional<ComputedSelect> select;  // none: columns alone
   std::string input_path;
 };
 
@@ -57,7 +59,7 @@ absl::Status ParsePartition(const GivenOptions& given, SortRequest* request) {
   return absl::OkStatus();
 }
 
-absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
+absl::Status ParseRequest(const GivenOptions& given, SortRequest* request, std::optional<ComputedSelect>* computed) {
   if (given.by.empty()) return CommandError("missing option: --by; accepted: --by KEYS, as 'day desc, name'");
   QUERN_RETURN_IF_ERROR(ParseLists("--window", given.window, ParseWindows, &request->windows));
   QUERN_RETURN_IF_ERROR(ParsePartition(given, request));
@@ -66,7 +68,12 @@ absl::Status ParseRequest(const GivenOptions& given, SortRequest* request) {
   if (given.limit.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->limit, ParseNumber("--limit", *given.limit, 1, INT64_MAX));
   }
-  if (given.select.has_value()) {
+  std::vector<std::string> windows;
+  for (const WindowText& window : request->windows) windows.push_back(window.name);
+  if (given.select.has_value() && IsComputed(*given.select)) {
+    QUERN_ASSIGN_OR_RETURN(*computed, ComputedSelect::Parse(*given.select));
+    request->select = (*computed)->Mentioned(windows);
+  } else if (given.select.has_value()) {
     QUERN_ASSIGN_OR_RETURN(request->select, ParsePlainNames("--select", *given.select));
   }
   return absl::OkStatus();
@@ -86,7 +93,8 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCom
   arguments.Value("--limit", &given.limit, "N", "only the first N rows");
   arguments.Flag("--stable", &command->request.stable,
                  "rows whose keys are equal stay in the order of the file (default: any order)");
-  arguments.Value("--select", &given.select, "COLS", "result columns in order (default: all)");
+  arguments.Value("--select", &given.select, "COLS",
+                  "result columns and expressions in order, as 'name, price * qty as total' (default: all columns)");
   arguments.Values("--filter", &given.filter, "CONDITION",
                    "only rows that a condition holds for, as --where of quern filter has it; several: where all hold");
   arguments.Values("--window", &given.window, "LIST",
@@ -94,7 +102,7 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, SortCom
   arguments.Values("--partition-by", &given.partition_by, "COLS",
                    "columns to sort by first; --window counts anew where they change");
   return ParseOneInput(words, &arguments, &command->options, &command->input_path,
-                       [&] { return ParseRequest(given, &command->request); });
+                       [&] { return ParseRequest(given, &command->request, &command->select); });
 }
 
 class SortOperator final : public FileOperator {
@@ -102,11 +110,12 @@ class SortOperator final : public FileOperator {
   explicit SortOperator(SortCommand* command) : command_(*command) {}
 
   absl::Status Read() override;
-  bool can_stream() const override { return true; }
+  bool can_stream() const override { return !command_.select.has_value(); }
   absl::Status ReadSamples() override;
   ResultColumns result_columns() const override { return {prepared_.kernel_schema, prepared_.order}; }
   absl::StatusOr<OperatorResult> Stream(const CompiledKernel& compiled, const StreamRun& run,
                                         ResultStream* results) override;
+  std::string result_text() const override { return command_.select.has_value() ? command_.select->Print() : ""; }
   KernelSpec spec() const override { return prepared_.spec; }
   std::vector<KernelSpec> input_specs() const override { return InputSpecs(prepared_.input); }
   absl::Status CompileConditions(const CompileOptions& options) override {
@@ -160,7 +169,8 @@ absl::StatusOr<OperatorResult> SortOperator::Run(const CompiledKernel& compiled,
   result_ = {};  // that of an earlier run, before this one takes memory
   QUERN_ASSIGN_OR_RETURN(result_,
                          RunPreparedSort(prepared_, compiled, options.count, budget, options.threads, progress));
-  return result_.result;
+  if (!command_.select.has_value()) return result_.result;
+  return command_.select->Apply(std::exchange(result_.result, {}), options, budget, progress);
 }
 
 void SortOperator::AddStats(JsonObject* json) const {

@@ -164,14 +164,17 @@ absl::Status Conversion::Compute(const std::vector<ExpressionText>& expressions)
 }  // namespace
 
 absl::Status ResolveName(const TableInput& input, std::string* name) {
-  const std::vector<std::string>& names = input.column_names();
-  if (std::find(names.begin(), names.end(), *name) != names.end()) return CheckColumn(names, input.what(), *name);
+  return ResolveName(input.what(), input.column_names(), name);
+}
+
+absl::Status ResolveName(const std::string& what, const std::vector<std::string>& names, std::string* name) {
+  if (std::find(names.begin(), names.end(), *name) != names.end()) return CheckColumn(names, what, *name);
   std::vector<std::string> alike;
   for (const std::string& column : names)
     if (LowerCase(column) == LowerCase(*name)) alike.push_back(column);
-  if (alike.empty()) return CheckColumn(names, input.what(), *name);
+  if (alike.empty()) return CheckColumn(names, what, *name);
   if (alike.size() > 1) {
-    return CommandError("column of " + input.what() + " that is meant is not clear: " + QuoteName(*name) +
+    return CommandError("column of " + what + " that is meant is not clear: " + QuoteName(*name) +
                         "; accepted: " + JoinWords(alike));
   }
   *name = alike[0];

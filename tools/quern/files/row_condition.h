@@ -28,6 +28,8 @@ namespace quern::cli {
 // Replaces a name by the file's: one that no column has stands for the one that differs only in case. *Errors*: unknown
 // and ambiguous names.
 absl::Status ResolveName(const TableInput& input, std::string* name);
+// The same for the columns of another table; what: names it in errors.
+absl::Status ResolveName(const std::string& what, const std::vector<std::string>& names, std::string* name);
 // The same for all names of a condition.
 absl::Status ResolveNames(const TableInput& input, WhereText* where);
 // The same; a term that may be read in two ways is then read in one.

@@ -69,11 +69,12 @@ absl::StatusOr<PreparedFilter> Preparation::Prepare(const FilterRequest& request
 absl::StatusOr<std::vector<std::string>> ResolveColumns(const TableInput& input, bool count, FilterRequest* request) {
   QUERN_RETURN_IF_ERROR(ResolveNames(input, &request->where));
   if (count && !request->select.has_value()) return std::vector<std::string>();
-  std::vector<std::string> selected = request->select.value_or(input.column_names());
+  std::vector<std::string> selected;
   std::set<std::string> names;
-  for (std::string& name : selected) {
+  for (std::string name : request->select.value_or(input.column_names())) {
     QUERN_RETURN_IF_ERROR(ResolveName(input, &name));
-    if (!names.insert(name).second)
+    if (names.insert(name).second) selected.push_back(std::move(name));
+    else if (!request->may_repeat)
       return CommandError("column selected twice: " + QuoteName(name) + "; accepted: once");
   }
   if (count) selected.clear();  // the names are right, but the columns are not needed

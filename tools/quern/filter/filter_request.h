@@ -23,6 +23,7 @@ namespace quern::cli {
 struct FilterRequest {
   ConditionText where;
   std::optional<std::vector<std::string>> select;  // nullopt: all columns
+  bool may_repeat = false;                         // `select`: names that expressions mention, in any letters
 };
 
 // Replaces every name by the file's: a name that no column has stands for the one that differs only in case. Returns

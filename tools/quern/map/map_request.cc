@@ -23,14 +23,14 @@
 namespace quern::cli {
 namespace {
 
-std::vector<SelectText> WithAllColumns(const TableInput& input, std::vector<SelectText> select) {
+std::vector<SelectText> WithAllColumns(const std::vector<std::string>& columns, std::vector<SelectText> select) {
   std::vector<SelectText> all;
   for (SelectText& selected : select) {
     if (!selected.is_all) {
       all.push_back(std::move(selected));
       continue;
     }
-    for (const std::string& name : input.column_names())
+    for (const std::string& name : columns)
       all.push_back({.expression = {.form = ExpressionText::Form::kColumn, .text = name}, .name = name});
   }
   return all;
@@ -38,17 +38,18 @@ std::vector<SelectText> WithAllColumns(const TableInput& input, std::vector<Sele
 
 }  // namespace
 
-absl::Status ResolveRequest(const TableInput& input, MapRequest* request) {
-  request->select = WithAllColumns(input, std::move(request->select));
+absl::Status ResolveRequest(const std::string& what, const std::vector<std::string>& columns, MapRequest* request) {
+  request->select = WithAllColumns(columns, std::move(request->select));
+  const auto resolve = [&](std::string* name) { return ResolveName(what, columns, name); };
   std::set<std::string> names;
   for (SelectText& selected : request->select) {
-    QUERN_RETURN_IF_ERROR(ResolveNames(input, &selected.expression));
+    QUERN_RETURN_IF_ERROR(VisitNames(&selected.expression, resolve));
     if (selected.is_column() && !selected.is_named) selected.name = selected.expression.text;
     if (!names.insert(selected.name).second)
       return CommandError("two result columns of one name: " + QuoteName(selected.name) +
                           "; accepted: different names, as by EXPRESSION as NAME");
   }
-  return request->where.has_value() ? ResolveNames(input, &*request->where) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 std::vector<std::string> ColumnsToRead(const MapRequest& request, const TableInput& input) {
@@ -61,9 +62,9 @@ std::vector<std::string> ColumnsToRead(const MapRequest& request, const TableInp
   return names;
 }
 
-absl::StatusOr<PreparedMap> PrepareMap(const MapRequest& request, const TableInput& input,
+absl::StatusOr<PreparedMap> PrepareMap(const MapRequest& request, const std::string& what,
                                        const std::shared_ptr<arrow::Table>& table) {
-  InputColumns columns(input.what(), table);
+  InputColumns columns(what, table);
   ExpressionPreparation expressions(&columns);
   PreparedMap prepared;
   arrow::FieldVector fields;

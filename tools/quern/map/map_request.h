@@ -25,9 +25,9 @@ struct MapRequest {
   std::optional<ConditionText> where;  // the rows that take part; nullopt: all
 };
 
-// Replaces every name by the file's, and * by all columns. *Errors*: unknown and ambiguous columns, result columns of
-// one name.
-absl::Status ResolveRequest(const TableInput& input, MapRequest* request);
+// Replaces every name by that of the input's column, and * by all columns. what: names the input in errors. *Errors*:
+// unknown and ambiguous columns, result columns of one name.
+absl::Status ResolveRequest(const std::string& what, const std::vector<std::string>& columns, MapRequest* request);
 
 // The columns that must be read, each once. At least one, since a file is counted by its rows.
 std::vector<std::string> ColumnsToRead(const MapRequest& request, const TableInput& input);
@@ -48,7 +48,7 @@ struct PreparedMap {
 
 // Finds the types and writes the specs. *Cost*: a pass over the bitmaps; casts of dictionaries in expressions.
 // *Errors*: those of TypedExpression and PrepareCondition.
-absl::StatusOr<PreparedMap> PrepareMap(const MapRequest& request, const TableInput& input,
+absl::StatusOr<PreparedMap> PrepareMap(const MapRequest& request, const std::string& what,
                                        const std::shared_ptr<arrow::Table>& table);
 
 }  // namespace quern::cli

@@ -193,7 +193,9 @@ absl::StatusOr<std::string> OperatorJob::Explain(const RunOptions& options) cons
                          MakePlan(spec, machine, options.compile.overrides, ProfileOfProcess().get()));
   std::string text;
   for (const KernelSpec& before : operator_.input_specs()) text += PrintSpec(before) + "\n";
-  return text + PrintSpec(spec) + "\n" + PrintPlan(plan);
+  text += PrintSpec(spec) + "\n";
+  if (!operator_.result_text().empty()) text += "# its result: " + operator_.result_text() + "\n";
+  return text + PrintPlan(plan);
 }
 
 absl::Status OperatorJob::Compile(const RunOptions& options, RunStats* stats) {

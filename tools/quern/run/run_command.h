@@ -72,6 +72,8 @@ class FileOperator {
   virtual KernelSpec spec() const = 0;
   // Those of the kernels that prepare its input and that --explain shows, in the order in which they run.
   virtual std::vector<KernelSpec> input_specs() const { return {}; }
+  // What is done with its result, for --explain; "": nothing.
+  virtual std::string result_text() const { return ""; }
   virtual uint64_t rows_in() const = 0;
   // Compiles the conditions that choose rows of its input, beside its kernel.
   virtual absl::Status CompileConditions(const CompileOptions&) { return absl::OkStatus(); }
