@@ -81,6 +81,10 @@ constexpr const char* kColdSpecs[] = {
     "aggregate keys=i64,utf8,i32,utf8(utf8mb4_bin) aggs=count_star,sum(i64)",
     ("aggregate keys=i64 aggs=sum(i64:nullable):filter,avg(f64:nullable),var_pop(f64),min(i32),max(i64),"
      "bool_and(bool),sum(f64),any(i64)"),
+    // TPC-H query 1.
+    ("aggregate keys=utf8,utf8 in=decimal64(15,2),decimal64(15,2),decimal64(15,2),decimal64(15,2) aggs=sum($0),sum($1),"
+     "sum(multiply($1,subtract(1:decimal64(1,0),$2))),"
+     "sum(multiply(multiply($1,subtract(1:decimal64(1,0),$2)),add(1:decimal64(1,0),$3))),sum($2),count_star"),
     "sort keys=i64:out payload=rowid",
     "sort keys=i32:out,utf8:out limit=100",
     "sort keys=i32:out,utf8(utf8mb4_bin):out,i64:desc:out,utf8:nullable:out payload=f64,rowid",

@@ -692,7 +692,7 @@ TEST(PipelineSpecHostResidual, GetsTheContextOfTheInput) {
 TEST(PipelineSpecRowIds, AreRefusedBehindASemiJoinThatHasWrittenRows) {
   Numbers keys(2000);
   std::iota(keys.begin(), keys.end(), 0);
-  const Table table = {{ColumnOf(keys)}, {}, keys.size()}, source = table;
+  const Table table = {{ColumnOf(keys)}, {}, keys.size()};
   const std::string probe = " | probe join.semi keys=i64 probe=i64 [$0; $0]";
   const auto input_of = [&](const quern::Join& join, const std::string& end) {
     auto job = Take(PipelineJob::Create(KernelOf("pipeline in=i64" + probe + end, Engine::kGeneric), {&join}));

@@ -49,6 +49,8 @@ BAD_VALUES = [
     (lambda: quern.sort(orders(), by="id", limit=0), "bad limit: 0; accepted: 1 to 2^63-1"),
     (lambda: quern.sort(orders(), by="id, id"), "key given twice: id; accepted: once, or with another collation"),
     (lambda: quern.filter(orders(), "id >"), "bad condition in where: end of the condition; accepted: "),
+    (lambda: quern.filter(orders(), "id * 2 > 4"),
+     "expression in where: id * 2 > 4; accepted: comparisons of columns with constants or columns; quern.scan(t)"),
     (lambda: quern.filter(orders(), "name"),
      "condition that is no bool in where: column name of t is utf8; accepted: a bool column, or a comparison"),
     (lambda: quern.filter(orders(), "id like 'a'"), "like on a column without text in where: column id of t is int64;"),

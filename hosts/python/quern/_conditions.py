@@ -81,7 +81,22 @@ class Condition:
 
 def condition_of(data: Input, what: str, text: str) -> Condition:
     """*Errors*: ValueError with the text from the mistake on, and what is accepted there."""
-    return Condition(data, what, _quern.parse_where(what, text_of(what, text)))
+    try:
+        tree = _quern.parse_where(what, text_of(what, text))
+    except ValueError:
+        if _is_expression(what, text):
+            accepted = "comparisons of columns with constants or columns; quern.scan(t).filter(..) takes expressions"
+            raise wrong(f"expression in {what}", text, accepted) from None
+        raise
+    return Condition(data, what, tree)
+
+
+def _is_expression(what: str, text: str) -> bool:
+    try:
+        _quern.parse_expression(what, text)
+    except ValueError:
+        return False
+    return True
 
 
 def apply_where(data: Input, where: str | None, engine: str, what: str = "where") -> None:

@@ -109,9 +109,9 @@ void KeepLittleFreedMemory(uint64_t limit_bytes) {
 // back at any time. 0 where it does not say.
 uint64_t MappedFileBytes() {
   std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    unsigned long long kib = 0;
-    if (std::sscanf(line.c_str(), "RssFile: %llu kB", &kib) == 1) return kib << 10;
+  for (std::string word; status >> word;) {
+    uint64_t kib = 0;
+    if (word == "RssFile:" && status >> kib) return kib << 10;
   }
   return 0;
 }
