@@ -81,8 +81,9 @@ class Condition:
 
 def condition_of(data: Input, what: str, text: str) -> Condition:
     """*Errors*: ValueError with the text from the mistake on, and what is accepted there."""
+    text = text_of(what, text)
     try:
-        tree = _quern.parse_where(what, text_of(what, text))
+        tree = _quern.parse_where(what, text)
     except ValueError:
         if _is_expression(what, text):
             accepted = "comparisons of columns with constants or columns; quern.scan(t).filter(..) takes expressions"
