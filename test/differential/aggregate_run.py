@@ -69,7 +69,8 @@ def register_host_function(library):
 
 
 def reader_of(types, variant):
-    return ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows)
+    return ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows,
+                        lets_go=variant.spill is not None)
 
 
 def rows_of(readers):

@@ -28,7 +28,8 @@ from worker_threads import append_all, finalise, in_threads, partitioned, run_ea
 def reader_of(case, variant):
     types = [dataclasses.replace(output.type, index="") if output.column or output.side == "mark" else
              ColumnType("u64", nullable=output.type.nullable) for output in case.outputs()]
-    return ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows)
+    return ResultReader(types, variant.interfaces["result"] == "vectors", variant.batch_rows,
+                        lets_go=variant.spill is not None)
 
 
 def table_of_readers(readers):

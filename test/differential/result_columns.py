@@ -53,10 +53,12 @@ DEFAULT_BATCH_ROWS = 65536
 
 
 class ResultReader:
-    """The results of one output, as the host's vectors or as Arrow, copied."""
+    """The results of one output: the host's vectors, copied, or Arrow arrays, whose memory is the job's until they go;
+    lets_go: these are copied, too, so that they do not fill a limit of the job's."""
 
-    def __init__(self, types, vectors, batch_rows):
+    def __init__(self, types, vectors, batch_rows, lets_go=False):
         self.types, self.vectors, self.limit = types, vectors, batch_rows or DEFAULT_BATCH_ROWS
+        self.lets_go = lets_go
         self.fields = [pa.field(f"c{number}", column_type.bits_arrow()) for number, column_type in enumerate(types)]
         self.batches, self.num_rows = [], 0  # (position of the first row, number of rows, columns)
 
@@ -87,6 +89,8 @@ class ResultReader:
     def _imported(self, array):
         batch = pa.RecordBatch._import_from_c(ctypes.addressof(array), pa.schema(self.fields))
         batch.validate(full=True)
+        if self.lets_go:
+            batch = pa.ipc.read_record_batch(batch.serialize(), batch.schema)
         return batch.columns
 
 
