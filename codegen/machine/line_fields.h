@@ -14,14 +14,16 @@
 
 namespace quern {
 
-// *Errors* of all: InvalidArgument "bad field of a LINE line: WORD; accepted: ..".
+// *Errors* of all: InvalidArgument "bad field of a LINE line: WORD; accepted: ..", or "an".
 class LineFields {
  public:
   // line: its first word. form: of the whole line, for errors. rest: the line without its first word. Not owned.
   LineFields(const char* line, const char* form, std::string_view rest) : line_(line), form_(form), rest_(rest) {}
 
   absl::Status Bad(std::string_view word, const std::string& accepted) const {
-    return InvalidArgument("bad field of a " + std::string(line_) + " line: " + Show(word) + "; accepted: " + accepted);
+    const char* const article = std::string_view("aeiou").find(line_[0]) == std::string_view::npos ? "a " : "an ";
+    return InvalidArgument("bad field of " + (article + std::string(line_)) + " line: " + Show(word) +
+                           "; accepted: " + accepted);
   }
 
   // The value of the next word, which has this name.

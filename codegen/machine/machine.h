@@ -35,7 +35,8 @@ absl::StatusOr<Machine> MachineByName(std::string_view name);
 // Whether vectors of states of several kinds pay, which takes masks and 64-bit maxima (AVX-512).
 bool HasVectorMasks(const Machine& machine);
 // How many rows ahead the columns of an aggregation without keys are prefetched; 0: not at all, where the processor
-// reads them ahead by itself as fast as memory allows. default_rows: of other machines.
+// reads them ahead by itself as fast as memory allows. Without a profile, which has what was measured (input_choice.h).
+// default_rows: of other machines.
 uint32_t InputRowsWithoutKeys(const Machine& machine, uint32_t default_rows);
 
 // The target triple in LLVM's form: "x86_64-unknown-linux-gnu".

@@ -110,6 +110,10 @@ std::string PiecesText(const std::optional<ProfilePieces>& pieces) {
   return pieces.has_value() ? "rows=" + std::to_string(pieces->rows) : "not measured";
 }
 
+std::string InputText(const std::optional<ProfileInput>& input) {
+  return input.has_value() ? PrintInputRows(input->rows) : "not measured";
+}
+
 std::string EntryText(const ProfileEntry& entry) {
   return entry.is_default ? "default" : PrintSetting(entry.setting, DefaultHint(entry.cell.loop));
 }
@@ -175,6 +179,7 @@ absl::StatusOr<Profile> MergeProfiles(const Profile& first, const Profile& secon
   if (second.facts.has_value()) merged.facts = second.facts;
   if (second.spill.has_value()) merged.spill = second.spill;
   if (second.pieces.has_value()) merged.pieces = second.pieces;
+  if (second.input.has_value()) merged.input = second.input;
   merged.Put(second.entries);
   return merged;
 }
@@ -187,6 +192,8 @@ std::string DiffProfiles(const Profile& first, const Profile& second) {
     text += "~ spill: " + SpillText(first.spill) + " -> " + SpillText(second.spill) + "\n";
   if (PiecesText(first.pieces) != PiecesText(second.pieces))
     text += "~ pieces: " + PiecesText(first.pieces) + " -> " + PiecesText(second.pieces) + "\n";
+  if (InputText(first.input) != InputText(second.input))
+    text += "~ input: " + InputText(first.input) + " -> " + InputText(second.input) + "\n";
   auto a = first.entries.begin();
   auto b = second.entries.begin();
   while (a != first.entries.end() || b != second.entries.end()) {

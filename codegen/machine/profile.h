@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "codegen/machine/input_choice.h"
 #include "codegen/machine/machine_facts.h"
 #include "codegen/machine/piece_choice.h"
 #include "codegen/machine/prefetch_choice.h"
@@ -61,6 +62,7 @@ class Profile {
   std::optional<MachineFacts> facts;
   std::optional<ProfileSpill> spill;    // how rows are spilled; none: not measured
   std::optional<ProfilePieces> pieces;  // of pipelines; none: not measured
+  std::optional<ProfileInput> input;    // how far ahead columns are prefetched; none: not measured
   std::vector<ProfileEntry> entries;    // sorted by cell; one entry a cell
   std::string path;                     // the file it was read from; "": none
 

@@ -6,6 +6,7 @@
 //     fact ..                                                          the machine's facts, if they were measured
 //     spill ..                                                         how rows are spilled, if it was measured
 //     pieces ..                                                        rows of a piece of a pipeline, likewise
+//     input ..                                                         how far ahead columns are prefetched, likewise
 //     entry probe_open packed 2^24 pipeline=1 threads=1 setting=64 ns=3.1 default_ns=3.9 off_ns=9.2 noise=0.01
 //     entry probe_open packed 2^15 pipeline=1 threads=1 setting=default ns=0.9 default_ns=0.9 off_ns=0.9 noise=0.02
 //     end 2
@@ -145,12 +146,13 @@ class Reader {
     if (has_end_) return Bad("line behind the end of a profile", line, "nothing behind end");
     if (!has_version_) return ReadVersion(line, word, rest);
     if (word == "machine") return ReadMachine(rest);
-    if (word != "fact" && word != "spill" && word != "pieces" && word != "entry" && word != "end")
-      return Bad("unknown line of a profile", word, "machine, fact, spill, pieces, entry, end");
+    if (word != "fact" && word != "spill" && word != "pieces" && word != "input" && word != "entry" && word != "end")
+      return Bad("unknown line of a profile", word, "machine, fact, spill, pieces, input, entry, end");
     if (!has_machine_) return Bad("line before the machine of a profile", word, "machine NAME=VALUE ..");
     if (word == "fact") return ReadFact(line);
     if (word == "spill") return ReadSpill(rest);
     if (word == "pieces") return ReadPieces(rest);
+    if (word == "input") return ReadInput(rest);
     return word == "entry" ? ReadEntry(rest) : ReadEnd(rest);
   }
 
@@ -194,6 +196,11 @@ class Reader {
   absl::Status ReadPieces(std::string_view rest) {
     if (profile_->pieces.has_value()) return Bad("pieces line of a profile twice", rest, "one");
     QUERN_ASSIGN_OR_RETURN(profile_->pieces, ParsePiecesLine(rest));
+    return absl::OkStatus();
+  }
+  absl::Status ReadInput(std::string_view rest) {
+    if (profile_->input.has_value()) return Bad("input line of a profile twice", rest, "one");
+    QUERN_ASSIGN_OR_RETURN(profile_->input, ParseInputLine(rest));
     return absl::OkStatus();
   }
   absl::Status ReadEntry(std::string_view rest) {
@@ -245,6 +252,7 @@ std::string Profile::Print() const {
     for (const std::string& line : FactLines(*facts)) text += line + "\n";
   if (spill.has_value()) text += PrintSpillLine(*spill) + "\n";
   if (pieces.has_value()) text += PrintPiecesLine(*pieces) + "\n";
+  if (input.has_value()) text += PrintInputLine(*input) + "\n";
   for (const ProfileEntry& entry : entries) text += PrintEntry(entry);
   return text + "end " + std::to_string(entries.size()) + "\n";
 }

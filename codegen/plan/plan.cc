@@ -108,6 +108,13 @@ void StopPrefetching(KernelPlan* plan) {
 #include "runtime/rows/prefetch_distances.def"
 }
 
+// Aggregations without keys have a distance of their own.
+uint32_t ChooseInputRows(const KernelSpec& spec, const Machine& machine, const Profile* profile) {
+  const InputRows rows =
+      profile != nullptr && profile->input.has_value() ? profile->input->rows : DefaultInputRows(machine);
+  return IsIn(Scope::kAggregate, spec) && GroupsOf(spec).keys.empty() ? rows.keyless_rows : rows.rows;
+}
+
 void SetSpilling(const SpillChoice& choice, KernelPlan* plan) {
   plan->spill_block_bytes = choice.block_bytes;
   plan->spill_read_ahead = choice.read_ahead;
@@ -196,8 +203,7 @@ absl::StatusOr<KernelPlan> MakePlan(const KernelSpec& spec, const Machine& machi
                      if (IsIn(parameter.scope, spec))
                        schedule = ChooseSchedule(parameter.loop, keys, plan.pipeline, machine, profile, &origin.text);
                    });
-  if (IsIn(Scope::kAggregate, spec) && GroupsOf(spec).keys.empty())
-    plan.prefetch_input_rows = InputRowsWithoutKeys(machine, plan.prefetch_input_rows);
+  if (IsIn(Scope::kRead, spec)) plan.prefetch_input_rows = ChooseInputRows(spec, machine, profile);
   if (profile != nullptr && profile->spill.has_value()) SetSpilling(profile->spill->choice, &plan);
   for (const auto& [name, value] : overrides) QUERN_RETURN_IF_ERROR(SetParameter(&plan, name, value));
   if (plan.states == StateLayout::kAuto && IsIn(Scope::kAggregate, spec))

@@ -45,8 +45,6 @@ constexpr const char* kOwnPipelines[] = {
 };
 #undef QUERN_AMOUNTS
 
-double GeometricMean(const tuning::Costs& costs) { return tuning::RelativeCost(costs, tuning::Costs(costs.size(), 1)); }
-
 // Whether a pipeline is only not one that generated rows can go through.
 bool IsLeftOut(const absl::Status& status) {
   return absl::IsUnimplemented(status) || absl::IsResourceExhausted(status) || absl::IsOutOfRange(status);
@@ -115,18 +113,18 @@ absl::StatusOr<PieceTuning> SearchPieces(const tuning::TurnClock& clock, const R
   QUERN_ASSIGN_OR_RETURN(const tuning::Race race, tuning::RunRace(std::size(kSizes), until, clock,
                                                                   [&](size_t choice) { return run(kSizes[choice]); }));
   for (size_t i = 0; i < race.medians.size(); ++i)
-    tuning.candidates.push_back({kSizes[i], GeometricMean(race.medians[i]), race.num_rounds});
+    tuning.candidates.push_back({kSizes[i], tuning::GeometricMean(race.medians[i]), race.num_rounds});
   ProfilePieces& found = tuning.found;
   const uint32_t sizes[] = {found.rows, race.medians.empty() ? found.rows : kSizes[race.best]};
   QUERN_ASSIGN_OR_RETURN(const tuning::Duel duel,
                          tuning::RunDuel(0, clock, [&](size_t choice) { return run(sizes[choice]); }));
   found.noise = duel.noise;
   if (duel.num_pairs == 0) return tuning;
-  found.default_ns = found.ns = GeometricMean(duel.medians[0]);
+  found.default_ns = found.ns = tuning::GeometricMean(duel.medians[0]);
   tuning.beats_default = sizes[1] != sizes[0] && duel.RivalWins();
   if (!tuning.beats_default) return tuning;
   found.rows = sizes[1];
-  found.ns = GeometricMean(duel.medians[1]);
+  found.ns = tuning::GeometricMean(duel.medians[1]);
   return tuning;
 }
 
@@ -150,7 +148,8 @@ absl::StatusOr<PieceProof> ProvePieces(const PieceTuningOptions& options, uint32
   const RunPieces run = RunOf(options, pipelines);
   QUERN_ASSIGN_OR_RETURN(const tuning::Duel duel,
                          tuning::RunDuel(kLeastProofPairs, clock, [&](size_t choice) { return run(sizes[choice]); }));
-  return PieceProof{GeometricMean(duel.medians[0]), GeometricMean(duel.medians[1]), duel.noise, duel.num_pairs};
+  return PieceProof{tuning::GeometricMean(duel.medians[0]), tuning::GeometricMean(duel.medians[1]), duel.noise,
+                    duel.num_pairs};
 }
 
 std::string PrintPieceTuning(const PieceTuning& tuning) {

@@ -44,6 +44,9 @@ constexpr double kSpillShare = 0.1, kMostSpillSeconds = 6, kLeastSpillSeconds = 
 constexpr double kPieceShare = 0.05, kMostPieceSeconds = 3, kLeastPieceSeconds = 0.5;
 constexpr double kGivenPieceShare = 0.25, kMostGivenPieceSeconds = 10;
 constexpr double kPieceDriftShare = 0.2;
+// Of input columns.
+constexpr double kInputShare = 0.05, kMostInputSeconds = 3, kLeastInputSeconds = 0.5;
+constexpr double kInputDriftShare = 0.2;
 constexpr size_t kMostReplayedPipelines = 4;
 constexpr double kLeastCellSeconds = 0.1;  // a shorter race is inconclusive
 constexpr double kMostCellSeconds = 3;     // enough for kPatient too
@@ -116,6 +119,7 @@ class Tuner {
     QUERN_RETURN_IF_ERROR(FindFacts());
     QUERN_RETURN_IF_ERROR(TuneSpill(std::min(kMostSpillSeconds, options_.budget_seconds * kSpillShare)));
     QUERN_RETURN_IF_ERROR(TunePipelines());
+    QUERN_RETURN_IF_ERROR(TuneInputColumns());
     QUERN_ASSIGN_OR_RETURN(const std::vector<CellJob> jobs, Jobs());
     untuned_.machine = result_.facts.signature;
     if (!result_.facts.memory.empty()) untuned_.facts = result_.facts;
@@ -224,6 +228,23 @@ class Tuner {
     pieces.progress = [this](const std::string& doing) { Say(doing); };
     pieces.stop = options_.stop;
     QUERN_ASSIGN_OR_RETURN(result_.pieces, TunePieces(pieces));
+    return absl::OkStatus();
+  }
+
+  // Whoever names kernels or jobs wants these tuned.
+  absl::Status TuneInputColumns() {
+    InputTuningOptions input;
+    input.seconds = std::min(kMostInputSeconds, options_.budget_seconds * kInputShare);
+    const bool is_asked = options_.specs.empty() && options_.replay.empty();
+    if (!is_asked || input.seconds < kLeastInputSeconds) return absl::OkStatus();
+    if (options_.effort == TuningEffort::kEstimate || Stops()) return absl::OkStatus();
+    input.max_bytes = MostTableBytes();
+    input.progress = [this](const std::string& doing) { Say(doing); };
+    input.stop = options_.stop;
+    absl::StatusOr<InputTuning> tuned = TuneInput(input);
+    if (IsSkipped(tuned.status())) return absl::OkStatus();
+    QUERN_RETURN_IF_ERROR(tuned.status());
+    result_.input = *std::move(tuned);
     return absl::OkStatus();
   }
 
@@ -360,6 +381,7 @@ class Tuner {
     // Without a comparison, what was known stays.
     if (result_.spill && result_.spill->found.default_speed.device_mb_s != 0) profile.spill = result_.spill->found;
     if (result_.pieces && result_.pieces->found.default_ns != 0) profile.pieces = result_.pieces->found;
+    if (result_.input && result_.input->Found().default_ns != 0) profile.input = result_.input->Found();
   }
 
   const TuningOptions& options_;
@@ -426,6 +448,28 @@ absl::StatusOr<DriftRow> CheckEntry(const ProfileEntry& entry, const Profile& un
   return row;
 }
 
+absl::Status CheckPieces(const ProfilePieces& pieces, double seconds, DriftReport* report) {
+  PieceTuningOptions options;
+  options.seconds = seconds;
+  const absl::StatusOr<PieceProof> proof = ProvePieces(options, pieces.rows);
+  if (IsSkipped(proof.status())) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(proof.status());
+  report->pieces = {pieces, proof->chosen_ns, proof->default_ns,
+                    proof->chosen_ns > proof->default_ns * (1 + std::max(pieces.noise, proof->noise))};
+  return absl::OkStatus();
+}
+
+absl::Status CheckInput(const ProfileInput& input, double seconds, DriftReport* report) {
+  InputTuningOptions options;
+  options.seconds = seconds;
+  const absl::StatusOr<InputProof> proof = ProveInput(options, input.rows);
+  if (IsSkipped(proof.status())) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(proof.status());
+  report->input = {input, proof->chosen_ns, proof->default_ns,
+                   proof->chosen_ns > proof->default_ns * (1 + std::max(input.noise, proof->noise))};
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckTunedSpec(const std::string& spec) {
@@ -462,20 +506,17 @@ absl::StatusOr<DriftReport> CheckProfile(const Profile& profile, double budget_s
   Profile untuned = profile;
   untuned.entries.clear();
   const bool has_pieces = profile.pieces.has_value() && profile.pieces->rows != ProfilePieces().rows;
-  const double seconds = budget_seconds * (has_pieces ? 1 - kPieceDriftShare : 1);
+  QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
+  const bool has_input = profile.input.has_value() && profile.input->rows != DefaultInputRows(host);
+  const double other_share = (has_pieces ? kPieceDriftShare : 0) + (has_input ? kInputDriftShare : 0);
+  const double seconds = budget_seconds * (1 - other_share);
   for (const ProfileEntry& entry : sample) {
     absl::StatusOr<DriftRow> row = CheckEntry(entry, untuned, seconds / static_cast<double>(sample.size()));
     if (row.ok()) report.rows.push_back(*row);
     else if (!IsSkipped(row.status())) return row.status();
   }
-  if (!has_pieces) return report;
-  PieceTuningOptions pieces;
-  pieces.seconds = budget_seconds * kPieceDriftShare;
-  const absl::StatusOr<PieceProof> proof = ProvePieces(pieces, profile.pieces->rows);
-  if (IsSkipped(proof.status())) return report;
-  QUERN_RETURN_IF_ERROR(proof.status());
-  report.pieces = {*profile.pieces, proof->chosen_ns, proof->default_ns,
-                   proof->chosen_ns > proof->default_ns * (1 + std::max(profile.pieces->noise, proof->noise))};
+  if (has_pieces) QUERN_RETURN_IF_ERROR(CheckPieces(*profile.pieces, budget_seconds * kPieceDriftShare, &report));
+  if (has_input) QUERN_RETURN_IF_ERROR(CheckInput(*profile.input, budget_seconds * kInputDriftShare, &report));
   return report;
 }
 

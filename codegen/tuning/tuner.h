@@ -14,6 +14,7 @@
 #include "codegen/inspect/capture.h"
 #include "codegen/machine/machine_facts.h"
 #include "codegen/machine/profile.h"
+#include "codegen/tuning/input_tuner.h"
 #include "codegen/tuning/piece_tuner.h"
 #include "codegen/tuning/replay.h"
 #include "codegen/tuning/search.h"
@@ -32,7 +33,7 @@ struct TuningOptions {
   uint32_t threads = 1;    // settings that win at 1 are checked at so many
   uint64_t max_bytes = 0;  // largest table; 0: half of the free memory, at most 2 GiB
   // Tune the loops of these kernels, at all sizes, and of the kernels of these pipelines, whose pieces, too; empty:
-  // every loop, and the pieces of two pipelines of the tuner's own.
+  // every loop, the pieces of two pipelines of the tuner's own, and how far ahead columns are prefetched.
   std::vector<std::string> specs;
   // Tune the loops of these jobs, at their sizes, and the pieces of the longest pipelines among them; empty: as above.
   std::vector<CapturedJob> replay;
@@ -49,6 +50,7 @@ struct TuningResult {
   std::vector<CellResult> cells;
   std::optional<SpillTuning> spill;
   std::optional<PieceTuning> pieces;
+  std::optional<InputTuning> input;
   size_t replayed = 0;        // number of jobs to replay of which a loop was measured
   double replayed_share = 0;  // of the time that all of them took
   Profile profile;            // ready to be written
@@ -80,9 +82,16 @@ struct PieceDrift {
   double ns = 0, default_ns = 0;
   bool drifted = false;
 };
+// The same of the distances of input columns.
+struct InputDrift {
+  ProfileInput input;
+  double ns = 0, default_ns = 0;
+  bool drifted = false;
+};
 struct DriftReport {
   std::vector<DriftRow> rows;
   std::optional<PieceDrift> pieces;  // none: the profile has the default, or none
+  std::optional<InputDrift> input;   // likewise
   std::string machine_difference;    // SignatureDifference
 };
 absl::StatusOr<DriftReport> CheckProfile(const Profile& profile, double budget_seconds);

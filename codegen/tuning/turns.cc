@@ -46,6 +46,8 @@ double RelativeCost(const Costs& costs, const Costs& base) {
   return std::exp(sum / static_cast<double>(costs.size()));
 }
 
+double GeometricMean(const Costs& costs) { return RelativeCost(costs, Costs(costs.size(), 1)); }
+
 absl::StatusOr<Race> RunRace(size_t num_choices, double until, const TurnClock& clock, const RunChoice& run) {
   std::vector<std::vector<Costs>> runs(num_choices);
   Race race;

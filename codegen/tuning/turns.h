@@ -19,6 +19,7 @@ using Costs = std::vector<double>;
 Costs MediansOf(const std::vector<Costs>& runs);
 // The geometric mean of the ratios to `base`.
 double RelativeCost(const Costs& costs, const Costs& base);
+double GeometricMean(const Costs& costs);
 
 struct TurnClock {
   std::function<double()> now;  // seconds

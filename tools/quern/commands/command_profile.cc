@@ -7,6 +7,7 @@
 //     facts    34 of memory
 //     spill    block_bytes=1048576 read_ahead=4 write_behind=2 threads=4 reads=ring
 //     pieces   rows=8192
+//     input    rows=1024 keyless_rows=256
 //     entries  2
 //
 //     loop        keys  table    pipeline  threads  setting  ns/row  default    off  gain  noise
@@ -146,6 +147,7 @@ int Show(const Profile& profile) {
   else std::printf("facts    none\n");
   if (profile.spill.has_value()) std::printf("spill    %s\n", PrintSpillChoice(profile.spill->choice).c_str());
   if (profile.pieces.has_value()) std::printf("pieces   rows=%u\n", profile.pieces->rows);
+  if (profile.input.has_value()) std::printf("input    %s\n", PrintInputRows(profile.input->rows).c_str());
   std::printf("entries  %zu\n", profile.entries.size());
   if (profile.entries.empty()) return kExitOk;
   std::vector<std::vector<std::string>> rows = {

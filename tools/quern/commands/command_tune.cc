@@ -40,7 +40,8 @@ namespace {
 
 constexpr double kDefaultSeconds = 60, kDefaultCheckSeconds = 10, kDefaultProofSeconds = 120;
 constexpr double kLeastSeconds = 0.1, kMostSeconds = 24 * 3600;
-constexpr double kSpillProofShare = 0.1, kPieceProofShare = 0.05;  // of the time of --prove
+// Of the time of --prove.
+constexpr double kSpillProofShare = 0.1, kPieceProofShare = 0.05, kInputProofShare = 0.05;
 constexpr uint64_t kLeastBytes = uint64_t{1} << kSmallestSizeClass, kMostBytes = uint64_t{1} << kLargestSizeClass;
 
 struct TuneCommand {
@@ -61,7 +62,7 @@ absl::StatusOr<bool> ParseCommand(const std::vector<std::string>& words, TuneCom
       "quern tune --budget 60s --report tuning.html");
   arguments.OptionalRest("SPEC", &command->specs,
                          "tune the loops that these kernels run, each in quotes; of a pipeline also how many rows pass "
-                         "together (default: every loop, and two pipelines)");
+                         "together (default: every loop, two pipelines and input columns)");
   arguments.Value("--effort", &command->effort, "EFFORT",
                   "estimate: print what the formula says, measure nothing; measure (default); patient: more sizes and "
                   "more settings");
@@ -244,6 +245,7 @@ absl::StatusOr<int> TuneAndKeep(TuneCommand* command, const std::optional<Profil
   if (!command->options.spill_alone) std::fputs(TerminalReport(*result).c_str(), stdout);
   if (result->spill) std::fputs(PrintSpillTuning(*result->spill).c_str(), stdout);
   if (result->pieces) std::fputs(PrintPieceTuning(*result->pieces).c_str(), stdout);
+  if (result->input) std::fputs(PrintInputTuning(*result->input).c_str(), stdout);
   if (command->replay) {
     std::printf("replayed %zu of %zu kinds of jobs, which took %.0f %% of the time that was captured\n",
                 result->replayed, command->options.replay.size(), result->replayed_share * 100);
@@ -301,6 +303,30 @@ absl::Status ProvePieceRows(const TuneCommand& command, const Profile& profile) 
   return absl::OkStatus();
 }
 
+// Distances of input columns, by default and the profile's, in turns.
+absl::Status ProveInputRows(const TuneCommand& command, const Profile& profile) {
+  if (!profile.input) return absl::OkStatus();
+  const auto prove = [&](const ProofOptions& watched) {
+    InputTuningOptions input;
+    input.seconds = watched.budget_seconds;
+    input.max_bytes = watched.max_bytes;
+    input.stop = watched.stop;
+    return ProveInput(input, profile.input->rows);
+  };
+  ProofOptions options;
+  options.budget_seconds = command.options.budget_seconds * kInputProofShare;
+  options.max_bytes = command.options.max_bytes;
+  QUERN_ASSIGN_OR_RETURN(const InputProof proof, UnderProgress(std::move(options), prove));
+  QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
+  const auto print = [](const char* what, double ns, const InputRows& rows) {
+    std::printf("%-22s %9.2f ns a row   %s\n", what, ns, PrintInputRows(rows).c_str());
+  };
+  print("input, default", proof.default_ns, DefaultInputRows(host));
+  print("input, tuned", proof.chosen_ns, profile.input->rows);
+  std::printf("medians of %zu pairs, through three kernels\n", proof.num_pairs);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional<Profile>& profile) {
   if (!profile)
     return DataError("no profile to prove: " + command.path + "; accepted: one that quern tune has written");
@@ -309,7 +335,8 @@ absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional
     QUERN_RETURN_IF_ERROR(ProveSpill(command, *profile));
     return kExitOk;
   }
-  const double other_share = (profile->spill ? kSpillProofShare : 0) + (profile->pieces ? kPieceProofShare : 0);
+  const double other_share = (profile->spill ? kSpillProofShare : 0) + (profile->pieces ? kPieceProofShare : 0) +
+                             (profile->input ? kInputProofShare : 0);
   options.budget_seconds = command.options.budget_seconds * (1 - other_share);
   options.max_bytes = command.options.max_bytes;
   const auto prove = [&](const ProofOptions& watched) { return Prove(*profile, watched); };
@@ -318,6 +345,7 @@ absl::StatusOr<int> ProveProfile(const TuneCommand& command, const std::optional
   QUERN_RETURN_IF_ERROR(WriteText(command.csv, ProofCsv(results)));
   QUERN_RETURN_IF_ERROR(ProveSpill(command, *profile));
   QUERN_RETURN_IF_ERROR(ProvePieceRows(command, *profile));
+  QUERN_RETURN_IF_ERROR(ProveInputRows(command, *profile));
   return kExitOk;
 }
 
@@ -338,6 +366,7 @@ absl::StatusOr<int> Check(const TuneCommand& command, const std::optional<Profil
   for (const DriftRow& row : report.rows) print(PrintCell(row.entry.cell), row.entry, row);
   if (report.pieces)
     print("pieces rows=" + std::to_string(report.pieces->pieces.rows), report.pieces->pieces, *report.pieces);
+  if (report.input) print("input " + PrintInputRows(report.input->input.rows), report.input->input, *report.input);
   std::printf("%zu of %zu entries that were measured again hold: %s\n", measured - drifted, measured,
               command.path.c_str());
   return drifted == 0 ? kExitOk : kExitData;

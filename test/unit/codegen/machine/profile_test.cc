@@ -140,7 +140,7 @@ TEST(ProfileText, WrongLinesAreNamed) {
             "p:2: line before the machine of a profile: end; accepted: machine NAME=VALUE ..");
   EXPECT_EQ(Error(Head() + "machine x\n"), "p:3: machine of a profile twice: x; accepted: one");
   EXPECT_EQ(Error(Head() + "wisdom 1\n"),
-            "p:3: unknown line of a profile: wisdom; accepted: machine, fact, spill, pieces, entry, end");
+            "p:3: unknown line of a profile: wisdom; accepted: machine, fact, spill, pieces, input, entry, end");
   EXPECT_EQ(Error(Head() + kEntryText + "end 2\n"),
             "p:4: number of entries of a profile: 2; accepted: 1, as many as there are");
   EXPECT_EQ(Error(Head() + "end 0\n# b\nentry x\n"),

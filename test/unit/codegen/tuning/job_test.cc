@@ -388,6 +388,7 @@ TEST(Tuner, TunesPipelines) {
   }
   ASSERT_TRUE(result->pieces.has_value());
   ASSERT_EQ(result->pieces->pipelines.size(), 1u);
+  EXPECT_FALSE(result->input.has_value());  // nobody asked
   EXPECT_EQ(result->pieces->pipelines[0].why_not, "");
   EXPECT_EQ(result->profile.pieces.has_value(), result->pieces->found.default_ns != 0);
 }
