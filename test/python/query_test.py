@@ -173,6 +173,14 @@ class Query(unittest.TestCase):
         counted = quern.run("scan sales\naggregate count(*) as n", {"sales": wide}).to_pyarrow()
         self.assertEqual(counted.to_pylist(), [{"n": wide.num_rows}])
 
+    def test_counters_of_steps(self):
+        frame = quern.scan(sales(), "sales").filter("qty > 1").aggregate("item", s="sum(price)").sort("item")
+        for _ in range(2):  # those of an earlier run are not among them
+            pipelines = frame.collect().stats["pipelines"]
+            steps = [(step["step"], step["spec"].split()[0], step["rows"]) for p in pipelines for step in p["steps"]]
+            rows, passed, groups = pipelines[0]["rows_in"], pipelines[0]["rows_out"], pipelines[1]["rows_in"]
+            self.assertEqual(steps, [(0, "filter", rows), (1, "aggregate", passed), (0, "sort", groups)])
+
     def test_parameters(self):
         frame = quern.scan(sales(), "sales").filter("qty > 1").aggregate("item", s="sum(price * qty)").sort("item")
         expected = frame.collect().to_pyarrow()

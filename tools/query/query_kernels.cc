@@ -20,6 +20,7 @@
 #include "codegen/tier/tier.h"
 #include "runtime/base/shared_work.h"
 #include "runtime/base/status.h"
+#include "runtime/spec/spec.h"
 #include "tools/query/query_run.h"
 #include "tools/query/row_sources.h"
 
@@ -97,6 +98,20 @@ absl::StatusOr<PreparedQuery> PreparedQuery::Make(QueryPlan plan, const std::vec
         query.kernels_[p][s] = query.kernels_[planned.steps[s].table].back();
   }
   return query;
+}
+
+std::vector<StepCounters> PreparedQuery::counters() const {
+  std::vector<StepCounters> counted;
+  for (size_t p = 0; p < plan_.pipelines.size(); ++p) {
+    const PlannedPipeline& planned = plan_.pipelines[p];
+    for (size_t s = 0; s <= planned.steps.size(); ++s) {
+      const bool is_end = s == planned.steps.size();
+      if (is_end ? !planned.spec.has_value() : std::holds_alternative<JoinSpec>(planned.steps[s].spec)) continue;
+      const KernelSpec& spec = is_end ? *planned.spec : planned.steps[s].spec;
+      counted.push_back({p, s, PrintSpec(spec), kernels_[p][s].kernel->counters->Sum()});
+    }
+  }
+  return counted;
 }
 
 Engine PreparedQuery::engine() const {

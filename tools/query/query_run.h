@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "codegen/compiler.h"
 #include "codegen/machine/profile.h"
 #include "runtime/abi/arrow_abi.h"
+#include "runtime/base/counters.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/stop_flag.h"
 #include "runtime/spill/spill_context.h"
@@ -55,6 +57,13 @@ struct PipelineStats {
   double milliseconds = 0;
 };
 
+// What a kernel of a query has counted.
+struct StepCounters {
+  size_t pipeline, step;  // as QueryPlan::Explain numbers them; the end comes last
+  std::string spec;
+  Counters counters;
+};
+
 // How many rows one thread will send to each kernel, as CompileOptions::expected_rows, by pipeline: those of its steps,
 // then its sink's. Rows that steps take away are counted; 0: unknown. A join's rows, of both sides, are those of the
 // sink that builds it.
@@ -81,6 +90,10 @@ class PreparedQuery {
   const std::vector<CompiledKernel>& kernels(size_t pipeline) const { return kernels_[pipeline]; }
   // Rows that pass all steps of a pipeline before the next ones do: as a pipeline's plan has them (pipeline_plan.h).
   uint32_t piece_rows() const { return plan_.piece_rows; }
+
+  // Of the kernels of steps and ends, in the order of Explain, since they were made; those of a join are where its
+  // table is built, and have both sides. Kernels stay in the process, and equal ones count together. *Threads*: any.
+  std::vector<StepCounters> counters() const;
 
   // kJit if any of the kernels is compiled by now, else kGeneric.
   Engine engine() const;

@@ -265,7 +265,13 @@ def _collect(query: _quern.Query, run: Run) -> Result:
         "threads": run.threads,
         "run_ms": round((time.perf_counter() - begin) * 1e3, 3),
         "num_rows": table.num_rows,
-        "pipelines": [dict(zip(("relation", "rows_in", "rows_out", "ms"), pipeline)) for pipeline in pipelines],
+        "pipelines": [
+            {
+                **dict(zip(("relation", "rows_in", "rows_out", "ms"), pipeline)),
+                "steps": [{"step": step, "spec": spec, **counters} for step, spec, counters in pipeline[4]],
+            }
+            for pipeline in pipelines
+        ],
     }
     return Result(table, stats)
 

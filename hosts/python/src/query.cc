@@ -5,11 +5,13 @@
 // One thread runs the query and starts the others; the caller waits for it and looks for Ctrl-C (workers.h).
 #include "query.h"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -114,8 +116,10 @@ class Query {
 
   const std::vector<std::string>& names() const { return plan_.names; }
 
-  // The rows, "jit" or "generic", and (relation, rows in, rows out, milliseconds) of each pipeline.
-  using Stats = std::tuple<std::string, uint64_t, uint64_t, double>;
+  // What a kernel has counted meanwhile: number of the step, spec, and numbers by name.
+  using Step = std::tuple<size_t, std::string, std::map<std::string, uint64_t>>;
+  // The rows, "jit" or "generic", and (relation, rows in, rows out, milliseconds, steps) of each pipeline.
+  using Stats = std::tuple<std::string, uint64_t, uint64_t, double, std::vector<Step>>;
   using Ran = std::tuple<PyTable, std::string, std::vector<Stats>>;
   Ran Run(const std::string& engine, const std::string& params, const RunOptions& options) const;
 
@@ -165,13 +169,16 @@ Query::Ran Query::Run(const std::string& engine, const std::string& params, cons
   const query::RunQueryOptions options{given.threads, budget, stop, SpillOf(given, budget)};
   const query::QueryPlan plan = PlanWith(params);
   std::vector<query::PipelineStats> stats;
+  std::vector<query::StepCounters> before, after;
   query::QueryRows rows;
   std::string ran;
   RunWorkers(
       1,
       [&](uint32_t, const GoOn&) {
         const query::PreparedQuery prepared = Value(query::PreparedQuery::Make(plan, tables, compile, given.threads));
+        before = prepared.counters();
         absl::StatusOr<query::QueryRows> made = prepared.Run(tables, options, &stats);
+        after = prepared.counters();
         if (absl::IsCancelled(made.status())) throw FollowUpError(std::string(made.status().message()));
         rows = Value(std::move(made));
         ran = prepared.engine() == Engine::kJit ? "jit" : "generic";
@@ -179,7 +186,14 @@ Query::Ran Query::Run(const std::string& engine, const std::string& params, cons
       [&] { stop->Stop(); });
   std::vector<Stats> of_pipelines;
   for (size_t i = 0; i < stats.size(); ++i)
-    of_pipelines.emplace_back(plan.pipelines[i].relation, stats[i].rows_in, stats[i].rows_out, stats[i].milliseconds);
+    of_pipelines.emplace_back(plan.pipelines[i].relation, stats[i].rows_in, stats[i].rows_out, stats[i].milliseconds,
+                              std::vector<Step>());
+  for (size_t i = 0; i < after.size(); ++i) {
+    std::map<std::string, uint64_t> counted;
+#define QUERN_COUNTER(id, name, meaning) counted[#name] = after[i].counters.name - before[i].counters.name;
+#include "runtime/base/counters.def"
+    std::get<4>(of_pipelines[after[i].pipeline]).emplace_back(after[i].step, after[i].spec, std::move(counted));
+  }
   return {PyTable{TableOfRows(std::move(rows))}, std::move(ran), std::move(of_pipelines)};
 }
 

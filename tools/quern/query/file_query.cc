@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "codegen/machine/profile.h"
+#include "runtime/base/counters.h"
 #include "runtime/base/status.h"
 #include "runtime/spill/spill_store.h"
 #include "tools/frontend/errors.h"
@@ -166,13 +167,23 @@ absl::StatusOr<OperatorResult> FileQuery::Run(const std::shared_ptr<MemoryBudget
 void FileQuery::AddStats(RunStats* stats) { stats->engine = prepared_->engine() == Engine::kJit ? "jit" : "generic"; }
 
 void FileQuery::AddFields(const RunStats&, JsonObject* json) const {
+  std::vector<std::string> steps(stats_.size());
+  for (const query::StepCounters& counted : prepared_->counters()) {
+    JsonObject one;
+    one.Count("step", counted.step).Text("spec", counted.spec);
+#define QUERN_COUNTER(id, name, meaning) one.Count(#name, counted.counters.name);
+#include "runtime/base/counters.def"
+    std::string& of_pipeline = steps[counted.pipeline];
+    of_pipeline += (of_pipeline.empty() ? "" : ", ") + one.Text("tier", TierText(counted.counters)).Finish();
+  }
   std::string pipelines;
   for (size_t i = 0; i < stats_.size(); ++i) {
     JsonObject one;
     one.Text("relation", plan_.pipelines[i].relation)
         .Count("rows_in", stats_[i].rows_in)
         .Count("rows_out", stats_[i].rows_out)
-        .Milliseconds("ms", stats_[i].milliseconds);
+        .Milliseconds("ms", stats_[i].milliseconds)
+        .Json("steps", "[" + steps[i] + "]");
     pipelines += (pipelines.empty() ? "" : ", ") + one.Finish();
   }
   if (spill_folder_.has_value()) AddSpillStats(spilled_, json);
