@@ -195,6 +195,11 @@ def _is_safe(*sums):
     return all(math.isfinite(value) and value < HUGE for value in sums)
 
 
+def _vanish(reals, squares):
+    """Whether numbers are so small that their squares are no measure of rounding."""
+    return squares < 1e-290 and any(reals)
+
+
 def _spread(types, values, is_sample, is_root):
     reals = [float(number_of(types[0], value)) for value in values[0]]
     n = len(reals)
@@ -232,7 +237,7 @@ def _covariance(types, values, is_sample):
         products = math.fsum((a - mean_x) * (b - mean_y) for a, b in zip(x, y))
     except OverflowError:
         return Anything()
-    if not _is_safe(wx, wy):
+    if not _is_safe(wx, wy) or _vanish(x, wx) or _vanish(y, wy):
         return Anything()
     error = (16 * n * EPSILON * (math.sqrt(wx) * math.sqrt(sy) + math.sqrt(sx) * math.sqrt(wy))
              + 64 * (n * EPSILON) ** 2 * math.sqrt(wx) * math.sqrt(wy))
