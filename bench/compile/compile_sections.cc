@@ -70,14 +70,21 @@ absl::StatusOr<Stages> CompileCold(const std::string& text, int turns, const std
 
 // ---- cold --------------------------------------------------------------------------------------------------------
 
+// Specs that other sections take, too.
+constexpr const char* kJoin = "join.inner keys=i64 build=i64 probe=i64";
+constexpr const char* kJoinOfFourKeys = "join.inner keys=i64,utf8,i32,utf8(utf8mb4_bin) build=f64 probe=i64";
+constexpr const char* kAggregation = "aggregate keys=i64 aggs=count_star,sum(i64),max(f64)";
+constexpr const char* kSort = "sort keys=i64:out payload=rowid";
+constexpr const char* kFilter = "filter i64 >= 5";
+
 constexpr const char* kColdSpecs[] = {
     "join.inner keys=i64",
-    "join.inner keys=i64 build=i64 probe=i64",
+    kJoin,
     "join.inner keys=i64,utf8 build=i64 probe=i64",
     "join.inner keys=i64,utf8(utf8mb4_0900_ai_ci) build=i64 probe=i64",
-    "join.inner keys=i64,utf8,i32,utf8(utf8mb4_bin) build=f64 probe=i64",
+    kJoinOfFourKeys,
     "aggregate keys=i64 aggs=count_star",
-    "aggregate keys=i64 aggs=count_star,sum(i64),max(f64)",
+    kAggregation,
     "aggregate keys=i64,utf8,i32,utf8(utf8mb4_bin) aggs=count_star,sum(i64)",
     ("aggregate keys=i64 aggs=sum(i64:nullable):filter,avg(f64:nullable),var_pop(f64),min(i32),max(i64),"
      "bool_and(bool),sum(f64),any(i64)"),
@@ -85,10 +92,10 @@ constexpr const char* kColdSpecs[] = {
     ("aggregate keys=utf8,utf8 in=decimal64(15,2),decimal64(15,2),decimal64(15,2),decimal64(15,2) aggs=sum($0),sum($1),"
      "sum(multiply($1,subtract(1:decimal64(1,0),$2))),"
      "sum(multiply(multiply($1,subtract(1:decimal64(1,0),$2)),add(1:decimal64(1,0),$3))),sum($2),count_star"),
-    "sort keys=i64:out payload=rowid",
+    kSort,
     "sort keys=i32:out,utf8:out limit=100",
     "sort keys=i32:out,utf8(utf8mb4_bin):out,i64:desc:out,utf8:nullable:out payload=f64,rowid",
-    "filter i64 >= 5",
+    kFilter,
     "filter utf8 = 'REG AIR'",
     "filter utf8(utf8mb4_0900_ai_ci) = 'REG AIR'",
     "filter utf8 in ('MAIL', 'SHIP', 'TRUCK', 'RAIL')",
@@ -187,7 +194,7 @@ void AddFirst(Cells* cells) {
   cells->Begin("first", "the first compilation of a process, which initialises LLVM, medians in ms",
                {{"spec", -68}, {"first", 9}, {"later", 9}, {"extra", 9}});
   const int turns = cells->settings().Turns(21);
-  for (const char* spec : {kColdSpecs[1], kColdSpecs[4], kColdSpecs[6], kColdSpecs[9], kColdSpecs[12]}) {
+  for (const char* spec : {kJoin, kJoinOfFourKeys, kAggregation, kSort, kFilter}) {
     cells->Add(spec, [=](Section* section) { return FirstCell(spec, turns, section); });
   }
 }
@@ -196,11 +203,11 @@ absl::Status HitCell(int turns, Section* section) {
   constexpr int kHits = 10'000;
   CompileOptions options;
   options.engine = Engine::kJit;
-  QUERN_RETURN_IF_ERROR(CompileText(kColdSpecs[4], options).status());
+  QUERN_RETURN_IF_ERROR(CompileText(kJoinOfFourKeys, options).status());
   std::vector<double> us;
   for (int turn = 0; turn < turns; ++turn) {
     const double start = Now();
-    for (int i = 0; i < kHits; ++i) QUERN_RETURN_IF_ERROR(CompileText(kColdSpecs[4], options).status());
+    for (int i = 0; i < kHits; ++i) QUERN_RETURN_IF_ERROR(CompileText(kJoinOfFourKeys, options).status());
     us.push_back((Now() - start) / kHits * 1e6);
   }
   section->Row({"memory", Fixed(Median(us), 3)});
@@ -213,7 +220,7 @@ absl::Status DiskHitCell(int turns, Section* section) {
     return Internal("no folder: " + folder + "; accepted: a temporary folder that is writable");
   // The first process compiles the kernel; all later ones load it.
   const auto prefetch = [&] {
-    return AskFreshProcess({"--from-disk", kColdSpecs[4]}, {{"QUERN_CACHE", "rw"}, {"QUERN_CACHE_DIR", folder}}, 2);
+    return AskFreshProcess({"--from-disk", kJoinOfFourKeys}, {{"QUERN_CACHE", "rw"}, {"QUERN_CACHE_DIR", folder}}, 2);
   };
   QUERN_RETURN_IF_ERROR(prefetch().status());
   std::vector<double> first, later;

@@ -18,8 +18,7 @@ std::string PrintInputRows(const InputRows& rows) {
 }
 
 std::string PrintInputLine(const ProfileInput& input) {
-  return "input " + PrintInputRows(input.rows) + " ns=" + PrintReal(input.ns) +
-         " default_ns=" + PrintReal(input.default_ns) + " noise=" + PrintReal(input.noise);
+  return "input " + PrintInputRows(input.rows) + " " + PrintCosts(input.ns, input.default_ns, input.noise);
 }
 
 absl::StatusOr<ProfileInput> ParseInputLine(std::string_view rest) {
@@ -27,10 +26,7 @@ absl::StatusOr<ProfileInput> ParseInputLine(std::string_view rest) {
   LineFields fields("input", "input rows=N keyless_rows=N ns=N default_ns=N noise=N", rest);
   QUERN_RETURN_IF_ERROR(fields.TakeCount("rows", 0, kMostInputRows, &input.rows.rows));
   QUERN_RETURN_IF_ERROR(fields.TakeCount("keyless_rows", 0, kMostInputRows, &input.rows.keyless_rows));
-  QUERN_RETURN_IF_ERROR(fields.TakeReal("ns", &input.ns));
-  QUERN_RETURN_IF_ERROR(fields.TakeReal("default_ns", &input.default_ns));
-  QUERN_RETURN_IF_ERROR(fields.TakeReal("noise", &input.noise));
-  QUERN_RETURN_IF_ERROR(fields.CheckEnd());
+  QUERN_RETURN_IF_ERROR(fields.TakeCosts(&input.ns, &input.default_ns, &input.noise));
   return input;
 }
 

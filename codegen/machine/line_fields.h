@@ -54,6 +54,13 @@ class LineFields {
     return ReadReal(value, real) ? absl::OkStatus()
                                  : Bad(std::string(name) + "=" + std::string(value), "a number of 0 or more");
   }
+  // "ns=5.1 default_ns=5.6 noise=0.012", the last fields of a choice: what it costs, the default's cost, and the noise.
+  absl::Status TakeCosts(double* ns, double* default_ns, double* noise) {
+    QUERN_RETURN_IF_ERROR(TakeReal("ns", ns));
+    QUERN_RETURN_IF_ERROR(TakeReal("default_ns", default_ns));
+    QUERN_RETURN_IF_ERROR(TakeReal("noise", noise));
+    return CheckEnd();
+  }
   absl::Status CheckEnd() {
     const std::string_view word = TakeWord(&rest_);
     return word.empty() ? absl::OkStatus() : Bad(word, form_);
@@ -70,6 +77,11 @@ class LineFields {
   const char* const form_;
   std::string_view rest_;
 };
+
+// The fields of TakeCosts.
+inline std::string PrintCosts(double ns, double default_ns, double noise) {
+  return "ns=" + PrintReal(ns) + " default_ns=" + PrintReal(default_ns) + " noise=" + PrintReal(noise);
+}
 
 }  // namespace quern
 

@@ -9,7 +9,6 @@
 #include "codegen/plan/pipeline_plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -28,11 +27,6 @@ constexpr const char* kNames =
 #include "codegen/plan/pipeline_parameters.def"
     "parameters of its steps, and K.NAME for those of step K";
 
-bool ReadWhole(std::string_view text, size_t* number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
 // nullopt: the pipeline has no such parameter itself.
 std::optional<absl::Status> SetOwn(std::string_view name, std::string_view value, PipelinePlan* plan) {
 #define QUERN_PIPELINE_NUMBER(parameter, default_value, min, max, unit, meaning) \
@@ -50,19 +44,18 @@ bool IsProbe(const PipelineSpec& spec, size_t step) {
 
 // An override of one step, or of all that have the parameter.
 absl::Status SetOfSteps(const std::string& name, const std::string& value, PipelinePlan* plan) {
-  const size_t dot = name.find('.');
-  size_t step = 0;
-  if (dot != std::string::npos && ReadWhole(std::string_view(name).substr(0, dot), &step)) {
-    if (step >= plan->overrides.size() || SpecOfStep(plan->spec, step) == nullptr) {
-      return InvalidArgument("step of plan parameter " + Show(name) + ": " + std::to_string(step) +
+  std::string_view of_kernel = name;
+  if (const std::optional<size_t> step = TakeNumber(&of_kernel); step.has_value()) {
+    if (*step >= plan->overrides.size() || SpecOfStep(plan->spec, *step) == nullptr) {
+      return InvalidArgument("step of plan parameter " + Show(name) + ": " + std::to_string(*step) +
                              "; accepted: the numbers that `quern dump plan` prints, below " +
                              std::to_string(plan->overrides.size() - (plan->spec.end.has_value() ? 0 : 1)));
     }
-    if (IsProbe(plan->spec, step)) {
+    if (IsProbe(plan->spec, *step)) {
       return InvalidArgument("plan parameter of a step that probes: " + Show(name) +
                              "; accepted: parameters of the kernel that builds its table");
     }
-    plan->overrides[step].emplace_back(name.substr(dot + 1), value);
+    plan->overrides[*step].emplace_back(of_kernel, value);
     return absl::OkStatus();
   }
   bool found = false;

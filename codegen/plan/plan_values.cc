@@ -13,6 +13,14 @@ bool ReadNumber(std::string_view text, uint64_t* value) {
 
 }  // namespace
 
+std::optional<size_t> TakeNumber(std::string_view* name) {
+  const size_t dot = name->find('.');
+  uint64_t number = 0;
+  if (dot == std::string_view::npos || !ReadNumber(name->substr(0, dot), &number)) return std::nullopt;
+  name->remove_prefix(dot + 1);
+  return number;
+}
+
 std::string BadPlanValue(std::string_view name) { return "bad value of plan parameter " + std::string(name) + ": "; }
 
 absl::Status SetPlanNumber(std::string_view name, std::string_view value, uint32_t min, uint32_t max, const char* unit,

@@ -3,6 +3,7 @@
 #ifndef QUERN_CODEGEN_PLAN_PLAN_VALUES_H_
 #define QUERN_CODEGEN_PLAN_PLAN_VALUES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,10 @@ namespace quern {
 
 // "bad value of plan parameter NAME: ", as messages about a value begin.
 std::string BadPlanValue(std::string_view name);
+
+// Takes the number off a name that begins with one, as "2.batch_size": of a step, or of a pipeline. nullopt: it does
+// not.
+std::optional<size_t> TakeNumber(std::string_view* name);
 
 // *Errors*: InvalidArgument for text that is no whole number from min to max.
 absl::Status SetPlanNumber(std::string_view name, std::string_view value, uint32_t min, uint32_t max, const char* unit,

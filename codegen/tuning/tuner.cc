@@ -448,26 +448,26 @@ absl::StatusOr<DriftRow> CheckEntry(const ProfileEntry& entry, const Profile& un
   return row;
 }
 
+// found: a choice of the profile. proof: of its measuring again, or why it was skipped.
+template <class Proof, class Found, class Row>
+absl::Status CheckChoice(const absl::StatusOr<Proof>& proof, const Found& found, Row* row) {
+  if (IsSkipped(proof.status())) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(proof.status());
+  *row = {found, proof->chosen_ns, proof->default_ns,
+          proof->chosen_ns > proof->default_ns * (1 + std::max(found.noise, proof->noise))};
+  return absl::OkStatus();
+}
+
 absl::Status CheckPieces(const ProfilePieces& pieces, double seconds, DriftReport* report) {
   PieceTuningOptions options;
   options.seconds = seconds;
-  const absl::StatusOr<PieceProof> proof = ProvePieces(options, pieces.rows);
-  if (IsSkipped(proof.status())) return absl::OkStatus();
-  QUERN_RETURN_IF_ERROR(proof.status());
-  report->pieces = {pieces, proof->chosen_ns, proof->default_ns,
-                    proof->chosen_ns > proof->default_ns * (1 + std::max(pieces.noise, proof->noise))};
-  return absl::OkStatus();
+  return CheckChoice(ProvePieces(options, pieces.rows), pieces, &report->pieces);
 }
 
 absl::Status CheckInput(const ProfileInput& input, double seconds, DriftReport* report) {
   InputTuningOptions options;
   options.seconds = seconds;
-  const absl::StatusOr<InputProof> proof = ProveInput(options, input.rows);
-  if (IsSkipped(proof.status())) return absl::OkStatus();
-  QUERN_RETURN_IF_ERROR(proof.status());
-  report->input = {input, proof->chosen_ns, proof->default_ns,
-                   proof->chosen_ns > proof->default_ns * (1 + std::max(input.noise, proof->noise))};
-  return absl::OkStatus();
+  return CheckChoice(ProveInput(options, input.rows), input, &report->input);
 }
 
 }  // namespace

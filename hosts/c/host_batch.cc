@@ -130,7 +130,7 @@ class HostColumns {
  private:
   uint32_t RowAt(uint64_t i) const { return batch_.selection ? batch_.selection[i] : static_cast<uint32_t>(i); }
 
-  // Of a plain column: up to the highest row.
+  // Of a column's arrays, up to the highest row of the batch, which has rows.
   uint64_t NumElements() const {
     if (batch_.selection == nullptr) return batch_.num_rows;
     return uint64_t{*std::max_element(batch_.selection, batch_.selection + batch_.num_rows)} + 1;
@@ -196,9 +196,7 @@ absl::Status HostColumns::ConvertDictionary(const quern_column& column, const Co
 // Indices of rows that do not take part are not followed: they may be anything.
 void HostColumns::FoldNulls(const QuernColumn& values, const ColumnType& type, QuernColumn* indices) {
   const std::vector<uint32_t> rows = RowsWithValue(*indices, type);
-  uint32_t highest = 0;
-  for (uint64_t i = 0; i < batch_.num_rows; ++i) highest = std::max(highest, RowAt(i));
-  uint8_t* validity = memory_.NewArray(highest / 8 + 1);
+  uint8_t* validity = memory_.NewArray((NumElements() + 7) / 8);
   for (const uint32_t row : rows) {
     if (blocks::IsValid(&values, IndexAt(*indices, type.index, row))) blocks::SetBitTo(validity, row, true);
   }

@@ -334,8 +334,8 @@ class PipelineInput::ProbeStep final : public Step {
         prober_(join, step.host_context),
         out_(types_, std::min(piece_rows, thresholds::kFirstPieceRows), budget_) {
     bytes_.resize(types_.size());
-    MakeRoom(can_stay_ ? piece_rows : 0);
     if (!can_stay_) return;
+    MakeRoom(piece_rows);
     has_strings_ = HasStrings(std::span(types_).subspan(num_probe_));
     copies_strings_ = keeps_strings_ && ((budget_ != nullptr && budget_->has_limit()) || !join->may_be_kept());
     if (sink != nullptr && piece_rows <= kMostAddedRows) added_ = FieldsAddedUp(*sink);
@@ -407,15 +407,12 @@ class PipelineInput::ProbeStep final : public Step {
     for (uint64_t done = 0; done < num_pairs;) {
       QUERN_ASSIGN_OR_RETURN(const uint64_t copied,
                              prober_.CopyPairs(rows_.data() + done, tuples_.data() + done,
-                                               sizes_.Next(CopiedRows(num_pairs - done)), &out_));
+                                               sizes_.Next(std::min(num_pairs - done, out_.capacity())), &out_));
       done += copied;
       QUERN_RETURN_IF_ERROR(PassCopies());
     }
     return absl::OkStatus();
   }
-
-  // Copies of all columns would push each other out of the cache in longer pieces.
-  uint64_t CopiedRows(uint64_t num_pairs) const { return std::min(num_pairs, out_.capacity()); }
 
   void MakeRoom(uint64_t rows) {
     placed_.emplace(std::vector<ColumnType>(types_.begin() + static_cast<ptrdiff_t>(num_probe_), types_.end()), rows,

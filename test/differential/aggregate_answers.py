@@ -18,6 +18,7 @@ from random_data import ColumnType, normalised_float, wide
 
 EPSILON = 2.0 ** -52
 HUGE = 1e300  # above it squares and sums overflow in some orders of addition
+TINY = 1e-290  # below it a sum of squares has lost some of them
 CANONICAL_NAN = {"f32": 0x7FC00000, "f64": 0x7FF8000000000000}
 
 
@@ -197,7 +198,7 @@ def _is_safe(*sums):
 
 def _vanish(reals, squares):
     """Whether numbers are so small that their squares are no measure of rounding."""
-    return squares < 1e-290 and any(reals)
+    return squares < TINY and any(reals)
 
 
 def _spread(types, values, is_sample, is_root):

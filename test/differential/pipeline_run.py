@@ -177,11 +177,15 @@ def _is_memory_refused(error, variant):
     has_limit = (variant.memory_limit or variant.refused_share or variant.rooms
                  or any(0 < limit < LEAST_LIMIT for limit in limits))
     may_echo = variant.num_threads() > 1 or (variant.refused_share and any(spills))
-    if any(spills) and error.text.startswith("row ids of a pipeline behind step "):
-        return True  # a semi or anti join has written rows
     is_echo = (error.status == quern_abi.FAILED_PRECONDITION and may_echo
                and any(text in error.text for text in AFTER_A_FAILURE))
     return bool(has_limit) and (error.status == quern_abi.RESOURCE_EXHAUSTED or is_echo)
+
+
+def _lacks_row_ids(error, variant):
+    """Whether row ids are read behind a semi or anti join that has written rows."""
+    return (error.text.startswith("row ids of a pipeline behind step ")
+            and any(table.spill for table in variant.tables.values()))
 
 
 # ---- ends ------------------------------------------------------------------------------------------------------------
@@ -375,7 +379,7 @@ def run(library, case, variant):
         _run(library, case, variant, keep, accounts, answer)
     except quern_abi.QuernError as error:
         answer.error = error.with_traceback(None)
-        answer.out_of_memory = _is_memory_refused(error, variant)
+        answer.out_of_memory = _is_memory_refused(error, variant) or _lacks_row_ids(error, variant)
     del keep
     check_inputs_released()
     if any(account.used_bytes for account in accounts):

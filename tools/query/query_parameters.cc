@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/query/query_parameters.h"
 
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,16 +27,6 @@ struct Place {
   std::optional<size_t> pipeline, step;
   std::string name;
 };
-
-std::optional<size_t> TakeNumber(std::string_view* text) {
-  const size_t dot = text->find('.');
-  if (dot == std::string_view::npos || dot == 0) return std::nullopt;
-  size_t number = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + dot, number);
-  if (error != std::errc() || end != text->data() + dot) return std::nullopt;
-  text->remove_prefix(dot + 1);
-  return number;
-}
 
 Place PlaceOf(std::string_view name) {
   Place place;

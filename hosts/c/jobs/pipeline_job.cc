@@ -276,7 +276,7 @@ absl::Status PipelineJob::FindFlagged() {
 absl::StatusOr<std::unique_ptr<PipelineJob::Left>> PipelineJob::NewLeft(const FlaggedJoin& join) {
   auto left = std::make_unique<Left>();
   QUERN_ASSIGN_OR_RETURN(std::unique_ptr<PipelineJobInput> input, InputFrom(join.step + 1, nullptr));
-  OutputOptions options;
+  OutputOptions options;  // copies of all columns, as they come from a probe
   options.batch_rows = std::min<uint64_t>(plan_->piece_rows, thresholds::kFirstPieceRows);
   QUERN_ASSIGN_OR_RETURN(left->output, c_abi::NewOutput(join.job, QUERN_PORT_UNMATCHED, options));
   // Steps read row ids of 8 bytes, whatever the host gets from the table.

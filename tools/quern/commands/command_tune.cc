@@ -280,20 +280,26 @@ absl::Status ProveSpill(const TuneCommand& command, const Profile& profile) {
   return absl::OkStatus();
 }
 
+// Proves a choice in a share of the time. prove: takes the tuner's options.
+template <class TunerOptions, class ProveChoice>
+auto Prove(const TuneCommand& command, double share, const ProveChoice& prove) {
+  ProofOptions options;
+  options.budget_seconds = command.options.budget_seconds * share;
+  options.max_bytes = command.options.max_bytes;
+  return UnderProgress(std::move(options), [&](const ProofOptions& watched) {
+    TunerOptions of_tuner;
+    of_tuner.seconds = watched.budget_seconds;
+    of_tuner.max_bytes = watched.max_bytes;
+    of_tuner.stop = watched.stop;
+    return prove(of_tuner);
+  });
+}
+
 // Pieces of the default and of the profile's size, in turns.
 absl::Status ProvePieceRows(const TuneCommand& command, const Profile& profile) {
   if (!profile.pieces) return absl::OkStatus();
-  const auto prove = [&](const ProofOptions& watched) {
-    PieceTuningOptions pieces;
-    pieces.seconds = watched.budget_seconds;
-    pieces.max_bytes = watched.max_bytes;
-    pieces.stop = watched.stop;
-    return ProvePieces(pieces, profile.pieces->rows);
-  };
-  ProofOptions options;
-  options.budget_seconds = command.options.budget_seconds * kPieceProofShare;
-  options.max_bytes = command.options.max_bytes;
-  QUERN_ASSIGN_OR_RETURN(const PieceProof proof, UnderProgress(std::move(options), prove));
+  const auto prove = [&](const PieceTuningOptions& options) { return ProvePieces(options, profile.pieces->rows); };
+  QUERN_ASSIGN_OR_RETURN(const PieceProof proof, Prove<PieceTuningOptions>(command, kPieceProofShare, prove));
   const auto print = [](const char* what, double ns, uint32_t rows) {
     std::printf("%-22s %9.2f ns a row   rows=%u\n", what, ns, rows);
   };
@@ -306,17 +312,8 @@ absl::Status ProvePieceRows(const TuneCommand& command, const Profile& profile) 
 // Distances of input columns, by default and the profile's, in turns.
 absl::Status ProveInputRows(const TuneCommand& command, const Profile& profile) {
   if (!profile.input) return absl::OkStatus();
-  const auto prove = [&](const ProofOptions& watched) {
-    InputTuningOptions input;
-    input.seconds = watched.budget_seconds;
-    input.max_bytes = watched.max_bytes;
-    input.stop = watched.stop;
-    return ProveInput(input, profile.input->rows);
-  };
-  ProofOptions options;
-  options.budget_seconds = command.options.budget_seconds * kInputProofShare;
-  options.max_bytes = command.options.max_bytes;
-  QUERN_ASSIGN_OR_RETURN(const InputProof proof, UnderProgress(std::move(options), prove));
+  const auto prove = [&](const InputTuningOptions& options) { return ProveInput(options, profile.input->rows); };
+  QUERN_ASSIGN_OR_RETURN(const InputProof proof, Prove<InputTuningOptions>(command, kInputProofShare, prove));
   QUERN_ASSIGN_OR_RETURN(const Machine host, HostMachine());
   const auto print = [](const char* what, double ns, const InputRows& rows) {
     std::printf("%-22s %9.2f ns a row   %s\n", what, ns, PrintInputRows(rows).c_str());
