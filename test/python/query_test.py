@@ -192,6 +192,8 @@ class Query(unittest.TestCase):
         self.assertIn("pieces of 7 rows: given\n", explained)
         self.assertEqual(explained.count("    batch_size = 64\n"), 1)
         self.assertNotIn("  map ", frame.explain())
+        self.assertEqual(frame.explain().count("    fused: multiply("), 1)
+        self.assertNotIn("fused", frame.explain(params="fuse=off"))
         self.assertIn("  map ", frame.explain(params="fuse=off"))
         self.assertIn("batch_size = 64 ", frame.dump("plan", params="0.1.batch_size=64"))
         for params, text in (

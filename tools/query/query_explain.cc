@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+
+#include "runtime/spec/expression.h"
 #include "runtime/spec/spec_text.h"
 #include "tools/frontend/column_names.h"
 #include "tools/query/query_plan.h"
@@ -35,6 +39,22 @@ std::string OverridesText(const PlanOverrides& overrides) {
   return text;
 }
 
+// The expressions that an aggregation computes in its own loop, a line each: they have no step of their own.
+std::string FusedText(const std::optional<KernelSpec>& spec) {
+  const auto* const aggregation = spec.has_value() ? std::get_if<AggregationSpec>(&*spec) : nullptr;
+  if (aggregation == nullptr) return "";
+  std::string text;
+  const auto add = [&text](const Expression& expression) {
+    const std::string line = "    fused: " + PrintExpression(expression) + "\n";
+    if (expression.kind != ExpressionKind::kColumn && text.find(line) == std::string::npos) text += line;
+  };
+  for (const AggregateSpec& aggregate : aggregation->aggregates) {
+    for (const Expression& expression : aggregate.expressions) add(expression);
+    if (aggregate.filter.has_value()) add(*aggregate.filter);
+  }
+  return text;
+}
+
 std::string SourceText(const PlannedPipeline& pipeline, const std::vector<QueryTable>& tables) {
   if (!pipeline.reads_table) return "rows of pipeline " + std::to_string(pipeline.source);
   std::string text = "scan " + cli::QuoteName(tables[pipeline.source].name) + ":";
@@ -58,7 +78,8 @@ std::string QueryPlan::Explain(const std::vector<QueryTable>& tables) const {
     }
     text += std::string("  ") + SinkText(pipeline.sink);
     if (pipeline.spec.has_value()) text += "  " + PrintSpec(*pipeline.spec);
-    text += "  [" + ColumnsText(pipeline.sink_columns) + "]\n" + OverridesText(pipeline.overrides);
+    text += "  [" + ColumnsText(pipeline.sink_columns) + "]\n" + FusedText(pipeline.spec) +
+            OverridesText(pipeline.overrides);
   }
   return text;
 }
