@@ -34,7 +34,7 @@ static bool has_bytes(ColumnKind kind) {
   return kind == KIND_VARLENA || kind == KIND_TEXT || kind == KIND_TRIMMED || kind == KIND_NUMERIC_KEY;
 }
 
-Columns* columns_create(const List* plans, int capacity) {
+static Columns* create(const List* plans, int capacity) {
   Columns* columns = palloc0(sizeof(Columns));
   const int n = list_length(plans);
 
@@ -42,8 +42,6 @@ Columns* columns_create(const List* plans, int capacity) {
   columns->capacity = capacity;
   columns->buffers = palloc0(sizeof(ColumnBuffer) * (n + 1));
   columns->vectors = palloc0(sizeof(quern_column) * (n + 1));
-  columns->bytes.size = 1024;
-  columns->bytes.data = palloc(columns->bytes.size);
   for (int i = 0; i < n; ++i) {
     const ColumnPlan* plan = list_nth(plans, i);
     ColumnBuffer* buffer = &columns->buffers[i];
@@ -55,6 +53,27 @@ Columns* columns_create(const List* plans, int capacity) {
     buffer->validity = palloc((capacity + 7) / 8);
   }
   return columns;
+}
+
+Columns* columns_create(const List* plans, int capacity) {
+  Columns* columns = create(plans, capacity);
+
+  bytes_reserve(&columns->bytes, 1);
+  return columns;
+}
+
+Columns* columns_create_for_thread(const List* plans, const Columns* like) {
+  Columns* columns = create(plans, like->capacity);
+
+  for (int i = 0; i < columns->num_columns; ++i) columns->buffers[i].attno = like->buffers[i].attno;
+  columns->bytes.of_thread = true;
+  return columns;
+}
+
+void columns_free_bytes(Columns* columns) {
+  if (columns->bytes.of_thread) free(columns->bytes.data);
+  columns->bytes.data = NULL;
+  columns->bytes.used = columns->bytes.size = 0;
 }
 
 void columns_clear(Columns* columns) {

@@ -10,6 +10,15 @@
 #include "miscadmin.h"
 #include "storage/bufpage.h"
 
+/* Puts tuples of one page after the other into columns. */
+struct PageReader {
+  PageTuples* tuples;
+  const uint16** places; /* of each column */
+  PageKind kind;         /* of the page that is read */
+  FoundTuples found;
+  int next_tuple, num_tuples; /* of the page: those found, or those visible where it is read by slots */
+};
+
 struct HeapPages {
   SeqScanState* scan_state;
   TableScanDesc scan;
@@ -17,54 +26,75 @@ struct HeapPages {
   ExprState* qual; /* the scan's condition where PostgreSQL has to decide it */
   BlockNumber next_block;
   bool at_end;
-  PageTuples* tuples;
-  const uint16** places; /* of each column */
-  PageKind kind;         /* of the page that is read */
-  FoundTuples found;
-  const char* prefetched;     /* a page; NULL: none */
-  BlockNumber next_lookup;    /* of a page in the shared buffers, ahead of its turn */
-  int next_tuple, num_tuples; /* of the page: those found, or those visible where it is read by slots */
+  PageReader* reader;
+  ListedPage page;         /* that is read */
+  bool page_is_kept;       /* pinned for this reader alone, since a thread has left it */
+  const char* prefetched;  /* a page; NULL: none */
+  BlockNumber next_lookup; /* of a page in the shared buffers, ahead of its turn */
+  Threads* threads;        /* which read pages as well; NULL: none */
 };
 
-static void find_ranges(HeapPages* pages) {
-  const SeqScan* scan = (const SeqScan*)pages->scan_state->ss.ps.plan;
+/* ---- a page ---- */
+
+static void find_ranges(PageReader* reader, const Source* source) {
+  const SeqScan* scan = (const SeqScan*)source->child->plan;
   ListCell* cell;
 
-  if (pages->source->plan->condition == NULL) return;
+  if (source->plan->condition == NULL) return;
   foreach (cell, scan->scan.plan.qual) {
     AttrNumber attno;
     int width;
     int64 low, high;
 
     if (expression_range(lfirst(cell), scan->scan.scanrelid, &attno, &width, &low, &high))
-      page_tuples_add_range(pages->tuples, attno, width, low, high);
+      page_tuples_add_range(reader->tuples, attno, width, low, high);
   }
 }
 
-HeapPages* heap_pages_create(const Source* source) {
-  HeapPages* pages = palloc0(sizeof(HeapPages));
-  SeqScanState* state = castNode(SeqScanState, source->child);
-  Relation relation = state->ss.ss_currentRelation;
+PageReader* page_reader_create(const Source* source) {
+  PageReader* reader = palloc0(sizeof(PageReader));
+  const ScanState* state = &castNode(SeqScanState, source->child)->ss;
   const Columns* columns = source->columns;
 
-  pages->scan_state = state;
-  pages->source = source;
-  pages->qual = source->plan->condition == NULL ? state->ss.ps.qual : NULL;
-  pages->tuples = page_tuples_create(RelationGetDescr(relation), source->max_attno);
-  pages->places = palloc0(sizeof(uint16*) * (columns->num_columns + 1));
+  reader->tuples = page_tuples_create(RelationGetDescr(state->ss_currentRelation), source->max_attno);
+  reader->places = palloc0(sizeof(uint16*) * (columns->num_columns + 1));
   for (int i = 0; i < columns->num_columns; ++i)
-    pages->places[i] = page_tuples_read(pages->tuples, columns->buffers[i].attno);
-  find_ranges(pages);
-  pages->scan = table_beginscan(relation, state->ss.ps.state->es_snapshot, 0, NULL);
-  return pages;
+    reader->places[i] = page_tuples_read(reader->tuples, columns->buffers[i].attno);
+  find_ranges(reader, source);
+  return reader;
 }
+
+PageKind page_reader_open(PageReader* reader, const char* page, bool is_prefetched, const char* next,
+                          const ListedPage* listed) {
+  reader->next_tuple = 0;
+  reader->num_tuples = listed->num_visible;
+  reader->kind =
+      page_tuples_find(reader->tuples, page, is_prefetched, next, listed->visible, listed->num_visible, &reader->found);
+  if (reader->kind != PAGE_BY_SLOTS) reader->num_tuples = reader->found.num_tuples;
+  return reader->kind;
+}
+
+bool page_reader_at_end(const PageReader* reader) { return reader->next_tuple >= reader->num_tuples; }
+
+int page_reader_num_tuples(const PageReader* reader) { return reader->num_tuples; }
+
+int page_reader_take(PageReader* reader, Columns* columns, int row) {
+  const int n = Min(reader->num_tuples - reader->next_tuple, columns->capacity - row);
+
+  for (int i = 0; i < columns->num_columns; ++i)
+    columns_put_found(columns, &columns->buffers[i], reader->places[i], &reader->found, reader->next_tuple, n, row);
+  reader->next_tuple += n;
+  return row + n;
+}
+
+/* ---- rows one by one ---- */
 
 /* Returns whether the row passes the scan's condition, and is in the batch. */
 static bool put_by_slot(HeapPages* pages, Columns* columns, HeapTuple tuple, int row) {
   ScanState* scan = &pages->scan_state->ss;
   TupleTableSlot* slot = scan->ss_ScanTupleSlot;
 
-  ExecStoreBufferHeapTuple(tuple, slot, ((HeapScanDesc)pages->scan)->rs_cbuf);
+  ExecStoreBufferHeapTuple(tuple, slot, pages->page.buffer);
   if (pages->qual != NULL) {
     ResetExprContext(scan->ps.ps_ExprContext);
     scan->ps.ps_ExprContext->ecxt_scantuple = slot;
@@ -85,28 +115,28 @@ static bool put_by_slot(HeapPages* pages, Columns* columns, HeapTuple tuple, int
 
 /* Takes tuples of the current page until the batch is full. */
 static int take_slots(HeapPages* pages, Columns* columns, int row) {
-  const HeapScanDesc scan = (HeapScanDesc)pages->scan;
-  const Page page = BufferGetPage(scan->rs_cbuf);
-  HeapTupleData tuple = {.t_tableOid = RelationGetRelid(scan->rs_base.rs_rd)};
+  PageReader* reader = pages->reader;
+  const Page page = BufferGetPage(pages->page.buffer);
+  HeapTupleData tuple = {.t_tableOid = RelationGetRelid(pages->scan->rs_rd)};
 
-  for (; pages->next_tuple < pages->num_tuples && !columns_are_full(columns, row); ++pages->next_tuple) {
-    const OffsetNumber number = scan->rs_vistuples[pages->next_tuple];
+  for (; !page_reader_at_end(reader) && !columns_are_full(columns, row); ++reader->next_tuple) {
+    const OffsetNumber number = pages->page.visible[reader->next_tuple];
     const ItemId item = PageGetItemId(page, number);
 
     tuple.t_data = (HeapTupleHeader)PageGetItem(page, item);
     tuple.t_len = ItemIdGetLength(item);
-    ItemPointerSet(&tuple.t_self, scan->rs_cblock, number);
+    ItemPointerSet(&tuple.t_self, pages->page.block, number);
     row += put_by_slot(pages, columns, &tuple, row);
   }
   return row;
 }
 
-static int take_rows(HeapPages* pages, Columns* columns, int row) {
-  const FoundTuples* found = &pages->found;
+static int take_rows(PageReader* reader, Columns* columns, int row) {
+  const FoundTuples* found = &reader->found;
 
-  for (; pages->next_tuple < pages->num_tuples && !columns_are_full(columns, row); ++pages->next_tuple, ++row) {
+  for (; !page_reader_at_end(reader) && !columns_are_full(columns, row); ++reader->next_tuple, ++row) {
     for (int i = 0; i < columns->num_columns; ++i) {
-      const uint16 place = pages->places[i][found->tuples[pages->next_tuple]];
+      const uint16 place = reader->places[i][found->tuples[reader->next_tuple]];
 
       if (place != 0) columns_put_stored(columns, &columns->buffers[i], row, found->page + place);
       else columns_put_null(columns, &columns->buffers[i], row);
@@ -115,22 +145,27 @@ static int take_rows(HeapPages* pages, Columns* columns, int row) {
   return row;
 }
 
-static int take_columns(HeapPages* pages, Columns* columns, int row) {
-  const int n = Min(pages->num_tuples - pages->next_tuple, columns->capacity - row);
-
-  for (int i = 0; i < columns->num_columns; ++i)
-    columns_put_found(columns, &columns->buffers[i], pages->places[i], &pages->found, pages->next_tuple, n, row);
-  pages->next_tuple += n;
-  return row + n;
-}
-
 static int take_tuples(HeapPages* pages, Columns* columns, int row) {
-  switch (pages->kind) {
-    case PAGE_BY_COLUMNS: return take_columns(pages, columns, row);
-    case PAGE_BY_ROWS: return take_rows(pages, columns, row);
+  switch (pages->reader->kind) {
+    case PAGE_BY_COLUMNS: return page_reader_take(pages->reader, columns, row);
+    case PAGE_BY_ROWS: return take_rows(pages->reader, columns, row);
     case PAGE_BY_SLOTS: break;
   }
   return take_slots(pages, columns, row);
+}
+
+/* ---- the scan ---- */
+
+HeapPages* heap_pages_create(const Source* source) {
+  HeapPages* pages = palloc0(sizeof(HeapPages));
+  SeqScanState* state = castNode(SeqScanState, source->child);
+
+  pages->scan_state = state;
+  pages->source = source;
+  pages->qual = source->plan->condition == NULL ? state->ss.ps.qual : NULL;
+  pages->reader = page_reader_create(source);
+  pages->scan = table_beginscan(state->ss.ss_currentRelation, state->ss.ps.state->es_snapshot, 0, NULL);
+  return pages;
 }
 
 /* A page of fewer tuples has long ones, most of whose lines are not read. */
@@ -150,53 +185,101 @@ static const char* next_page(HeapPages* pages) {
   return NULL;
 }
 
+/* Reads the next page of the table; false: there is none. */
+static bool read_page(HeapPages* pages) {
+  const HeapScanDesc scan = (HeapScanDesc)pages->scan;
+
+  if (pages->at_end) return false;
+  pages->at_end = !heap_read_page(pages->scan, &pages->next_block);
+  if (pages->at_end) return false;
+  pages->page.buffer = scan->rs_cbuf;
+  pages->page.block = scan->rs_cblock;
+  pages->page.visible = scan->rs_vistuples;
+  pages->page.num_visible = (int)scan->rs_ntuples;
+  count_returned_tuples(scan->rs_base.rs_rd, pages->page.num_visible);
+  return true;
+}
+
+bool heap_pages_list(HeapPages* pages, ListedPage* page, OffsetNumber* visible) {
+  if (!read_page(pages)) return false;
+  *page = pages->page;
+  page->visible = visible;
+  memcpy(visible, pages->page.visible, sizeof(OffsetNumber) * page->num_visible);
+  IncrBufferRefCount(page->buffer);
+  return true;
+}
+
 /* Finds the tuples of the page that has been read. */
 static void open_page(HeapPages* pages) {
-  const HeapScanDesc scan = (HeapScanDesc)pages->scan;
-  const char* page = BufferGetPage(scan->rs_cbuf);
-  const int n = (int)scan->rs_ntuples;
+  PageReader* reader = pages->reader;
+  const char* page = BufferGetPage(pages->page.buffer);
   bool is_prefetched;
 
-  pages->kind = PAGE_BY_SLOTS;
-  pages->num_tuples = n;
-  count_returned_tuples(scan->rs_base.rs_rd, n);
-  if (pages->qual != NULL) return;
+  if (pages->qual != NULL) {
+    reader->kind = PAGE_BY_SLOTS;
+    reader->next_tuple = 0;
+    reader->num_tuples = pages->page.num_visible;
+    return;
+  }
   is_prefetched = page == pages->prefetched;
-  pages->prefetched = next_page(pages);
-  pages->kind =
-      page_tuples_find(pages->tuples, page, is_prefetched, pages->prefetched, scan->rs_vistuples, n, &pages->found);
-  if (pages->kind == PAGE_BY_SLOTS) return;
-  pages->num_tuples = pages->found.num_tuples;
-  InstrCountFiltered1(pages->scan_state, n - pages->num_tuples);
+  pages->prefetched = pages->page_is_kept ? NULL : next_page(pages);
+  page_reader_open(reader, page, is_prefetched, pages->prefetched, &pages->page);
+  InstrCountFiltered1(pages->scan_state, pages->page.num_visible - reader->num_tuples);
+}
+
+static void drop_page(HeapPages* pages) {
+  /* The slot holds a pin of the page before. */
+  ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);
+  if (pages->page_is_kept) ReleaseBuffer(pages->page.buffer);
+  pages->page_is_kept = false;
+  pages->reader->next_tuple = pages->reader->num_tuples = 0;
+}
+
+/* Lets go of the page that was read, and makes the next one the page that is read: one that a thread has left, or one
+ * of the table. The last ones are those that threads leave at the end. */
+static bool turn_page(HeapPages* pages) {
+  drop_page(pages);
+  if (pages->threads != NULL) {
+    pages->page_is_kept = threads_take_back(pages->threads, &pages->page);
+    if (pages->page_is_kept) return true;
+    threads_feed(pages->threads, pages);
+  }
+  if (read_page(pages)) return true;
+  if (pages->threads != NULL) pages->page_is_kept = threads_wait(pages->threads, &pages->page);
+  return pages->page_is_kept;
 }
 
 int heap_pages_fill(HeapPages* pages, Columns* columns) {
   int rows = 0;
 
   for (;;) {
-    if (pages->next_tuple < pages->num_tuples) rows = take_tuples(pages, columns, rows);
-    if (pages->next_tuple < pages->num_tuples || columns_are_full(columns, rows)) break;
-    if (pages->at_end) break;
+    if (!page_reader_at_end(pages->reader)) rows = take_tuples(pages, columns, rows);
+    if (!page_reader_at_end(pages->reader) || columns_are_full(columns, rows)) break;
     CHECK_FOR_INTERRUPTS();
-    /* The slot holds a pin of the page before. */
-    ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);
-    pages->next_tuple = pages->num_tuples = 0;
-    pages->at_end = !heap_read_page(pages->scan, &pages->next_block);
-    if (pages->at_end) break;
+    if (!turn_page(pages)) break;
     open_page(pages);
   }
   return rows;
 }
 
+double heap_pages_left(const HeapPages* pages) {
+  const HeapScanDesc scan = (HeapScanDesc)pages->scan;
+  const BlockNumber next = BlockNumberIsValid(scan->rs_cblock) ? scan->rs_cblock + 1 : 0;
+
+  if (pages->at_end || pages->qual != NULL || RelationUsesLocalBuffers(pages->scan->rs_rd)) return 0;
+  return next < scan->rs_nblocks ? scan->rs_nblocks - next : 0;
+}
+
+void heap_pages_share(HeapPages* pages, Threads* threads) { pages->threads = threads; }
+
 void heap_pages_rescan(HeapPages* pages) {
   pages->next_block = pages->next_lookup = 0;
   pages->at_end = false;
-  pages->next_tuple = pages->num_tuples = 0;
-  ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);
+  drop_page(pages);
   table_rescan(pages->scan, NULL);
 }
 
 void heap_pages_end(HeapPages* pages) {
-  ExecClearTuple(pages->scan_state->ss.ss_ScanTupleSlot);
+  drop_page(pages);
   table_endscan(pages->scan);
 }

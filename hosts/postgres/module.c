@@ -20,6 +20,7 @@ int quern_loop_rows = -1;
 int quern_min_rows = 10000;
 int quern_scan = SCAN_BY_PAGES;
 int quern_min_memory = 16 * 1024;
+int quern_threads = 0;
 bool quern_log_nodes = false;
 
 static const struct config_enum_entry kEnabled[] = {
@@ -49,6 +50,9 @@ static void define_settings(void) {
   DefineCustomIntVariable("quern.min_memory", "Memory that a node may take even if work_mem allows less.",
                           "Above the larger of the two, rows go to temporary files.", &quern_min_memory, 16 * 1024,
                           16 * 1024, MAX_KILOBYTES, PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN, NULL, NULL, NULL);
+  DefineCustomIntVariable("quern.threads", "Threads of a node, the backend's own included.",
+                          "0: as many as a parallel plan would have processes.", &quern_threads, 0, 0, 64, PGC_USERSET,
+                          GUC_EXPLAIN, NULL, NULL, NULL);
   DefineCustomBoolVariable("quern.log_nodes", "Writes a line to the server's log for each node that has run.", NULL,
                            &quern_log_nodes, false, PGC_SUSET, 0, NULL, NULL, NULL);
   MarkGUCPrefixReserved("quern");

@@ -18,7 +18,8 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-quern_error quern_last_error;
+__thread quern_error quern_last_error;
+__thread sigjmp_buf* node_escape;
 
 static Node* create_state(CustomScan* scan);
 static void begin_node(CustomScanState* state, EState* estate, int flags);
@@ -70,6 +71,7 @@ QuernNode* node_of_state(PlanState* state) {
 void node_raise(void) {
   const char* text = quern_last_error.text;
 
+  if (node_escape != NULL) siglongjmp(*node_escape, 1);
   switch (quern_last_error.status) {
     case QUERN_RESOURCE_EXHAUSTED:
       ereport(ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"), errdetail("quern: %s", text));
@@ -174,8 +176,9 @@ static void begin_node(CustomScanState* state, EState* estate, int flags) {
 static void log_run(const QuernNode* node) {
   if (!quern_log_nodes || (node->state == NODE_NEW && node->stock == NULL)) return;
   ereport(LOG_SERVER_ONLY, errhidestmt(true),
-          errmsg_internal("quern: %s %s", node->css.methods->CustomName,
-                          node->stock != NULL ? "ran as PostgreSQL's own node" : "ran as a kernel"));
+          errmsg_internal("quern: %s %s%s", node->css.methods->CustomName,
+                          node->stock != NULL ? "ran as PostgreSQL's own node" : "ran as a kernel",
+                          node->num_threads > 1 ? " with threads" : ""));
 }
 
 static void end_node(CustomScanState* state) {
@@ -327,19 +330,50 @@ static void fail(QuernNode* node) {
 
 /* Each returns false where the stock plan has taken over. */
 
-static bool append_rows(QuernNode* node, Source* source, quern_port port) {
-  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
-  quern_batch batch = {.struct_size = sizeof(batch)};
+enum { kBusyUs = 50 };
 
-  QUERN_CALL(quern_input_create(node->job, port, &options, &node->input, &quern_last_error));
+/* Adds the rows of a source, with threads where these pay. */
+static ThreadsEnd append_all(QuernNode* node, Source* source, quern_port port) {
+  quern_batch batch = {.struct_size = sizeof(batch)};
+  bool begins = true, failed = false;
+  uint64 rows;
+  ThreadsEnd end;
+
   while ((batch.num_rows = source_next(source)) > 0) {
     batch.keys = source->vectors;
     batch.payload = source->vectors + node->plan->num_keys;
-    if (quern_input_append(node->input, &batch, &quern_last_error) != QUERN_OK) return fail(node), false;
+    failed = quern_input_append(node->input, &batch, &quern_last_error) != QUERN_OK;
+    if (failed) break;
     batch.first_row_id += batch.num_rows;
+    /* All tables on the way have been built now. */
+    if (begins) threads_start(node, source, port, node->plan->input_rows);
+    begins = false;
+    if (node->threads != NULL && threads_have_failed(node->threads)) break;
   }
-  node->built_rows = batch.first_row_id;
-  if (source->failed) {
+  if (!failed) quern_last_error.status = QUERN_OK;
+  end = threads_end(node, &rows);
+  if (failed) return THREADS_FAILED;
+  node->built_rows = batch.first_row_id + rows;
+  return source->failed ? THREADS_INEXACT : end;
+}
+
+static bool append_rows(QuernNode* node, Source* source, quern_port port) {
+  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
+  ThreadsEnd end;
+
+  QUERN_CALL(quern_input_create(node->job, port, &options, &node->input, &quern_last_error));
+  PG_TRY();
+  {
+    end = append_all(node, source, port);
+  }
+  PG_CATCH();
+  {
+    threads_abort(node);
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+  if (end == THREADS_FAILED) return fail(node), false;
+  if (end == THREADS_INEXACT) {
     if (node->plan->op == QUERN_JOIN) elog(ERROR, "quern: a column of a join has no exact form");
     run_stock(node);
     return false;
@@ -351,14 +385,36 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
 }
 
 /* Pieces of work are short, so that a query can be cancelled between them. */
-static bool finish_work(QuernNode* node) {
+static bool work_to_the_end(QuernNode* node) {
   quern_work_state work = QUERN_WORK_MORE;
 
+  threads_start_work(node, (double)node->built_rows);
   while (work != QUERN_WORK_DONE) {
     CHECK_FOR_INTERRUPTS();
-    if (quern_job_work(node->job, &work, &quern_last_error) != QUERN_OK) return fail(node), false;
+    if (quern_job_work(node->job, &work, &quern_last_error) != QUERN_OK) return false;
+    if (work == QUERN_WORK_BUSY) pg_usleep(kBusyUs);
   }
   return true;
+}
+
+static bool finish_work(QuernNode* node) {
+  bool done;
+  uint64 rows;
+
+  PG_TRY();
+  {
+    done = work_to_the_end(node);
+  }
+  PG_CATCH();
+  {
+    threads_abort(node);
+    PG_RE_THROW();
+  }
+  PG_END_TRY();
+  if (done) quern_last_error.status = QUERN_OK;
+  done = threads_end(node, &rows) == THREADS_DONE && done;
+  if (!done) fail(node);
+  return done;
 }
 
 static void open_output(QuernNode* node, quern_port port) {

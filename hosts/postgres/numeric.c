@@ -236,11 +236,25 @@ struct varlena* numeric_of_decimal(Decimal decimal, int scale) {
   return numeric;
 }
 
+static void reserve_of_thread(Bytes* bytes, Size size) {
+  char* data = realloc(bytes->data, size);
+
+  if (data == NULL) {
+    quern_last_error.status = QUERN_RESOURCE_EXHAUSTED;
+    snprintf(quern_last_error.text, sizeof(quern_last_error.text), "no memory for %zu bytes of strings", size);
+    node_raise();
+  }
+  bytes->data = data;
+}
+
 char* bytes_reserve(Bytes* bytes, Size size) {
   if (bytes->used + size > bytes->size) {
-    bytes->size = Max((bytes->used + size) * 2, 1024);
-    bytes->data = bytes->data == NULL ? MemoryContextAllocHuge(CurrentMemoryContext, bytes->size)
-                                      : repalloc_huge(bytes->data, bytes->size);
+    const Size new_size = Max((bytes->used + size) * 2, 1024);
+
+    if (bytes->of_thread) reserve_of_thread(bytes, new_size);
+    else if (bytes->data == NULL) bytes->data = MemoryContextAllocHuge(CurrentMemoryContext, new_size);
+    else bytes->data = repalloc_huge(bytes->data, new_size);
+    bytes->size = new_size;
   }
   return bytes->data + bytes->used;
 }

@@ -121,7 +121,8 @@ List* node_plan_to_list(const NodePlan* plan) {
   list = lappend(list, plan->loop);
   list = lappend(list, makeInteger(plan->key_bytes));
   list = lappend(list, rows_node(plan->outer_rows));
-  return lappend(list, rows_node(ceil(plan->hash_ms * kMicroseconds)));
+  list = lappend(list, rows_node(ceil(plan->hash_ms * kMicroseconds)));
+  return lappend(list, makeInteger(plan->threads));
 }
 
 NodePlan* node_plan_of_list(List* list) {
@@ -143,5 +144,6 @@ NodePlan* node_plan_of_list(List* list) {
   plan->key_bytes = intVal(list_nth(list, 9));
   plan->outer_rows = number_of_node(list_nth(list, 10));
   plan->hash_ms = number_of_node(list_nth(list, 11)) / kMicroseconds;
+  plan->threads = intVal(list_nth(list, 12));
   return plan;
 }

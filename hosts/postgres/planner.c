@@ -8,6 +8,7 @@
 
 #include "access/transam.h"
 #include "common/int.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
@@ -21,6 +22,7 @@ static planner_hook_type previous_planner;
 
 /* While its nodes are replaced. */
 static const PlannedStmt* planned_statement;
+static int planned_threads; /* of each node */
 
 Oid planned_relation(Index entry) { return list_nth_node(RangeTblEntry, planned_statement->rtable, entry - 1)->relid; }
 
@@ -53,6 +55,8 @@ int planned_width(const Plan* plan, const Expr* expr) {
  * goes to PostgreSQL's parallel plan. */
 static const double kShareOfCost[] = {[QUERN_JOIN] = 0.35, [QUERN_AGGREGATE] = 0.3, [QUERN_SORT] = 0.5};
 static const double kShareOfScan = 0.5;
+/* What each further thread takes over of this. */
+static const double kShareOfThread = 0.5;
 
 typedef struct Replacing {
   int replaced;
@@ -67,7 +71,9 @@ Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, Lis
                                                       &quern_sort_methods};
   CustomScan* scan = makeNode(CustomScan);
   const NodeTag tag = scan->scan.plan.type;
+  NodePlan threaded = *plan;
 
+  threaded.threads = planned_threads;
   scan->scan.plan = *plan->stock;
   scan->scan.plan.type = tag;
   scan->scan.plan.targetlist = targetlist;
@@ -80,7 +86,7 @@ Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, Lis
   scan->custom_plans = children;
   scan->custom_exprs = shown;
   scan->custom_scan_tlist = scan_tlist;
-  scan->custom_private = node_plan_to_list(plan);
+  scan->custom_private = node_plan_to_list(&threaded);
   scan->methods = kMethods[plan->op];
   return (Plan*)scan;
 }
@@ -101,12 +107,13 @@ static double cost_of_children(const Plan* plan) {
 static double saved_by(const Plan* made, const Plan* plan) {
   const double own = Max(plan->total_cost - cost_of_children(plan), 0);
   const NodePlan* node = node_plan_of_list(((const CustomScan*)made)->custom_private);
-  double saved = own * (1 - kShareOfCost[node->op]);
+  const double rest = 1 / (1 + kShareOfThread * (node->threads - 1));
+  double saved = own * (1 - kShareOfCost[node->op] * rest);
   ListCell* cell;
 
   foreach (cell, ((const CustomScan*)made)->custom_plans)
     if (node->sources[foreach_current_index(cell)]->way == SOURCE_PAGES)
-      saved += ((const Plan*)lfirst(cell))->total_cost * (1 - kShareOfScan);
+      saved += ((const Plan*)lfirst(cell))->total_cost * (1 - kShareOfScan * rest);
   return saved;
 }
 
@@ -279,12 +286,13 @@ static void unlink_children(Plan* plan) {
   foreach (cell, children) unlink_children(lfirst(cell));
 }
 
-static Replacing replace_all(PlannedStmt* statement, int cursor_options) {
+static Replacing replace_all(PlannedStmt* statement, int cursor_options, int threads) {
   Replacing replacing = {0};
   const bool went_back = ExecSupportsBackwardScan(statement->planTree);
   ListCell* cell;
 
   planned_statement = statement;
+  planned_threads = threads;
   statement->planTree = replace(statement->planTree, NULL, false, &replacing);
   foreach (cell, statement->subplans) {
     Plan* subplan = lfirst(cell);
@@ -306,6 +314,33 @@ static PlannedStmt* plan_query(Query* query, const char* text, int options, Para
                                   : standard_planner(query, text, options, params);
 }
 
+/* The most workers that a plan asks for. */
+static int workers_of(const Plan* plan) {
+  int workers = 0;
+  const List* children = NIL;
+  ListCell* cell;
+
+  if (plan == NULL) return 0;
+  if (IsA(plan, Gather)) return ((const Gather*)plan)->num_workers;
+  if (IsA(plan, GatherMerge)) return ((const GatherMerge*)plan)->num_workers;
+  if (IsA(plan, Append)) children = ((const Append*)plan)->appendplans;
+  else if (IsA(plan, MergeAppend)) children = ((const MergeAppend*)plan)->mergeplans;
+  else if (IsA(plan, SubqueryScan)) workers = workers_of(((const SubqueryScan*)plan)->subplan);
+  foreach (cell, children) workers = Max(workers, workers_of(lfirst(cell)));
+  workers = Max(workers, workers_of(plan->lefttree));
+  return Max(workers, workers_of(plan->righttree));
+}
+
+/* As many as the parallel plan would have processes. */
+static int threads_like(const PlannedStmt* parallel) {
+  int workers = workers_of(parallel->planTree);
+  ListCell* cell;
+
+  if (quern_threads > 0) return quern_threads;
+  foreach (cell, parallel->subplans) workers = Max(workers, workers_of(lfirst(cell)));
+  return 1 + Min(workers, max_parallel_workers);
+}
+
 /* Nodes of ours run in one process. A parallel plan is therefore planned again without workers, and replaced if it is
  * expected to take longer than that plan with our nodes. The order of joins is PostgreSQL's in both: cheaper hash joins
  * in its search would lead it to other orders, some of which are far slower where its estimates are wrong. */
@@ -313,17 +348,20 @@ static PlannedStmt* quern_planner(Query* query, const char* text, int options, P
   PlannedStmt *statement, *serial;
   Query* copy = NULL;
   double cost;
+  int threads;
   Replacing replacing;
 
   if (quern_enabled == QUERN_OFF) return plan_query(query, text, options, params);
+  threads_install();
   if ((options & CURSOR_OPT_PARALLEL_OK) != 0 && max_parallel_workers_per_gather > 0) copy = copyObject(query);
   statement = plan_query(query, text, options, params);
   if (!can_replace(statement)) return statement;
   cost = statement->planTree->total_cost;
-  cost -= replace_all(statement, options).saved;
+  threads = threads_like(statement);
+  cost -= replace_all(statement, options, quern_threads > 0 ? quern_threads : 1).saved;
   if (copy == NULL || !statement->parallelModeNeeded) return statement;
   serial = plan_query(copy, text, options & ~CURSOR_OPT_PARALLEL_OK, params);
-  replacing = replace_all(serial, options);
+  replacing = replace_all(serial, options, threads);
   if (replacing.replaced == 0) return statement;
   if (plan_disabled_nodes(serial->planTree) > plan_disabled_nodes(statement->planTree)) return statement;
   return quern_enabled == QUERN_FORCE || serial->planTree->total_cost - replacing.saved < cost ? serial : statement;

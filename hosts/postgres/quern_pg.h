@@ -12,6 +12,7 @@
  *     node.c       CustomScan: life cycle, rows out, the stock plan where a value cannot be exact
  *     source.c, heap.c, tuples.c
  *                  batches from a child: by slots, by heap pages, from another of our nodes
+ *     threads.c    threads that read pages of a table beside the backend's own
  *     columns.c    values into columns;   output.c: columns into Datums;   numeric.c: numerics as 128-bit integers
  *     explain.c    EXPLAIN;   versions.h: what differs between versions of PostgreSQL
  *
@@ -46,6 +47,7 @@ extern int quern_min_rows;   /* rows that a node's children must be expected to 
 extern int quern_scan;       /* a ScanBy */
 extern int quern_min_memory; /* kB that a node may always take, whatever work_mem says */
 extern int quern_loop_rows;  /* outer rows of a nested loop that are looked up; -1: as many as pay */
+extern int quern_threads;    /* of a node; 0: as many as a parallel plan would have had processes */
 extern bool quern_log_nodes; /* a line in the server's log for each node that has run */
 
 /* ---- columns ---- */
@@ -129,6 +131,7 @@ typedef struct NodePlan {
    * expects; and the milliseconds that reading the inner table is expected to take, 0 for other nodes. */
   Plan* loop;
   double outer_rows, hash_ms;
+  int threads; /* that may work for it, the backend's own included */
 } NodePlan;
 
 /* ---- values into columns (columns.c) ---- */
@@ -147,6 +150,7 @@ typedef struct ColumnBuffer {
 typedef struct Bytes {
   char* data;
   Size used, size;
+  bool of_thread; /* from malloc, not from a memory context */
 } Bytes;
 
 /* The rows of one batch. */
@@ -169,6 +173,9 @@ static inline bool column_is_null(const quern_column* column, uint64 row) {
 }
 
 extern Columns* columns_create(const List* plans, int capacity);
+/* An empty copy for another thread, in the current memory context but for its bytes, which columns_free_bytes frees. */
+extern Columns* columns_create_for_thread(const List* plans, const Columns* like);
+extern void columns_free_bytes(Columns* columns);
 extern void columns_clear(Columns* columns);
 extern void columns_put(Columns* columns, ColumnBuffer* column, int row, Datum value);
 /* The same of a value as a tuple has it; `at` is aligned as its type asks. */
@@ -296,12 +303,14 @@ extern void planner_install(void);
 typedef struct QuernNode QuernNode;
 typedef struct LoopRun LoopRun;
 typedef struct HeapPages HeapPages;
+typedef struct Threads Threads;
 
 /* A map over columns of a source. */
 typedef struct MapRun {
   quern_kernel* kernel;
   quern_job* job;
   quern_output* output;
+  bool is_shared; /* all but the output are another source's */
   int num_inputs;
   int* inputs; /* columns */
   quern_column* keys;
@@ -328,6 +337,21 @@ typedef struct Source {
 } Source;
 
 extern Source* source_create(QuernNode* parent, PlanState* child, const SourcePlan* plan);
+/* For another thread: the same columns and maps, filled and run by itself. The second call opens handles, which
+ * source_release_of_thread closes, also after an error. */
+extern Source* source_create_for_thread(const Source* of);
+extern void source_open_for_thread(Source* source, const Source* of);
+extern void source_release_of_thread(Source* source);
+
+/* The three parts of source_next, of which threads call the last two, and source_take_result for the first one; these
+ * call nothing of PostgreSQL, and raise errors by node_raise. */
+
+/* Makes columns of a child's result, from row `first` on. */
+extern void source_take_result(Source* source, const quern_result* result, uint64 first);
+/* Lists the rows of the columns for which the condition holds, and returns how many; *selection: NULL where all do. */
+extern uint64 source_filter(Source* source, uint64 rows, const uint32** selection);
+/* Completes source->vectors for these rows. Both: source->failed where a row has no result. */
+extern void source_compute(Source* source, uint64 rows, const uint32* selection);
 /* Returns the rows of the next batch, in source->vectors; 0 at the end, or where it has failed. */
 extern uint64 source_next(Source* source);
 extern void source_rescan(Source* source);
@@ -357,10 +381,72 @@ extern void page_tuples_add_range(PageTuples* tuples, AttrNumber attno, int widt
 extern PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetched, const char* next,
                                  const OffsetNumber* visible, int n, FoundTuples* found);
 
+/* A page that is pinned, and its visible tuples. */
+typedef struct ListedPage {
+  Buffer buffer;
+  BlockNumber block;
+  const OffsetNumber* visible;
+  int num_visible;
+} ListedPage;
+
+/* Puts tuples of pages into columns (heap.c). Calls nothing of PostgreSQL once it has been created. */
+typedef struct PageReader PageReader;
+
+extern PageReader* page_reader_create(const Source* source);
+/* `next`: a page to prefetch, or NULL. The tuples of one of PAGE_BY_COLUMNS are taken next. */
+extern PageKind page_reader_open(PageReader* reader, const char* page, bool is_prefetched, const char* next,
+                                 const ListedPage* listed);
+extern bool page_reader_at_end(const PageReader* reader);
+/* Of the page that is open. */
+extern int page_reader_num_tuples(const PageReader* reader);
+/* Puts tuples into rows from `row` on, as many as there is room for; returns the row behind them. */
+extern int page_reader_take(PageReader* reader, Columns* columns, int row);
+
 extern HeapPages* heap_pages_create(const Source* source);
 extern int heap_pages_fill(HeapPages* pages, Columns* columns);
+/* Reads the next page for somebody else, with a pin of its own; false at the end. `visible` has MaxHeapTuplesPerPage
+ * elements. */
+extern bool heap_pages_list(HeapPages* pages, ListedPage* page, OffsetNumber* visible);
+/* Pages that are left and may be read by other threads. */
+extern double heap_pages_left(const HeapPages* pages);
+/* Gives pages to threads from now on; NULL: no more. */
+extern void heap_pages_share(HeapPages* pages, Threads* threads);
 extern void heap_pages_rescan(HeapPages* pages);
 extern void heap_pages_end(HeapPages* pages);
+
+/* ---- threads (threads.c) ---- */
+
+/* Stops and ends all threads of the backend when it exits. Called before the first query. */
+extern void threads_install(void);
+
+/* Starts threads that send rows of a source to the node's job through `port`, as the caller does, if these come from
+ * pages of which enough are left. Sets node->threads to them, or leaves it NULL. */
+extern void threads_start(QuernNode* node, Source* source, quern_port port, double rows);
+/* Starts threads that do the work of the node's job. */
+extern void threads_start_work(QuernNode* node, double rows);
+/* Whether one of them has failed, so that the others have stopped. */
+extern bool threads_have_failed(Threads* threads);
+
+/* How what threads did has ended. */
+typedef enum ThreadsEnd {
+  THREADS_DONE,
+  THREADS_INEXACT, /* a row cannot be had exactly */
+  THREADS_FAILED   /* with quern_last_error */
+} ThreadsEnd;
+
+/* Stops the threads of a node, if it has any, and waits for them: until a call of the library has returned. *rows: that
+ * they have added. quern_last_error, the caller's own or QUERN_OK, becomes a thread's if that one was first.
+ * node->threads is NULL afterwards. */
+extern ThreadsEnd threads_end(QuernNode* node, uint64* rows);
+/* The same after an error, when pages are no longer to be released here. */
+extern void threads_abort(QuernNode* node);
+
+/* For heap.c. Gives pages to threads that have too few. */
+extern void threads_feed(Threads* threads, HeapPages* pages);
+/* A page that they have left to the caller, who releases it; false: there is none now. */
+extern bool threads_take_back(Threads* threads, ListedPage* page);
+/* The same, but waits until all pages have been read; false: there is none, and the threads have ended. */
+extern bool threads_wait(Threads* threads, ListedPage* page);
 
 /* ---- nodes (node.c, output.c, explain.c) ---- */
 
@@ -406,6 +492,8 @@ struct QuernNode {
   int num_outputs;
   OutputPlan* outputs;
   LoopRun* loop;    /* NULL: there is none */
+  Threads* threads; /* at work for the job; NULL: none */
+  int num_threads;  /* the most that have worked for it, the backend's own included */
   PlanState* stock; /* runs in the node's place; NULL: it does not */
   MemoryContextCallback callback;
   quern_job_stats stats; /* of the last job */
@@ -433,8 +521,11 @@ extern bool loop_next(QuernNode* node);
 extern void loop_rescan(QuernNode* node);
 extern void loop_end(LoopRun* run);
 
-extern quern_error quern_last_error;
-/* Raises the last error of libquern as PostgreSQL's. */
+/* Each thread has its own. */
+extern __thread quern_error quern_last_error;
+/* Where an error of a thread that is not the backend's own ends; NULL: it is. */
+extern __thread sigjmp_buf* node_escape;
+/* Raises the last error of libquern as PostgreSQL's, or ends what this thread does. */
 QUERN_NORETURN extern void node_raise(void);
 #define QUERN_CALL(call)                  \
   do {                                    \

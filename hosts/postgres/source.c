@@ -89,6 +89,35 @@ static void open_map(MapRun* run, const char* spec, const List* inputs) {
   QUERN_CALL(quern_output_create(run->job, QUERN_PORT_ROWS, NULL, &run->output, &quern_last_error));
 }
 
+static void open_shared_map(MapRun* run, const MapRun* of) {
+  if (of->job == NULL) return;
+  run->kernel = of->kernel;
+  run->job = of->job;
+  run->is_shared = true;
+  run->num_inputs = of->num_inputs;
+  run->inputs = of->inputs;
+  run->keys = palloc0(sizeof(quern_column) * (run->num_inputs + 1));
+  QUERN_CALL(quern_output_create(run->job, QUERN_PORT_ROWS, NULL, &run->output, &quern_last_error));
+}
+
+Source* source_create_for_thread(const Source* of) {
+  Source* source = palloc0(sizeof(Source));
+
+  source->plan = of->plan;
+  source->node = of->node;
+  source->node_columns = of->node_columns;
+  source->max_attno = of->max_attno;
+  source->columns = columns_create_for_thread(of->plan->columns, of->columns);
+  source->vectors = palloc0(sizeof(quern_column) * (list_length(of->plan->vectors) + 1));
+  if (of->selected != NULL) source->selected = palloc(sizeof(uint32) * BATCH_ROWS);
+  return source;
+}
+
+void source_open_for_thread(Source* source, const Source* of) {
+  open_shared_map(&source->map, &of->map);
+  open_shared_map(&source->condition, &of->condition);
+}
+
 Source* source_create(QuernNode* parent, PlanState* child, const SourcePlan* plan) {
   Source* source = palloc0(sizeof(Source));
 
@@ -141,12 +170,12 @@ static int fill_by_slots(Source* source) {
 }
 
 /* Rows of a batch of a child of ours, from `first` on, where they cannot be read as they lie there. */
-static void convert(Source* source, int index, uint64 first) {
+static void convert(Source* source, const quern_result* result, int index, uint64 first) {
   const OutputPlan* output = &source->node->outputs[source->node_columns[index]];
-  const quern_column* from = &source->node->result->columns[output->column];
+  const quern_column* from = &result->columns[output->column];
   ColumnBuffer* to = &source->columns->buffers[index];
 
-  for (uint64 row = first; row < source->node->result->num_rows; ++row) {
+  for (uint64 row = first; row < result->num_rows; ++row) {
     const char* value = (const char*)from->values + (Size)output->values.width * row;
     const int place = (int)(row - first);
 
@@ -163,10 +192,22 @@ static bool is_converted(const Source* source, int index) {
   return source->node->outputs[source->node_columns[index]].values.kind != source->columns->buffers[index].kind;
 }
 
-/* A batch of the child as it lies there, but for columns of another form; or what is left of one of which rows were
- * taken one by one. */
-static uint64 take_batch(Source* source) {
+/* As it lies there, but for columns of another form. */
+void source_take_result(Source* source, const quern_result* result, uint64 first) {
   Columns* columns = source->columns;
+
+  for (int i = 0; i < columns->num_columns; ++i)
+    if (first > 0 || is_converted(source, i)) convert(source, result, i, first);
+  columns_finish(columns);
+  for (int i = 0; i < columns->num_columns && first == 0; ++i) {
+    if (is_converted(source, i)) continue;
+    columns->vectors[i] = result->columns[source->node->outputs[source->node_columns[i]].column];
+    columns->vectors[i].num_bytes = columns->vectors[i].null_count = 0;
+  }
+}
+
+/* A batch of the child, or what is left of one of which rows were taken one by one. */
+static uint64 take_batch(Source* source) {
   QuernNode* node = source->node;
   uint64 first = node->result != NULL ? node->row : 0;
 
@@ -174,14 +215,7 @@ static uint64 take_batch(Source* source) {
     first = 0;
     if (!node_next_batch(node)) return 0;
   }
-  for (int i = 0; i < columns->num_columns; ++i)
-    if (first > 0 || is_converted(source, i)) convert(source, i, first);
-  columns_finish(columns);
-  for (int i = 0; i < columns->num_columns && first == 0; ++i) {
-    if (is_converted(source, i)) continue;
-    columns->vectors[i] = node->result->columns[node->outputs[source->node_columns[i]].column];
-    columns->vectors[i].num_bytes = columns->vectors[i].null_count = 0;
-  }
+  source_take_result(source, node->result, first);
   node->row = node->result->num_rows;
   return node->result->num_rows - first;
 }
@@ -250,23 +284,35 @@ static void make_vectors(Source* source, const uint32* selection) {
   }
 }
 
-/* Reads the next rows for which the condition holds. Returns false where a row of them cannot be had exactly. */
-static bool read_selected(Source* source, uint64* rows, const uint32** selection) {
+uint64 source_filter(Source* source, uint64 rows, const uint32** selection) {
+  uint64 n = rows;
+
   *selection = NULL;
+  source->failed = source->columns->inexact;
+  if (source->failed || rows == 0 || source->condition.job == NULL) return rows;
+  source->failed = !run_map(&source->condition, source->columns, NULL, rows);
+  if (source->failed) return 0;
+  n = select_rows(source, rows);
+  if (n < rows) *selection = source->selected;
+  return n;
+}
+
+void source_compute(Source* source, uint64 rows, const uint32* selection) {
+  source->failed = source->map.job != NULL && !run_map(&source->map, source->columns, selection, rows);
+  if (!source->failed) make_vectors(source, selection);
+}
+
+/* Reads the next rows for which the condition holds. */
+static uint64 read_selected(Source* source, const uint32** selection) {
   for (;;) {
-    uint64 n;
+    uint64 rows, n;
 
     CHECK_FOR_INTERRUPTS();
-    *rows = read_columns(source);
-    if (source->columns->inexact) return false;
-    if (*rows == 0 || source->condition.job == NULL) return true;
-    if (!run_map(&source->condition, source->columns, NULL, *rows)) return false;
-    n = select_rows(source, *rows);
-    InstrCountFiltered1(source->child, *rows - n);
-    if (n == 0) continue;
-    if (n < *rows) *selection = source->selected;
-    *rows = n;
-    return true;
+    rows = read_columns(source);
+    n = source_filter(source, rows, selection);
+    if (source->failed) return 0;
+    if (n < rows) InstrCountFiltered1(source->child, rows - n);
+    if (n > 0 || rows == 0) return n;
   }
 }
 
@@ -280,15 +326,11 @@ uint64 source_next(Source* source) {
   if (source->child->chgParam != NULL) ExecReScan(source->child);
   source->is_timed = instrument != NULL;
   if (source->is_timed) InstrStartNode(instrument);
-  source->failed = !read_selected(source, &rows, &selection);
-  if (source->is_timed) InstrStopNode(instrument, source->failed ? 0 : (double)rows);
-  if (source->failed || rows == 0) return 0;
-  if (source->map.job != NULL && !run_map(&source->map, source->columns, selection, rows)) {
-    source->failed = true;
-    return 0;
-  }
-  make_vectors(source, selection);
-  return rows;
+  rows = read_selected(source, &selection);
+  if (source->is_timed) InstrStopNode(instrument, (double)rows);
+  if (rows == 0) return 0;
+  source_compute(source, rows, selection);
+  return source->failed ? 0 : rows;
 }
 
 /* ---- the end ---- */
@@ -308,6 +350,10 @@ void source_end(Source* source) {
 
 static void close_map(MapRun* run) {
   quern_output_destroy(run->output);
+  if (run->is_shared) {
+    memset(run, 0, sizeof(*run));
+    return;
+  }
   quern_job_destroy(run->job);
   quern_kernel_destroy(run->kernel);
   memset(run, 0, sizeof(*run));
@@ -316,6 +362,11 @@ static void close_map(MapRun* run) {
 void source_release(Source* source) {
   close_map(&source->map);
   close_map(&source->condition);
+}
+
+void source_release_of_thread(Source* source) {
+  source_release(source);
+  columns_free_bytes(source->columns);
 }
 
 const char* source_way(const Source* source) {

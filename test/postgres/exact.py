@@ -153,14 +153,16 @@ def main():
         bad += wrong_choices(session) + wrong_parameters(session)
         for nodes, query in QUERIES:
             modes = {}
-            for mode in ("off", "force"):
-                *_, plan, rows = session.results([f"set quern.enabled = {mode}", f"explain {query}", query])
+            for mode, threads in (("off", 1), ("force", 1), ("threads", 3)):
+                enabled = "off" if mode == "off" else "force"
+                *_, plan, rows = session.results([f"set quern.enabled = {enabled}", f"set quern.threads = {threads}",
+                                                  f"explain {query}", query])
                 modes[mode] = rows.rows, rows.sqlstate, rows.message
             found = cluster.node_types(plan.rows)
             missing = [node for node in nodes.split() if not found[node]]
-            if modes["off"] != modes["force"] or missing:
+            if modes["off"] != modes["force"] or modes["off"] != modes["threads"] or missing:
                 bad += 1
-                print(f"{query}\n  off   {modes['off']}\n  force {modes['force']}\n  no {missing}")
+                print("\n  ".join([query, *(f"{mode}: {found}" for mode, found in modes.items()), f"no {missing}"]))
             else:
                 print(modes["off"][1], query)
     print(f"{len(QUERIES) - bad} of {len(QUERIES)} queries are the same")

@@ -113,12 +113,14 @@ def main():
         pg_log = pg.log
         rounds.bad += [f"in the log: {line}" for line in pg_log.splitlines() if random_queries.LEAKS.search(line)
                        and "terminated by signal 9" not in line and "because of crash" not in line][:10]
-    kernels, own = (pg_log.count(text) for text in ("ran as a kernel", "ran as PostgreSQL's own node"))
+    kernels, own, threaded = (pg_log.count(text) for text in ("ran as a kernel", "ran as PostgreSQL's own node",
+                                                              "with threads"))
     seen = ", ".join(f"{what}: {state} {count}" for (what, state), count in sorted(rounds.seen.items()))
     print(f"seed {options.seed}: {sum(rounds.seen.values())} rounds, {rounds.num_random} of random queries; {seen}")
     print(f"the slowest answer to an interruption: {rounds.slowest_ms:.0f} ms; the largest backend: "
           f"{rounds.most_mb:.0f} MB, {rounds.most_threads} threads, {rounds.most_contexts} memory contexts")
-    print(f"nodes that ran to their end: {kernels} as kernels, {own} as PostgreSQL's own")
+    print(f"nodes that ran to their end: {kernels} as kernels, {threaded} of them with threads, "
+          f"{own} as PostgreSQL's own")
     print("\n".join(f"FAILED {text}" for text in rounds.bad))
     print(f"{len(rounds.bad)} failures")
     sys.exit(bool(rounds.bad))

@@ -125,7 +125,7 @@ class Rounds:
         work_mem = rng.choice(("64kB", "1MB", "4MB", "64MB", *["512MB"] * 4 * (what == "no memory")))
         ahead = [f"set work_mem = '{work_mem}'",
                  f"set temp_file_limit = {rng.choice((100, 1000)) if what == 'no files' else -1}",
-                 "set quern.enabled = force"]
+                 f"set quern.threads = {rng.choice((1, 2, 4))}", "set quern.enabled = force"]
         in_transaction = rng.random() < 0.4
         striker = None
         self.struck = None

@@ -58,6 +58,7 @@ def settings(rng):
         "max_parallel_workers_per_gather": "2" if parallel else "0",
         "plan_cache_mode": pick(("auto", "force_generic_plan", "force_custom_plan")),
         "quern.scan": pick(("slots", "pages")),
+        "quern.threads": pick(("0", "1", "2", "4")),
     }
     if rng.random() < 0.4:
         # Nested loops over indexes, of which the first outer rows are looked up: none, a few, all.

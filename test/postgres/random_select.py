@@ -153,7 +153,7 @@ class Queries:
                                lambda: made(f"{name}::numeric * 1.5", "nu"), lambda: made(f"({name} > 20)", "b", 3)))()
         if kind.name in ("f4", "f8"):
             return rng.choice((made(f"{name} * 2", kind.name), made(f"floor({name} / 1000)", "f8", 12),
-                               made(f"-{name}", "fw")))
+                               made(f"-{name}::float8", "fw")))
         if kind.name in ("n9", "n30"):
             return rng.choice((made(f"{name} * 2.5", "nu"), made(f"round({name}, 0)", "nu"),
                                made(f"({name} - 1.25)::numeric(12,2)", "n30"), made(f"{name} * {name}", "nu")))

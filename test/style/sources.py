@@ -177,6 +177,7 @@ PLAIN_LOCKS = {
     "runtime/join/build_side.h": "of one operator",
     "runtime/join/hash_join.cc": "of one operator",
     "runtime/join/hash_join.h": "of one operator",
+    "hosts/postgres/threads.c": "of one node, in a process that does not fork",
     "runtime/join/spilled_build.cc": "of one operator",
     "runtime/join/spilled_build.h": "of one operator",
     "runtime/join/spilled_join.cc": "of one operator",

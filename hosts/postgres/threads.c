@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Threads beside the backend's own. PostgreSQL's code runs in the backend's thread alone: it reads pages and decides
+ * which of their tuples are visible. It pins pages for the others, who find the attributes, compute conditions and
+ * expressions, probe the joins on the way, and add the rows to a job, as the backend does with pages that it keeps. So
+ * all of them share the tables of joins, and a group or a sort has one job.
+ *
+ *     backend     reads pages ─┬─> columns ─> condition ─> map ─> joins ─> job
+ *     threads                  └─> columns ─> condition ─> map ─> joins ─> job      16 pages at a time
+ *
+ * Threads call libquern and what is marked so in quern_pg.h, and nothing of PostgreSQL. They live for as long as one
+ * source of a node is read: errors of the backend end them (threads_abort) before the pins of their pages are released,
+ * and so does its exit (threads_install).
+ *
+ * Morsels of pages: Leis et al., "Morsel-driven parallelism", SIGMOD 2014.
+ */
+#include "quern_pg.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/proc.h"
+
+enum {
+  kPagesOfMorsel = 16,
+  kMorselsOfThread = 2,
+  kPagesThatPay = 256,       /* a thread is started for so many */
+  kRowsThatPay = 100 * 1000, /* in the work of a job */
+  kPagesLeft = 64,           /* to the caller, after which threads get no more */
+  kStackBytes = 2 << 20,     /* kernels need 250 kB */
+  kWaitNs = 5 * 1000 * 1000,
+  kBusyUs = 50
+};
+
+typedef enum MorselState {
+  MORSEL_FREE,
+  MORSEL_FULL, /* of pages to read */
+  MORSEL_TAKEN,
+  MORSEL_READ /* its pages are to be released */
+} MorselState;
+
+typedef struct Morsel {
+  MorselState state;
+  int num_pages;
+  ListedPage pages[kPagesOfMorsel];
+  bool is_left[kPagesOfMorsel]; /* to the caller */
+  OffsetNumber visible[kPagesOfMorsel][MaxHeapTuplesPerPage];
+} Morsel;
+
+/* One source on the way of the rows, that of the pages first. */
+typedef struct Stage {
+  Source* source;      /* the thread's own */
+  int num_keys;        /* of what its rows are given to */
+  quern_output* join;  /* probed by its rows; NULL: they are added to the job */
+  uint64 read, passed; /* rows, before and behind its condition */
+} Stage;
+
+typedef struct Thread {
+  Threads* threads;
+  pthread_t id;
+  bool is_started;
+  PageReader* reader;
+  Stage* stages;
+  quern_input* input;
+  int rows;               /* in the columns of the first stage */
+  uint64 added, left_out; /* rows: to the job; of pages, outside of ranges */
+  ThreadsEnd end;
+  quern_error error;
+} Thread;
+
+struct Threads {
+  QuernNode* node;
+  Source** sources; /* the caller's, of the stages */
+  int num_stages;   /* 0: threads do the work of the job */
+  HeapPages* pages;
+  int num_threads;
+  Thread* each;
+  int num_morsels, pages_of_morsel;
+  Morsel* morsels;
+  ListedPage* left; /* pages for the caller, whose lists of tuples are in left_visible */
+  OffsetNumber (*left_visible)[MaxHeapTuplesPerPage];
+  int num_left, most_left, all_left;
+  pthread_mutex_t mutex; /* of the states of morsels, `ending` and the ends of threads */
+  pthread_cond_t is_full, is_read;
+  bool ending;   /* no more morsels come */
+  bool stopping; /* nothing matters any more */
+  Threads* next;
+};
+
+/* All of the backend, the newest first: a table is built while what it is built from is read. */
+static Threads* all_threads;
+
+static bool is_stopping(const Threads* threads) { return __atomic_load_n(&threads->stopping, __ATOMIC_RELAXED); }
+
+/* ---- in a thread ---- */
+
+pg_attribute_noreturn() static void give_up(Thread* thread, ThreadsEnd end) {
+  thread->end = end;
+  siglongjmp(*node_escape, 1);
+}
+
+static void pass_rows(Thread* thread, int number, uint64 rows);
+
+/* Gives the rows of a stage to the join above it, and what comes out of that to the next stage. */
+static void probe(Thread* thread, int number, const quern_batch* batch) {
+  Stage* stage = &thread->stages[number];
+  const quern_result* result;
+
+  QUERN_CALL(quern_output_push(stage->join, batch, &quern_last_error));
+  do {
+    if (is_stopping(thread->threads)) give_up(thread, THREADS_DONE);
+    QUERN_CALL(quern_output_next(stage->join, &result, &quern_last_error));
+    if (result->num_rows == 0) continue;
+    columns_clear(stage[1].source->columns);
+    source_take_result(stage[1].source, result, 0);
+    pass_rows(thread, number + 1, result->num_rows);
+  } while (result->state == QUERN_RESULT_MORE);
+}
+
+/* The rows that lie in the columns of a stage. */
+static void pass_rows(Thread* thread, int number, uint64 rows) {
+  Stage* stage = &thread->stages[number];
+  Source* source = stage->source;
+  quern_batch batch = {.struct_size = sizeof(batch)};
+  const uint32* selection;
+
+  stage->read += rows;
+  batch.num_rows = source_filter(source, rows, &selection);
+  if (!source->failed && batch.num_rows > 0) source_compute(source, batch.num_rows, selection);
+  if (source->failed) give_up(thread, THREADS_INEXACT);
+  if (batch.num_rows == 0) return;
+  stage->passed += batch.num_rows;
+  batch.keys = source->vectors;
+  batch.payload = source->vectors + stage->num_keys;
+  if (stage->join != NULL) {
+    probe(thread, number, &batch);
+    return;
+  }
+  QUERN_CALL(quern_input_append(thread->input, &batch, &quern_last_error));
+  thread->added += batch.num_rows;
+}
+
+static void flush(Thread* thread) {
+  Columns* columns = thread->stages[0].source->columns;
+  const int rows = thread->rows;
+
+  thread->rows = 0;
+  if (rows == 0) return;
+  columns_finish(columns);
+  pass_rows(thread, 0, (uint64)rows);
+  columns_clear(columns);
+}
+
+static void read_morsel(Thread* thread, Morsel* morsel) {
+  Columns* columns = thread->stages[0].source->columns;
+
+  for (int i = 0; i < morsel->num_pages && !is_stopping(thread->threads); ++i) {
+    const ListedPage* listed = &morsel->pages[i];
+    const char* next = i + 1 < morsel->num_pages ? BufferGetPage(morsel->pages[i + 1].buffer) : NULL;
+    const PageKind kind = page_reader_open(thread->reader, BufferGetPage(listed->buffer), i > 0, next, listed);
+
+    morsel->is_left[i] = kind != PAGE_BY_COLUMNS;
+    if (morsel->is_left[i]) continue;
+    thread->left_out += listed->num_visible - page_reader_num_tuples(thread->reader);
+    while (!page_reader_at_end(thread->reader)) {
+      thread->rows = page_reader_take(thread->reader, columns, thread->rows);
+      if (columns_are_full(columns, thread->rows)) flush(thread);
+    }
+  }
+}
+
+/* Waits for a morsel; NULL: there will be none. */
+static Morsel* take_morsel(Threads* threads) {
+  Morsel* morsel = NULL;
+
+  pthread_mutex_lock(&threads->mutex);
+  while (morsel == NULL && !threads->stopping) {
+    for (int i = 0; i < threads->num_morsels && morsel == NULL; ++i)
+      if (threads->morsels[i].state == MORSEL_FULL) morsel = &threads->morsels[i];
+    if (morsel != NULL) morsel->state = MORSEL_TAKEN;
+    else if (threads->ending) break;
+    else pthread_cond_wait(&threads->is_full, &threads->mutex);
+  }
+  pthread_mutex_unlock(&threads->mutex);
+  return morsel;
+}
+
+static void read_pages(Thread* thread) {
+  Threads* threads = thread->threads;
+  Morsel* morsel;
+
+  while ((morsel = take_morsel(threads)) != NULL) {
+    read_morsel(thread, morsel);
+    pthread_mutex_lock(&threads->mutex);
+    morsel->state = MORSEL_READ;
+    pthread_cond_signal(&threads->is_read);
+    pthread_mutex_unlock(&threads->mutex);
+  }
+  if (is_stopping(threads)) return;
+  flush(thread);
+  QUERN_CALL(quern_input_finish(thread->input, &quern_last_error));
+}
+
+static void work(Thread* thread) {
+  quern_work_state state = QUERN_WORK_MORE;
+
+  while (state != QUERN_WORK_DONE && !is_stopping(thread->threads)) {
+    QUERN_CALL(quern_job_work(thread->threads->node->job, &state, &quern_last_error));
+    if (state == QUERN_WORK_BUSY) {
+      const struct timespec pause = {.tv_nsec = kBusyUs * 1000};
+
+      nanosleep(&pause, NULL);
+    }
+  }
+}
+
+static void stop(Threads* threads) {
+  pthread_mutex_lock(&threads->mutex);
+  __atomic_store_n(&threads->stopping, true, __ATOMIC_RELAXED);
+  pthread_cond_broadcast(&threads->is_full);
+  pthread_cond_broadcast(&threads->is_read);
+  pthread_mutex_unlock(&threads->mutex);
+}
+
+static void* run(void* argument) {
+  Thread* thread = argument;
+  sigjmp_buf escape;
+
+  node_escape = &escape;
+  thread->end = THREADS_FAILED;
+  if (sigsetjmp(escape, 0) == 0) {
+    if (thread->threads->num_stages > 0) read_pages(thread);
+    else work(thread);
+    thread->end = THREADS_DONE;
+  }
+  if (thread->end == THREADS_FAILED) thread->error = quern_last_error;
+  if (thread->end != THREADS_DONE) stop(thread->threads);
+  node_escape = NULL;
+  return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static bool start_thread(Thread* thread) {
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  int status;
+
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  /* Signals are the backend's. */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  status = pthread_create(&thread->id, &attributes, run, thread);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  thread->is_started = status == 0;
+  return thread->is_started;
+}
+
+static Threads* create(QuernNode* node, int num_threads) {
+  Threads* threads = palloc0(sizeof(Threads));
+
+  threads->node = node;
+  threads->num_threads = num_threads;
+  threads->each = palloc0(sizeof(Thread) * num_threads);
+  for (int i = 0; i < num_threads; ++i) threads->each[i].threads = threads;
+  pthread_mutex_init(&threads->mutex, NULL);
+  pthread_cond_init(&threads->is_full, NULL);
+  pthread_cond_init(&threads->is_read, NULL);
+  threads->next = all_threads;
+  all_threads = node->threads = threads;
+  return threads;
+}
+
+static void join_threads(Threads* threads) {
+  for (int i = 0; i < threads->num_threads; ++i)
+    if (threads->each[i].is_started) pthread_join(threads->each[i].id, NULL);
+  for (int i = 0; i < threads->num_threads; ++i) threads->each[i].is_started = false;
+}
+
+/* Closes what the threads have opened. What they probe is at its end then. */
+static void close_handles(Threads* threads) {
+  for (int i = 0; i < threads->num_threads; ++i) {
+    Thread* thread = &threads->each[i];
+
+    quern_input_destroy(thread->input);
+    thread->input = NULL;
+    for (int k = 0; k < threads->num_stages && thread->stages != NULL; ++k) {
+      quern_output_destroy(thread->stages[k].join);
+      thread->stages[k].join = NULL;
+      if (thread->stages[k].source != NULL) source_release_of_thread(thread->stages[k].source);
+    }
+  }
+}
+
+static void stop_and_close(Threads* threads) {
+  stop(threads);
+  join_threads(threads);
+  close_handles(threads);
+  if (threads->pages != NULL) heap_pages_share(threads->pages, NULL);
+}
+
+static void forget(Threads* threads) {
+  Threads** link = &all_threads;
+
+  while (*link != threads) link = &(*link)->next;
+  *link = threads->next;
+  threads->node->threads = NULL;
+  pthread_cond_destroy(&threads->is_read);
+  pthread_cond_destroy(&threads->is_full);
+  pthread_mutex_destroy(&threads->mutex);
+}
+
+/* For EXPLAIN ANALYZE. */
+static void count_rows(const Threads* threads) {
+  for (int k = 0; k < threads->num_stages; ++k) {
+    const Source* source = threads->sources[k];
+    double passed = 0, left_out = 0;
+
+    for (int i = 0; i < threads->num_threads; ++i) {
+      const Stage* stage = &threads->each[i].stages[k];
+
+      passed += (double)stage->passed;
+      left_out += (double)(stage->read - stage->passed);
+      if (k == 0) left_out += (double)threads->each[i].left_out;
+    }
+    if (source->child->instrument != NULL) InstrUpdateTupleCount(source->child->instrument, passed);
+    InstrCountFiltered1(source->child, left_out);
+  }
+}
+
+/* Once a call has failed, those of other threads fail since it has. */
+static void keep_first_error(const quern_error* error) {
+  if (quern_last_error.status == QUERN_OK || quern_last_error.status == QUERN_FAILED_PRECONDITION)
+    quern_last_error = *error;
+}
+
+ThreadsEnd threads_end(QuernNode* node, uint64* rows) {
+  Threads* threads = node->threads;
+  ThreadsEnd end = THREADS_DONE;
+
+  *rows = 0;
+  if (threads == NULL) return THREADS_DONE;
+  stop_and_close(threads);
+  for (int i = 0; i < threads->num_threads; ++i) {
+    const Thread* thread = &threads->each[i];
+
+    *rows += thread->added;
+    if (thread->end == THREADS_DONE || end == THREADS_INEXACT) continue;
+    end = thread->end;
+    if (end == THREADS_FAILED) keep_first_error(&thread->error);
+  }
+  for (int i = 0; i < threads->num_morsels; ++i)
+    for (int k = 0; k < threads->morsels[i].num_pages; ++k) ReleaseBuffer(threads->morsels[i].pages[k].buffer);
+  while (threads->num_left > 0) ReleaseBuffer(threads->left[--threads->num_left].buffer);
+  count_rows(threads);
+  forget(threads);
+  return end;
+}
+
+void threads_abort(QuernNode* node) {
+  if (node->threads == NULL) return;
+  stop_and_close(node->threads);
+  forget(node->threads);
+}
+
+bool threads_have_failed(Threads* threads) { return is_stopping(threads); }
+
+static void stop_all(int code, Datum argument) {
+  for (Threads* threads = all_threads; threads != NULL; threads = threads->next) stop(threads);
+  for (Threads* threads = all_threads; threads != NULL; threads = threads->next) join_threads(threads);
+}
+
+void threads_install(void) {
+  static int installed_in;
+
+  if (installed_in == MyProcPid) return;
+  installed_in = MyProcPid;
+  before_shmem_exit(stop_all, (Datum)0);
+}
+
+/* ---- starting ---- */
+
+/* The threads beside this one that pay for `rows` rows. */
+static int threads_that_pay(const QuernNode* node, double rows) {
+  if (node->plan->threads <= 1) return 0;
+  if (quern_enabled == QUERN_FORCE) return node->plan->threads - 1;
+  return (int)quern_advise_threads(node->kernel, (uint64)Max(rows, 0), (uint32)node->plan->threads, NULL, 0, NULL) - 1;
+}
+
+/* The sources that rows pass from the pages of a table to `top`, that of the pages first; 0: they take another way. */
+static int find_stages(Source* top, Source*** sources) {
+  Source* source = top;
+  int n = 1;
+
+  for (; source->node != NULL; source = source->node->sources[0], ++n) {
+    const QuernNode* join = source->node;
+
+    if (join->plan->op != QUERN_JOIN || join->state != NODE_PROBING || join->output == NULL) return 0;
+  }
+  if (source->pages == NULL) return 0;
+  *sources = palloc(sizeof(Source*) * n);
+  source = top;
+  for (int i = n - 1; i >= 0; --i) {
+    (*sources)[i] = source;
+    if (i > 0) source = source->node->sources[0];
+  }
+  return n;
+}
+
+static void open_stages(Thread* thread) {
+  const Threads* threads = thread->threads;
+
+  thread->stages = palloc0(sizeof(Stage) * threads->num_stages);
+  for (int k = 0; k < threads->num_stages; ++k) {
+    const quern_output_options options = {.struct_size = sizeof(options), .batch_rows = BATCH_ROWS};
+    Stage* stage = &thread->stages[k];
+    const bool is_last = k + 1 == threads->num_stages;
+    const QuernNode* taker = is_last ? threads->node : threads->sources[k + 1]->node;
+
+    stage->source = source_create_for_thread(threads->sources[k]);
+    source_open_for_thread(stage->source, threads->sources[k]);
+    stage->num_keys = taker->plan->num_keys;
+    if (is_last) continue;
+    QUERN_CALL(quern_output_create(taker->job, QUERN_PORT_PROBE, &options, &stage->join, &quern_last_error));
+  }
+  thread->reader = page_reader_create(threads->sources[0]);
+}
+
+/* How many pages one backend may pin: its share of the shared buffers, as later versions of PostgreSQL count it. */
+static int most_pins(void) { return NBuffers / (MaxBackends + NUM_AUXILIARY_PROCS); }
+
+/* Starts them, as far as the system lets it. */
+static void start_all(Threads* threads) {
+  QuernNode* node = threads->node;
+  uint64 rows;
+  int n = 0;
+
+  while (n < threads->num_threads && start_thread(&threads->each[n])) ++n;
+  node->num_threads = Max(node->num_threads, n + 1);
+  if (n == 0) threads_end(node, &rows);
+}
+
+void threads_start(QuernNode* node, Source* source, quern_port port, double rows) {
+  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
+  Source** sources;
+  const int num_stages = find_stages(source, &sources);
+  int n = num_stages > 0 ? threads_that_pay(node, rows) : 0;
+  double pages = n > 0 ? heap_pages_left(sources[0]->pages) : 0;
+  MemoryContext before;
+  Threads* threads;
+
+  if (quern_enabled != QUERN_FORCE) pages /= kPagesThatPay;
+  n = Min(Min(n, (int)Min(pages, INT_MAX)), most_pins() / kMorselsOfThread);
+  if (n <= 0) return;
+  before = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+  threads = create(node, n);
+  threads->sources = sources;
+  threads->num_stages = num_stages;
+  threads->num_morsels = n * kMorselsOfThread;
+  threads->pages_of_morsel = Min(kPagesOfMorsel, most_pins() / threads->num_morsels);
+  threads->morsels = palloc0(sizeof(Morsel) * threads->num_morsels);
+  threads->most_left = threads->num_morsels * threads->pages_of_morsel;
+  threads->left = palloc(sizeof(ListedPage) * threads->most_left);
+  threads->left_visible = palloc(sizeof(*threads->left_visible) * threads->most_left);
+  for (int i = 0; i < n; ++i) {
+    open_stages(&threads->each[i]);
+    QUERN_CALL(quern_input_create(node->job, port, &options, &threads->each[i].input, &quern_last_error));
+  }
+  MemoryContextSwitchTo(before);
+  threads->pages = sources[0]->pages;
+  heap_pages_share(threads->pages, threads);
+  start_all(threads);
+}
+
+void threads_start_work(QuernNode* node, double rows) {
+  const int n = rows >= kRowsThatPay || quern_enabled == QUERN_FORCE ? threads_that_pay(node, rows) : 0;
+  MemoryContext before;
+
+  if (n <= 0) return;
+  before = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+  start_all(create(node, n));
+  MemoryContextSwitchTo(before);
+}
+
+/* ---- pages ---- */
+
+/* Sets pages of a morsel that has been read aside for the caller, and releases the others. */
+static void empty_morsel(Threads* threads, Morsel* morsel) {
+  for (int i = 0; i < morsel->num_pages; ++i) {
+    ListedPage* left = &threads->left[threads->num_left];
+
+    if (!morsel->is_left[i]) {
+      ReleaseBuffer(morsel->pages[i].buffer);
+      continue;
+    }
+    *left = morsel->pages[i];
+    left->visible = threads->left_visible[threads->num_left];
+    memcpy(threads->left_visible[threads->num_left], morsel->visible[i], sizeof(morsel->visible[i]));
+    ++threads->num_left;
+    ++threads->all_left;
+  }
+  morsel->num_pages = 0;
+}
+
+static MorselState state_of(Threads* threads, const Morsel* morsel) {
+  MorselState state;
+
+  pthread_mutex_lock(&threads->mutex);
+  state = morsel->state;
+  pthread_mutex_unlock(&threads->mutex);
+  return state;
+}
+
+static void set_state(Threads* threads, Morsel* morsel, MorselState state) {
+  pthread_mutex_lock(&threads->mutex);
+  morsel->state = state;
+  if (state == MORSEL_FULL) pthread_cond_signal(&threads->is_full);
+  pthread_mutex_unlock(&threads->mutex);
+}
+
+static void empty_morsels(Threads* threads) {
+  for (int i = 0; i < threads->num_morsels; ++i) {
+    Morsel* morsel = &threads->morsels[i];
+
+    if (state_of(threads, morsel) != MORSEL_READ) continue;
+    empty_morsel(threads, morsel);
+    set_state(threads, morsel, MORSEL_FREE);
+  }
+}
+
+bool threads_take_back(Threads* threads, ListedPage* page) {
+  if (threads->num_left == 0) return false;
+  *page = threads->left[--threads->num_left];
+  return true;
+}
+
+void threads_feed(Threads* threads, HeapPages* pages) {
+  empty_morsels(threads);
+  if (threads->all_left > kPagesLeft || threads_have_failed(threads)) return;
+  for (int i = 0; i < threads->num_morsels; ++i) {
+    Morsel* morsel = &threads->morsels[i];
+
+    if (state_of(threads, morsel) != MORSEL_FREE) continue;
+    while (morsel->num_pages < threads->pages_of_morsel) {
+      const int n = morsel->num_pages;
+
+      if (!heap_pages_list(pages, &morsel->pages[n], morsel->visible[n])) break;
+      morsel->is_left[n] = true;
+      morsel->num_pages = n + 1;
+    }
+    if (morsel->num_pages == 0) return;
+    set_state(threads, morsel, MORSEL_FULL);
+  }
+}
+
+/* Whether a morsel is on its way. Waits a little while one is and none has been read. */
+static bool wait_for_morsel(Threads* threads) {
+  struct timespec until;
+  int on_their_way = 0, read = 0;
+
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += kWaitNs;
+  until.tv_sec += until.tv_nsec / 1000000000;
+  until.tv_nsec %= 1000000000;
+  pthread_mutex_lock(&threads->mutex);
+  for (int i = 0; i < threads->num_morsels; ++i) {
+    read += threads->morsels[i].state == MORSEL_READ;
+    on_their_way += threads->morsels[i].state != MORSEL_FREE;
+  }
+  if (read == 0 && on_their_way > 0 && !threads->stopping)
+    pthread_cond_timedwait(&threads->is_read, &threads->mutex, &until);
+  pthread_mutex_unlock(&threads->mutex);
+  return on_their_way > 0;
+}
+
+bool threads_wait(Threads* threads, ListedPage* page) {
+  for (;;) {
+    CHECK_FOR_INTERRUPTS();
+    empty_morsels(threads);
+    if (threads_take_back(threads, page)) return true;
+    if (threads_have_failed(threads) || !wait_for_morsel(threads)) break;
+  }
+  pthread_mutex_lock(&threads->mutex);
+  threads->ending = true;
+  pthread_cond_broadcast(&threads->is_full);
+  pthread_mutex_unlock(&threads->mutex);
+  join_threads(threads);
+  close_handles(threads);
+  heap_pages_share(threads->pages, NULL);
+  threads->pages = NULL;
+  return false;
+}
