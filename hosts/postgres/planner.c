@@ -74,6 +74,7 @@ Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, Lis
   NodePlan threaded = *plan;
 
   threaded.threads = planned_threads;
+  threads_prepare(planned_threads);
   scan->scan.plan = *plan->stock;
   scan->scan.plan.type = tag;
   scan->scan.plan.targetlist = targetlist;

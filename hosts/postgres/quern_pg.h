@@ -418,6 +418,8 @@ extern void heap_pages_end(HeapPages* pages);
 
 /* Stops and ends all threads of the backend when it exits. Called before the first query. */
 extern void threads_install(void);
+/* Has the threads of a plan ready before it runs: the C library ends a process that has no memory for a new one. */
+extern void threads_prepare(int num_threads);
 
 /* Starts threads that send rows of a source to the node's job through `port`, as the caller does, if these come from
  * pages of which enough are left. Sets node->threads to them, or leaves it NULL. */

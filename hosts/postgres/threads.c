@@ -8,16 +8,19 @@
  *     backend     reads pages ─┬─> columns ─> condition ─> map ─> joins ─> job
  *     threads                  └─> columns ─> condition ─> map ─> joins ─> job      16 pages at a time
  *
- * Threads call libquern and what is marked so in quern_pg.h, and nothing of PostgreSQL. They live for as long as one
+ * Threads call libquern and what is marked so in quern_pg.h, and nothing of PostgreSQL. They work for as long as one
  * source of a node is read: errors of the backend end them (threads_abort) before the pins of their pages are released,
- * and so does its exit (threads_install).
+ * and so does its exit (threads_install). A thread itself stays for the next node.
  *
  * Morsels of pages: Leis et al., "Morsel-driven parallelism", SIGMOD 2014.
  */
 #include "quern_pg.h"
 
+#include <link.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "miscadmin.h"
@@ -31,6 +34,9 @@ enum {
   kRowsThatPay = 100 * 1000, /* in the work of a job */
   kPagesLeft = 64,           /* to the caller, after which threads get no more */
   kStackBytes = 2 << 20,     /* kernels need 250 kB */
+  kRoomBytes = 8 << 20,
+  kMostModules = 32,
+  kMostWorkers = 64,
   kWaitNs = 5 * 1000 * 1000,
   kBusyUs = 50
 };
@@ -58,10 +64,10 @@ typedef struct Stage {
   uint64 read, passed; /* rows, before and behind its condition */
 } Stage;
 
+/* What one thread does for a node. */
 typedef struct Thread {
   Threads* threads;
-  pthread_t id;
-  bool is_started;
+  int worker; /* that does it; -1: none */
   PageReader* reader;
   Stage* stages;
   quern_input* input;
@@ -95,9 +101,122 @@ static Threads* all_threads;
 
 static bool is_stopping(const Threads* threads) { return __atomic_load_n(&threads->stopping, __ATOMIC_RELAXED); }
 
+/* ---- workers ---- */
+
+/* A thread of the backend, which stays for the next nodes until the backend ends. */
+typedef struct Worker {
+  pthread_t id;
+  void* room; /* addresses, given back for what the C library is about to allocate */
+  sem_t is_ready, may_begin, has_ended;
+  Thread* thread; /* what it does; NULL: nothing */
+} Worker;
+
+static Worker workers[kMostWorkers];
+static int num_workers;
+
+static void wait_for(sem_t* event) {
+  while (sem_wait(event) != 0) {
+  }
+}
+
+/* The C library allocates a thread's own variables of a module when they are first used, and ends the process where
+ * memory for them is refused. */
+static struct {
+  unsigned long modules[kMostModules];
+  int num_modules;
+} with_thread_locals;
+
+typedef struct ThreadLocal {
+  unsigned long module, offset;
+} ThreadLocal;
+
+/* Of the C library. */
+extern void* __tls_get_addr(ThreadLocal*);
+
+static int add_module(struct dl_phdr_info* info, size_t size, void* data) {
+  if (info->dlpi_tls_modid != 0 && with_thread_locals.num_modules < kMostModules)
+    with_thread_locals.modules[with_thread_locals.num_modules++] = info->dlpi_tls_modid;
+  return 0;
+}
+
+static void allocate_thread_locals(void) {
+  for (int i = 0; i < with_thread_locals.num_modules; ++i) {
+    ThreadLocal first = {.module = with_thread_locals.modules[i]};
+
+    __tls_get_addr(&first);
+  }
+}
+
+static void run(Thread* thread);
+
+static void* be_worker(void* argument) {
+  Worker* worker = argument;
+
+  munmap(worker->room, kRoomBytes);
+  allocate_thread_locals();
+  sem_post(&worker->is_ready);
+  for (;;) {
+    wait_for(&worker->may_begin);
+    run(worker->thread);
+    sem_post(&worker->has_ended);
+  }
+  return NULL;
+}
+
+/* False where the system refuses one, or has little memory left. */
+static bool add_worker(void) {
+  Worker* worker = &workers[num_workers];
+  pthread_attr_t attributes;
+  sigset_t all, before;
+  bool is_made = false;
+
+  worker->room = mmap(NULL, kRoomBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (worker->room == MAP_FAILED) return false;
+  if (pthread_attr_init(&attributes) == 0) {
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    with_thread_locals.num_modules = 0;
+    dl_iterate_phdr(add_module, NULL);
+    sem_init(&worker->is_ready, 0, 0);
+    sem_init(&worker->may_begin, 0, 0);
+    sem_init(&worker->has_ended, 0, 0);
+    /* Signals are the backend's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    is_made = pthread_create(&worker->id, &attributes, be_worker, worker) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+  }
+  if (is_made) wait_for(&worker->is_ready);
+  else munmap(worker->room, kRoomBytes);
+  num_workers += is_made;
+  return is_made;
+}
+
+void threads_prepare(int num_threads) {
+  while (num_workers < Min(num_threads - 1, kMostWorkers) && add_worker()) {
+  }
+}
+
+/* Has a worker do something; false: there is none. */
+static bool start_worker(Thread* thread) {
+  int i = 0;
+
+  while (i < num_workers && workers[i].thread != NULL) ++i;
+  if (i == num_workers && (i == kMostWorkers || !add_worker())) return false;
+  workers[i].thread = thread;
+  thread->worker = i;
+  sem_post(&workers[i].may_begin);
+  return true;
+}
+
+static void wait_for_worker(int number) {
+  wait_for(&workers[number].has_ended);
+  workers[number].thread = NULL;
+}
+
 /* ---- in a thread ---- */
 
-pg_attribute_noreturn() static void give_up(Thread* thread, ThreadsEnd end) {
+QUERN_NORETURN static void give_up(Thread* thread, ThreadsEnd end) {
   thread->end = end;
   siglongjmp(*node_escape, 1);
 }
@@ -225,8 +344,7 @@ static void stop(Threads* threads) {
   pthread_mutex_unlock(&threads->mutex);
 }
 
-static void* run(void* argument) {
-  Thread* thread = argument;
+static void run(Thread* thread) {
   sigjmp_buf escape;
 
   node_escape = &escape;
@@ -239,27 +357,9 @@ static void* run(void* argument) {
   if (thread->end == THREADS_FAILED) thread->error = quern_last_error;
   if (thread->end != THREADS_DONE) stop(thread->threads);
   node_escape = NULL;
-  return NULL;
 }
 
 /* ---- beginning and end ---- */
-
-static bool start_thread(Thread* thread) {
-  pthread_attr_t attributes;
-  sigset_t all, before;
-  int status;
-
-  if (pthread_attr_init(&attributes) != 0) return false;
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  /* Signals are the backend's. */
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  status = pthread_create(&thread->id, &attributes, run, thread);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
-  thread->is_started = status == 0;
-  return thread->is_started;
-}
 
 static Threads* create(QuernNode* node, int num_threads) {
   Threads* threads = palloc0(sizeof(Threads));
@@ -267,7 +367,10 @@ static Threads* create(QuernNode* node, int num_threads) {
   threads->node = node;
   threads->num_threads = num_threads;
   threads->each = palloc0(sizeof(Thread) * num_threads);
-  for (int i = 0; i < num_threads; ++i) threads->each[i].threads = threads;
+  for (int i = 0; i < num_threads; ++i) {
+    threads->each[i].threads = threads;
+    threads->each[i].worker = -1;
+  }
   pthread_mutex_init(&threads->mutex, NULL);
   pthread_cond_init(&threads->is_full, NULL);
   pthread_cond_init(&threads->is_read, NULL);
@@ -277,9 +380,12 @@ static Threads* create(QuernNode* node, int num_threads) {
 }
 
 static void join_threads(Threads* threads) {
-  for (int i = 0; i < threads->num_threads; ++i)
-    if (threads->each[i].is_started) pthread_join(threads->each[i].id, NULL);
-  for (int i = 0; i < threads->num_threads; ++i) threads->each[i].is_started = false;
+  for (int i = 0; i < threads->num_threads; ++i) {
+    Thread* thread = &threads->each[i];
+
+    if (thread->worker >= 0) wait_for_worker(thread->worker);
+    thread->worker = -1;
+  }
 }
 
 /* Closes what the threads have opened. What they probe is at its end then. */
@@ -440,7 +546,7 @@ static void start_all(Threads* threads) {
   uint64 rows;
   int n = 0;
 
-  while (n < threads->num_threads && start_thread(&threads->each[n])) ++n;
+  while (n < threads->num_threads && start_worker(&threads->each[n])) ++n;
   node->num_threads = Max(node->num_threads, n + 1);
   if (n == 0) threads_end(node, &rows);
 }
@@ -523,6 +629,7 @@ static void set_state(Threads* threads, Morsel* morsel, MorselState state) {
   pthread_mutex_unlock(&threads->mutex);
 }
 
+/* Only while no page is left, so that there is room for all of them. */
 static void empty_morsels(Threads* threads) {
   for (int i = 0; i < threads->num_morsels; ++i) {
     Morsel* morsel = &threads->morsels[i];
@@ -581,8 +688,9 @@ static bool wait_for_morsel(Threads* threads) {
 bool threads_wait(Threads* threads, ListedPage* page) {
   for (;;) {
     CHECK_FOR_INTERRUPTS();
-    empty_morsels(threads);
     if (threads_take_back(threads, page)) return true;
+    empty_morsels(threads);
+    if (threads->num_left > 0) continue;
     if (threads_have_failed(threads) || !wait_for_morsel(threads)) break;
   }
   pthread_mutex_lock(&threads->mutex);
