@@ -22,6 +22,8 @@ HAPPENS = ["nothing", *["timeout", "cancel", "no memory"] * 2, "terminate", "no 
 CONTEXTS = "select count(*), count(*) filter (where name in ('ExecutorState', 'PortalContext')) " \
            "from pg_backend_memory_contexts where name not in ('CacheMemoryContext', 'index info', 'relation rules')"
 # The system ends a process whose stack cannot grow, whoever uses it: the stack has grown before memory is refused.
+# So it does with one that has no memory for the C library's part of a new thread.
+THREADS = ["set quern.threads = 4", "set quern.enabled = force", "explain select relname from pg_class group by 1"]
 DEEP = "select " + "(1 + " * 1500 + "1" + ")" * 1500
 ROUNDS_OF_TABLES = 100
 MANY_CONTEXTS = 60  # more than a session has without a query; relations' own contexts come and go
@@ -40,7 +42,7 @@ class Faults(interrupts.Rounds):
     def begin_session(self):
         super().begin_session()
         self.session.script("\\set ON_ERROR_ROLLBACK on")
-        self.session.execute(DEEP)
+        self.session.execute(DEEP, *THREADS)
         self.make([table for table in self.tables if table.is_temporary])
 
     def make_random_tables(self):
