@@ -8,7 +8,9 @@
 #include "runtime/sort/spilling/spilled_sort.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -59,14 +61,21 @@ bool SpilledSort::Choose() {
 }
 
 absl::StatusOr<bool> SpilledSort::LetOthersGo(const SpillingRows* except) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  bool any = false;
-  for (SpillingRows* const rows : locals_) {
-    if (rows == except) continue;
-    QUERN_ASSIGN_OR_RETURN(const bool had_rows, rows->LetGo(/*frees_blocks=*/true));
-    any |= had_rows;
+  bool any_rows = false, any_at_work = false, has_others = false;
+  {
+    std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    any_at_work = !lock.owns_lock();
+    if (any_at_work) lock.lock();
+    has_others = locals_.size() > 1;
+    for (SpillingRows* const rows : locals_) {
+      if (rows == except) continue;
+      any_at_work |= rows->is_at_work();
+      QUERN_ASSIGN_OR_RETURN(const bool had_rows, rows->LetGo(/*frees_blocks=*/true));
+      any_rows |= had_rows;
+    }
   }
-  return any;
+  if (has_others && !any_rows) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return any_rows || any_at_work;
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ class SpilledSort {
   // For a thread that was refused memory, and has no lock on its rows: chooses what becomes of the rows that leave.
   // True: memory that all had in reserve is free now.
   bool Choose();
-  // Lets rows of other threads go, for one that finds no memory; returns whether there were any. *Errors*: those of
+  // Lets rows of other threads go, for one that finds no memory. Waits for those that are at work, and a millisecond
+  // where they have no rows then. Returns whether some have left, or were about to. *Errors*: those of
   // SpillingRows::LetGo.
   absl::StatusOr<bool> LetOthersGo(const SpillingRows* except);
   // A thread has begun to divide its rows.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -20,8 +21,8 @@ constexpr uint64_t kSortBytes = 64 << 10;
 constexpr uint64_t kReserveStep = 64 << 10;
 constexpr uint64_t kMostPieceRows = 131072;
 constexpr uint64_t kLeastPieceRows = 32;
+constexpr uint32_t kMostTries = 16;             // without rows that leave
 constexpr uint64_t kLeastPieceWithRows = 2048;  // below which rows become a run sooner than less is appended
-constexpr int kMostTries = 16;
 
 // Rows of which some have left, and others not, cannot leave again: not even where memory is found later.
 absl::Status Lost(const absl::Status& status) {
@@ -145,10 +146,19 @@ absl::StatusOr<bool> SpillingRows::MakeRoom(bool frees_blocks) {
   return sort_->LetOthersGo(this);
 }
 
+// After a refusal: makes room; whether to try again. Rows of others may have left between the refusal and the look at
+// them, so that it is worth another try although there were none.
+absl::StatusOr<bool> SpillingRows::MayTryAgain(bool frees_blocks) {
+  if (++num_refusals_ > thresholds::kStarvedTries) return false;
+  QUERN_ASSIGN_OR_RETURN(const bool has_room, MakeRoom(frees_blocks));
+  if (has_room) num_tries_ = 0;
+  return has_room || ++num_tries_ < kMostTries;
+}
+
 absl::Status SpillingRows::FreeMemory(const absl::Status& refused) {
   if (!absl::IsResourceExhausted(refused)) return refused;
-  QUERN_ASSIGN_OR_RETURN(const bool has_room, MakeRoom(/*frees_blocks=*/true));
-  return has_room ? absl::OkStatus() : refused;
+  QUERN_ASSIGN_OR_RETURN(const bool tries, MayTryAgain(/*frees_blocks=*/true));
+  return tries ? absl::OkStatus() : refused;
 }
 
 absl::Status SpillingRows::EndDividing() {
@@ -229,7 +239,7 @@ absl::StatusOr<uint64_t> SpillingRows::AppendSome(const BatchView& batch, uint64
 
 absl::Status SpillingRows::Append(const BatchView& batch, RowKind /*kind*/, uint64_t first_row_id) {
   QUERN_RETURN_IF_ERROR(sort_->spill()->SetMemoryAside());
-  for (int tries = 0; taken_rows_ < batch.num_rows;) {
+  while (taken_rows_ < batch.num_rows) {
     const uint64_t done = taken_rows_;
     if (done != 0 && sort_->stop_flag() != nullptr) QUERN_RETURN_IF_ERROR(sort_->stop_flag()->Check());
     const BatchView rest = done == 0 ? batch : SliceOf(batch, keys_, payload_, done, batch.num_rows - done);
@@ -237,13 +247,13 @@ absl::Status SpillingRows::Append(const BatchView& batch, RowKind /*kind*/, uint
                            AppendSome(rest, batch.selection == nullptr ? first_row_id + done : first_row_id));
     taken_rows_ += taken;
     if (taken != 0) {
-      tries = 0;
+      num_refusals_ = num_tries_ = 0;
       continue;
     }
-    const absl::StatusOr<bool> has_room = MakeRoom(/*frees_blocks=*/false);
-    is_broken_ = !has_room.ok();
-    QUERN_RETURN_IF_ERROR(has_room.status());
-    if (!*has_room && ++tries == kMostTries)
+    const absl::StatusOr<bool> tries = MayTryAgain(/*frees_blocks=*/false);
+    is_broken_ = !tries.ok();
+    QUERN_RETURN_IF_ERROR(tries.status());
+    if (!*tries)
       return absl::ResourceExhaustedError("sort that spills: no memory for some rows; accepted: a larger limit");
   }
   return absl::OkStatus();

@@ -35,6 +35,8 @@ class SpillingRows final : public LocalState {
   uint64_t num_input_rows() const { return num_input_rows_; }
 
   // What follows: *Threads*: any.
+  // Whether a thread adds rows, or lets them go.
+  bool is_at_work() { return !std::unique_lock<std::mutex>(mutex_, std::try_to_lock).owns_lock(); }
   // Rows that were not divided yet, and a sample of them: of each `step` rows, one.
   uint64_t num_rows();
   void AddSample(uint64_t step, std::vector<RowLead>* sample);
@@ -57,6 +59,7 @@ class SpillingRows final : public LocalState {
   absl::StatusOr<uint64_t> AppendSome(const BatchView& batch, uint64_t first_row_id);
   absl::StatusOr<uint64_t> DivideSome(const BatchView& batch, uint64_t first_row_id);
   absl::StatusOr<bool> MakeRoom(bool frees_blocks);
+  absl::StatusOr<bool> MayTryAgain(bool frees_blocks);
   absl::Status DivideAll();
   absl::Status RestoreFields();
   bool divides() const;
@@ -74,6 +77,8 @@ class SpillingRows final : public LocalState {
   std::unique_ptr<TupleBlocks> blocks_;  // of rows that were divided; null: none were
   uint64_t num_input_rows_ = 0;
   uint64_t piece_rows_;  // that are appended at a time
+  // Since rows were appended, and of those since rows left.
+  uint32_t num_refusals_ = 0, num_tries_ = 0;
 };
 
 }  // namespace quern

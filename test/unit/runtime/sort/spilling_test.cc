@@ -133,6 +133,24 @@ void ExpectSameRows(const std::string& text, uint32_t num_batches, const Limits&
   EXPECT_LE(budget->peak_bytes(), limits.bytes);
 }
 
+// Rows of another thread may leave between a refusal and the look at them, so that one without rows is told to try
+// again, though not for ever.
+TEST(SpilledSort, AThreadThatFindsNoRowsTriesAgain) {
+  const auto budget = std::make_shared<MemoryBudget>(1 << 20);
+  const auto sort = SortOf("sort keys=utf8", {.budget = budget});
+  sort->SetSpill(TestContext(budget, SystemFileCalls(), Limits().settings));
+  Appender first(sort), second(sort);
+  const absl::Status refused = absl::ResourceExhaustedError("no memory for a batch");
+  EXPECT_EQ(first.FreeMemory(refused), absl::OkStatus());
+  absl::Status last;
+  for (int tries = 0; tries < 100 && last.ok(); ++tries) last = first.FreeMemory(refused);
+  EXPECT_EQ(last, refused);
+  const std::vector<BatchView> batches = RandomBatches("sort keys=utf8", 1);
+  ASSERT_EQ(second.Append(batches[0]), absl::OkStatus());
+  EXPECT_EQ(first.FreeMemory(refused), absl::OkStatus());  // they leave
+  EXPECT_EQ(sort->spill()->stats().written_rows, kBatchRows);
+}
+
 TEST(SpilledSort, EqualsTheSortInMemory) {
   for (const char* text : {
            "sort keys=i64:out payload=rowid stable",
