@@ -83,10 +83,15 @@ struct LocalGroups::Batch {
   bool is_valid;  // no argument is null
 };
 
+// Under a limit, partitions that have hardly any groups yet take a small share of it for each thread.
 TupleFormat LocalGroups::FormatOf(const GroupContext& context) {
+  constexpr uint64_t kShare = 64;
   const QuernRowLayout& group = *context.descriptor->group();
-  return {group.tuple_bytes, group.packed_bytes, group.zero_hashes,
-          group.prefetches ? context.options.distances.partition_bytes : 0};
+  TupleFormat format = {group.tuple_bytes, group.packed_bytes, group.zero_hashes,
+                        group.prefetches ? context.options.distances.partition_bytes : 0};
+  const uint64_t share = (context.budget == nullptr ? 0 : context.budget->limit_bytes()) / kShare;
+  if (share != 0) format.span_bytes = std::min(format.span_bytes, share >> context.options.partition_bits);
+  return format;
 }
 
 LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
@@ -98,7 +103,8 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
       table_(MakeGroupTable(context, context.options.expected_groups)),
       splitter_(context.descriptor->get()->states_bytes, context.options.adapts),
       lane_gate_(Gate::kLaneTotals, context.options.adapts),
-      parts_(FormatOf(context), context.budget, context.options.huge_pages),
+      format_(FormatOf(context)),
+      parts_(format_, context.budget, context.options.huge_pages),
       compact_at_(context.options.compact_tuples),
       key_bytes_(context),
       memory_(std::in_place, context.budget, context.options.host),
@@ -612,7 +618,7 @@ absl::Status MergePart(const GroupContext& context, TupleList* part, GroupTable*
 // been merged and the others are as they were, and the next time merges all again.
 absl::Status LocalGroups::Compact() {
   if (uses_blocks_) return CompactBlocks();
-  TupleStore old(FormatOf(context_), context_.budget, context_.options.huge_pages);
+  TupleStore old(format_, context_.budget, context_.options.huge_pages);
   QUERN_RETURN_IF_ERROR(old.Partition(context_.options.partition_bits));
   ReserveOne(&old_parts_);
   ReserveOne(&old_key_bytes_);

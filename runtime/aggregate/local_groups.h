@@ -152,6 +152,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   AdaptiveGate lane_gate_;
   std::unique_ptr<LaneSegments> segments_;
   std::unique_ptr<ComputedColumns> computed_;  // null where no argument is an expression
+  const TupleFormat format_;
   TupleStore parts_;
   bool deals_ = false;  // new rows go directly to the partitions
   uint64_t num_dealt_ = 0;

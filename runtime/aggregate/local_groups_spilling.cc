@@ -25,7 +25,7 @@ void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
   reserve_bytes_ = limit == 0 ? kMost : std::min(std::clamp(limit / kShare, kLeast, kMost), limit / kMostShare);
   // Blocks are kept when this state has ended, and so count in the job's own budget.
   if (context_.descriptor->has_whole_tuples() && context_.budget->has_limit())
-    blocks_ = spilled_->NewBlocks(FormatOf(context_).prefetch_bytes, context_.budget);
+    blocks_ = spilled_->NewBlocks(format_.prefetch_bytes, context_.budget);
   reserve_.emplace(context_.budget);
   context_.budget = reserve_->budget();
   begun_tuples_.resize(kMaxBatchRows);
@@ -280,7 +280,7 @@ absl::Status LocalGroups::MoveToBlocks() {
     return ForEachOfRefusedBlock([this](uint8_t* const* tuples, uint32_t n) { return AddToBlocks(tuples, n); });
   });
   if (!moved.ok()) return Lost(moved);
-  parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
+  parts_ = TupleStore(format_, context_.budget, context_.options.huge_pages);
   old_parts_.clear();
   table_.reset();
   table_ = MakeGroupTable(context_, 0);
@@ -342,7 +342,7 @@ absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
 void LocalGroups::BeginAgain(uint64_t expected_groups) {
   table_.reset();  // before the next one takes memory
   begun_ = {};
-  parts_ = TupleStore(FormatOf(context_), context_.budget, context_.options.huge_pages);
+  parts_ = TupleStore(format_, context_.budget, context_.options.huge_pages);
   emptied_.clear();
   old_parts_.clear();
   old_key_bytes_.clear();

@@ -24,7 +24,6 @@ constexpr uint64_t kSmallSpanRows = 128,
 constexpr uint64_t kFirstSpanRows = uint64_t{1} << 16, kLastSpanRows = uint64_t{1} << 20;
 constexpr uint64_t kLargestSpanBytes = uint64_t{64}
                                        << 20;  // wide tuples: no span uses up a budget for rows that may not arrive
-constexpr uint64_t kPartSpanBytes = uint64_t{32} << 10;  // a guess: eight pages; 64 partitions reserve 2 MB
 constexpr uint32_t kBlockRows = 1024;
 
 template <uint32_t kBytes>
@@ -175,7 +174,7 @@ absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, 
     for (uint32_t i = 0; i < n; ++i) {
       TupleList& part = parts_[hashes[i] >> part_shift_];
       if (part.empty() || part.back().num_tuples == part.back().capacity) {
-        absl::Status status = Extend(&part, &part_arena_, std::max<uint64_t>(kPartSpanBytes / bytes, 16));
+        absl::Status status = Extend(&part, &part_arena_, std::max<uint64_t>(format_.span_bytes / bytes, 16));
         if (!status.ok()) return Forget(hashes, i), status;
       }
       TupleSpan& span = part.back();

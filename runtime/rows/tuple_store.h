@@ -35,7 +35,8 @@ struct TupleFormat {
   uint32_t tuple_bytes = 0;
   uint32_t packed_bytes = 0;  // 0: hashes are stored in an array of their own
   bool zero_hashes = false;
-  uint32_t prefetch_bytes = 0;  // prefetch distance behind each partition's last tuple; 0: none
+  uint32_t prefetch_bytes = 0;               // prefetch distance behind each partition's last tuple; 0: none
+  uint64_t span_bytes = uint64_t{32} << 10;  // by which a partition grows (a guess: 64 of eight pages each are 2 MB)
 };
 
 // Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.
