@@ -22,6 +22,8 @@
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
+#include "runtime/rows/output_batch.h"
+#include "runtime/spill/spilled_rows.h"
 
 namespace quern::c_abi {
 namespace {
@@ -221,6 +223,19 @@ absl::Status CheckBatchRows(uint64_t batch_rows) {
   if (batch_rows <= kMaxResultRows) return absl::OkStatus();
   return InvalidArgument("batch_rows out of range: " + std::to_string(batch_rows) + "; accepted: 0 to " +
                          std::to_string(kMaxResultRows));
+}
+
+std::unique_ptr<OutputBatch> NewResults(std::vector<ColumnType> types, uint64_t batch_rows,
+                                        std::shared_ptr<MemoryBudget> budget) {
+  constexpr uint64_t kShare = 64, kFewestRows = 256;
+  const uint64_t limit = budget == nullptr ? 0 : budget->limit_bytes();
+  if (limit != 0) {
+    const uint64_t most_rows = limit / kShare / std::max<uint64_t>(RowBytesOf(types), 1);
+    batch_rows = std::min(batch_rows, std::max(most_rows, kFewestRows));
+  }
+  auto results = std::make_unique<OutputBatch>(std::move(types), batch_rows, std::move(budget));
+  results->SetFewestRows(kFewestRows);
+  return results;
 }
 
 // A table of few rows needs only small results.

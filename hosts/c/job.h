@@ -116,11 +116,16 @@ class JobInput {
   virtual bool ends_in_host() const { return false; }
 };
 
+// The rows of an output's results, up to batch_rows. Under a limit they are fewer where they would take more than a
+// share of it, and where memory is refused.
+std::unique_ptr<OutputBatch> NewResults(std::vector<ColumnType> types, uint64_t batch_rows,
+                                        std::shared_ptr<MemoryBudget> budget);
+
 // *Threads*: one at a time.
 class JobOutput {
  public:
   JobOutput(std::vector<ColumnType> types, uint64_t batch_rows, std::shared_ptr<MemoryBudget> budget)
-      : rows(std::make_unique<OutputBatch>(std::move(types), batch_rows, std::move(budget))) {}
+      : rows(NewResults(std::move(types), batch_rows, std::move(budget))) {}
   virtual ~JobOutput() = default;
 
   // Starts a batch, which `rows_of` describes. *Errors*: InvalidArgument for an output that takes none.

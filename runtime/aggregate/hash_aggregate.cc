@@ -414,17 +414,28 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
 }
 
 // Like WriteGroups, but leaves no trace of groups that do not fit: where a string column reaches the limit of its
-// offsets, the columns before it have received more groups, so all columns are written again with as many as fit.
+// offsets, or finds no memory, the columns before it have received more groups, so all columns are written again with
+// as many as fit.
 absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
                                                    uint64_t out_row) {
   state_->before.assign(out->columns(), out->columns() + out->num_columns());
-  QUERN_ASSIGN_OR_RETURN(const uint32_t fit, WriteGroups(tuples, n, out, out_row));
-  if (fit == n) return n;
-  for (size_t c = 0; c < out->num_columns(); ++c) {
-    out->columns()[c].num_bytes = state_->before[c].num_bytes;
-    out->columns()[c].null_count = state_->before[c].null_count;
+  const auto restore = [&] {
+    for (size_t c = 0; c < out->num_columns(); ++c) {
+      out->columns()[c].num_bytes = state_->before[c].num_bytes;
+      out->columns()[c].null_count = state_->before[c].null_count;
+    }
+  };
+  absl::StatusOr<uint32_t> fit = WriteGroups(tuples, n, out, out_row);
+  // Where memory is refused for the strings of all of them, fewer groups may have some: the batch ends with these.
+  for (uint32_t some = n; absl::IsResourceExhausted(fit.status()) && some > 1;) {
+    some /= 2;
+    restore();
+    fit = WriteGroups(tuples, some, out, out_row);
   }
-  return fit == 0 ? 0 : WriteGroups(tuples, fit, out, out_row);
+  if (absl::IsResourceExhausted(fit.status()) && out_row != 0) fit = 0;
+  if (!fit.ok() || *fit == n) return fit;
+  restore();
+  return *fit == 0 ? 0 : WriteGroups(tuples, *fit, out, out_row);
 }
 
 // How many groups may be added to a batch with `written` ones. Of a partition that was spilled, long strings end a

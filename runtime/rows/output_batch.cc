@@ -192,6 +192,19 @@ absl::Status OutputBatch::Reset() {
     return InvalidArgument("output batch too large: " + std::to_string(capacity_rows_) +
                            " rows; accepted: up to 2147483647");
   }
+  for (;;) {
+    const absl::Status status = StartBatch();
+    if (!absl::IsResourceExhausted(status) || capacity_rows_ / 2 < fewest_rows_) return status;
+    for (size_t i = 0; i < types_.size(); ++i) {
+      buffers_[i].reset();
+      columns_[i] = {};
+      exported_bytes_[i] = 0;
+    }
+    capacity_rows_ /= 2;
+  }
+}
+
+absl::Status OutputBatch::StartBatch() {
   for (size_t i = 0; i < types_.size(); ++i) {
     if (!buffers_[i]) {
       auto buffers = std::make_unique<Buffers>();

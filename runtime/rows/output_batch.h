@@ -30,6 +30,8 @@ class OutputBatch {
 
   // Allocates (or zeroes) the buffers for a new batch. *Errors*: ResourceExhausted.
   absl::Status Reset();
+  // From now on batches that are refused memory have fewer rows, but no less than these where there were more.
+  void SetFewestRows(uint64_t rows) { fewest_rows_ = rows; }
 
   uint64_t capacity() const { return capacity_rows_; }
   uint64_t num_rows() const { return num_rows_; }
@@ -45,8 +47,11 @@ class OutputBatch {
 
  private:
   struct Buffers;
+  absl::Status StartBatch();
+
   std::vector<ColumnType> types_;
   uint64_t capacity_rows_;
+  uint64_t fewest_rows_ = UINT64_MAX;  // to which a refusal may lower capacity_rows_
   uint64_t num_rows_ = 0;
   std::shared_ptr<MemoryBudget> budget_;
   std::vector<QuernOutColumn> columns_;

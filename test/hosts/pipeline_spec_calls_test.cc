@@ -275,8 +275,8 @@ TEST(PipelineSpecRefusals, LoseAndDoubleNothing) {
 // The same of the table's own account, by which its results are made: rows that could not be are lost, which is said.
 TEST(PipelineSpecRefusals, OfTheTableAreSaid) {
   int64_t num_refused = 0;
-  for (int64_t n = 0; n < 100; ++n) {
-    OneRefusal memory{-1};
+  for (int64_t n = 1; n < 100; ++n) {
+    RefusalsFrom memory;
     auto table = New<quern::Join>(kJoin, Engine::kGeneric, memory.options());
     Feed(table.Build(), {TableRows()});
     Done(table.Finalise());
@@ -284,6 +284,7 @@ TEST(PipelineSpecRefusals, OfTheTableAreSaid) {
     Feed(job.Rows(), {SourceRows()});
     memory.left = n;
     quern::Status status = job.Finalise();
+    memory.left = -1;
     const bool is_refused = !status.ok();
     if (is_refused) {
       ++num_refused;

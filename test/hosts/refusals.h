@@ -19,6 +19,18 @@ struct OneRefusal {
   quern_job_options options() { return OptionsWithAccount(this); }
 };
 
+// Refuses all requests after some of those to come; none where `left` is negative.
+struct RefusalsFrom {
+  int64_t left = -1;  // requests before them
+  static bool Reserve(void* host, uint64_t /*bytes*/) {
+    auto* const own = static_cast<RefusalsFrom*>(host);
+    if (own->left > 0) --own->left;
+    return own->left != 0;
+  }
+  static void Release(void* /*host*/, uint64_t /*bytes*/) {}
+  quern_job_options options() { return OptionsWithAccount(this); }
+};
+
 // Refuses two requests of those to come.
 struct TwoRefusals {
   int64_t first = -1, second = -1;  // requests before each, in ascending order

@@ -128,6 +128,19 @@ TEST(Spilling, NothingIsWrittenWhileAllRowsFit) {
   EXPECT_EQ(set.Stats().spill_levels, 0u);
 }
 
+// The most rows of a result are those that a share of the limit holds.
+TEST(Spilling, ResultsUnderALimitHaveFewerRows) {
+  const Rows rows(0, 100'000, 1);
+  for (const uint64_t limit : {uint64_t{0}, uint64_t{64} << 20}) {
+    auto aggregate = New<quern::Aggregate>("aggregate keys=i64 aggs=count_star", Engine::kJit, LimitedTo(limit));
+    Feed(aggregate.Rows(), {{{ColumnOf(rows.numbers)}, {}, rows.num_rows}});
+    Done(aggregate.Finalise());
+    quern::Output output = Take(aggregate.Groups());
+    EXPECT_EQ(Take(output.Next())->num_rows, limit == 0 ? 65536 : (limit >> 6) / 16);
+    EXPECT_EQ(RowsOf(&output, "ll").size(), rows.num_rows - (limit == 0 ? 65536 : (limit >> 6) / 16));
+  }
+}
+
 // What a job says whose store fails in a call, and what it says from then on.
 void ExpectTheEnd(std::string_view fails, uint64_t failing, const Rows& rows) {
   HostStore store;

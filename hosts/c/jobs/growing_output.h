@@ -30,7 +30,7 @@ class GrowingOutput : public JobOutput {
   // What an earlier batch has left in `rows` is lost where they grow.
   void FitRows(uint64_t num_rows) {
     if (num_rows <= rows->capacity() || rows->capacity() >= batch_rows_) return;
-    rows = std::make_unique<OutputBatch>(types_, std::min(std::bit_ceil(num_rows), batch_rows_), budget_);
+    rows = NewResults(types_, std::min(std::bit_ceil(num_rows), batch_rows_), budget_);
   }
 
  private:

@@ -23,6 +23,7 @@ namespace {
 using test::AddLines;
 using test::BoolColumn;
 using test::ColumnPtr;
+using test::DictionaryColumn;
 using test::GroupsOf;
 using test::Lines;
 using test::NumberColumn;
@@ -460,6 +461,52 @@ TEST(SpillingAggregate, RowsThatAreDividedWhenMemoryEnds) {
     EXPECT_EQ(spilled(budget, spill), expected) << memory;
     EXPECT_NE(spill->stats().written_blocks, 0) << memory;
   }
+}
+
+// Results of groups in memory end where their strings find no room.
+TEST(SpillingAggregate, ResultsOfTextsTakeWhatIsLeft) {
+  constexpr uint64_t kRoom = 300 * kKiB, kCapacity = 5000;
+  const char* const spec = "aggregate keys=i64:nullable aggs=min(utf8),last(utf8)";
+  const MakeBatch make = [](uint32_t b) {
+    const ColumnPtr texts = StringColumn(kVar32, Texts(Numbers(b, 977), std::string(150, 'x').c_str()));
+    const std::vector<int64_t> keys = Numbers(b, 4001);
+    return Rows(kBatchRows, {WithNulls(NumberColumn(keys), Valid(keys, 11))}, {texts, texts});
+  };
+  const auto others = std::make_shared<MemoryBudget>();
+  auto aggregate = NewAggregate(spec, others, nullptr);
+  ASSERT_EQ(AppendAll(aggregate, make, 1), absl::OkStatus());
+  const auto budget = std::make_shared<MemoryBudget>(kRoom);
+  OutputBatch out(AggregateOutputTypes(aggregate->descriptor().spec()), kCapacity, budget);
+  GroupReader reader(aggregate);
+  Lines lines;
+  uint32_t num_batches = 0;
+  for (bool more = true; more; ++num_batches) {
+    const absl::StatusOr<bool> next = reader.Next(&out);
+    ASSERT_TRUE(next.ok()) << next.status();
+    AddLines(out, &lines);
+    more = *next;
+  }
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines, Unlimited(spec, make));
+  EXPECT_GT(num_batches, 4);
+}
+
+// Partitions of a thread that has few groups yet leave most of a limit to others.
+TEST(SpillingAggregate, PartitionsOfFewGroupsTakeLittle) {
+  AggregateOptions options;
+  options.local_groups = 1;
+  const MakeBatch make = [](uint32_t b) {
+    std::vector<std::string> values = Texts(Numbers(0, 200), "a value of a dictionary ");
+    values.resize(200);
+    std::vector<uint8_t> indices(kBatchRows);
+    for (uint32_t i = 0; i < kBatchRows; ++i) indices[i] = static_cast<uint8_t>((b + i) % 200);
+    return Rows(kBatchRows, {DictionaryColumn(indices, StringColumn(kVar32, values))}, {NumberColumn(Numbers(b, 977))});
+  };
+  const char* const spec = "aggregate keys=dictionary(u8,utf8) aggs=sum(i64)";  // which cannot be spilled
+  const auto budget = std::make_shared<MemoryBudget>(4 << 20);
+  auto aggregate = NewAggregate(spec, budget, nullptr, options);
+  ASSERT_EQ(AppendAll(aggregate, make, 6), absl::OkStatus());
+  EXPECT_EQ(ShareOf(aggregate, 0, 1, 1000), Unlimited(spec, make));
 }
 
 TEST(SpillingAggregate, CountsAndStates) {

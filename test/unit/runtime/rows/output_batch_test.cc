@@ -97,6 +97,22 @@ TEST(OutputBatch, WithoutColumnsOnlyCounts) {
   EXPECT_EQ(array.release, nullptr);
 }
 
+TEST(OutputBatch, HasFewerRowsWhereMemoryIsRefused) {
+  const auto budget = std::make_shared<MemoryBudget>(20'000);
+  OutputBatch batch({Type(TypeId::kI64, true), Type(TypeId::kUtf8)}, 4096, budget);
+  EXPECT_TRUE(absl::IsResourceExhausted(batch.Reset()));
+  batch.SetFewestRows(100);
+  ASSERT_EQ(batch.Reset(), absl::OkStatus());
+  EXPECT_EQ(batch.capacity(), 512);
+  AppendString(&batch.columns()[1], 0, "some text");
+  ASSERT_EQ(batch.Reset(), absl::OkStatus());
+  EXPECT_EQ(batch.capacity(), 512);
+  OutputBatch other({Type(TypeId::kI64)}, 4096, std::make_shared<MemoryBudget>(1000));
+  other.SetFewestRows(200);
+  EXPECT_TRUE(absl::IsResourceExhausted(other.Reset()));
+  EXPECT_EQ(other.capacity(), 256);
+}
+
 TEST(OutputBatch, Errors) {
   OutputBatch small({Type(TypeId::kI64), Type(TypeId::kI64)}, 1000, std::make_shared<MemoryBudget>(10000));
   EXPECT_EQ(Message(small.Reset()), "memory limit exceeded: 8064 bytes requested, 8064 in use; limit 10000");
