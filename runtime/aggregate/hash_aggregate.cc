@@ -26,6 +26,7 @@
 #include "runtime/rows/job_observer.h"
 #include "runtime/rows/key_partitions.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spill/budget_with_reserve.h"
 #include "runtime/spill/spilled_rows.h"
 
 namespace quern {
@@ -75,7 +76,8 @@ std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
   {
     const std::lock_guard<std::mutex> lock(spilled_mutex_);
     if (spilled_ == nullptr) {
-      spilled_ = std::make_shared<SpilledGroups>(descriptor_, spill_, part_);
+      spilled_ = std::make_shared<SpilledGroups>(descriptor_, spill_, part_,
+                                                 io_budget_ == nullptr ? spill_->io_budget() : io_budget_);
       if (whole_ != nullptr) spilled_->holders()->Add(whole_);
     }
   }
@@ -173,8 +175,10 @@ void HashAggregate::EndFinalise() {
 // What a reader may take for a partition, until it is destroyed.
 class HashAggregate::PartShare {
  public:
-  PartShare(HashAggregate* of, const ReaderShare& key, uint64_t bytes, uint64_t counted_bytes)
-      : of_(of), key_(key), bytes_(bytes), counted_bytes_(counted_bytes) {
+  // io: memory of reading and writing, in reserve; null: the aggregation has that of its own partition.
+  PartShare(HashAggregate* of, const ReaderShare& key, uint64_t bytes, uint64_t counted_bytes,
+            std::unique_ptr<BudgetWithReserve> io)
+      : of_(of), key_(key), bytes_(bytes), counted_bytes_(counted_bytes), io_(std::move(io)) {
     of_->shared_bytes_ += counted_bytes_;
     ++of_->num_shares_[key_];
   }
@@ -186,34 +190,48 @@ class HashAggregate::PartShare {
     --of_->num_shares_[key_];
   }
   uint64_t bytes() const { return bytes_; }  // 0: no limit
+  const std::shared_ptr<MemoryBudget>& io_budget() const { return io_ == nullptr ? of_->io_budget_ : io_->budget(); }
 
  private:
   HashAggregate* const of_;
   const ReaderShare key_;
   const uint64_t bytes_, counted_bytes_;
+  const std::unique_ptr<BudgetWithReserve> io_;
 };
 
 // Readers may each have a partition at a time, so that it gets a share of the memory, and one share is left for a
 // reader that comes later: with two readers, a third. Shares that were taken when there were fewer readers are larger,
-// so that it gets no more than a half of what is left. Beside it, each may write rows once more. Null: too little is
-// left, and another reader, which has a partition, will take those that are left.
+// so that it gets no more than a half of what is left. Beside it, what reading rows and writing them once more takes is
+// reserved at once: it cannot be refused when rows of the partition have left its table. Null: too little is left, and
+// another reader, which has a partition, will take those that are left.
 absl::StatusOr<std::unique_ptr<HashAggregate::PartShare>> HashAggregate::NextShare(const ReaderShare& key) {
   constexpr uint64_t kLeastBytes = 1 << 20;
   const std::lock_guard<std::mutex> lock(mutex_);
   const uint64_t limit = budget_->limit_bytes();
-  if (limit == 0) return std::make_unique<PartShare>(this, key, 0, 0);
   // A part of a part has the limit of the whole: its parent's memory is free by then, but for what readers hold.
-  if (part_.level != 0) return std::make_unique<PartShare>(this, key, std::max(limit, kLeastBytes), 0);
-  const uint64_t all = limit - std::min(limit, spill_->io_bytes()), writer = spilled_->WriterBytes();
+  if (part_.level != 0)
+    return std::make_unique<PartShare>(this, key, limit == 0 ? 0 : std::max(limit, kLeastBytes), 0, nullptr);
+  const bool has_others = num_shares_[key] != 0;
+  const uint64_t writer = spilled_->WriterBytes();
+  auto io = std::make_unique<BudgetWithReserve>(spill_->io_budget());
+  const auto reserves = [&] {
+    io->Open();
+    return io->GrowBy(writer).ok() || !has_others;
+  };
+  if (limit == 0) return reserves() ? std::make_unique<PartShare>(this, key, 0, 0, std::move(io)) : nullptr;
+  const uint64_t all = limit - std::min(limit, spill_->io_bytes());
   uint64_t left = all - std::min(all, shared_bytes_ + spilled_->kept_bytes());
   const uint64_t least = spilled_->LeastBytes(), wanted = 2 * std::max(spilled_->table_bytes(), least);
   if (left < wanted && spilled_->kept_bytes() != 0) {
     QUERN_RETURN_IF_ERROR(spilled_->FreeKept(wanted - left));
     left = all - std::min(all, shared_bytes_ + spilled_->kept_bytes());
   }
-  const uint64_t bytes = std::min(all / (num_readers_ + 1), left / 2);
-  if (bytes < least && num_shares_[key] != 0) return nullptr;
-  return std::make_unique<PartShare>(this, key, std::max(bytes, kLeastBytes), bytes + writer);
+  uint64_t bytes = std::min(all / (num_readers_ + 1), left / 2);
+  if (bytes < least && has_others) return nullptr;
+  if (!has_others) bytes = std::max(bytes, kLeastBytes);
+  if (!spill_->HasRoom(writer)) QUERN_RETURN_IF_ERROR(spilled_->FreeKept(writer));
+  if (!reserves()) return nullptr;
+  return std::make_unique<PartShare>(this, key, bytes, bytes + writer, std::move(io));
 }
 
 // Aggregates the next partition that no reader has taken; null: there is none. One that is larger than its share of the
@@ -222,13 +240,13 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const Rea
                                                                        std::unique_ptr<PartShare>* share) {
   QUERN_ASSIGN_OR_RETURN(*share, NextShare(key));
   if (*share == nullptr) return nullptr;
-  SpilledGroups::Taken taken = spilled_->Take(key.first, key.second);
+  SpilledGroups::Taken taken = spilled_->Take(key.first, key.second, (*share)->io_budget());
   if (taken.kept == nullptr && taken.rows == nullptr) return nullptr;
   AggregateOptions options = options_;
   options.expected_groups = taken.expected_groups;
   auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_,
                                               BudgetWithin(budget_, (*share)->bytes()), options, texts());
-  part->SetPart(taken.part, spilled_.get());
+  part->SetPart(taken.part, spilled_.get(), (*share)->io_budget());
   part->SetSpill(spill_);
   StopTogether(part.get());
   if (taken.kept != nullptr) {

@@ -71,9 +71,11 @@ class HashAggregate final : public Sink {
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting);
 
   // The groups are those of a partition, which was spilled. whole: has the others, and frees memory for it; not owned.
-  void SetPart(const GroupPart& part, MemoryHolder* whole) {
+  // io_budget: has in reserve what it takes to divide them once more.
+  void SetPart(const GroupPart& part, MemoryHolder* whole, std::shared_ptr<MemoryBudget> io_budget) {
     part_ = part;
     whole_ = whole;
+    io_budget_ = std::move(io_budget);
   }
 
   // Sets the pointer that functions of the host receive (host_aggregates.h). Call it before Append.
@@ -115,8 +117,9 @@ class HashAggregate final : public Sink {
   std::unique_ptr<GroupMerger> merger_;
   GroupPart part_;
   MemoryHolder* whole_ = nullptr;
-  std::mutex spilled_mutex_;                // guards the making of spilled_
-  std::shared_ptr<SpilledGroups> spilled_;  // null: groups stay in memory
+  std::shared_ptr<MemoryBudget> io_budget_;  // null: not of a partition
+  std::mutex spilled_mutex_;                 // guards the making of spilled_
+  std::shared_ptr<SpilledGroups> spilled_;   // null: groups stay in memory
   std::atomic<uint32_t> num_readers_{0};
   uint64_t shared_bytes_ = 0;  // that readers may take for partitions now; under the mutex, as the next
   std::map<ReaderShare, uint32_t> num_shares_;

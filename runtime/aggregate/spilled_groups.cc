@@ -29,6 +29,9 @@ namespace {
 
 constexpr uint64_t kFewestRows = 256, kMostRows = 8192;  // that are divided at a time
 constexpr uint64_t kGuessedColumnBytes = 24;
+// Of the same memory, for tuples without a block: of those that leave first, and of a partition that is divided again.
+constexpr uint64_t kLooseShare = 4, kLoosePartShare = 16;
+constexpr uint64_t kWriterShare = 2;  // where groups are written as columns
 // Shares of the memory that is set aside, for the rows of one thread: of all columns, as they are guessed, and of
 // strings and states, whose buffers may be twice as large.
 constexpr uint64_t kIoShare = 8, kStringShare = 16;
@@ -42,8 +45,17 @@ uint64_t PartsOf(const SpillContext& spill, uint32_t level) {
 }
 
 // As many as are divided at a time.
-uint64_t RowsAtATime(size_t num_columns, const SpillContext& spill) {
-  return std::clamp(spill.io_bytes() / kIoShare / (num_columns * kGuessedColumnBytes), kFewestRows, kMostRows);
+uint64_t RowsAtATime(const AggregateDescriptor& descriptor, const SpillContext& spill) {
+  const AggregationSpec& spec = descriptor.spec();
+  const uint64_t row_bytes = descriptor.has_whole_tuples()
+                                 ? descriptor.group()->tuple_bytes
+                                 : (spec.keys.size() + spec.aggregates.size()) * kGuessedColumnBytes;
+  return std::clamp(spill.io_bytes() / kIoShare / row_bytes, kFewestRows, kMostRows);
+}
+
+uint64_t LooseBytes(const AggregateDescriptor& descriptor, const SpillContext& spill, uint32_t level) {
+  const uint64_t bytes = spill.io_bytes() / (level == 0 ? kLooseShare : kLoosePartShare);
+  return std::max(bytes, LooseTuples::LeastBytes(descriptor.group()->tuple_bytes));
 }
 
 }  // namespace
@@ -56,16 +68,17 @@ std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor)
 // ---- writing --------------------------------------------------------------------------------------------------------
 
 GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const KeyDictionaries* dictionaries,
-                           const std::shared_ptr<SpillContext>& spill)
+                           const std::shared_ptr<SpillContext>& spill, std::shared_ptr<MemoryBudget> budget)
     : descriptor_(std::move(descriptor)),
       dictionaries_(dictionaries),
       spill_(spill),
+      budget_(std::move(budget)),
       most_bytes_(spill->io_bytes() / kStringShare) {}
 
 absl::Status GroupSpiller::Open() {
   if (rows_ == nullptr) {
     const std::vector<ColumnType> types = SpilledGroupTypes(*descriptor_);
-    rows_ = std::make_unique<OutputBatch>(types, RowsAtATime(types.size(), *spill_), spill_->io_budget());
+    rows_ = std::make_unique<OutputBatch>(types, RowsAtATime(*descriptor_, *spill_), budget_);
     partitions_.reserve(rows_->capacity());
   }
   QUERN_RETURN_IF_ERROR(rows_->Reset());
@@ -126,14 +139,29 @@ absl::Status GroupSpiller::Flush(SpilledGroups* into) {
 }
 
 SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
-                             const GroupPart& of)
+                             const GroupPart& of, std::shared_ptr<MemoryBudget> budget)
     : descriptor_(std::move(descriptor)),
       spill_(std::move(spill)),
+      budget_(std::move(budget)),
       types_(SpilledGroupTypes(*descriptor_)),
       of_(of),
       no_dictionaries_(descriptor_->spec(), spill_->budget()),
       num_parts_(PartsOf(*spill_, of.level + 1)),
-      kept_(spill_->num_partitions()) {}
+      kept_(spill_->num_partitions()),
+      loose_(
+          descriptor_->group()->tuple_bytes, spill_->num_partitions(), LooseBytes(*descriptor_, *spill_, of.level),
+          budget_,
+          [this](uint8_t* const* tuples, uint32_t n, uint64_t* parts) {
+            HashKeys(*descriptor_, no_dictionaries_, tuples, n, parts);
+            for (uint32_t i = 0; i < n; ++i) parts[i] = PartOf(parts[i]);
+          },
+          [this](uint32_t part, const BlockPieces& block, uint64_t n) { return WritePart(part, block, n); }) {}
+
+uint64_t SpilledGroups::WriterBytes() const {
+  const uint64_t written = descriptor_->has_whole_tuples() ? LooseBytes(*descriptor_, *spill_, of_.level + 1)
+                                                           : spill_->io_bytes() / kWriterShare;
+  return written + spill_->reader_bytes();
+}
 
 bool SpilledGroups::CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
   const std::vector<KeySpec>& keys = descriptor.spec().keys;
@@ -149,7 +177,7 @@ void SpilledGroups::BeginWriting() {
   if (is_used()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (writer_ != nullptr) return;
-  writer_ = std::make_unique<PartitionedWriter>(spill_, types_, spill_->num_partitions());
+  writer_ = std::make_unique<PartitionedWriter>(spill_, types_, spill_->num_partitions(), budget_);
   spill_->CountLevel(of_.level + 1);
   is_used_.store(true, std::memory_order_release);
 }
@@ -167,11 +195,8 @@ absl::Status SpilledGroups::WritePart(uint32_t part, const BlockPieces& block, u
 }
 
 absl::Status SpilledGroups::WriteTuples(uint8_t* const* tuples, uint32_t n) {
-  BeginWriting();  // the spiller keeps them at first
-  std::unique_ptr<GroupSpiller> spiller = TakeSpiller(&no_dictionaries_);
-  const absl::Status written = spiller->Write(tuples, n, this);
-  GiveSpiller(std::move(spiller));
-  return written;
+  BeginWriting();  // they are kept at first
+  return loose_.Add(tuples, n);
 }
 
 bool SpilledGroups::CallBehind(const std::function<void()>& write) { return quern::CallBehind(spill_.get(), write); }
@@ -187,7 +212,7 @@ std::unique_ptr<TupleBlocks> SpilledGroups::NewBlocks(uint64_t prefetch_bytes, s
 uint32_t SpilledGroups::MostSpillers() const {
   constexpr uint64_t kShare = 4, kLeast = 2, kMost = 64;
   if (!descriptor_->has_whole_tuples()) return kLeast;
-  const uint64_t bytes = RowsAtATime(types_.size(), *spill_) * descriptor_->group()->tuple_bytes;
+  const uint64_t bytes = RowsAtATime(*descriptor_, *spill_) * descriptor_->group()->tuple_bytes;
   return static_cast<uint32_t>(std::clamp(spill_->io_bytes() / kShare / bytes, kLeast, kMost));
 }
 
@@ -196,7 +221,7 @@ std::unique_ptr<GroupSpiller> SpilledGroups::TakeSpiller(const KeyDictionaries* 
   spiller_given_.wait(lock, [this] { return !spillers_.empty() || num_spillers_ < MostSpillers(); });
   if (spillers_.empty()) {
     ++num_spillers_;
-    return std::make_unique<GroupSpiller>(descriptor_, dictionaries, spill_);
+    return std::make_unique<GroupSpiller>(descriptor_, dictionaries, spill_, budget_);
   }
   std::unique_ptr<GroupSpiller> spiller = std::move(spillers_.back());
   spillers_.pop_back();
@@ -212,6 +237,7 @@ void SpilledGroups::GiveSpiller(std::unique_ptr<GroupSpiller> spiller) {
 // A reader needs a table, and memory to write rows once more (HashAggregate::NextShare). Where the limit is unknown,
 // nothing is kept.
 absl::Status SpilledGroups::Finish(uint64_t num_readers, const AggregateOptions& options, const MemoryBudget& budget) {
+  QUERN_RETURN_IF_ERROR(loose_.Finish());
   for (const auto& spiller : spillers_) QUERN_RETURN_IF_ERROR(spiller->Flush(this));
   spillers_.clear();
   parts_.resize(spill_->num_partitions());
@@ -285,7 +311,8 @@ uint64_t SpilledGroups::ExpectedGroupsOf(uint64_t num_tuples) const {
 
 // Readers of all groups take a partition for good. Others may share one: the groups of a partition of theirs lie in
 // those that its range of hashes meets.
-SpilledGroups::Taken SpilledGroups::Take(uint32_t partition, uint32_t num_partitions) {
+SpilledGroups::Taken SpilledGroups::Take(uint32_t partition, uint32_t num_partitions,
+                                         const std::shared_ptr<MemoryBudget>& budget) {
   const std::lock_guard<std::mutex> lock(mutex_);
   uint32_t& next = next_[{partition, num_partitions}];
   while (next < parts_.size()) {
@@ -305,9 +332,10 @@ SpilledGroups::Taken SpilledGroups::Take(uint32_t partition, uint32_t num_partit
     std::shared_ptr<SpilledRows> rows = parts_[number];
     if (!taken.is_shared) {
       parts_[number].reset();
-      if (rows != nullptr) taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(*rows));
+      if (rows != nullptr)
+        taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(*rows), RowReader::After::kFree, budget);
     } else if (rows != nullptr) {
-      taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(rows));
+      taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(rows), budget);
     }
     return taken;
   }

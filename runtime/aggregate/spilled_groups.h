@@ -21,6 +21,7 @@
 #include "runtime/aggregate/key_dictionaries.h"
 #include "runtime/aggregate/tables/group_table.h"
 #include "runtime/rows/output_batch.h"
+#include "runtime/spill/loose_tuples.h"
 #include "runtime/spill/memory_holders.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
@@ -44,8 +45,9 @@ std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor)
 // Writes groups as rows. *Threads*: one.
 class GroupSpiller {
  public:
+  // budget: that its rows count in.
   GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const KeyDictionaries* dictionaries,
-               const std::shared_ptr<SpillContext>& spill);
+               const std::shared_ptr<SpillContext>& spill, std::shared_ptr<MemoryBudget> budget);
 
   // Adds n groups to the rows, which go to `into` when they are many, and by Flush. *Errors*: those of
   // PartitionedWriter::Append.
@@ -60,6 +62,7 @@ class GroupSpiller {
   std::shared_ptr<const AggregateDescriptor> descriptor_;
   const KeyDictionaries* dictionaries_;
   const std::shared_ptr<SpillContext> spill_;
+  const std::shared_ptr<MemoryBudget> budget_;
   const uint64_t most_bytes_;          // of strings and states in rows_
   std::unique_ptr<OutputBatch> rows_;  // null until there are any, and after very long ones
   bool is_open_ = false;
@@ -71,17 +74,18 @@ class GroupSpiller {
 // *Threads*: any.
 class SpilledGroups final : public BlockSink, public MemoryHolder {
  public:
-  // The groups of `of`, divided once more.
+  // The groups of `of`, divided once more. budget: that memory of writing counts in; for parts, WriterBytes of it are
+  // in reserve.
   SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
-                const GroupPart& of);
+                const GroupPart& of, std::shared_ptr<MemoryBudget> budget);
 
   // Whether groups of such a partition can be divided: not those of dictionary keys, whose numbers other threads may
   // just be adding to, nor one group without keys; and not further than 2^31 partitions.
   static bool CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of);
 
   const std::shared_ptr<SpillContext>& spill() const { return spill_; }
-  // What is left beside the table of each reader, to divide its rows once more.
-  uint64_t WriterBytes() const { return spill_->io_bytes() / (descriptor_->has_whole_tuples() ? 16 : 2); }
+  // What is left beside the table of each reader, to divide its rows once more, and to read them.
+  uint64_t WriterBytes() const;
   // What the table of a reader has at least, unless there is no other reader.
   uint64_t LeastBytes() const { return std::max(WriterBytes(), std::min(table_bytes_, spill_->io_bytes() / 2)); }
   // Whether groups were written.
@@ -123,8 +127,8 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
     uint64_t expected_groups = 0;      // 0: unknown
   };
   // The next one that no reader of groups has taken that share `partition` of num_partitions (key_partitions.h); none:
-  // both are null.
-  Taken Take(uint32_t partition, uint32_t num_partitions);
+  // both are null. budget: that memory of reading counts in.
+  Taken Take(uint32_t partition, uint32_t num_partitions, const std::shared_ptr<MemoryBudget>& budget);
   // What a reader takes for the table of the largest partition, roughly.
   uint64_t table_bytes() const { return table_bytes_; }
 
@@ -136,6 +140,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   uint64_t ExpectedGroupsOf(uint64_t num_tuples) const;
   const std::shared_ptr<const AggregateDescriptor> descriptor_;
   const std::shared_ptr<SpillContext> spill_;
+  const std::shared_ptr<MemoryBudget> budget_;
   const std::vector<ColumnType> types_;
   const GroupPart of_;
   const KeyDictionaries no_dictionaries_;  // those of keys that can be divided
@@ -151,6 +156,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   std::atomic<uint64_t> num_groups_{0};
   std::vector<std::shared_ptr<SpilledRows>> parts_;  // null: taken for good, or without rows
   KeptBlocks kept_;
+  LooseTuples loose_;
   uint64_t expected_groups_ = 0, table_bytes_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;  // of parts_, by partition and number of partitions
 };

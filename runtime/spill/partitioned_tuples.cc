@@ -4,7 +4,6 @@
 #include "runtime/spill/partitioned_tuples.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "runtime/base/status.h"
@@ -13,10 +12,8 @@
 namespace quern {
 namespace {
 
-// A share of the memory that is set aside, for tuples without a block: half of it for those that come, half of it for
-// the same by partition.
-constexpr uint64_t kSingleShare = 8;
-constexpr uint64_t kFewestSingle = 64;
+// A share of the memory that is set aside, for tuples without a block.
+constexpr uint64_t kLooseShare = 8;
 // Behind the end of a block that is filled: the lines of many blocks do not come by themselves.
 constexpr uint64_t kPrefetchBytes = 256;
 
@@ -48,10 +45,11 @@ PartitionedTuples::PartitionedTuples(std::shared_ptr<SpillContext> spill, uint32
     : spill_(std::move(spill)),
       type_(TupleType(tuple_bytes)),
       level_(level),
-      parts_of_(std::move(parts_of)),
       buffers_(RowWriter::BuffersOf(*spill_, {type_})),
       parts_(num_parts),
-      kept_(num_parts) {}
+      kept_(num_parts),
+      loose_(tuple_bytes, num_parts, spill_->io_bytes() / kLooseShare, spill_->io_budget(), std::move(parts_of),
+             [this](uint32_t part, const BlockPieces& block, uint64_t n) { return WritePart(part, block, n); }) {}
 
 std::unique_ptr<TupleBlocks> PartitionedTuples::NewBlocks(std::shared_ptr<MemoryBudget> budget) {
   return std::make_unique<TupleBlocks>(tuple_bytes(), num_parts(), /*shift=*/0, spill_->block_bytes(), kPrefetchBytes,
@@ -73,52 +71,6 @@ absl::Status PartitionedTuples::WritePart(uint32_t part, const BlockPieces& bloc
   QUERN_ASSIGN_OR_RETURN(const SpilledBlock written, WriteBlock(spill_.get(), buffers_.get(), block, num_tuples));
   const std::lock_guard<std::mutex> lock(parts_[part].mutex);
   parts_[part].written.Add(spill_, written);
-  return absl::OkStatus();
-}
-
-absl::Status PartitionedTuples::WriteTuples(uint8_t* const* tuples, uint32_t n) {
-  const std::lock_guard<std::mutex> lock(single_mutex_);
-  if (single_.data() == nullptr) {
-    const uint64_t bytes = std::max(spill_->io_bytes() / kSingleShare, 2 * kFewestSingle * tuple_bytes());
-    QUERN_ASSIGN_OR_RETURN(single_, HugeBuffer::Allocate(spill_->io_budget(), bytes, false, Contents::kAnything));
-  }
-  const uint64_t most = single_.bytes() / 2 / tuple_bytes();
-  for (uint32_t i = 0; i < n; ++i) {
-    if (num_single_ == most) QUERN_RETURN_IF_ERROR(WriteSingle());
-    std::memcpy(single_.data() + num_single_++ * tuple_bytes(), tuples[i], tuple_bytes());
-  }
-  return absl::OkStatus();
-}
-
-// Writes the tuples without a block, by partition.
-absl::Status PartitionedTuples::WriteSingle() {
-  const uint64_t bytes = tuple_bytes();
-  std::vector<uint64_t> parts(num_single_), begin(num_parts() + 1);
-  std::vector<uint8_t*> tuples(num_single_);
-  for (uint64_t i = 0; i < num_single_; ++i) tuples[i] = single_.data() + i * bytes;
-  for (uint64_t i = 0; i < num_single_; i += kMaxBatchRows) {
-    const auto n = static_cast<uint32_t>(std::min<uint64_t>(num_single_ - i, kMaxBatchRows));
-    parts_of_(tuples.data() + i, n, parts.data() + i);
-  }
-  for (const uint64_t part : parts) ++begin[part + 1];
-  for (uint32_t p = 0; p < num_parts(); ++p) begin[p + 1] += begin[p];
-  uint8_t* const sorted = single_.data() + num_single_ * bytes;
-  std::vector<uint64_t> next(begin.begin(), begin.end() - 1);
-  for (uint64_t i = 0; i < num_single_; ++i) std::memcpy(sorted + next[parts[i]]++ * bytes, tuples[i], bytes);
-  for (uint32_t p = 0; p < num_parts(); ++p) {
-    const uint64_t n = begin[p + 1] - begin[p];
-    if (n == 0) continue;
-    const iovec values = {sorted + begin[p] * bytes, n * bytes};
-    QUERN_RETURN_IF_ERROR(WritePart(p, BlockPieces({&values, 1}, tuple_bytes(), n), n));
-  }
-  num_single_ = 0;
-  return absl::OkStatus();
-}
-
-absl::Status PartitionedTuples::Finish() {
-  const std::lock_guard<std::mutex> lock(single_mutex_);
-  if (num_single_ != 0) QUERN_RETURN_IF_ERROR(WriteSingle());
-  single_.Free();
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "runtime/base/memory.h"
 #include "runtime/spec/column_type.h"
+#include "runtime/spill/loose_tuples.h"
 #include "runtime/spill/spill_context.h"
 #include "runtime/spill/spilled_rows.h"
 #include "runtime/spill/tuple_blocks.h"
@@ -29,8 +30,7 @@ bool CallBehind(SpillContext* context, const std::function<void()>& write);
 // *Threads*: any.
 class PartitionedTuples final : public BlockSink {
  public:
-  // Numbers the partitions of n tuples at any addresses, up to kMaxBatchRows.
-  using PartsOf = std::function<void(uint8_t* const* tuples, uint32_t n, uint64_t* parts)>;
+  using PartsOf = LooseTuples::PartsOf;
   // level: how often tuples that are written have been divided.
   PartitionedTuples(std::shared_ptr<SpillContext> spill, uint32_t tuple_bytes, uint32_t num_parts, uint64_t level,
                     PartsOf parts_of);
@@ -45,13 +45,13 @@ class PartitionedTuples final : public BlockSink {
   bool has_written() const { return has_written_.load(std::memory_order_acquire); }
 
   absl::Status WritePart(uint32_t part, const BlockPieces& block, uint64_t num_tuples) override;
-  absl::Status WriteTuples(uint8_t* const* tuples, uint32_t n) override;
+  absl::Status WriteTuples(uint8_t* const* tuples, uint32_t n) override { return loose_.Add(tuples, n); }
   bool CallBehind(const std::function<void()>& write) override { return quern::CallBehind(spill_.get(), write); }
 
   // Keeps the blocks of a thread, which adds no more.
   absl::Status Keep(TupleBlocks* blocks) { return kept_.Keep(blocks).status(); }
   // Completes what was written; nothing is added or kept any more.
-  absl::Status Finish();
+  absl::Status Finish() { return loose_.Finish(); }
 
   // Of the blocks that are kept now, and that no reader has taken.
   uint64_t kept_bytes() const { return kept_.bytes(); }
@@ -74,20 +74,16 @@ class PartitionedTuples final : public BlockSink {
     mutable std::mutex mutex;  // guards what follows
     SpilledRows written;
   };
-  absl::Status WriteSingle();
   void BeginWriting();
 
   const std::shared_ptr<SpillContext> spill_;
   const ColumnType type_;
   const uint64_t level_;
-  const PartsOf parts_of_;
   const std::shared_ptr<BlockBuffers> buffers_;
   std::vector<Part> parts_;
   std::atomic<bool> has_written_{false};
   KeptBlocks kept_;
-  std::mutex single_mutex_;  // guards what follows: tuples that no block had room for
-  HugeBuffer single_;
-  uint64_t num_single_ = 0;
+  LooseTuples loose_;
 };
 
 }  // namespace quern

@@ -169,11 +169,13 @@ uint64_t SpillContext::most_kept_bytes() const {
   return budget_->has_host() || is_shared_ || whole_ != nullptr ? 0 : budget_->limit_bytes();
 }
 
-uint32_t SpillContext::max_readers() const {
+uint64_t SpillContext::reader_bytes() const {
   // A compressed block that was asked for has its memory beside that of its rows.
-  const uint64_t blocks_each = settings_.read_depth * (settings_.codec == BlockCodec::kNone ? 1 : 2) + 1;
-  const uint64_t bytes_each = settings_.block_bytes * blocks_each;
-  return static_cast<uint32_t>(std::clamp<uint64_t>(settings_.io_bytes / bytes_each, 2, 1024));
+  return settings_.block_bytes * (settings_.read_depth * (settings_.codec == BlockCodec::kNone ? 1 : 2) + 1);
+}
+
+uint32_t SpillContext::max_readers() const {
+  return static_cast<uint32_t>(std::clamp<uint64_t>(settings_.io_bytes / reader_bytes(), 2, 1024));
 }
 
 bool SpillContext::BeginWrite() {

@@ -91,6 +91,8 @@ class SpillContext {
   uint32_t read_depth() const { return settings_.read_depth; }
   uint32_t write_depth() const { return settings_.write_depth; }
   BlockCodec codec() const { return settings_.codec; }
+  // What a reader of a sequence takes, roughly: blocks that are read ahead, and the one in use.
+  uint64_t reader_bytes() const;
   // How many sequences of rows can be read at once with the memory set aside; at least 2.
   uint32_t max_readers() const;
 

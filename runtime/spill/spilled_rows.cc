@@ -171,9 +171,10 @@ void SharedRows::EndRead(size_t block) {
 
 // ---- one sequence ---------------------------------------------------------------------------------------------------
 
-std::shared_ptr<BlockBuffers> RowWriter::BuffersOf(const SpillContext& context, const std::vector<ColumnType>& types) {
+std::shared_ptr<BlockBuffers> RowWriter::BuffersOf(const SpillContext& context, const std::vector<ColumnType>& types,
+                                                   std::shared_ptr<MemoryBudget> budget) {
   return std::make_shared<BlockBuffers>(SpilledTypes(types), BlockRows(types, context.block_bytes()),
-                                        context.io_budget());
+                                        budget == nullptr ? context.io_budget() : std::move(budget));
 }
 
 RowWriter::RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types)
@@ -249,9 +250,9 @@ struct PartitionedWriter::Partition {
 };
 
 PartitionedWriter::PartitionedWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
-                                     uint32_t num_partitions)
+                                     uint32_t num_partitions, std::shared_ptr<MemoryBudget> budget)
     : context_(std::move(context)) {
-  const std::shared_ptr<BlockBuffers> buffers = RowWriter::BuffersOf(*context_, types);
+  const std::shared_ptr<BlockBuffers> buffers = RowWriter::BuffersOf(*context_, types, std::move(budget));
   partitions_.reserve(num_partitions);
   for (uint32_t p = 0; p < num_partitions; ++p)
     partitions_.push_back(std::make_unique<Partition>(context_, types, buffers));
@@ -477,7 +478,9 @@ absl::StatusOr<bool> RowReader::Next(BatchView* batch) {
   }
   QUERN_RETURN_IF_ERROR(Decode(read, batch));
   if (end_block_ != SIZE_MAX) CutToPart(batch);
-  QUERN_RETURN_IF_ERROR(ReadAhead());
+  // Where memory is short, the next block is asked for when this one has been freed.
+  const absl::Status ahead = ReadAhead();
+  if (!absl::IsResourceExhausted(ahead)) QUERN_RETURN_IF_ERROR(ahead);
   return true;
 }
 

@@ -106,7 +106,9 @@ class RowWriter {
   RowWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types,
             std::shared_ptr<BlockBuffers> buffers);
   ~RowWriter();
-  static std::shared_ptr<BlockBuffers> BuffersOf(const SpillContext& context, const std::vector<ColumnType>& types);
+  // budget: that their memory counts in, the context's io_budget where it is null.
+  static std::shared_ptr<BlockBuffers> BuffersOf(const SpillContext& context, const std::vector<ColumnType>& types,
+                                                 std::shared_ptr<MemoryBudget> budget = nullptr);
 
   // Adds the selected rows of a batch whose columns are `batch.keys`. *Cost*: a copy of the values. *Errors*:
   // Unavailable (spill_store.h), of this block or of one before; ResourceExhausted beyond the memory set aside; the
@@ -139,7 +141,9 @@ class RowWriter {
 // Writes a sequence for each partition. *Threads*: any number append at once.
 class PartitionedWriter {
  public:
-  PartitionedWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, uint32_t num_partitions);
+  // budget: as of RowWriter::BuffersOf.
+  PartitionedWriter(std::shared_ptr<SpillContext> context, std::vector<ColumnType> types, uint32_t num_partitions,
+                    std::shared_ptr<MemoryBudget> budget = nullptr);
   ~PartitionedWriter();
 
   // partitions: of the batch's rows (of its selection's, in their order), each below num_partitions. *Errors*: as

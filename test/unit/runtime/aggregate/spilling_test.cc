@@ -13,6 +13,8 @@
 
 #include "runtime/aggregate/hash_aggregate.h"
 #include "runtime/aggregate/set_operation.h"
+#include "runtime/aggregate/spilled_groups.h"
+#include "runtime/spill/budget_with_reserve.h"
 #include "runtime/spill/spill_context.h"
 #include "test/unit/runtime/aggregate/group_rows.h"
 #include "test/unit/runtime/spill/spill_test_rows.h"
@@ -353,13 +355,7 @@ TEST(SpillingAggregate, ManyReadersTakeTurns) {
     return Rows(kBatchRows, {NumberColumn(Numbers(b, 1 << 20))}, {NumberColumn(Numbers(b, 977))});
   };
   const Lines expected = Unlimited(kSum, make);
-  // Nothing is written behind: so close to what readers need, a block that is being written may be what they lack.
-  const SpillSettings settings = {.num_partitions = 16,
-                                  .block_bytes = 4096,
-                                  .read_depth = 1,
-                                  .io_bytes = 128 << 10,
-                                  .write_depth = 0,
-                                  .uses_ring = false};
+  const SpillSettings settings = {.num_partitions = 16, .block_bytes = 4096, .read_depth = 1, .io_bytes = 128 << 10};
   for (const uint64_t memory : {400 * kKiB, 600 * kKiB, 800 * kKiB}) {
     const auto budget = std::make_shared<MemoryBudget>(memory);
     auto aggregate = NewAggregate(kSum, budget, TestContext(budget, SystemFileCalls(), settings));
@@ -383,6 +379,50 @@ TEST(SpillingAggregate, ManyReadersTakeTurns) {
     std::sort(all.begin(), all.end());
     EXPECT_EQ(all, expected) << memory;
   }
+}
+
+// A partition that finds no memory at all while it is divided again is written with what is in reserve for that.
+TEST(SpillingAggregate, TuplesThatFindNoBlockAreWrittenFromTheReserve) {
+  constexpr uint32_t kTuples = 40'000, kSome = 1000;
+  constexpr uint64_t kMemory = 1024 * kKiB;
+  const std::shared_ptr<const AggregateDescriptor> descriptor = ShapeOf(kSum);
+  const auto budget = std::make_shared<MemoryBudget>(kMemory);
+  const auto spill = TestContext(budget, SystemFileCalls(), {16, 4096, 1, 128 << 10});
+  ASSERT_EQ(spill->SetMemoryAside(), absl::OkStatus());
+  BudgetWithReserve io(spill->io_budget());
+  io.Open();
+  const SpilledGroups whole(descriptor, spill, {}, spill->io_budget());
+  ASSERT_EQ(io.GrowBy(whole.WriterBytes()), absl::OkStatus());
+  // Others have all the rest, also of what is set aside.
+  const uint64_t of_others = kMemory - whole.WriterBytes();
+  ASSERT_EQ(spill->io_budget()->Reserve(of_others), absl::OkStatus());
+  ASSERT_EQ(budget->used_bytes(), kMemory);
+  uint64_t num_read = 0;
+  {
+    SpilledGroups part(descriptor, spill, {1, 3}, io.budget());
+    std::unique_ptr<TupleBlocks> blocks = part.NewBlocks(0, budget);
+    const uint64_t tuple_bytes = descriptor->group()->tuple_bytes;
+    std::vector<uint8_t> bytes(kSome * tuple_bytes);
+    std::vector<uint8_t*> tuples;
+    for (uint32_t i = 0; i < kSome; ++i) tuples.push_back(bytes.data() + i * tuple_bytes);
+    std::vector<uint64_t> hashes(kSome);
+    for (uint32_t done = 0; done < kTuples; done += kSome) {
+      for (uint32_t i = 0; i < kSome; ++i) hashes[i] = (done + i) * 0x9e3779b97f4a7c15;
+      ASSERT_EQ(blocks->Add(tuples.data(), hashes.data(), kSome), absl::OkStatus());
+    }
+    ASSERT_EQ(part.Keep(std::move(blocks), 0), absl::OkStatus());
+    ASSERT_EQ(part.Finish(1, {}, *budget), absl::OkStatus());
+    for (SpilledGroups::Taken taken = part.Take(0, 1, io.budget()); taken.rows != nullptr;
+         taken = part.Take(0, 1, io.budget())) {
+      BatchView rows;
+      for (absl::StatusOr<bool> more = true; more.ok() && *more; num_read += rows.num_rows) {
+        more = taken.rows->Next(&rows);
+        ASSERT_TRUE(more.ok()) << more.status();
+      }
+    }
+  }
+  EXPECT_EQ(num_read, kTuples);
+  spill->io_budget()->Release(of_others);
 }
 
 // The number of groups of kSum, and a digest of their rows.
