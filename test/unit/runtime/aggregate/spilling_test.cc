@@ -540,12 +540,19 @@ TEST(SpillingAggregate, PartitionsOfFewGroupsTakeLittle) {
     values.resize(200);
     std::vector<uint8_t> indices(kBatchRows);
     for (uint32_t i = 0; i < kBatchRows; ++i) indices[i] = static_cast<uint8_t>((b + i) % 200);
-    return Rows(kBatchRows, {DictionaryColumn(indices, StringColumn(kVar32, values))}, {NumberColumn(Numbers(b, 977))});
+    return Rows(kBatchRows, {DictionaryColumn(indices, StringColumn(kVar32, values)), NumberColumn(Numbers(b, 15013))},
+                {NumberColumn(Numbers(b, 977))});
   };
-  const char* const spec = "aggregate keys=dictionary(u8,utf8) aggs=sum(i64)";  // which cannot be spilled
-  const auto budget = std::make_shared<MemoryBudget>(4 << 20);
+  const char* const spec = "aggregate keys=dictionary(u8,utf8),i64 aggs=sum(i64)";  // which cannot be spilled
+  const auto budget = std::make_shared<MemoryBudget>(8 << 20);
   auto aggregate = NewAggregate(spec, budget, nullptr, options);
-  ASSERT_EQ(AppendAll(aggregate, make, 6), absl::OkStatus());
+  std::vector<std::unique_ptr<Appender>> appenders(kBatches);
+  for (auto& appender : appenders) appender = std::make_unique<Appender>(aggregate);
+  for (uint32_t b = 0; b < kBatches; ++b) {
+    ASSERT_EQ(appenders[b]->Append(make(b)), absl::OkStatus());
+    ASSERT_EQ(appenders[b]->Finish(), absl::OkStatus());
+  }
+  ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
   EXPECT_EQ(ShareOf(aggregate, 0, 1, 1000), Unlimited(spec, make));
 }
 
