@@ -9,17 +9,22 @@
  */
 #include "quern_pg.h"
 
+#include <math.h>
+
 #include "access/genam.h"
 #include "access/table.h"
 #include "access/transam.h"
+#include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 /* ---- planning: the hash join that a loop stands for ---- */
 
@@ -225,8 +230,30 @@ static const IndexScan* index_scan_of(const Plan* plan) {
   return scan->indexorderby == NIL && !is_partial(scan->indexid) ? scan : NULL;
 }
 
+/* From here on, as ANALYZE sees it, the tuples of a table lie in the order of an index. */
+static const double kInOrder = 0.9;
+
+bool loop_is_in_order(const NestLoop* loop) {
+  const IndexScan* scan = index_scan_of(loop->join.plan.righttree);
+  Relation index = index_open(scan->indexid, AccessShareLock);
+  const AttrNumber attno = index->rd_index->indkey.values[0];
+  HeapTuple statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(index->rd_index->indrelid),
+                                         Int16GetDatum(attno), BoolGetDatum(false));
+  bool in_order = false;
+  AttStatsSlot slot;
+
+  index_close(index, NoLock);
+  if (!HeapTupleIsValid(statistics)) return false;
+  if (get_attstatsslot(&slot, statistics, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS)) {
+    in_order = slot.nnumbers > 0 && fabs(slot.numbers[0]) >= kInOrder;
+    free_attstatsslot(&slot);
+  }
+  ReleaseSysCache(statistics);
+  return in_order;
+}
+
 /* A scan of the whole inner table, with the conditions of that table alone. */
-static SeqScan* whole_scan(const LoopMaking* making, double rows) {
+static SeqScan* whole_scan(const LoopMaking* making, double rows, double pages) {
   SeqScan* scan = makeNode(SeqScan);
   const NodeTag tag = scan->scan.plan.type;
   ListCell* cell;
@@ -236,6 +263,9 @@ static SeqScan* whole_scan(const LoopMaking* making, double rows) {
   scan->scan.plan.targetlist = making->inner_tlist;
   scan->scan.plan.qual = making->scan_quals;
   scan->scan.plan.plan_rows = rows;
+  scan->scan.plan.startup_cost = 0;
+  scan->scan.plan.total_cost =
+      pages * seq_page_cost + rows * (cpu_tuple_cost + cpu_operator_cost * list_length(making->scan_quals));
   scan->scan.plan.extParam = bms_copy(scan->scan.plan.extParam);
   scan->scan.plan.allParam = bms_copy(scan->scan.plan.allParam);
   foreach (cell, making->loop->nestParams) {
@@ -294,13 +324,15 @@ static NestLoop* gated_loop(const LoopMaking* making, const CustomScan* made) {
 }
 
 /* Sets what the loop is measured by, and whether it begins at all. Returns false where the inner table is small. */
-static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, double* inner_rows) {
+static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, double* inner_rows,
+                       double* inner_pages) {
   const Plan* outer = making->loop->join.plan.lefttree;
   Relation relation = table_open(planned_relation(making->inner->scan.scanrelid), NoLock);
   const double pages = RelationGetNumberOfBlocks(relation);
   const double lookup = kLookupMs + kFetchMs * making->loop->join.plan.righttree->plan_rows;
 
   *inner_rows = Max(relation->rd_rel->reltuples, 0);
+  *inner_pages = pages;
   table_close(relation, NoLock);
   plan->hash_ms = Min(pages, NBuffers) * kPageMs + Max(pages - NBuffers, 0) * kFarPageMs +
                   *inner_rows * (making->reads_slots ? kSlotMs : kProbeMs);
@@ -317,7 +349,7 @@ Plan* replace_loop(NestLoop* loop) {
   NodePlan way = {0};
   NodePlan* plan;
   CustomScan* made;
-  double inner_rows;
+  double inner_rows, inner_pages;
   bool begins;
   ListCell* cell;
 
@@ -329,14 +361,14 @@ Plan* replace_loop(NestLoop* loop) {
   foreach (cell, making.inner->indexqualorig) add_scan_qual(&making, lfirst(cell), true);
   foreach (cell, making.inner->scan.plan.qual) add_scan_qual(&making, lfirst(cell), false);
   if (making.failed || making.hash_clauses == NIL) return NULL;
-  if (!choose_way(&making, &way, &begins, &inner_rows)) return NULL;
+  if (!choose_way(&making, &way, &begins, &inner_rows, &inner_pages)) return NULL;
   /* Rows of Memoize have no further columns. */
   if (IsA(loop->join.plan.righttree, Memoize) && begins &&
       list_length(making.inner_tlist) > list_length(making.inner->scan.plan.targetlist))
     return NULL;
 
   join.join.plan.type = T_HashJoin;
-  join.join.plan.lefttree = (Plan*)whole_scan(&making, inner_rows);
+  join.join.plan.lefttree = (Plan*)whole_scan(&making, inner_rows, inner_pages);
   join.join.plan.righttree = &hash.plan;
   join.join.plan.targetlist = (List*)turn_sides((Node*)loop->join.plan.targetlist, NULL);
   join.join.plan.qual = (List*)turn_sides((Node*)loop->join.plan.qual, NULL);
