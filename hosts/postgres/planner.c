@@ -379,8 +379,9 @@ static PlannedStmt* quern_planner(Query* query, const char* text, int options, P
   if (copy == NULL || !statement->parallelModeNeeded) return statement;
   serial = plan_query(copy, text, options & ~CURSOR_OPT_PARALLEL_OK, params);
   replacing = replace_all(serial, options, threads);
-  ereport(DEBUG1, errmsg_internal("quern: the parallel plan costs %.0f, the serial one %.0f, of which %.0f are saved",
-                                  cost, serial->planTree->total_cost, replacing.saved));
+  ereport(DEBUG1, errmsg_internal("quern: the parallel plan costs " INT64_FORMAT ", the serial one " INT64_FORMAT
+                                  ", of which " INT64_FORMAT " are saved",
+                                  (int64)cost, (int64)serial->planTree->total_cost, (int64)replacing.saved));
   if (replacing.replaced == 0) return statement;
   if (plan_disabled_nodes(serial->planTree) > plan_disabled_nodes(statement->planTree)) return statement;
   return quern_enabled == QUERN_FORCE || serial->planTree->total_cost - replacing.saved < cost ? serial : statement;

@@ -32,6 +32,7 @@ enum {
   kMorselsOfThread = 2,
   kPagesThatPay = 256,       /* a thread is started for so many */
   kRowsThatPay = 100 * 1000, /* in the work of a job */
+  kTuplesOfPage = 60,        /* a guess */
   kPagesLeft = 64,           /* to the caller, after which threads get no more */
   kStackBytes = 2 << 20,     /* kernels need 250 kB */
   kRoomBytes = 8 << 20,
@@ -554,9 +555,10 @@ static void start_all(Threads* threads) {
 void threads_start(QuernNode* node, Source* source, quern_port port, double rows) {
   const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
   Source** sources;
-  const int num_stages = find_stages(source, &sources);
-  int n = num_stages > 0 ? threads_that_pay(node, rows) : 0;
-  double pages = n > 0 ? heap_pages_left(sources[0]->pages) : 0;
+  const int num_stages = node->plan->threads > 1 ? find_stages(source, &sources) : 0;
+  double pages = num_stages > 0 ? heap_pages_left(sources[0]->pages) : 0;
+  /* Tuples that a condition leaves out are work, too. */
+  int n = pages > 0 ? threads_that_pay(node, Max(rows, pages * kTuplesOfPage)) : 0;
   MemoryContext before;
   Threads* threads;
 

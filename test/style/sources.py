@@ -191,6 +191,7 @@ PLAIN_LOCKS = {
     "runtime/sort/spilling/ranges_in_turn.h": "of one operator",
     "runtime/sort/spilling/spilled_sort.h": "of one operator",
     "runtime/spill/partitioned_tuples.h": "of one operator",
+    "runtime/spill/loose_tuples.h": "of one operator",
     "runtime/sort/spilling/spilled_runs.h": "of one operator",
     "runtime/sort/spilling/spilling_rows.h": "of one operator",
     "runtime/spill/budget_with_reserve.cc": "of one job",
