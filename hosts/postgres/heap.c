@@ -29,6 +29,7 @@ struct HeapPages {
   PageReader* reader;
   ListedPage page;         /* that is read */
   bool page_is_kept;       /* pinned for this reader alone, since a thread has left it */
+  bool page_is_read;       /* the next one, for this reader */
   const char* prefetched;  /* a page; NULL: none */
   BlockNumber next_lookup; /* of a page in the shared buffers, ahead of its turn */
   Threads* threads;        /* which read pages as well; NULL: none */
@@ -201,12 +202,21 @@ static bool read_page(HeapPages* pages) {
 }
 
 bool heap_pages_list(HeapPages* pages, ListedPage* page, OffsetNumber* visible) {
-  if (!read_page(pages)) return false;
+  if (pages->page_is_read || !read_page(pages)) return false;
+  if (!PageIsAllVisible(BufferGetPage(pages->page.buffer))) {
+    pages->page_is_read = true;
+    return false;
+  }
   *page = pages->page;
   page->visible = visible;
   memcpy(visible, pages->page.visible, sizeof(OffsetNumber) * page->num_visible);
   IncrBufferRefCount(page->buffer);
   return true;
+}
+
+/* Whether the next page will be a thread's. */
+static bool gives_away(const HeapPages* pages) {
+  return pages->threads != NULL && PageIsAllVisible(BufferGetPage(pages->page.buffer));
 }
 
 /* Finds the tuples of the page that has been read. */
@@ -222,7 +232,7 @@ static void open_page(HeapPages* pages) {
     return;
   }
   is_prefetched = page == pages->prefetched;
-  pages->prefetched = pages->page_is_kept ? NULL : next_page(pages);
+  pages->prefetched = pages->page_is_kept || gives_away(pages) ? NULL : next_page(pages);
   page_reader_open(reader, page, is_prefetched, pages->prefetched, &pages->page);
   InstrCountFiltered1(pages->scan_state, pages->page.num_visible - reader->num_tuples);
 }
@@ -244,7 +254,10 @@ static bool turn_page(HeapPages* pages) {
     if (pages->page_is_kept) return true;
     threads_feed(pages->threads, pages);
   }
-  if (read_page(pages)) return true;
+  if (pages->page_is_read || read_page(pages)) {
+    pages->page_is_read = false;
+    return true;
+  }
   if (pages->threads != NULL) pages->page_is_kept = threads_wait(pages->threads, &pages->page);
   return pages->page_is_kept;
 }
@@ -274,7 +287,7 @@ void heap_pages_share(HeapPages* pages, Threads* threads) { pages->threads = thr
 
 void heap_pages_rescan(HeapPages* pages) {
   pages->next_block = pages->next_lookup = 0;
-  pages->at_end = false;
+  pages->at_end = pages->page_is_read = false;
   drop_page(pages);
   table_rescan(pages->scan, NULL);
 }

@@ -406,8 +406,9 @@ extern int page_reader_take(PageReader* reader, Columns* columns, int row);
 
 extern HeapPages* heap_pages_create(const Source* source);
 extern int heap_pages_fill(HeapPages* pages, Columns* columns);
-/* Reads the next page for somebody else, with a pin of its own; false at the end. `visible` has MaxHeapTuplesPerPage
- * elements. */
+/* Reads the next page for somebody else, with a pin of its own; false at the end, and where the next page remains for
+ * this reader: all of its tuples have been read already to find those that are visible. `visible` has
+ * MaxHeapTuplesPerPage elements. */
 extern bool heap_pages_list(HeapPages* pages, ListedPage* page, OffsetNumber* visible);
 /* Pages that are left and may be read by other threads. */
 extern double heap_pages_left(const HeapPages* pages);
