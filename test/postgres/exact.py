@@ -34,7 +34,7 @@ insert into hashes select md5((g / 2)::text), md5((g / 2)::text) || repeat('m', 
 alter table pages drop column old;
 alter table pages add column new int default 7, add column late text;
 insert into pages select 'short', 'row', g, 'late', null, g, repeat('late', g %% 20) from generate_series(1, 3000) g;
-analyze;
+vacuum analyze;
 """ % (", ".join(f"n{scale} numeric(18,{scale})" for scale in SCALES),
        ", ".join(f"g * {7 ** scale}::numeric / {10 ** scale}::numeric" for scale in SCALES))
 QUERIES = [

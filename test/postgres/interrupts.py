@@ -25,7 +25,7 @@ TABLES = [
     "create unlogged table a as select g % 50000 as k, g as v, md5((g % 70000)::text) as t, "
     "(g % 1000)::numeric(9,2) as n from generate_series(1, {rows}) g",
     "create unlogged table b as select g as k, g * 3 as w, md5(g::text) as t from generate_series(1, {rows} / 3) g",
-    "analyze a", "analyze b",
+    "vacuum analyze a", "vacuum analyze b",
 ]
 QUERIES = [
     "select count(*), sum(a.v), sum(b.w) from a join b using (k)",
