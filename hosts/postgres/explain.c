@@ -62,5 +62,7 @@ void node_explain(CustomScanState* state, List* ancestors, ExplainState* explain
   }
   if (node->plan->loop != NULL && !explain->analyze)
     ExplainPropertyText("Outer Rows", "looked up while that is faster", explain);
+  if (node->plan->threads > 1 && !explain->analyze)
+    ExplainPropertyInteger("Threads Planned", NULL, node->plan->threads, explain);
   if (explain->analyze) show_run(node, explain);
 }

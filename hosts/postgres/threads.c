@@ -79,6 +79,7 @@ typedef struct Thread {
 } Thread;
 
 struct Threads {
+  MemoryContext memory; /* of all that is here */
   QuernNode* node;
   Source** sources; /* the caller's, of the stages */
   int num_stages;   /* 0: threads do the work of the job */
@@ -362,9 +363,14 @@ static void run(Thread* thread) {
 
 /* ---- beginning and end ---- */
 
+/* Makes threads and their memory, which becomes the current one. A node may have them once for each rescan. */
 static Threads* create(QuernNode* node, int num_threads) {
-  Threads* threads = palloc0(sizeof(Threads));
+  MemoryContext memory =
+      AllocSetContextCreate(node->css.ss.ps.state->es_query_cxt, "Quern threads", ALLOCSET_DEFAULT_SIZES);
+  Threads* threads = MemoryContextAllocZero(memory, sizeof(Threads));
 
+  MemoryContextSwitchTo(memory);
+  threads->memory = memory;
   threads->node = node;
   threads->num_threads = num_threads;
   threads->each = palloc0(sizeof(Thread) * num_threads);
@@ -417,9 +423,11 @@ static void forget(Threads* threads) {
   while (*link != threads) link = &(*link)->next;
   *link = threads->next;
   threads->node->threads = NULL;
+  if (threads->sources != NULL) pfree(threads->sources);
   pthread_cond_destroy(&threads->is_read);
   pthread_cond_destroy(&threads->is_full);
   pthread_mutex_destroy(&threads->mutex);
+  MemoryContextDelete(threads->memory);
 }
 
 /* For EXPLAIN ANALYZE. */
@@ -559,13 +567,15 @@ void threads_start(QuernNode* node, Source* source, quern_port port, double rows
   double pages = num_stages > 0 ? heap_pages_left(sources[0]->pages) : 0;
   /* Tuples that a condition leaves out are work, too. */
   int n = pages > 0 ? threads_that_pay(node, Max(rows, pages * kTuplesOfPage)) : 0;
-  MemoryContext before;
+  const MemoryContext before = CurrentMemoryContext;
   Threads* threads;
 
   if (quern_enabled != QUERN_FORCE) pages /= kPagesThatPay;
   n = Min(Min(n, (int)Min(pages, INT_MAX)), most_pins() / kMorselsOfThread);
-  if (n <= 0) return;
-  before = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+  if (n <= 0) {
+    if (num_stages > 0) pfree(sources);
+    return;
+  }
   threads = create(node, n);
   threads->sources = sources;
   threads->num_stages = num_stages;
@@ -587,10 +597,9 @@ void threads_start(QuernNode* node, Source* source, quern_port port, double rows
 
 void threads_start_work(QuernNode* node, double rows) {
   const int n = rows >= kRowsThatPay || quern_enabled == QUERN_FORCE ? threads_that_pay(node, rows) : 0;
-  MemoryContext before;
+  const MemoryContext before = CurrentMemoryContext;
 
   if (n <= 0) return;
-  before = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
   start_all(create(node, n));
   MemoryContextSwitchTo(before);
 }

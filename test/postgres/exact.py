@@ -131,6 +131,25 @@ def wrong_parameters(session):
     return wrong
 
 
+# What EXPLAIN ANALYZE counts where threads have read most of a table.
+COUNTED = ["QuernJoin) (actual rows=500000 loops=1)", "Seq Scan on wide x (actual rows=500000 loops=1)",
+           "Seq Scan on wide (actual rows=300000 loops=1)", "Rows Removed by Filter: 200000"]
+
+
+def wrong_counts(session):
+    """How many lines of EXPLAIN differ where three threads read a table."""
+    session.execute("create table wide as select g as k, g % 10 as v, 'some text' as t from generate_series(1, 500000) g",
+                    "vacuum analyze wide", "set quern.enabled = on", "set quern.threads = 3")
+    lines = [line for query in ("select v, count(*) from wide where k > 200000 group by v",
+                                "select count(*) from wide x join wide y using (k)")
+             for line, in session.rows(f"explain (analyze, costs off, timing off, summary off) {query}")]
+    threads = [line for line in lines if "Threads: " in line]
+    missing = [text for text in COUNTED if not any(text in line for line in lines)]
+    if missing or len(threads) != 3:
+        print("\n".join([f"no {missing}, {len(threads)} nodes with threads", *lines]))
+    return len(missing) + abs(len(threads) - 3)
+
+
 def wrong_choices(session):
     """How many of CHOSEN differ."""
     session.execute("set quern.enabled = on", "set quern.min_rows = 1")
@@ -150,7 +169,7 @@ def main():
     settings = {"enable_mergejoin": "off", "enable_nestloop": "off", "max_parallel_workers_per_gather": "0"}
     with cluster.Cluster(settings, options.library) as pg, pg.session() as session:
         session.execute(*TABLES.strip().split(";\n"))
-        bad += wrong_choices(session) + wrong_parameters(session)
+        bad += wrong_choices(session) + wrong_parameters(session) + wrong_counts(session)
         for nodes, query in QUERIES:
             modes = {}
             for mode, threads in (("off", 1), ("force", 1), ("threads", 3)):
