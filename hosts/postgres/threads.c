@@ -420,8 +420,8 @@ static void stop_and_close(Threads* threads) {
 static void forget(Threads* threads) {
   Threads** link = &all_threads;
 
-  while (*link != threads) link = &(*link)->next;
-  *link = threads->next;
+  while (*link != NULL && *link != threads) link = &(*link)->next;
+  if (*link != NULL) *link = threads->next;
   threads->node->threads = NULL;
   if (threads->sources != NULL) pfree(threads->sources);
   pthread_cond_destroy(&threads->is_read);
@@ -485,9 +485,15 @@ void threads_abort(QuernNode* node) {
 
 bool threads_have_failed(Threads* threads) { return is_stopping(threads); }
 
+/* Closes handles too: an open one would keep its job, and the threads that read and write files for it, until the
+ * process takes down what these use. */
 static void stop_all(int code, Datum argument) {
   for (Threads* threads = all_threads; threads != NULL; threads = threads->next) stop(threads);
-  for (Threads* threads = all_threads; threads != NULL; threads = threads->next) join_threads(threads);
+  for (Threads* threads = all_threads; threads != NULL; threads = threads->next) {
+    join_threads(threads);
+    close_handles(threads);
+  }
+  all_threads = NULL;
 }
 
 void threads_install(void) {
