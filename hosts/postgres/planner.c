@@ -369,7 +369,6 @@ static PlannedStmt* quern_planner(Query* query, const char* text, int options, P
   Replacing replacing;
 
   if (quern_enabled == QUERN_OFF) return plan_query(query, text, options, params);
-  threads_install();
   if ((options & CURSOR_OPT_PARALLEL_OK) != 0 && max_parallel_workers_per_gather > 0) copy = copyObject(query);
   statement = plan_query(query, text, options, params);
   if (!can_replace(statement)) return statement;

@@ -419,8 +419,6 @@ extern void heap_pages_end(HeapPages* pages);
 
 /* ---- threads (threads.c) ---- */
 
-/* Stops and ends all threads of the backend when it exits. Called before the first query. */
-extern void threads_install(void);
 /* Has the threads of a plan ready before it runs: the C library ends a process that has no memory for a new one. */
 extern void threads_prepare(int num_threads);
 

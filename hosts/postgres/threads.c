@@ -10,7 +10,7 @@
  *
  * Threads call libquern and what is marked so in quern_pg.h, and nothing of PostgreSQL. They work for as long as one
  * source of a node is read: errors of the backend end them (threads_abort) before the pins of their pages are released,
- * and so does its exit (threads_install). A thread itself stays for the next node.
+ * and so does its exit (end_with_backend). A thread itself stays for the next node.
  *
  * Morsels of pages: Leis et al., "Morsel-driven parallelism", SIGMOD 2014.
  */
@@ -95,11 +95,7 @@ struct Threads {
   pthread_cond_t is_full, is_read;
   bool ending;   /* no more morsels come */
   bool stopping; /* nothing matters any more */
-  Threads* next;
 };
-
-/* All of the backend, the newest first: a table is built while what it is built from is read. */
-static Threads* all_threads;
 
 static bool is_stopping(const Threads* threads) { return __atomic_load_n(&threads->stopping, __ATOMIC_RELAXED); }
 
@@ -363,6 +359,12 @@ static void run(Thread* thread) {
 
 /* ---- beginning and end ---- */
 
+static void stop_and_close(Threads* threads);
+
+/* Called when the backend exits while threads are at work, before its transaction is aborted: the last callback to be
+ * registered comes first. An open handle would keep its job, and the threads that read and write files for it. */
+static void end_with_backend(int code, Datum threads) { stop_and_close((Threads*)DatumGetPointer(threads)); }
+
 /* Makes threads and their memory, which becomes the current one. A node may have them once for each rescan. */
 static Threads* create(QuernNode* node, int num_threads) {
   MemoryContext memory =
@@ -381,8 +383,8 @@ static Threads* create(QuernNode* node, int num_threads) {
   pthread_mutex_init(&threads->mutex, NULL);
   pthread_cond_init(&threads->is_full, NULL);
   pthread_cond_init(&threads->is_read, NULL);
-  threads->next = all_threads;
-  all_threads = node->threads = threads;
+  node->threads = threads;
+  before_shmem_exit(end_with_backend, PointerGetDatum(threads));
   return threads;
 }
 
@@ -418,10 +420,7 @@ static void stop_and_close(Threads* threads) {
 }
 
 static void forget(Threads* threads) {
-  Threads** link = &all_threads;
-
-  while (*link != NULL && *link != threads) link = &(*link)->next;
-  if (*link != NULL) *link = threads->next;
+  cancel_before_shmem_exit(end_with_backend, PointerGetDatum(threads));
   threads->node->threads = NULL;
   if (threads->sources != NULL) pfree(threads->sources);
   pthread_cond_destroy(&threads->is_read);
@@ -484,25 +483,6 @@ void threads_abort(QuernNode* node) {
 }
 
 bool threads_have_failed(Threads* threads) { return is_stopping(threads); }
-
-/* Closes handles too: an open one would keep its job, and the threads that read and write files for it, until the
- * process takes down what these use. */
-static void stop_all(int code, Datum argument) {
-  for (Threads* threads = all_threads; threads != NULL; threads = threads->next) stop(threads);
-  for (Threads* threads = all_threads; threads != NULL; threads = threads->next) {
-    join_threads(threads);
-    close_handles(threads);
-  }
-  all_threads = NULL;
-}
-
-void threads_install(void) {
-  static int installed_in;
-
-  if (installed_in == MyProcPid) return;
-  installed_in = MyProcPid;
-  before_shmem_exit(stop_all, (Datum)0);
-}
 
 /* ---- starting ---- */
 
