@@ -166,6 +166,7 @@ static void begin_node(CustomScanState* state, EState* estate, int flags) {
   if (node->plan->loop != NULL) node->loop = loop_begin(node, estate, flags);
   if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
 
+  threads_prepare(node->plan->threads);
   node->callback.func = release;
   node->callback.arg = node;
   MemoryContextRegisterResetCallback(estate->es_query_cxt, &node->callback);
@@ -330,8 +331,6 @@ static void fail(QuernNode* node) {
 
 /* Each returns false where the stock plan has taken over. */
 
-enum { kBusyUs = 50 };
-
 /* Adds the rows of a source, with threads where these pay. */
 static ThreadsEnd append_all(QuernNode* node, Source* source, quern_port port) {
   quern_batch batch = {.struct_size = sizeof(batch)};
@@ -346,7 +345,7 @@ static ThreadsEnd append_all(QuernNode* node, Source* source, quern_port port) {
     if (failed) break;
     batch.first_row_id += batch.num_rows;
     /* All tables on the way have been built now. */
-    if (begins) threads_start(node, source, port, node->plan->input_rows);
+    if (begins) threads_start(node, source, port);
     begins = false;
     if (node->threads != NULL && threads_have_failed(node->threads)) break;
   }
@@ -388,11 +387,11 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
 static bool work_to_the_end(QuernNode* node) {
   quern_work_state work = QUERN_WORK_MORE;
 
-  threads_start_work(node, (double)node->built_rows);
+  threads_start_work(node);
   while (work != QUERN_WORK_DONE) {
     CHECK_FOR_INTERRUPTS();
     if (quern_job_work(node->job, &work, &quern_last_error) != QUERN_OK) return false;
-    if (work == QUERN_WORK_BUSY) pg_usleep(kBusyUs);
+    if (work == QUERN_WORK_BUSY) pg_usleep(QUERN_BUSY_US);
   }
   return true;
 }

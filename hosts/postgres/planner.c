@@ -75,7 +75,6 @@ Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, Lis
   NodePlan threaded = *plan;
 
   threaded.threads = planned_threads;
-  threads_prepare(planned_threads);
   scan->scan.plan = *plan->stock;
   scan->scan.plan.type = tag;
   scan->scan.plan.targetlist = targetlist;
@@ -93,6 +92,9 @@ Plan* node_plan_make(const NodePlan* plan, List* children, List* scan_tlist, Lis
   return (Plan*)scan;
 }
 
+/* Of what one thread takes. */
+static double share_with_threads(const NodePlan* node) { return 1 / (1 + kShareOfThread * (node->threads - 1)); }
+
 static double cost_of_children(const Plan* plan) {
   double cost = 0;
 
@@ -109,7 +111,7 @@ static double cost_of_children(const Plan* plan) {
 static double saved_by(const Plan* made, const Plan* plan) {
   const double own = Max(plan->total_cost - cost_of_children(plan), 0);
   const NodePlan* node = node_plan_of_list(((const CustomScan*)made)->custom_private);
-  const double rest = 1 / (1 + kShareOfThread * (node->threads - 1));
+  const double rest = share_with_threads(node);
   double saved = own * (1 - kShareOfCost[node->op] * rest);
   ListCell* cell;
 
@@ -124,7 +126,7 @@ static double saved_by(const Plan* made, const Plan* plan) {
 static double saved_by_loop(const Plan* made, const NestLoop* loop) {
   const NodePlan* node = node_plan_of_list(((const CustomScan*)made)->custom_private);
   const Plan* scan = linitial(((const CustomScan*)made)->custom_plans);
-  const double rest = 1 / (1 + kShareOfThread * (node->threads - 1));
+  const double rest = share_with_threads(node);
   const double own = loop->join.plan.total_cost - loop->join.plan.lefttree->total_cost;
   const double read = node->sources[0]->way == SOURCE_PAGES ? kShareOfScan * rest : 1;
   const double probe = cpu_operator_cost * scan->plan_rows * kShareOfCost[QUERN_JOIN] * rest;

@@ -419,14 +419,16 @@ extern void heap_pages_end(HeapPages* pages);
 
 /* ---- threads (threads.c) ---- */
 
-/* Has the threads of a plan ready before it runs: the C library ends a process that has no memory for a new one. */
+/* Has the threads of a node ready before it runs: the C library ends a process that has no memory for a new one. */
 extern void threads_prepare(int num_threads);
 
 /* Starts threads that send rows of a source to the node's job through `port`, as the caller does, if these come from
  * pages of which enough are left. Sets node->threads to them, or leaves it NULL. */
-extern void threads_start(QuernNode* node, Source* source, quern_port port, double rows);
+extern void threads_start(QuernNode* node, Source* source, quern_port port);
 /* Starts threads that do the work of the node's job. */
-extern void threads_start_work(QuernNode* node, double rows);
+extern void threads_start_work(QuernNode* node);
+/* How long a thread that can do no work pauses. */
+#define QUERN_BUSY_US 50
 /* Whether one of them has failed, so that the others have stopped. */
 extern bool threads_have_failed(Threads* threads);
 

@@ -38,8 +38,7 @@ enum {
   kRoomBytes = 8 << 20,
   kMostModules = 32,
   kMostWorkers = 64,
-  kWaitNs = 5 * 1000 * 1000,
-  kBusyUs = 50
+  kWaitNs = 5 * 1000 * 1000
 };
 
 typedef enum MorselState {
@@ -81,8 +80,8 @@ typedef struct Thread {
 struct Threads {
   MemoryContext memory; /* of all that is here */
   QuernNode* node;
-  Source** sources; /* the caller's, of the stages */
-  int num_stages;   /* 0: threads do the work of the job */
+  List* sources; /* the caller's, of the stages, that of the pages first; NIL: threads do the work of the job */
+  int num_stages;
   HeapPages* pages;
   int num_threads;
   Thread* each;
@@ -90,7 +89,7 @@ struct Threads {
   Morsel* morsels;
   ListedPage* left; /* pages for the caller, whose lists of tuples are in left_visible */
   OffsetNumber (*left_visible)[MaxHeapTuplesPerPage];
-  int num_left, most_left, all_left;
+  int num_left, all_left;
   pthread_mutex_t mutex; /* of the states of morsels, `ending` and the ends of threads */
   pthread_cond_t is_full, is_read;
   bool ending;   /* no more morsels come */
@@ -327,7 +326,7 @@ static void work(Thread* thread) {
   while (state != QUERN_WORK_DONE && !is_stopping(thread->threads)) {
     QUERN_CALL(quern_job_work(thread->threads->node->job, &state, &quern_last_error));
     if (state == QUERN_WORK_BUSY) {
-      const struct timespec pause = {.tv_nsec = kBusyUs * 1000};
+      const struct timespec pause = {.tv_nsec = QUERN_BUSY_US * 1000};
 
       nanosleep(&pause, NULL);
     }
@@ -422,7 +421,7 @@ static void stop_and_close(Threads* threads) {
 static void forget(Threads* threads) {
   cancel_before_shmem_exit(end_with_backend, PointerGetDatum(threads));
   threads->node->threads = NULL;
-  if (threads->sources != NULL) pfree(threads->sources);
+  list_free(threads->sources);
   pthread_cond_destroy(&threads->is_read);
   pthread_cond_destroy(&threads->is_full);
   pthread_mutex_destroy(&threads->mutex);
@@ -432,7 +431,7 @@ static void forget(Threads* threads) {
 /* For EXPLAIN ANALYZE. */
 static void count_rows(const Threads* threads) {
   for (int k = 0; k < threads->num_stages; ++k) {
-    const Source* source = threads->sources[k];
+    const Source* source = list_nth(threads->sources, k);
     double passed = 0, left_out = 0;
 
     for (int i = 0; i < threads->num_threads; ++i) {
@@ -493,24 +492,19 @@ static int threads_that_pay(const QuernNode* node, double rows) {
   return (int)quern_advise_threads(node->kernel, (uint64)Max(rows, 0), (uint32)node->plan->threads, NULL, 0, NULL) - 1;
 }
 
-/* The sources that rows pass from the pages of a table to `top`, that of the pages first; 0: they take another way. */
-static int find_stages(Source* top, Source*** sources) {
-  Source* source = top;
-  int n = 1;
+/* The sources that rows pass from the pages of a table to `top`, in this order; NIL: they take another way. */
+static List* find_sources(Source* top) {
+  List* sources = list_make1(top);
 
-  for (; source->node != NULL; source = source->node->sources[0], ++n) {
+  for (const Source* source = top; source->node != NULL; source = linitial(sources)) {
     const QuernNode* join = source->node;
 
-    if (join->plan->op != QUERN_JOIN || join->state != NODE_PROBING || join->output == NULL) return 0;
+    if (join->plan->op != QUERN_JOIN || join->state != NODE_PROBING || join->output == NULL) break;
+    sources = lcons(join->sources[0], sources);
   }
-  if (source->pages == NULL) return 0;
-  *sources = palloc(sizeof(Source*) * n);
-  source = top;
-  for (int i = n - 1; i >= 0; --i) {
-    (*sources)[i] = source;
-    if (i > 0) source = source->node->sources[0];
-  }
-  return n;
+  if (((const Source*)linitial(sources))->pages != NULL) return sources;
+  list_free(sources);
+  return NIL;
 }
 
 static void open_stages(Thread* thread) {
@@ -521,15 +515,16 @@ static void open_stages(Thread* thread) {
     const quern_output_options options = {.struct_size = sizeof(options), .batch_rows = BATCH_ROWS};
     Stage* stage = &thread->stages[k];
     const bool is_last = k + 1 == threads->num_stages;
-    const QuernNode* taker = is_last ? threads->node : threads->sources[k + 1]->node;
+    const Source* source = list_nth(threads->sources, k);
+    const QuernNode* taker = is_last ? threads->node : ((const Source*)list_nth(threads->sources, k + 1))->node;
 
-    stage->source = source_create_for_thread(threads->sources[k]);
-    source_open_for_thread(stage->source, threads->sources[k]);
+    stage->source = source_create_for_thread(source);
+    source_open_for_thread(stage->source, source);
     stage->num_keys = taker->plan->num_keys;
     if (is_last) continue;
     QUERN_CALL(quern_output_create(taker->job, QUERN_PORT_PROBE, &options, &stage->join, &quern_last_error));
   }
-  thread->reader = page_reader_create(threads->sources[0]);
+  thread->reader = page_reader_create(linitial(threads->sources));
 }
 
 /* How many pages one backend may pin: its share of the shared buffers, as later versions of PostgreSQL count it. */
@@ -546,42 +541,50 @@ static void start_all(Threads* threads) {
   if (n == 0) threads_end(node, &rows);
 }
 
-void threads_start(QuernNode* node, Source* source, quern_port port, double rows) {
-  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
-  Source** sources;
-  const int num_stages = node->plan->threads > 1 ? find_stages(source, &sources) : 0;
-  double pages = num_stages > 0 ? heap_pages_left(sources[0]->pages) : 0;
+/* How many threads pay for the pages that are left of a scan, and may pin some of them. */
+static int threads_for_pages(const QuernNode* node, const HeapPages* pages) {
+  const double left = heap_pages_left(pages);
+  const double most = quern_enabled == QUERN_FORCE ? left : left / kPagesThatPay;
   /* Tuples that a condition leaves out are work, too. */
-  int n = pages > 0 ? threads_that_pay(node, Max(rows, pages * kTuplesOfPage)) : 0;
+  const int n = threads_that_pay(node, Max(node->plan->input_rows, left * kTuplesOfPage));
+
+  return Min((int)Min(n, most), most_pins() / kMorselsOfThread);
+}
+
+void threads_start(QuernNode* node, Source* source, quern_port port) {
+  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
+  List* sources = node->plan->threads > 1 ? find_sources(source) : NIL;
+  HeapPages* pages = sources != NIL ? ((const Source*)linitial(sources))->pages : NULL;
+  const int n = pages != NULL ? threads_for_pages(node, pages) : 0;
   const MemoryContext before = CurrentMemoryContext;
   Threads* threads;
+  int most_left;
 
-  if (quern_enabled != QUERN_FORCE) pages /= kPagesThatPay;
-  n = Min(Min(n, (int)Min(pages, INT_MAX)), most_pins() / kMorselsOfThread);
   if (n <= 0) {
-    if (num_stages > 0) pfree(sources);
+    list_free(sources);
     return;
   }
   threads = create(node, n);
   threads->sources = sources;
-  threads->num_stages = num_stages;
+  threads->num_stages = list_length(sources);
   threads->num_morsels = n * kMorselsOfThread;
   threads->pages_of_morsel = Min(kPagesOfMorsel, most_pins() / threads->num_morsels);
   threads->morsels = palloc0(sizeof(Morsel) * threads->num_morsels);
-  threads->most_left = threads->num_morsels * threads->pages_of_morsel;
-  threads->left = palloc(sizeof(ListedPage) * threads->most_left);
-  threads->left_visible = palloc(sizeof(*threads->left_visible) * threads->most_left);
+  most_left = threads->num_morsels * threads->pages_of_morsel;
+  threads->left = palloc(sizeof(ListedPage) * most_left);
+  threads->left_visible = palloc(sizeof(*threads->left_visible) * most_left);
   for (int i = 0; i < n; ++i) {
     open_stages(&threads->each[i]);
     QUERN_CALL(quern_input_create(node->job, port, &options, &threads->each[i].input, &quern_last_error));
   }
   MemoryContextSwitchTo(before);
-  threads->pages = sources[0]->pages;
-  heap_pages_share(threads->pages, threads);
+  threads->pages = pages;
+  heap_pages_share(pages, threads);
   start_all(threads);
 }
 
-void threads_start_work(QuernNode* node, double rows) {
+void threads_start_work(QuernNode* node) {
+  const double rows = (double)node->built_rows;
   const int n = rows >= kRowsThatPay || quern_enabled == QUERN_FORCE ? threads_that_pay(node, rows) : 0;
   const MemoryContext before = CurrentMemoryContext;
 
