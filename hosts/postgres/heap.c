@@ -28,8 +28,8 @@ struct HeapPages {
   bool at_end;
   PageReader* reader;
   ListedPage page;         /* that is read */
-  bool page_is_kept;       /* pinned for this reader alone, since a thread has left it */
-  bool page_is_read;       /* the next one, for this reader */
+  bool page_is_kept;       /* a thread has returned it; its pin is released here */
+  bool page_is_read;       /* it is the next one, already read */
   const char* prefetched;  /* a page; NULL: none */
   BlockNumber next_lookup; /* of a page in the shared buffers, ahead of its turn */
   Threads* threads;        /* which read pages as well; NULL: none */
@@ -245,8 +245,8 @@ static void drop_page(HeapPages* pages) {
   pages->reader->next_tuple = pages->reader->num_tuples = 0;
 }
 
-/* Lets go of the page that was read, and makes the next one the page that is read: one that a thread has left, or one
- * of the table. The last ones are those that threads leave at the end. */
+/* Lets go of the page that was read, and makes the next one the page that is read: one that a thread has returned, or
+ * one of the table. Threads may return some after the last one of the table. */
 static bool turn_page(HeapPages* pages) {
   drop_page(pages);
   if (pages->threads != NULL) {

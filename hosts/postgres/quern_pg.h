@@ -448,7 +448,7 @@ extern void threads_abort(QuernNode* node);
 
 /* For heap.c. Gives pages to threads that have too few. */
 extern void threads_feed(Threads* threads, HeapPages* pages);
-/* A page that they have left to the caller, who releases it; false: there is none now. */
+/* A page that they have returned to the caller, who releases it; false: there is none now. */
 extern bool threads_take_back(Threads* threads, ListedPage* page);
 /* The same, but waits until all pages have been read; false: there is none, and the threads have ended. */
 extern bool threads_wait(Threads* threads, ListedPage* page);

@@ -33,7 +33,7 @@ enum {
   kPagesThatPay = 256,       /* a thread is started for so many */
   kRowsThatPay = 100 * 1000, /* in the work of a job */
   kTuplesOfPage = 60,        /* a guess */
-  kPagesLeft = 64,           /* to the caller, after which threads get no more */
+  kMostReturned = 64,        /* to the caller, before threads get no more pages */
   kStackBytes = 2 << 20,     /* kernels need 250 kB */
   kRoomBytes = 8 << 20,
   kMostModules = 32,
@@ -52,7 +52,7 @@ typedef struct Morsel {
   MorselState state;
   int num_pages;
   ListedPage pages[kPagesOfMorsel];
-  bool is_left[kPagesOfMorsel]; /* to the caller */
+  bool is_returned[kPagesOfMorsel]; /* to the caller, since it is not read by columns */
   OffsetNumber visible[kPagesOfMorsel][MaxHeapTuplesPerPage];
 } Morsel;
 
@@ -61,7 +61,7 @@ typedef struct Stage {
   Source* source;      /* the thread's own */
   int num_keys;        /* of what its rows are given to */
   quern_output* join;  /* probed by its rows; NULL: they are added to the job */
-  uint64 read, passed; /* rows, before and behind its condition */
+  uint64 read, passed; /* rows, before and after its condition */
 } Stage;
 
 /* What one thread does for a node. */
@@ -87,9 +87,9 @@ struct Threads {
   Thread* each;
   int num_morsels, pages_of_morsel;
   Morsel* morsels;
-  ListedPage* left; /* pages for the caller, whose lists of tuples are in left_visible */
-  OffsetNumber (*left_visible)[MaxHeapTuplesPerPage];
-  int num_left, all_left;
+  ListedPage* returned; /* pages for the caller, whose lists of tuples are in returned_visible */
+  OffsetNumber (*returned_visible)[MaxHeapTuplesPerPage];
+  int num_returned, total_returned;
   pthread_mutex_t mutex; /* of the states of morsels, `ending` and the ends of threads */
   pthread_cond_t is_full, is_read;
   bool ending;   /* no more morsels come */
@@ -103,7 +103,7 @@ static bool is_stopping(const Threads* threads) { return __atomic_load_n(&thread
 /* A thread of the backend, which stays for the next nodes until the backend ends. */
 typedef struct Worker {
   pthread_t id;
-  void* room; /* addresses, given back for what the C library is about to allocate */
+  void* room; /* address space that it gives back just before the C library allocates */
   sem_t is_ready, may_begin, has_ended;
   Thread* thread; /* what it does; NULL: nothing */
 } Worker;
@@ -278,8 +278,8 @@ static void read_morsel(Thread* thread, Morsel* morsel) {
     const char* next = i + 1 < morsel->num_pages ? BufferGetPage(morsel->pages[i + 1].buffer) : NULL;
     const PageKind kind = page_reader_open(thread->reader, BufferGetPage(listed->buffer), i > 0, next, listed);
 
-    morsel->is_left[i] = kind != PAGE_BY_COLUMNS;
-    if (morsel->is_left[i]) continue;
+    morsel->is_returned[i] = kind != PAGE_BY_COLUMNS;
+    if (morsel->is_returned[i]) continue;
     thread->left_out += listed->num_visible - page_reader_num_tuples(thread->reader);
     while (!page_reader_at_end(thread->reader)) {
       thread->rows = page_reader_take(thread->reader, columns, thread->rows);
@@ -469,7 +469,7 @@ ThreadsEnd threads_end(QuernNode* node, uint64* rows) {
   }
   for (int i = 0; i < threads->num_morsels; ++i)
     for (int k = 0; k < threads->morsels[i].num_pages; ++k) ReleaseBuffer(threads->morsels[i].pages[k].buffer);
-  while (threads->num_left > 0) ReleaseBuffer(threads->left[--threads->num_left].buffer);
+  while (threads->num_returned > 0) ReleaseBuffer(threads->returned[--threads->num_returned].buffer);
   count_rows(threads);
   forget(threads);
   return end;
@@ -558,7 +558,7 @@ void threads_start(QuernNode* node, Source* source, quern_port port) {
   const int n = pages != NULL ? threads_for_pages(node, pages) : 0;
   const MemoryContext before = CurrentMemoryContext;
   Threads* threads;
-  int most_left;
+  int most_returned;
 
   if (n <= 0) {
     list_free(sources);
@@ -570,9 +570,9 @@ void threads_start(QuernNode* node, Source* source, quern_port port) {
   threads->num_morsels = n * kMorselsOfThread;
   threads->pages_of_morsel = Min(kPagesOfMorsel, most_pins() / threads->num_morsels);
   threads->morsels = palloc0(sizeof(Morsel) * threads->num_morsels);
-  most_left = threads->num_morsels * threads->pages_of_morsel;
-  threads->left = palloc(sizeof(ListedPage) * most_left);
-  threads->left_visible = palloc(sizeof(*threads->left_visible) * most_left);
+  most_returned = threads->num_morsels * threads->pages_of_morsel;
+  threads->returned = palloc(sizeof(ListedPage) * most_returned);
+  threads->returned_visible = palloc(sizeof(*threads->returned_visible) * most_returned);
   for (int i = 0; i < n; ++i) {
     open_stages(&threads->each[i]);
     QUERN_CALL(quern_input_create(node->job, port, &options, &threads->each[i].input, &quern_last_error));
@@ -595,20 +595,20 @@ void threads_start_work(QuernNode* node) {
 
 /* ---- pages ---- */
 
-/* Sets pages of a morsel that has been read aside for the caller, and releases the others. */
+/* Keeps the pages of a morsel that its thread has returned, and releases the others. */
 static void empty_morsel(Threads* threads, Morsel* morsel) {
   for (int i = 0; i < morsel->num_pages; ++i) {
-    ListedPage* left = &threads->left[threads->num_left];
+    ListedPage* page = &threads->returned[threads->num_returned];
 
-    if (!morsel->is_left[i]) {
+    if (!morsel->is_returned[i]) {
       ReleaseBuffer(morsel->pages[i].buffer);
       continue;
     }
-    *left = morsel->pages[i];
-    left->visible = threads->left_visible[threads->num_left];
-    memcpy(threads->left_visible[threads->num_left], morsel->visible[i], sizeof(morsel->visible[i]));
-    ++threads->num_left;
-    ++threads->all_left;
+    *page = morsel->pages[i];
+    page->visible = threads->returned_visible[threads->num_returned];
+    memcpy(threads->returned_visible[threads->num_returned], morsel->visible[i], sizeof(morsel->visible[i]));
+    ++threads->num_returned;
+    ++threads->total_returned;
   }
   morsel->num_pages = 0;
 }
@@ -629,7 +629,7 @@ static void set_state(Threads* threads, Morsel* morsel, MorselState state) {
   pthread_mutex_unlock(&threads->mutex);
 }
 
-/* Only while no page is left, so that there is room for all of them. */
+/* Only while there is no returned page, so that there is room for all of them. */
 static void empty_morsels(Threads* threads) {
   for (int i = 0; i < threads->num_morsels; ++i) {
     Morsel* morsel = &threads->morsels[i];
@@ -641,14 +641,14 @@ static void empty_morsels(Threads* threads) {
 }
 
 bool threads_take_back(Threads* threads, ListedPage* page) {
-  if (threads->num_left == 0) return false;
-  *page = threads->left[--threads->num_left];
+  if (threads->num_returned == 0) return false;
+  *page = threads->returned[--threads->num_returned];
   return true;
 }
 
 void threads_feed(Threads* threads, HeapPages* pages) {
   empty_morsels(threads);
-  if (threads->all_left > kPagesLeft || threads_have_failed(threads)) return;
+  if (threads->total_returned > kMostReturned || threads_have_failed(threads)) return;
   for (int i = 0; i < threads->num_morsels; ++i) {
     Morsel* morsel = &threads->morsels[i];
 
@@ -657,7 +657,7 @@ void threads_feed(Threads* threads, HeapPages* pages) {
       const int n = morsel->num_pages;
 
       if (!heap_pages_list(pages, &morsel->pages[n], morsel->visible[n])) break;
-      morsel->is_left[n] = true;
+      morsel->is_returned[n] = true;
       morsel->num_pages = n + 1;
     }
     if (morsel->num_pages == 0) return;
@@ -690,7 +690,7 @@ bool threads_wait(Threads* threads, ListedPage* page) {
     CHECK_FOR_INTERRUPTS();
     if (threads_take_back(threads, page)) return true;
     empty_morsels(threads);
-    if (threads->num_left > 0) continue;
+    if (threads->num_returned > 0) continue;
     if (threads_have_failed(threads) || !wait_for_morsel(threads)) break;
   }
   pthread_mutex_lock(&threads->mutex);
