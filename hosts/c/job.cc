@@ -227,14 +227,13 @@ absl::Status CheckBatchRows(uint64_t batch_rows) {
 
 std::unique_ptr<OutputBatch> NewResults(std::vector<ColumnType> types, uint64_t batch_rows,
                                         std::shared_ptr<MemoryBudget> budget) {
-  constexpr uint64_t kShare = 64, kFewestRows = 256;
   const uint64_t limit = budget == nullptr ? 0 : budget->limit_bytes();
   if (limit != 0) {
-    const uint64_t most_rows = limit / kShare / std::max<uint64_t>(RowBytesOf(types), 1);
-    batch_rows = std::min(batch_rows, std::max(most_rows, kFewestRows));
+    const uint64_t most_rows = limit / thresholds::kResultShareOfLimit / std::max<uint64_t>(RowBytesOf(types), 1);
+    batch_rows = std::min(batch_rows, std::max(most_rows, thresholds::kFewestResultRows));
   }
   auto results = std::make_unique<OutputBatch>(std::move(types), batch_rows, std::move(budget));
-  results->SetFewestRows(kFewestRows);
+  results->SetFewestRows(thresholds::kFewestResultRows);
   return results;
 }
 

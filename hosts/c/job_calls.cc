@@ -362,6 +362,8 @@ void quern_job_get_stats(const quern_job* job, quern_job_stats* stats) {
   c_abi::WriteAnswer(all, stats);
 }
 
+uint64_t quern_job_used_bytes(const quern_job* job) { return job == nullptr ? 0 : job->job->budget->used_bytes(); }
+
 quern_status quern_input_create(quern_job* job, quern_port port, const quern_input_options* options,
                                 quern_input** input, quern_error* error) {
   return c_abi::Boundary(error, [&] { return c_abi::CreateInput(job, port, options, input); });

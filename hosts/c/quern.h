@@ -49,7 +49,7 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION_MAJOR 2
-#define QUERN_ABI_VERSION_MINOR 2
+#define QUERN_ABI_VERSION_MINOR 3
 #define QUERN_ABI_VERSION (QUERN_ABI_VERSION_MAJOR * 1000 + QUERN_ABI_VERSION_MINOR)
 
 #define QUERN_API __attribute__((visibility("default")))
@@ -667,6 +667,8 @@ typedef struct quern_job_stats {
 } quern_job_stats;
 /* Must not be called while other threads append or work. NULL gives zeros. */
 QUERN_API void quern_job_get_stats(const quern_job* job, quern_job_stats* stats);
+/* used_bytes of its statistics: the memory that the limit counts. Threads: any, at any time. NULL gives 0. */
+QUERN_API uint64_t quern_job_used_bytes(const quern_job* job);
 /* The job's part of quern_kernel_get_counters. Threads: any, at any time. NULL gives zeros. */
 QUERN_API void quern_job_get_counters(const quern_job* job, quern_counters* counters);
 

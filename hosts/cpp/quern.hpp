@@ -372,6 +372,8 @@ class Job {
   }
 
   quern_job_stats Stats() const { return internal::StatsOf<quern_job_stats>(quern_job_get_stats, handle_.get()); }
+  // Memory now. *Threads*: any, at any time.
+  uint64_t UsedBytes() const { return quern_job_used_bytes(handle_.get()); }
   quern_counters Counters() const { return internal::StatsOf<quern_counters>(quern_job_get_counters, handle_.get()); }
 
   quern_job* handle() const { return handle_.get(); }

@@ -99,6 +99,16 @@ static Node* create_state(CustomScan* scan) {
   return (Node*)node;
 }
 
+/* libquern's memory is not a context's, so that PostgreSQL would not see it. */
+static void note_memory(QuernNode* node) {
+  const uint64 kb = quern_job_used_bytes(node->job) / 1024;
+
+  if (node->account == NULL || kb == node->account_kb) return;
+  node->account_kb = kb;
+  snprintf(node->account_text, sizeof(node->account_text), "%s: " UINT64_FORMAT " kB beside this context",
+           node->css.methods->CustomName, kb);
+}
+
 /* Destroys the handles of the job, whose memory is not PostgreSQL's. */
 static void drop_job(QuernNode* node) {
   quern_output_destroy(node->output);
@@ -116,6 +126,7 @@ static void drop_job(QuernNode* node) {
   node->job = NULL;
   node->result = NULL;
   node->row = 0;
+  note_memory(node);
 }
 
 /* Also runs where the query was aborted: with the memory of the query's context. */
@@ -289,6 +300,18 @@ static char* temporary_folder(void) {
   return folder;
 }
 
+void node_check_interrupts(QuernNode* node) {
+  note_memory(node);
+  CHECK_FOR_INTERRUPTS();
+}
+
+static void open_account(QuernNode* node) {
+  if (node->account != NULL) return;
+  node->account = AllocSetContextCreate(node->css.ss.ps.state->es_query_cxt, "Quern job", ALLOCSET_SMALL_SIZES);
+  node->account_kb = UINT64_MAX;
+  MemoryContextSetIdentifier(node->account, node->account_text);
+}
+
 static void create_job(QuernNode* node) {
   quern_spill_options spill = {.struct_size = sizeof(spill)};
   quern_job_options options = {.struct_size = sizeof(options), .spill = &spill};
@@ -298,6 +321,8 @@ static void create_job(QuernNode* node) {
   options.memory_limit = memory_limit(node);
   options.expected_groups = node->plan->op == QUERN_AGGREGATE ? (uint64)Max(node->plan->output_rows, 0) : 0;
   QUERN_CALL(quern_job_create(node->kernel, &options, &node->job, &quern_last_error));
+  open_account(node);
+  note_memory(node);
 }
 
 /* ---- the stock plan ---- */
@@ -347,6 +372,7 @@ static ThreadsEnd append_all(QuernNode* node, Source* source, quern_port port) {
     /* All tables on the way have been built now. */
     if (begins) threads_start(node, source, port);
     begins = false;
+    note_memory(node);
     if (node->threads != NULL && threads_have_failed(node->threads)) break;
   }
   if (!failed) quern_last_error.status = QUERN_OK;
@@ -389,7 +415,7 @@ static bool work_to_the_end(QuernNode* node) {
 
   threads_start_work(node);
   while (work != QUERN_WORK_DONE) {
-    CHECK_FOR_INTERRUPTS();
+    node_check_interrupts(node);
     if (quern_job_work(node->job, &work, &quern_last_error) != QUERN_OK) return false;
     if (work == QUERN_WORK_BUSY) pg_usleep(QUERN_BUSY_US);
   }
@@ -536,7 +562,7 @@ bool node_next_batch(QuernNode* node) {
   if (begins_as_loop(node) && run_loop(node)) return true;
   if (node->state == NODE_NEW && !build(node)) return false;
   while (node->state != NODE_DONE) {
-    CHECK_FOR_INTERRUPTS();
+    node_check_interrupts(node);
     if (node->state == NODE_PROBING) {
       if (node->output == NULL) open_output(node, QUERN_PORT_PROBE);
       if (!node->batch_pending) {

@@ -6,13 +6,18 @@
  */
 #include "quern_pg.h"
 
+#include "access/parallel.h"
+#include "access/table.h"
 #include "access/transam.h"
+#include "catalog/pg_proc.h"
 #include "common/int.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
@@ -333,59 +338,101 @@ static PlannedStmt* plan_query(Query* query, const char* text, int options, Para
                                   : standard_planner(query, text, options, params);
 }
 
-/* The most workers that a plan asks for. */
-static int workers_of(const Plan* plan) {
+/* As standard_planner decides it. */
+static bool may_be_parallel(Query* query, int options) {
+  return (options & CURSOR_OPT_PARALLEL_OK) != 0 && max_parallel_workers_per_gather > 0 && IsUnderPostmaster &&
+         query->commandType == CMD_SELECT && !query->hasModifyingCTE && !IsParallelWorker() &&
+         max_parallel_hazard(query) != PROPARALLEL_UNSAFE;
+}
+
+/* As compute_parallel_worker counts them: one more for each three times that a table is larger. */
+static int workers_for_table(const Plan* scan) {
+  Relation relation = table_open(planned_relation(((const SeqScan*)scan)->scan.scanrelid), NoLock);
+  int workers = RelationUsesLocalBuffers(relation) ? 0 : RelationGetParallelWorkers(relation, -1);
+
+  if (workers < 0) {
+    const double pages = RelationGetNumberOfBlocks(relation);
+    double threshold = Max(min_parallel_table_scan_size, 1);
+
+    for (workers = 0; pages >= threshold; threshold *= 3) ++workers;
+  }
+  table_close(relation, NoLock);
+  return workers;
+}
+
+/* The most workers for one of the tables that a plan scans as a whole, or that a nested loop of it may come to. */
+static int workers_for(const Plan* plan, const Plan* parent) {
   int workers = 0;
   const List* children = NIL;
-  ListCell* cell;
+  const ListCell* cell;
 
   if (plan == NULL) return 0;
-  if (IsA(plan, Gather)) return ((const Gather*)plan)->num_workers;
-  if (IsA(plan, GatherMerge)) return ((const GatherMerge*)plan)->num_workers;
+  if (IsA(plan, SeqScan) || (IsA(plan, IndexScan) && parent != NULL && IsA(parent, NestLoop)))
+    return workers_for_table(plan);
   if (IsA(plan, Append)) children = ((const Append*)plan)->appendplans;
   else if (IsA(plan, MergeAppend)) children = ((const MergeAppend*)plan)->mergeplans;
-  else if (IsA(plan, SubqueryScan)) workers = workers_of(((const SubqueryScan*)plan)->subplan);
-  foreach (cell, children) workers = Max(workers, workers_of(lfirst(cell)));
-  workers = Max(workers, workers_of(plan->lefttree));
-  return Max(workers, workers_of(plan->righttree));
+  else if (IsA(plan, SubqueryScan)) workers = workers_for(((const SubqueryScan*)plan)->subplan, plan);
+  foreach (cell, children) workers = Max(workers, workers_for(lfirst(cell), plan));
+  workers = Max(workers, workers_for(plan->lefttree, IsA(plan, Memoize) ? parent : plan));
+  return Max(workers, workers_for(plan->righttree, plan));
 }
 
-/* As many as the parallel plan would have processes. */
-static int threads_like(const PlannedStmt* parallel) {
-  int workers = workers_of(parallel->planTree);
-  ListCell* cell;
+/* As many as a parallel plan would have processes. */
+static int threads_for(const PlannedStmt* statement) {
+  int workers;
+  const ListCell* cell;
 
   if (quern_threads > 0) return quern_threads;
-  foreach (cell, parallel->subplans) workers = Max(workers, workers_of(lfirst(cell)));
-  return 1 + Min(workers, max_parallel_workers);
+  planned_statement = statement;
+  workers = workers_for(statement->planTree, NULL);
+  foreach (cell, statement->subplans) workers = Max(workers, workers_for(lfirst(cell), NULL));
+  return 1 + Min(workers, Min(max_parallel_workers_per_gather, max_parallel_workers));
 }
 
-/* Nodes of ours run in one process. A parallel plan is therefore planned again without workers, and replaced if it is
- * expected to take longer than that plan with our nodes. The order of joins is PostgreSQL's in both: cheaper hash joins
- * in its search would lead it to other orders, some of which are far slower where its estimates are wrong. */
+/* A parallel plan is started, and divides what the serial one costs among no more processes than there may be
+ * (get_parallel_divisor). */
+static double least_parallel_cost(double serial_cost) {
+  const int workers = max_parallel_workers_per_gather;
+  const double leader = parallel_leader_participation ? Max(1 - 0.3 * workers, 0) : 0;
+
+  return parallel_setup_cost + serial_cost / (workers + leader);
+}
+
+/* Nodes of ours run in one process. The serial plan with our nodes is taken unless a parallel one is expected to cost
+ * less, which is planned only where it could. The order of joins is PostgreSQL's in both: cheaper hash joins in its
+ * search would lead it to other orders, some of which are far slower where its estimates are wrong. */
 static PlannedStmt* quern_planner(Query* query, const char* text, int options, ParamListInfo params) {
-  PlannedStmt *statement, *serial;
-  Query* copy = NULL;
-  double cost;
-  int threads;
+  PlannedStmt *serial, *parallel;
+  Query* copy;
   Replacing replacing;
+  double cost, rest, parallel_cost;
 
   if (quern_enabled == QUERN_OFF) return plan_query(query, text, options, params);
-  if ((options & CURSOR_OPT_PARALLEL_OK) != 0 && max_parallel_workers_per_gather > 0) copy = copyObject(query);
-  statement = plan_query(query, text, options, params);
-  if (!can_replace(statement)) return statement;
-  cost = statement->planTree->total_cost;
-  threads = threads_like(statement);
-  cost -= replace_all(statement, options, quern_threads > 0 ? quern_threads : 1).saved;
-  if (copy == NULL || !statement->parallelModeNeeded) return statement;
-  serial = plan_query(copy, text, options & ~CURSOR_OPT_PARALLEL_OK, params);
-  replacing = replace_all(serial, options, threads);
+  if (!may_be_parallel(query, options)) {
+    serial = plan_query(query, text, options, params);
+    if (can_replace(serial)) replace_all(serial, options, Max(quern_threads, 1));
+    return serial;
+  }
+  copy = copyObject(query);
+  serial = plan_query(query, text, options & ~CURSOR_OPT_PARALLEL_OK, params);
+  if (!can_replace(serial)) return plan_query(copy, text, options, params);
+  cost = serial->planTree->total_cost;
+  replacing = replace_all(serial, options, threads_for(serial));
+  rest = cost - replacing.saved;
+  if (plan_disabled_nodes(serial->planTree) == 0) {
+    if (replacing.replaced > 0 && (quern_enabled == QUERN_FORCE || rest <= least_parallel_cost(cost))) return serial;
+    if (cost <= parallel_setup_cost) return serial;
+  }
+  parallel = plan_query(copy, text, options, params);
+  if (!parallel->parallelModeNeeded) return serial;
+  parallel_cost = parallel->planTree->total_cost;
+  parallel_cost -= replace_all(parallel, options, Max(quern_threads, 1)).saved;
   ereport(DEBUG1, errmsg_internal("quern: the parallel plan costs " INT64_FORMAT ", the serial one " INT64_FORMAT
                                   ", of which " INT64_FORMAT " are saved",
-                                  (int64)cost, (int64)serial->planTree->total_cost, (int64)replacing.saved));
-  if (replacing.replaced == 0) return statement;
-  if (plan_disabled_nodes(serial->planTree) > plan_disabled_nodes(statement->planTree)) return statement;
-  return quern_enabled == QUERN_FORCE || serial->planTree->total_cost - replacing.saved < cost ? serial : statement;
+                                  (int64)parallel_cost, (int64)cost, (int64)replacing.saved));
+  if (replacing.replaced == 0) return parallel;
+  if (plan_disabled_nodes(serial->planTree) > plan_disabled_nodes(parallel->planTree)) return parallel;
+  return quern_enabled == QUERN_FORCE || rest < parallel_cost ? serial : parallel;
 }
 
 void planner_install(void) {

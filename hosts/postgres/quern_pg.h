@@ -501,6 +501,11 @@ struct QuernNode {
   int num_threads;  /* the most that have worked for it, the backend's own included */
   PlanState* stock; /* runs in the node's place; NULL: it does not */
   MemoryContextCallback callback;
+  /* An empty context below the query's, whose identifier says what memory the job has, for
+   * pg_backend_memory_contexts and pg_log_backend_memory_contexts; NULL before there is a job. */
+  MemoryContext account;
+  char account_text[48];
+  uint64 account_kb;     /* in the text */
   quern_job_stats stats; /* of the last job */
   const char* tier;
 };
@@ -510,6 +515,8 @@ extern void node_register(void);
 extern QuernNode* node_of_state(PlanState* state);
 /* Of its kernel: "name=value name=value", or NULL. */
 extern const char* node_params(const NodePlan* plan);
+/* CHECK_FOR_INTERRUPTS, after the memory of the job has been noted. */
+extern void node_check_interrupts(QuernNode* node);
 /* Makes result the next batch. Returns false at its end, or where the stock plan has taken over (node->stock). */
 extern bool node_next_batch(QuernNode* node);
 /* Fills the scan tuple's slot with row node->row. */

@@ -76,7 +76,7 @@ std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
   {
     const std::lock_guard<std::mutex> lock(spilled_mutex_);
     if (spilled_ == nullptr) {
-      spilled_ = std::make_shared<SpilledGroups>(descriptor_, spill_, part_,
+      spilled_ = std::make_shared<SpilledGroups>(descriptor_, dictionaries_, spill_, part_,
                                                  io_budget_ == nullptr ? spill_->io_budget() : io_budget_);
       if (whole_ != nullptr) spilled_->holders()->Add(whole_);
     }
@@ -219,7 +219,7 @@ absl::StatusOr<std::unique_ptr<HashAggregate::PartShare>> HashAggregate::NextSha
     return io->GrowBy(writer).ok() || !has_others;
   };
   if (limit == 0) return reserves() ? std::make_unique<PartShare>(this, key, 0, 0, std::move(io)) : nullptr;
-  const uint64_t all = limit - std::min(limit, spill_->io_bytes());
+  const uint64_t all = limit - std::min(limit, spill_->io_bytes() + dictionaries_->bytes());
   uint64_t left = all - std::min(all, shared_bytes_ + spilled_->kept_bytes());
   const uint64_t least = spilled_->LeastBytes(), wanted = 2 * std::max(spilled_->table_bytes(), least);
   if (left < wanted && spilled_->kept_bytes() != 0) {
@@ -247,6 +247,7 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const Rea
   auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_,
                                               BudgetWithin(budget_, (*share)->bytes()), options, texts());
   part->SetPart(taken.part, spilled_.get(), (*share)->io_budget());
+  part->dictionaries_ = dictionaries_;
   part->SetSpill(spill_);
   StopTogether(part.get());
   if (taken.kept != nullptr) {

@@ -20,9 +20,18 @@ namespace quern {
 namespace {
 
 constexpr uint32_t kUnknown = UINT32_MAX;
-constexpr uint64_t kBytesPerValue = 112;  // for deque, string and map, apart from the bytes
+constexpr uint64_t kBytesPerValue = 112;  // for up to two strings and an entry of the map, apart from the bytes
 
 }  // namespace
+
+const std::string& NumberedStrings::Add(std::string_view value) {
+  const Place place = PlaceOf(size_);
+  std::unique_ptr<std::string[]>& segment = segments_[place.segment];
+  if (segment == nullptr) segment = std::make_unique<std::string[]>(uint64_t{1} << (place.segment + kFirstBits));
+  segment[place.offset] = value;
+  ++size_;
+  return segment[place.offset];
+}
 
 KeyDictionaries::KeyDictionaries(const AggregationSpec& spec, std::shared_ptr<MemoryBudget> budget)
     : budget_(std::move(budget)) {
@@ -51,9 +60,8 @@ absl::Status KeyDictionaries::Add(Key* key, std::string_view value, size_t signi
     return absl::OkStatus();
   }
   QUERN_RETURN_IF_ERROR(Reserve(value.size() + kBytesPerValue));
-  *number = static_cast<uint32_t>(key->values.size());
-  key->values.emplace_back(value);
-  key->numbers.emplace(std::string_view(key->values.back()).substr(0, significant_bytes), *number);
+  *number = key->values.size();
+  key->numbers.emplace(std::string_view(key->values.Add(value)).substr(0, significant_bytes), *number);
   return absl::OkStatus();
 }
 
@@ -68,8 +76,8 @@ absl::Status KeyDictionaries::NumberOfWeighed(Key* key, std::string_view value, 
     return absl::OkStatus();
   }
   QUERN_RETURN_IF_ERROR(Reserve(value.size() + equality_key.size() + kBytesPerValue));
-  *number = static_cast<uint32_t>(key->values.size());
-  key->values.emplace_back(value);
+  *number = key->values.size();
+  key->values.Add(value);
   key->equality_keys.push_back(std::move(equality_key));
   key->numbers.emplace(key->equality_keys.back(), *number);
   return absl::OkStatus();

@@ -5,6 +5,8 @@
 #ifndef QUERN_RUNTIME_AGGREGATE_KEY_DICTIONARIES_H_
 #define QUERN_RUNTIME_AGGREGATE_KEY_DICTIONARIES_H_
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -22,6 +24,34 @@
 
 namespace quern {
 
+// Strings by number, which stay where they are: in segments, each twice as long as the one before.
+// *Threads*: one adds at a time; others may read strings that have been added before.
+class NumberedStrings {
+ public:
+  uint32_t size() const { return size_; }
+  const std::string& operator[](uint32_t number) const {
+    const Place place = PlaceOf(number);
+    return segments_[place.segment][place.offset];
+  }
+  // *Errors*: std::bad_alloc, with nothing added.
+  const std::string& Add(std::string_view value);
+
+ private:
+  static constexpr uint32_t kFirstBits = 6;
+  struct Place {
+    uint32_t segment;
+    uint64_t offset;
+  };
+  static Place PlaceOf(uint32_t number) {
+    const uint64_t from_first = uint64_t{number} + (uint64_t{1} << kFirstBits);
+    const auto bits = static_cast<uint32_t>(std::bit_width(from_first)) - 1;
+    return {bits - kFirstBits, from_first - (uint64_t{1} << bits)};
+  }
+
+  std::array<std::unique_ptr<std::string[]>, 33 - kFirstBits> segments_;
+  uint32_t size_ = 0;
+};
+
 class KeyDictionaries {
  public:
   KeyDictionaries(const AggregationSpec& spec, std::shared_ptr<MemoryBudget> budget);
@@ -29,20 +59,23 @@ class KeyDictionaries {
 
   bool has(size_t key) const { return keys_[key] != nullptr; }
   bool has_any() const { return has_any_; }
+  // What the values take, until the end of the aggregation.
+  uint64_t bytes() const { return reserved_bytes_; }
 
   // Sets codes[row] to the number of the row's value for all rows that are not null; `codes` has an element for each
   // row of the column. column: a dictionary, or the values themselves where `is_plain`. *Cost*: 1 ns a row, and 50 to
   // 100 ns for each value of the dictionary that the rows use. *Threads*: any. *Errors*: ResourceExhausted.
   absl::Status Encode(size_t key, const QuernColumn* column, bool is_plain, const KeyRows& rows, uint32_t* codes);
 
-  // Must not run while other threads encode.
+  // Of a number that Encode has returned to this thread, or to one that has handed it over. *Threads*: any, also while
+  // others encode.
   std::string_view ValueOf(size_t key, uint32_t code) const { return keys_[key]->values[code]; }
 
  private:
   struct Key {
     ColumnType type;
     std::mutex mutex;
-    std::deque<std::string> values;         // by number, as in the data; floats are normalised
+    NumberedStrings values;                 // as in the data; floats are normalised
     std::deque<std::string> equality_keys;  // by number, where the collation uses weights (collation.h)
     std::unordered_map<std::string_view, uint32_t>
         numbers;  // of equality keys, or of values without the spaces that PAD SPACE ignores

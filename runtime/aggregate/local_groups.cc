@@ -85,11 +85,11 @@ struct LocalGroups::Batch {
 
 // Under a limit, partitions that have hardly any groups yet take a small share of it for each thread.
 TupleFormat LocalGroups::FormatOf(const GroupContext& context) {
-  constexpr uint64_t kShare = 64;
   const QuernRowLayout& group = *context.descriptor->group();
   TupleFormat format = {group.tuple_bytes, group.packed_bytes, group.zero_hashes,
                         group.prefetches ? context.options.distances.partition_bytes : 0};
-  const uint64_t share = (context.budget == nullptr ? 0 : context.budget->limit_bytes()) / kShare;
+  const uint64_t share =
+      (context.budget == nullptr ? 0 : context.budget->limit_bytes()) / thresholds::kSpansShareOfLimit;
   if (share != 0) format.span_bytes = std::min(format.span_bytes, share >> context.options.partition_bits);
   return format;
 }
@@ -118,6 +118,12 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
 // ---- appending ----------------------------------------------------------------------------------------------------
 
 absl::Status LocalGroups::EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys) {
+  for (absl::Status encoded; !(encoded = TryEncodeKeys(batch, is_plain, keys)).ok();)
+    QUERN_RETURN_IF_ERROR(MakeRoom(encoded));
+  return absl::OkStatus();
+}
+
+absl::Status LocalGroups::TryEncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys) {
   keys->assign(batch.keys.begin(), batch.keys.end());
   if (!dictionaries_->has_any()) return absl::OkStatus();
   const uint64_t num_rows = RowSpan(batch.selection, batch.num_rows);

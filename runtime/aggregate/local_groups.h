@@ -97,6 +97,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status EndBlock(uint32_t n);
   void PrefetchSparse(const BatchView& batch, const uint32_t* selection, uint32_t n) const;
   absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
+  absl::Status TryEncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
   uint32_t BlockRows() const;
   uint32_t RowsWithinReserve(const BatchView& batch, RowKind kind, const QuernColumn* keys, uint32_t n) const;
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);

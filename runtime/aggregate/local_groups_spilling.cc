@@ -311,7 +311,7 @@ absl::Status LocalGroups::SpillMerged(GroupTable* table) {
 
 template <class Write>
 absl::Status LocalGroups::WithSpiller(const Write& write) {
-  std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller(dictionaries_.get());
+  std::unique_ptr<GroupSpiller> spiller = spilled_->TakeSpiller();
   absl::Status written = WithoutBadAlloc([&]() -> absl::Status {
     QUERN_RETURN_IF_ERROR(write(spiller.get()));
     return spiller->Flush(spilled_.get());

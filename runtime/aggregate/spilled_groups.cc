@@ -138,21 +138,22 @@ absl::Status GroupSpiller::Flush(SpilledGroups* into) {
   return written;
 }
 
-SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
+SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor,
+                             std::shared_ptr<const KeyDictionaries> dictionaries, std::shared_ptr<SpillContext> spill,
                              const GroupPart& of, std::shared_ptr<MemoryBudget> budget)
     : descriptor_(std::move(descriptor)),
       spill_(std::move(spill)),
       budget_(std::move(budget)),
       types_(SpilledGroupTypes(*descriptor_)),
       of_(of),
-      no_dictionaries_(descriptor_->spec(), spill_->budget()),
+      dictionaries_(std::move(dictionaries)),
       num_parts_(PartsOf(*spill_, of.level + 1)),
       kept_(spill_->num_partitions()),
       loose_(
           descriptor_->group()->tuple_bytes, spill_->num_partitions(), LooseBytes(*descriptor_, *spill_, of.level),
           budget_,
           [this](uint8_t* const* tuples, uint32_t n, uint64_t* parts) {
-            HashKeys(*descriptor_, no_dictionaries_, tuples, n, parts);
+            HashKeys(*descriptor_, *dictionaries_, tuples, n, parts);
             for (uint32_t i = 0; i < n; ++i) parts[i] = PartOf(parts[i]);
           },
           [this](uint32_t part, const BlockPieces& block, uint64_t n) { return WritePart(part, block, n); }) {}
@@ -164,9 +165,7 @@ uint64_t SpilledGroups::WriterBytes() const {
 }
 
 bool SpilledGroups::CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
-  const std::vector<KeySpec>& keys = descriptor.spec().keys;
-  return !keys.empty() && PartsOf(spill, of.level + 1) <= kMostParts &&
-         std::none_of(keys.begin(), keys.end(), [](const KeySpec& key) { return key.type.is_dictionary; });
+  return !descriptor.spec().keys.empty() && PartsOf(spill, of.level + 1) <= kMostParts;
 }
 
 uint32_t SpilledGroups::PartOf(uint64_t hash) const {
@@ -216,12 +215,12 @@ uint32_t SpilledGroups::MostSpillers() const {
   return static_cast<uint32_t>(std::clamp(spill_->io_bytes() / kShare / bytes, kLeast, kMost));
 }
 
-std::unique_ptr<GroupSpiller> SpilledGroups::TakeSpiller(const KeyDictionaries* dictionaries) {
+std::unique_ptr<GroupSpiller> SpilledGroups::TakeSpiller() {
   std::unique_lock<std::mutex> lock(mutex_);
   spiller_given_.wait(lock, [this] { return !spillers_.empty() || num_spillers_ < MostSpillers(); });
   if (spillers_.empty()) {
     ++num_spillers_;
-    return std::make_unique<GroupSpiller>(descriptor_, dictionaries, spill_, budget_);
+    return std::make_unique<GroupSpiller>(descriptor_, dictionaries_.get(), spill_, budget_);
   }
   std::unique_ptr<GroupSpiller> spiller = std::move(spillers_.back());
   spillers_.pop_back();

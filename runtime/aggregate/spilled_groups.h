@@ -76,11 +76,12 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
  public:
   // The groups of `of`, divided once more. budget: that memory of writing counts in; for parts, WriterBytes of it are
   // in reserve.
-  SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
+  SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor,
+                std::shared_ptr<const KeyDictionaries> dictionaries, std::shared_ptr<SpillContext> spill,
                 const GroupPart& of, std::shared_ptr<MemoryBudget> budget);
 
-  // Whether groups of such a partition can be divided: not those of dictionary keys, whose numbers other threads may
-  // just be adding to, nor one group without keys; and not further than 2^31 partitions.
+  // Whether groups of such a partition can be divided: not one group without keys; and not further than 2^31
+  // partitions.
   static bool CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of);
 
   const std::shared_ptr<SpillContext>& spill() const { return spill_; }
@@ -101,7 +102,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   // Blocks for a thread, of descriptors that have whole tuples. prefetch_bytes: behind the end of each.
   std::unique_ptr<TupleBlocks> NewBlocks(uint64_t prefetch_bytes, std::shared_ptr<MemoryBudget> budget);
   // A spiller for one thread at a time; waits while others write with all there are, since each has memory of its own.
-  std::unique_ptr<GroupSpiller> TakeSpiller(const KeyDictionaries* dictionaries);
+  std::unique_ptr<GroupSpiller> TakeSpiller();
   void GiveSpiller(std::unique_ptr<GroupSpiller> spiller);
   // The threads' groups.
   MemoryHolders* holders() { return &holders_; }
@@ -143,9 +144,9 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   const std::shared_ptr<MemoryBudget> budget_;
   const std::vector<ColumnType> types_;
   const GroupPart of_;
-  const KeyDictionaries no_dictionaries_;  // those of keys that can be divided
-  const uint64_t num_parts_;               // at the next level
-  std::mutex mutex_;                       // guards the making of writer_, next_, and spillers
+  const std::shared_ptr<const KeyDictionaries> dictionaries_;
+  const uint64_t num_parts_;  // at the next level
+  std::mutex mutex_;          // guards the making of writer_, next_, and spillers
   std::condition_variable spiller_given_;
   MemoryHolders holders_;
   std::vector<std::unique_ptr<GroupSpiller>> spillers_;  // that no thread has

@@ -243,6 +243,7 @@ SIGNATURES = {
     "quern_kernel_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
     "quern_job_cancel": (None, [HANDLE]),
     "quern_job_get_stats": (None, [HANDLE, ctypes.POINTER(JobStats)]),
+    "quern_job_used_bytes": (ctypes.c_uint64, [HANDLE]),
     "quern_job_get_counters": (None, [HANDLE, ctypes.POINTER(Counters)]),
     "quern_cache_set_limit": (None, [ctypes.c_uint64]),
     "quern_cache_clear": (None, []),

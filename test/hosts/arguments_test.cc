@@ -158,6 +158,7 @@ TEST_F(Arguments, NullOfStatistics) {
   stats.struct_size = sizeof(stats);
   quern_job_get_stats(nullptr, &stats);
   EXPECT_STREQ(stats.layout, "");
+  EXPECT_EQ(quern_job_used_bytes(nullptr), 0u);
   EXPECT_EQ(stats.input_rows + stats.num_rows + stats.peak_bytes + stats.key_bits + stats.prefetch_distance, 0u);
   quern_job_get_stats(open.handle(), nullptr);
   std::memset(&stats, 0xff, sizeof(stats));

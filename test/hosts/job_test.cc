@@ -276,6 +276,7 @@ TEST(Jobs, TheHostsAccountSeesEveryByte) {
     auto join = Take(quern::Join::Create(kernel, account.options()));
     AppendAll(join.Build(), BatchOf(&key, &key, keys.size()));
     EXPECT_EQ(account.used, static_cast<int64_t>(join.Stats().used_bytes));
+    EXPECT_EQ(join.UsedBytes(), join.Stats().used_bytes);
     account.limit = account.used.load();  // building takes more
     const quern::Status refused = join.Finalise();
     EXPECT_EQ(refused.code(), QUERN_RESOURCE_EXHAUSTED);

@@ -4,6 +4,7 @@
 Each query has the same rows, or the same error, with quern.enabled = off and force, and the nodes that are named."""
 
 import argparse
+import re
 import sys
 
 import cluster
@@ -150,6 +151,30 @@ def wrong_counts(session):
     return len(missing) + abs(len(threads) - 3)
 
 
+def wrong_account(session):
+    """How often a cursor's memory is not that of its query."""
+    query = "select ident from pg_backend_memory_contexts where name = 'Quern job'"
+    *_, within, _, behind = session.results([
+        "begin", "declare c no scroll cursor for select * from wide x join wide y using (k)", "fetch from c", query,
+        "commit", query])
+    found = [re.fullmatch(r"QuernJoin: (\d+) kB beside this context", text) for text, in within.rows]
+    if len(found) == 1 and found[0] and int(found[0][1]) > 1000 and not behind.rows:
+        return 0
+    print(f"memory contexts: {within.rows}; behind the query {behind.rows}")
+    return 1
+
+
+def wrong_threads(session):
+    """Whether a plan that might be parallel has other threads than the table's size gives: 18 MB, so one more."""
+    query = "explain select v, count(*) from wide group by v"
+    *_, lines, _ = session.results(["set quern.threads = 0", "set max_parallel_workers_per_gather = 2", query,
+                                    "set max_parallel_workers_per_gather = 0"])
+    if any("Threads Planned: 2" in line for line, in lines.rows):
+        return 0
+    print("\n".join(["other threads:", *(line for line, in lines.rows)]))
+    return 1
+
+
 def wrong_choices(session):
     """How many of CHOSEN differ."""
     session.execute("set quern.enabled = on", "set quern.min_rows = 1")
@@ -169,7 +194,8 @@ def main():
     settings = {"enable_mergejoin": "off", "enable_nestloop": "off", "max_parallel_workers_per_gather": "0"}
     with cluster.Cluster(settings, options.library) as pg, pg.session() as session:
         session.execute(*TABLES.strip().split(";\n"))
-        bad += wrong_choices(session) + wrong_parameters(session) + wrong_counts(session)
+        bad += wrong_choices(session) + wrong_parameters(session) + wrong_counts(session) + wrong_account(session)
+        bad += wrong_threads(session)
         for nodes, query in QUERIES:
             modes = {}
             for mode, threads in (("off", 1), ("force", 1), ("threads", 3)):

@@ -408,6 +408,13 @@ impl Job {
         }
     }
 
+    /// The bytes of memory that the job has now. At any time, also while other threads work for it.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        // SAFETY: the handle is valid.
+        unsafe { sys::quern_job_used_bytes(self.handle.raw) }
+    }
+
     /// What the job has counted. At any time.
     #[must_use]
     pub fn counters(&self) -> Counters {

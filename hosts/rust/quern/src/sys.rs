@@ -270,6 +270,7 @@ unsafe extern "C" {
     pub fn quern_job_work(job: *mut quern_job, state: *mut c_int, error: *mut quern_error) -> quern_status;
     pub fn quern_job_finalise(job: *mut quern_job, error: *mut quern_error) -> quern_status;
     pub fn quern_job_get_stats(job: *const quern_job, stats: *mut quern_job_stats);
+    pub fn quern_job_used_bytes(job: *const quern_job) -> u64;
     pub fn quern_job_get_counters(job: *const quern_job, counters: *mut quern_counters);
     pub fn quern_job_filter_arrow(
         job: *const quern_job,

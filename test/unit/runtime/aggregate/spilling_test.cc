@@ -227,6 +227,39 @@ TEST(SpillingAggregate, CollatedTexts) {
   });
 }
 
+// Two dictionaries, whose numbers make a word, with 125 values each; those of a batch have an order of their own.
+ColumnPtr DictionaryOf(uint32_t b, const std::vector<int64_t>& keys, int64_t divisor) {
+  constexpr int64_t kValues = 125;
+  std::vector<std::string> values(kValues);
+  std::vector<uint8_t> indices;
+  for (int64_t v = 0; v < kValues; ++v) values[(v + b) % kValues] = "the value " + std::to_string(v);
+  for (const int64_t key : keys)
+    indices.push_back(static_cast<uint8_t>((key / static_cast<int64_t>(kSpread) / divisor % kValues + b) % kValues));
+  return DictionaryColumn(indices, StringColumn(kVar32, values));
+}
+
+TEST(SpillingAggregate, DictionaryKeys) {
+  ExpectSame(
+      "aggregate keys=dictionary(u8,utf8):nullable,dictionary(u8,utf8) aggs=count_star,sum(i64)", [](uint32_t b) {
+        const std::vector<int64_t> keys = Numbers(b, 15013);
+        return Rows(kBatchRows, {WithNulls(DictionaryOf(b, keys, 1), Valid(keys, 7)), DictionaryOf(b + 1, keys, 125)},
+                    {NumberColumn(Numbers(b, 977))});
+      });
+}
+
+TEST(SpillingAggregate, DictionaryKeysBesideOthers) {
+  ExpectSame(
+      "aggregate keys=dictionary(u8,utf8(utf8mb4_bin)),utf8,dictionary(u8,utf8(utf8mb4_general_ci)) "
+      "aggs=count_star,max(utf8)",
+      [](uint32_t b) {
+        const std::vector<int64_t> keys = Numbers(b, 10009);
+        const ColumnPtr texts = StringColumn(kVar32, Texts(keys, "a key that is longer than twelve bytes "));
+        const ColumnPtr values = StringColumn(kVar32, Texts(Numbers(b, 1009), "some value "));
+        return Rows(kBatchRows, {DictionaryOf(b, keys, 1), texts, DictionaryOf(b + 1, keys, 125)}, {values});
+      },
+      900 * kKiB);
+}
+
 TEST(SpillingAggregate, StatesOutOfLine) {
   ExpectSame(
       "aggregate keys=i64 aggs=count_distinct(i64),quantile(i64,0.5),string_agg(utf8,x'2c')",
@@ -391,7 +424,8 @@ TEST(SpillingAggregate, TuplesThatFindNoBlockAreWrittenFromTheReserve) {
   ASSERT_EQ(spill->SetMemoryAside(), absl::OkStatus());
   BudgetWithReserve io(spill->io_budget());
   io.Open();
-  const SpilledGroups whole(descriptor, spill, {}, spill->io_budget());
+  const auto dictionaries = std::make_shared<KeyDictionaries>(descriptor->spec(), budget);
+  const SpilledGroups whole(descriptor, dictionaries, spill, {}, spill->io_budget());
   ASSERT_EQ(io.GrowBy(whole.WriterBytes()), absl::OkStatus());
   // Others have all the rest, also of what is set aside.
   const uint64_t of_others = kMemory - whole.WriterBytes();
@@ -399,7 +433,7 @@ TEST(SpillingAggregate, TuplesThatFindNoBlockAreWrittenFromTheReserve) {
   ASSERT_EQ(budget->used_bytes(), kMemory);
   uint64_t num_read = 0;
   {
-    SpilledGroups part(descriptor, spill, {1, 3}, io.budget());
+    SpilledGroups part(descriptor, dictionaries, spill, {1, 3}, io.budget());
     std::unique_ptr<TupleBlocks> blocks = part.NewBlocks(0, budget);
     const uint64_t tuple_bytes = descriptor->group()->tuple_bytes;
     std::vector<uint8_t> bytes(kSome * tuple_bytes);
