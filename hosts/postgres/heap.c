@@ -170,7 +170,7 @@ HeapPages* heap_pages_create(const Source* source) {
 }
 
 /* A page of fewer tuples has long ones, most of whose lines are not read. */
-enum { kFewTuples = 16, kPagesWithoutLookup = 64 };
+enum { kFewTuples = 16, kPagesWithoutLookup = 64, kHeaderBytes = 256, kCacheLine = 64 };
 
 /* Where the next page lies in the shared buffers, so that it is prefetched; NULL: not there. Where one page is not, the
  * next ones are not looked for, since looking asks the system to read them. */
@@ -201,6 +201,12 @@ static bool read_page(HeapPages* pages) {
   return true;
 }
 
+/* What of a page is read to list its tuples. */
+static void prefetch_header(const char* page) {
+  if (page == NULL) return;
+  for (int i = 0; i < kHeaderBytes; i += kCacheLine) __builtin_prefetch(page + i);
+}
+
 bool heap_pages_list(HeapPages* pages, ListedPage* page, OffsetNumber* visible) {
   if (pages->page_is_read || !read_page(pages)) return false;
   if (!PageIsAllVisible(BufferGetPage(pages->page.buffer))) {
@@ -211,6 +217,7 @@ bool heap_pages_list(HeapPages* pages, ListedPage* page, OffsetNumber* visible) 
   page->visible = visible;
   memcpy(visible, pages->page.visible, sizeof(OffsetNumber) * page->num_visible);
   IncrBufferRefCount(page->buffer);
+  prefetch_header(next_page(pages));
   return true;
 }
 

@@ -421,7 +421,7 @@ static PlannedStmt* quern_planner(Query* query, const char* text, int options, P
   rest = cost - replacing.saved;
   if (plan_disabled_nodes(serial->planTree) == 0) {
     if (replacing.replaced > 0 && (quern_enabled == QUERN_FORCE || rest <= least_parallel_cost(cost))) return serial;
-    if (cost <= parallel_setup_cost) return serial;
+    if (cost <= parallel_setup_cost && !parallel_is_forced()) return serial;
   }
   parallel = plan_query(copy, text, options, params);
   if (!parallel->parallelModeNeeded) return serial;

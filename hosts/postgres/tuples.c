@@ -7,6 +7,12 @@
 
 #include "storage/bufpage.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#define HAS_LANES 1
+#define OF_LANES __attribute__((target("avx512f,avx512bw,avx512vl")))
+#endif
+
 /* Attributes of fixed length that follow one another at the same distances in all tuples, or one of another length. */
 typedef struct Step {
   int first, num_attributes;
@@ -39,7 +45,14 @@ struct PageTuples {
   uint16 ends[MaxHeapTuplesPerPage];  /* of what has been passed of the tuples without nulls */
   uint16 order[MaxHeapTuplesPerPage]; /* of the visible tuples: those without nulls are packed first */
   uint16 in_ranges[MaxHeapTuplesPerPage];
+  bool has_lanes; /* AVX-512 */
 };
+
+/* The tuples of a page, as far as their data have been found. */
+typedef struct Tuples {
+  int num_plain, num_nulls;
+  uint16 with_nulls[MaxHeapTuplesPerPage];
+} Tuples;
 
 /* ---- what is read ---- */
 
@@ -72,10 +85,19 @@ static void add_attribute(PageTuples* tuples, int number, int length, int align)
   ++last->num_attributes;
 }
 
+static bool has_lanes(void) {
+#ifdef HAS_LANES
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+#else
+  return false;
+#endif
+}
+
 PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes) {
   PageTuples* tuples = palloc0(sizeof(PageTuples));
 
   tuples->num_attributes = num_attributes;
+  tuples->has_lanes = has_lanes();
   tuples->attributes = palloc0(sizeof(Attribute) * (num_attributes + 1));
   tuples->steps = palloc0(sizeof(Step) * (num_attributes + 1));
   for (int i = 0; i < num_attributes; ++i) {
@@ -123,10 +145,11 @@ static Ahead prefetch_in(const char* page, int n) {
   return ahead;
 }
 
-static pg_attribute_always_inline void prefetch_some(Ahead* ahead) {
-  ahead->end += ahead->stride;
+/* Into the L2 cache, which waits for more lines at a time than L1 does. */
+static pg_attribute_always_inline void prefetch_some(Ahead* ahead, int calls) {
+  ahead->end += ahead->stride * calls;
   for (; ahead->line < ahead->end >> kFractionBits; ahead->line += kCacheLine)
-    __builtin_prefetch(ahead->page + ahead->line);
+    __builtin_prefetch(ahead->page + ahead->line, 0, 2);
 }
 
 static void prefetch_tuple(Page page, OffsetNumber number) {
@@ -151,19 +174,19 @@ static void pass_fixed(PageTuples* tuples, const Step* step, int n) {
   for (int k = 0; k < n; ++k) ends[k] = (uint16)(((ends[k] + mask) & ~mask) + bytes);
 }
 
-/* Passes a varlena. Returns whether one that is read is compressed or stored elsewhere. */
-static bool pass_varlena(PageTuples* tuples, const Step* step, const char* page, int n, Ahead* next) {
+/* Passes a varlena of tuples begin .. end - 1. Returns whether one is compressed or stored elsewhere. */
+static bool pass_varlena_of(PageTuples* tuples, const Step* step, const char* page, int begin, int end, Ahead* next) {
   const unsigned mask = step->align - 1;
   uint16* const places = tuples->attributes[step->first].places;
   bool is_extended = false;
   Ahead ahead = *next;
 
-  for (int k = 0; k < n; ++k) {
-    const unsigned end = tuples->ends[k];
-    const unsigned place = VARATT_NOT_PAD_BYTE(page + end) ? end : (end + mask) & ~mask;
+  for (int k = begin; k < end; ++k) {
+    const unsigned at_end = tuples->ends[k];
+    const unsigned place = VARATT_NOT_PAD_BYTE(page + at_end) ? at_end : (at_end + mask) & ~mask;
     const char* at = page + place;
 
-    prefetch_some(&ahead);
+    prefetch_some(&ahead, 1);
     if (places != NULL) places[k] = (uint16)place;
     if (likely(VARATT_IS_1B(at) && !VARATT_IS_1B_E(at))) {
       tuples->ends[k] = (uint16)(place + VARSIZE_1B(at));
@@ -173,7 +196,13 @@ static bool pass_varlena(PageTuples* tuples, const Step* step, const char* page,
     }
   }
   *next = ahead;
-  return is_extended && places != NULL;
+  return is_extended;
+}
+
+static bool pass_varlena_by_one(PageTuples* tuples, const Step* step, const char* page, int n, Ahead* next) {
+  const bool is_extended = pass_varlena_of(tuples, step, page, 0, n, next);
+
+  return is_extended && tuples->attributes[step->first].places != NULL;
 }
 
 static void pass_c_string(PageTuples* tuples, const char* page, int n) {
@@ -231,46 +260,172 @@ static int keep_in_ranges(const PageTuples* tuples, const char* page, uint16* ke
   return n;
 }
 
-PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetched, const char* next,
-                          const OffsetNumber* visible, int n, FoundTuples* found) {
-  uint16 with_nulls[MaxHeapTuplesPerPage];
-  int num_plain = 0, num_nulls = 0, num_prefetched = is_prefetched ? n : 0;
-  Ahead ahead = prefetch_in(next, n * (1 + tuples->num_varlenas));
-  bool is_extended = false;
+/* Finds where the data of a tuple begin, or adds it to those with nulls; false where it lacks attributes. */
+static pg_attribute_always_inline bool begin_tuple(PageTuples* tuples, const char* page, OffsetNumber number, int i,
+                                                   Tuples* begun) {
+  const ItemId item = PageGetItemId((Page)page, number);
+  const HeapTupleHeader tuple = (HeapTupleHeader)PageGetItem((Page)page, item);
+
+  if (HeapTupleHeaderGetNatts(tuple) < tuples->num_attributes) return false;
+  if ((tuple->t_infomask & HEAP_HASNULL) != 0) {
+    begun->with_nulls[begun->num_nulls++] = (uint16)i;
+  } else {
+    tuples->order[i] = (uint16)begun->num_plain;
+    tuples->ends[begun->num_plain++] = (uint16)(ItemIdGetOffset(item) + tuple->t_hoff);
+  }
+  return true;
+}
+
+/* Tuples that have been prefetched with their page. */
+static bool begin_tuples_by_one(PageTuples* tuples, const char* page, const OffsetNumber* visible, int begin, int end,
+                                Tuples* begun, Ahead* ahead) {
+  for (int i = begin; i < end; ++i) {
+    prefetch_some(ahead, 1);
+    if (!begin_tuple(tuples, page, visible[i], i, begun)) return false;
+  }
+  return true;
+}
+
+static bool begin_tuples_of_cold_page(PageTuples* tuples, const char* page, const OffsetNumber* visible, int n,
+                                      Tuples* begun, Ahead* ahead) {
+  int num_prefetched = 0;
 
   while (num_prefetched < Min(n, kPrefetchDistance)) prefetch_tuple((Page)page, visible[num_prefetched++]);
   for (int i = 0; i < n; ++i) {
-    const ItemId item = PageGetItemId((Page)page, visible[i]);
-    const HeapTupleHeader tuple = (HeapTupleHeader)PageGetItem((Page)page, item);
-
     if (num_prefetched < n) prefetch_tuple((Page)page, visible[num_prefetched++]);
-    prefetch_some(&ahead);
-    if (HeapTupleHeaderGetNatts(tuple) < tuples->num_attributes) return PAGE_BY_SLOTS;
-    if ((tuple->t_infomask & HEAP_HASNULL) != 0) {
-      with_nulls[num_nulls++] = (uint16)i;
-    } else {
-      tuples->order[i] = (uint16)num_plain;
-      tuples->ends[num_plain++] = (uint16)(ItemIdGetOffset(item) + tuple->t_hoff);
-    }
+    prefetch_some(ahead, 1);
+    if (!begin_tuple(tuples, page, visible[i], i, begun)) return false;
   }
+  return true;
+}
+
+/* ---- sixteen tuples at a time ---- */
+
+#ifdef HAS_LANES
+
+enum { kLanes = 16 };
+
+/* The 4 bytes at places of a page that are multiples of 4. */
+OF_LANES static pg_attribute_always_inline __m512i gather(const char* page, __m512i places) {
+  return _mm512_i32gather_epi32(places, page, 1);
+}
+
+OF_LANES static pg_attribute_always_inline __m512i load_numbers(const uint16* numbers) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)numbers));
+}
+
+OF_LANES static pg_attribute_always_inline void store_numbers(uint16* numbers, __m512i from) {
+  _mm256_storeu_si256((__m256i*)numbers, _mm512_cvtepi32_epi16(from));
+}
+
+/* As begin_tuple, where no tuple has nulls or lacks attributes; false: one does. */
+OF_LANES static pg_attribute_always_inline bool begin_lanes(PageTuples* tuples, const char* page,
+                                                            const OffsetNumber* visible, int i, Tuples* begun) {
+  enum { kToInfomask2 = 16, kToInfomask = 20, kOffsetBits = 15 };
+  const __m512i first = _mm512_set1_epi32(offsetof(PageHeaderData, pd_linp) - sizeof(ItemIdData));
+  const __m512i items = gather(page, _mm512_add_epi32(_mm512_slli_epi32(load_numbers(visible + i), 2), first));
+  const __m512i offsets = _mm512_and_si512(items, _mm512_set1_epi32((1 << kOffsetBits) - 1));
+  const __m512i infomask2 = gather(page, _mm512_add_epi32(offsets, _mm512_set1_epi32(kToInfomask2)));
+  const __m512i infomask = gather(page, _mm512_add_epi32(offsets, _mm512_set1_epi32(kToInfomask)));
+  const __m512i natts = _mm512_and_si512(_mm512_srli_epi32(infomask2, 16), _mm512_set1_epi32(HEAP_NATTS_MASK));
+  const __m512i begins = _mm512_and_si512(_mm512_srli_epi32(infomask, 16), _mm512_set1_epi32(0xff));
+  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+
+  StaticAssertStmt(offsetof(HeapTupleHeaderData, t_infomask2) == kToInfomask2 + 2, "a tuple's header");
+  StaticAssertStmt(offsetof(HeapTupleHeaderData, t_infomask) == kToInfomask, "a tuple's header");
+  StaticAssertStmt(offsetof(HeapTupleHeaderData, t_hoff) == kToInfomask + 2, "a tuple's header");
+  if (_mm512_test_epi32_mask(infomask, _mm512_set1_epi32(HEAP_HASNULL)) != 0) return false;
+  if (_mm512_cmplt_epi32_mask(natts, _mm512_set1_epi32(tuples->num_attributes)) != 0) return false;
+  store_numbers(tuples->order + i, _mm512_add_epi32(lanes, _mm512_set1_epi32(begun->num_plain)));
+  store_numbers(tuples->ends + begun->num_plain, _mm512_add_epi32(offsets, begins));
+  begun->num_plain += kLanes;
+  return true;
+}
+
+OF_LANES static bool begin_tuples_by_lanes(PageTuples* tuples, const char* page, const OffsetNumber* visible, int n,
+                                           Tuples* begun, Ahead* ahead) {
+  int i = 0;
+
+  for (; i + kLanes <= n; i += kLanes) {
+    if (begin_lanes(tuples, page, visible, i, begun)) prefetch_some(ahead, kLanes);
+    else if (!begin_tuples_by_one(tuples, page, visible, i, i + kLanes, begun, ahead)) return false;
+  }
+  return begin_tuples_by_one(tuples, page, visible, i, n, begun, ahead);
+}
+
+/* As pass_varlena_of, where all headers have one byte; false: one has not. */
+OF_LANES static pg_attribute_always_inline bool pass_lanes(PageTuples* tuples, uint16* places, const char* page,
+                                                           int k) {
+  const __m512i one = _mm512_set1_epi32(1), low = _mm512_set1_epi32(3);
+  const __m512i ends = load_numbers(tuples->ends + k);
+  const __m512i words = gather(page, _mm512_andnot_si512(low, ends));
+  const __m512i shifts = _mm512_slli_epi32(_mm512_and_si512(ends, low), 3);
+  const __m512i headers = _mm512_and_si512(_mm512_srlv_epi32(words, shifts), _mm512_set1_epi32(0xff));
+  const __mmask16 are_short = _mm512_test_epi32_mask(headers, one) & _mm512_cmpneq_epi32_mask(headers, one);
+
+  if (are_short != 0xffff) return false;
+  if (places != NULL) store_numbers(places + k, ends);
+  store_numbers(tuples->ends + k, _mm512_add_epi32(ends, _mm512_srli_epi32(headers, 1)));
+  return true;
+}
+
+OF_LANES static bool pass_varlena_by_lanes(PageTuples* tuples, const Step* step, const char* page, int n, Ahead* next) {
+  uint16* const places = tuples->attributes[step->first].places;
+  bool is_extended = false;
+  int k = 0;
+
+  for (; k + kLanes <= n; k += kLanes) {
+    if (pass_lanes(tuples, places, page, k)) prefetch_some(next, kLanes);
+    else is_extended |= pass_varlena_of(tuples, step, page, k, k + kLanes, next);
+  }
+  is_extended |= pass_varlena_of(tuples, step, page, k, n, next);
+  return is_extended && places != NULL;
+}
+
+#else
+
+static bool begin_tuples_by_lanes(PageTuples* tuples, const char* page, const OffsetNumber* visible, int n,
+                                  Tuples* begun, Ahead* ahead) {
+  return begin_tuples_by_one(tuples, page, visible, 0, n, begun, ahead);
+}
+
+static bool pass_varlena_by_lanes(PageTuples* tuples, const Step* step, const char* page, int n, Ahead* next) {
+  return pass_varlena_by_one(tuples, step, page, n, next);
+}
+
+#endif
+
+/* ---- all of it ---- */
+
+PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetched, const char* next,
+                          const OffsetNumber* visible, int n, FoundTuples* found) {
+  Tuples begun = {.num_plain = 0};
+  Ahead ahead = prefetch_in(next, n * (1 + tuples->num_varlenas));
+  bool is_extended = false, are_whole;
+
+  if (!is_prefetched) are_whole = begin_tuples_of_cold_page(tuples, page, visible, n, &begun, &ahead);
+  else if (tuples->has_lanes) are_whole = begin_tuples_by_lanes(tuples, page, visible, n, &begun, &ahead);
+  else are_whole = begin_tuples_by_one(tuples, page, visible, 0, n, &begun, &ahead);
+  if (!are_whole) return PAGE_BY_SLOTS;
   for (int i = 0; i < tuples->num_steps; ++i) {
     const Step* step = &tuples->steps[i];
 
-    if (step->bytes >= 0) pass_fixed(tuples, step, num_plain);
-    else if (step->bytes == -1) is_extended |= pass_varlena(tuples, step, page, num_plain, &ahead);
-    else pass_c_string(tuples, page, num_plain);
+    if (step->bytes >= 0) pass_fixed(tuples, step, begun.num_plain);
+    else if (step->bytes == -2) pass_c_string(tuples, page, begun.num_plain);
+    else if (tuples->has_lanes) is_extended |= pass_varlena_by_lanes(tuples, step, page, begun.num_plain, &ahead);
+    else is_extended |= pass_varlena_by_one(tuples, step, page, begun.num_plain, &ahead);
   }
-  for (int i = 0; i < num_nulls; ++i) {
-    const ItemId item = PageGetItemId((Page)page, visible[with_nulls[i]]);
-    const int k = num_plain + i;
+  for (int i = 0; i < begun.num_nulls; ++i) {
+    const ItemId item = PageGetItemId((Page)page, visible[begun.with_nulls[i]]);
+    const int k = begun.num_plain + i;
 
-    tuples->order[with_nulls[i]] = (uint16)k;
+    tuples->order[begun.with_nulls[i]] = (uint16)k;
     is_extended |= pass_with_nulls(tuples, page, (HeapTupleHeader)PageGetItem((Page)page, item), k);
   }
   memcpy(tuples->in_ranges, tuples->order, sizeof(uint16) * n);
   found->page = page;
   found->tuples = tuples->in_ranges;
   found->num_tuples = keep_in_ranges(tuples, page, tuples->in_ranges, n);
-  found->has_nulls = num_nulls > 0;
+  found->has_nulls = begun.num_nulls > 0;
   return is_extended ? PAGE_BY_ROWS : PAGE_BY_COLUMNS;
 }

@@ -243,11 +243,12 @@ static const char* icu_name(const char* locale) {
   return quern_collation_version(name, &version, NULL) == QUERN_OK ? name : NULL;
 }
 
-static const char* icu_of_row(HeapTuple tuple, int cache, AttrNumber attribute) {
-  bool is_null;
+static const char* icu_of_row(HeapTuple tuple, int cache, AttrNumber attribute, AttrNumber rules) {
+  bool is_null, has_no_rules = true;
   const Datum locale = SysCacheGetAttr(cache, tuple, attribute, &is_null);
 
-  return is_null ? NULL : icu_name(TextDatumGetCString(locale));
+  if (rules != 0) (void)SysCacheGetAttr(cache, tuple, rules, &has_no_rules);
+  return is_null || !has_no_rules ? NULL : icu_name(TextDatumGetCString(locale));
 }
 
 /* Whether a locale of the C library orders strings by their code points, which is by their bytes in UTF-8. glibc's
@@ -267,9 +268,10 @@ static bool locale_is_binary(HeapTuple tuple, int cache, AttrNumber attribute) {
   return !is_null && is_code_point_order(TextDatumGetCString(locale));
 }
 
-static const char* order_of_row(HeapTuple tuple, int cache, char provider, AttrNumber libc, AttrNumber icu) {
+static const char* order_of_row(HeapTuple tuple, int cache, char provider, AttrNumber libc, AttrNumber icu,
+                                AttrNumber rules) {
   if (provider == COLLPROVIDER_LIBC) return locale_is_binary(tuple, cache, libc) ? "binary" : NULL;
-  return provider == COLLPROVIDER_ICU ? icu_of_row(tuple, cache, icu) : NULL;
+  return provider == COLLPROVIDER_ICU ? icu_of_row(tuple, cache, icu, rules) : NULL;
 }
 
 static const char* order_of_database(void) {
@@ -278,7 +280,7 @@ static const char* order_of_database(void) {
 
   if (!HeapTupleIsValid(tuple)) return NULL;
   name = order_of_row(tuple, DATABASEOID, ((Form_pg_database)GETSTRUCT(tuple))->datlocprovider,
-                      Anum_pg_database_datcollate, kIcuOfDatabase);
+                      Anum_pg_database_datcollate, kIcuOfDatabase, kRulesOfDatabase);
   ReleaseSysCache(tuple);
   return name;
 }
@@ -295,7 +297,7 @@ const char* type_collation(Oid collation, bool* tie) {
   if (!HeapTupleIsValid(tuple)) return NULL;
   *tie = ((Form_pg_collation)GETSTRUCT(tuple))->collisdeterministic;
   name = order_of_row(tuple, COLLOID, ((Form_pg_collation)GETSTRUCT(tuple))->collprovider,
-                      Anum_pg_collation_collcollate, kIcuOfCollation);
+                      Anum_pg_collation_collcollate, kIcuOfCollation, kRulesOfCollation);
   ReleaseSysCache(tuple);
   return name;
 }

@@ -14,6 +14,7 @@
 #include "catalog/pg_database.h"
 #include "commands/explain.h"
 #include "nodes/plannodes.h"
+#include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
@@ -37,6 +38,22 @@ enum { kIcuOfDatabase = Anum_pg_database_datlocale, kIcuOfCollation = Anum_pg_co
 #else
 enum { kIcuOfDatabase = Anum_pg_database_daticulocale, kIcuOfCollation = Anum_pg_collation_colliculocale };
 #endif
+
+/* Where a catalogue has rules that change the order of such a locale; 0: it has none. */
+#if PG_VERSION_NUM >= 160000
+enum { kRulesOfDatabase = Anum_pg_database_daticurules, kRulesOfCollation = Anum_pg_collation_collicurules };
+#else
+enum { kRulesOfDatabase = 0, kRulesOfCollation = 0 };
+#endif
+
+/* Whether a test asks for parallel plans whatever they cost. */
+static inline bool parallel_is_forced(void) {
+#if PG_VERSION_NUM >= 160000
+  return debug_parallel_query != DEBUG_PARALLEL_OFF;
+#else
+  return force_parallel_mode != FORCE_PARALLEL_OFF;
+#endif
+}
 
 /* Whether strings of a collation are ordered by their bytes. */
 static inline bool collation_is_c(Oid collation) {

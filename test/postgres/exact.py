@@ -144,6 +144,7 @@ def wrong_counts(session):
     lines = [line for query in ("select v, count(*) from wide where k > 200000 group by v",
                                 "select count(*) from wide x join wide y using (k)")
              for line, in session.rows(f"explain (analyze, costs off, timing off, summary off) {query}")]
+    lines = [line.replace(".00 loops", " loops") for line in lines]  # as version 18 counts rows
     threads = [line for line in lines if "Threads: " in line]
     missing = [text for text in COUNTED if not any(text in line for line in lines)]
     if missing or len(threads) != 3:

@@ -37,6 +37,7 @@ import regress_order
 PACKAGES = {
     15: ("5.10", "e890582fbc18f01b00bc1724f17fff1396cc94d24ab37fba96aacc8fe742ed68"),
     16: ("6.17", "37d2fa080f22a73fb575c2655b6e28f1e3a084cf0466f96b15d227b4cfffc45e"),
+    17: ("7.22", "d7ee5b5161cf31913a06fdab8615e9e02144761761c481002789f968b446d653"),
     18: ("8.8", "ff9998ec6bac4f30f84db6b6edb28a0fb03b1eda5c8ad211ab8362f5a08b833b"),
 }
 FOLDER = "libpg_query/test/sql/postgres_regress/"
