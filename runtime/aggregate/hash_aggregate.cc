@@ -22,6 +22,7 @@
 #include "runtime/aggregate/key_dictionaries.h"
 #include "runtime/aggregate/local_groups.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 #include "runtime/rows/job_observer.h"
 #include "runtime/rows/key_partitions.h"
@@ -67,7 +68,20 @@ HashAggregate::~HashAggregate() {
 
 // ---- appending ----------------------------------------------------------------------------------------------------
 
-GroupContext HashAggregate::Context() const { return {descriptor_, entry_points_, budget_, options_, 0, counters_}; }
+// Under a limit, no table is made for more groups than would leave memory short; results need some, too. The groups of
+// a partition have been counted, and its share of the limit was chosen for them.
+uint64_t HashAggregate::ExpectedWithinLimit() const {
+  const uint64_t limit = budget_ == nullptr ? 0 : budget_->limit_bytes();
+  if (limit == 0 || part_.level != 0) return options_.expected_groups;
+  const uint64_t bytes = (descriptor_->group()->tuple_bytes + 2 * sizeof(uint64_t)) * 100 / options_.load_percent;
+  return std::min(options_.expected_groups, limit / thresholds::kShortMemoryShare / bytes);
+}
+
+GroupContext HashAggregate::Context() const {
+  GroupContext context = {descriptor_, entry_points_, budget_, options_, 0, counters_};
+  context.options.expected_groups = ExpectedWithinLimit();
+  return context;
+}
 
 std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
   ++num_local_states_;

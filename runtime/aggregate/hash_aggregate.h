@@ -95,6 +95,7 @@ class HashAggregate final : public Sink {
   absl::Status CheckInput(const BatchView& batch, RowKind kind) const override;
   absl::StatusOr<SharedWork*> BeginFinalise() override;
   void EndFinalise() override;
+  uint64_t ExpectedWithinLimit() const;
   GroupContext Context() const;
   LocalGroups* own_groups() const;
   bool FitsMerged() const;

@@ -289,6 +289,23 @@ TEST(SpillingAggregate, MoreGroupsAreExpectedThanFit) {
   EXPECT_EQ(ShareOf(aggregate, 0, 1, 1000), Unlimited(kSum, SumRows));
 }
 
+TEST(SpillingAggregate, TablesOfExpectedGroupsLeaveRoomForResults) {
+  AggregateOptions options;
+  options.expected_groups = 10'000'000;
+  for (const GroupLayout layout : {GroupLayout::kAuto, GroupLayout::kOpen, GroupLayout::kDirectory}) {
+    options.layout = layout;
+    const auto budget = std::make_shared<MemoryBudget>(32 << 20);
+    const auto spill = TestContext(budget, SystemFileCalls(), kSmall);
+    auto aggregate = NewAggregate("aggregate keys=i64,i32 aggs=sum(i64)", budget, spill, options);
+    const ColumnPtr values = NumberColumn(std::vector<int64_t>{5, kSpread, 5});
+    ASSERT_EQ(aggregate->Append(Rows(3, {values, NumberColumn(std::vector<int32_t>{1, 2, 1})}, {values})),
+              absl::OkStatus());
+    EXPECT_LE(budget->used_bytes(), budget->limit_bytes() / 2);
+    ASSERT_EQ(aggregate->Finalise(), absl::OkStatus());
+    EXPECT_EQ(ShareOf(aggregate, 0, 1, 10).size(), 2);
+  }
+}
+
 // ---- merging ----
 
 // Refuses three requests of finalising, one later each time. Where less memory does not do, all groups are written
