@@ -136,6 +136,11 @@ static int add_module(struct dl_phdr_info* info, size_t size, void* data) {
   return 0;
 }
 
+static void find_modules(void) {
+  with_thread_locals.num_modules = 0;
+  dl_iterate_phdr(add_module, NULL);
+}
+
 static void allocate_thread_locals(void) {
   for (int i = 0; i < with_thread_locals.num_modules; ++i) {
     ThreadLocal first = {.module = with_thread_locals.modules[i]};
@@ -171,8 +176,7 @@ static bool add_worker(void) {
   if (worker->room == MAP_FAILED) return false;
   if (pthread_attr_init(&attributes) == 0) {
     pthread_attr_setstacksize(&attributes, kStackBytes);
-    with_thread_locals.num_modules = 0;
-    dl_iterate_phdr(add_module, NULL);
+    find_modules();
     sem_init(&worker->is_ready, 0, 0);
     sem_init(&worker->may_begin, 0, 0);
     sem_init(&worker->has_ended, 0, 0);
@@ -190,6 +194,14 @@ static bool add_worker(void) {
 }
 
 void threads_prepare(int num_threads) {
+  static bool is_prepared = false;
+
+  /* Those of the backend's own thread: of libstdc++, for example, which throws where memory is refused. */
+  if (!is_prepared) {
+    find_modules();
+    allocate_thread_locals();
+    is_prepared = true;
+  }
   while (num_workers < Min(num_threads - 1, kMostWorkers) && add_worker()) {
   }
 }

@@ -9,6 +9,7 @@ tells of nothing else."""
 import argparse
 import os
 import random
+import re
 import sys
 import time
 
@@ -23,8 +24,9 @@ CONTEXTS = "select count(*), count(*) filter (where name in ('ExecutorState', 'P
            "from pg_backend_memory_contexts where name not in ('CacheMemoryContext', 'index info', 'relation rules')"
 # The system ends a process whose stack cannot grow, whoever uses it: the stack has grown before memory is refused.
 # So it does with one that has no memory for the C library's part of a new thread.
-THREADS = ["set quern.threads = 4", "set quern.enabled = force", "select relname from pg_class group by 1"]
+THREADS = ["set quern.threads = 4", "set quern.enabled = force", "select relpages from pg_class group by 1"]
 DEEP = "select " + "(1 + " * 1500 + "1" + ")" * 1500
+ENDED = re.compile(r"terminated by signal|annot allocate|exited with exit code|LLVM ERROR|^terminate|abort")
 ROUNDS_OF_TABLES = 100
 MANY_CONTEXTS = 60  # more than a session has without a query; relations' own contexts come and go
 
@@ -48,7 +50,7 @@ class Faults(interrupts.Rounds):
     def make_random_tables(self):
         self.session.execute("set statement_timeout = 0", "set temp_file_limit = -1", "set quern.enabled = off")
         if self.tables:
-            self.session.execute("drop table " + ", ".join(table.name for table in self.tables))
+            self.session.execute("drop table if exists " + ", ".join(table.name for table in self.tables))
         self.tables = random_tables.make_tables(self.rng)
         self.make(self.tables)
 
@@ -93,7 +95,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--rows", type=int, default=100000)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("QUERN_TEST_SEED") or 1))
+    parser.add_argument("--happens", default=",".join(dict.fromkeys(HAPPENS)), metavar="WHAT,WHAT",
+                        help="what may happen; all of it by default")
     options = parser.parse_args()
+    happens = [what for what in HAPPENS if what in options.happens.split(",")]
+    if not happens or set(options.happens.split(",")) - set(happens):
+        parser.error(f"--happens {options.happens}; accepted: {', '.join(dict.fromkeys(HAPPENS))}")
     cluster.end_on_signals()
     settings = {"shared_buffers": "128MB", "log_min_messages": "warning", "quern.log_nodes": "on"}
     with cluster.Cluster(settings, options.library) as pg:
@@ -106,7 +113,7 @@ def main():
         rounds.make_random_tables()
         rounds.ask_stock()
         for number in range(options.rounds):
-            rounds.round(number, HAPPENS)
+            rounds.round(number, happens)
             if len(rounds.bad) >= 10 or not pg.is_running():
                 break
         rounds.bad += [] if pg.is_running() else ["the postmaster ended"]
@@ -115,6 +122,8 @@ def main():
         pg_log = pg.log
         rounds.bad += [f"in the log: {line}" for line in pg_log.splitlines() if random_queries.LEAKS.search(line)
                        and "terminated by signal 9" not in line and "because of crash" not in line][:10]
+        rounds.bad += [f"in the log: {line}" for line in pg_log.splitlines() if ENDED.search(line)][-10:] \
+            if any("lost" in text for text in rounds.bad) else []
     kernels, own, threaded = (pg_log.count(text) for text in ("ran as a kernel", "ran as PostgreSQL's own node",
                                                               "with threads"))
     seen = ", ".join(f"{what}: {state} {count}" for (what, state), count in sorted(rounds.seen.items()))

@@ -371,13 +371,14 @@ def main():
     if why or options.fetch:
         sys.exit(why and f"regress: error: {why}")
     order, comparison, nodes, stock = run(options, version)
-    print("\n\n".join(f"FAILED {text}" for text in comparison.bad))
     print(f"PostgreSQL {version}: {len(order)} files, {comparison.num_statements} statements")
     for name in random_queries.NODES:
         kernel, own = nodes[name, "a kernel"], nodes[name, "PostgreSQL's own node"]
         print(f"{name}: {kernel} ran as a kernel, {own} as PostgreSQL's own node")
     for reason, count in sorted(comparison.known.items()):
         print(f"known: {count}: {reason}")
+    for text in comparison.bad:
+        print(f"FAILED {text}\n")
     missing = [name for name in random_queries.NODES if not nodes[name, "a kernel"]]
     if stock or missing:
         comparison.bad.append(f"nodes with off: {stock}; none with force: {missing}")
