@@ -29,9 +29,11 @@ int AllocateOf(dl_phdr_info* info, size_t, void*) {
 }  // namespace
 
 std::shared_ptr<ThreadRoom> ThreadRoom::Take() {
+  std::shared_ptr<ThreadRoom> room(new ThreadRoom);
   void* const pages = mmap(nullptr, kRoomBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return nullptr;
-  return std::shared_ptr<ThreadRoom>(new ThreadRoom(pages));
+  room->pages_ = pages;
+  return room;
 }
 
 void ThreadRoom::GiveBack() {

@@ -11,7 +11,7 @@ namespace quern {
 // for them is refused. The one who starts a thread takes room; the thread gives it back just before it needs it.
 class ThreadRoom {
  public:
-  // Null where the system has no memory. *Cost*: a system call; the pages are not touched.
+  // Null where the system has no memory. *Errors*: std::bad_alloc. *Cost*: a system call; the pages are not touched.
   static std::shared_ptr<ThreadRoom> Take();
   ThreadRoom(const ThreadRoom&) = delete;
   ThreadRoom& operator=(const ThreadRoom&) = delete;
@@ -21,10 +21,10 @@ class ThreadRoom {
   void Enter();
 
  private:
-  explicit ThreadRoom(void* pages) : pages_(pages) {}
+  ThreadRoom() = default;
   void GiveBack();
 
-  void* pages_;
+  void* pages_ = nullptr;
 };
 
 }  // namespace quern
