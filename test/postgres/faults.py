@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults at random moments of random queries: faults.py --library QUERN.SO [--rounds 200] [--seed N]
+"""Faults at random moments of random queries: faults.py --library QUERN.SO [--rounds 200 | --seconds S] [--seed N]
 
 As interrupts.py with --kill, and more: queries are also those of random_select.py on tables of random_tables.py, and a
 backend may be refused memory (RLIMIT_AS) from a random moment on. After each round that the session survives, it has no
@@ -7,6 +7,7 @@ temporary file open and no memory of an executor; at the end no temporary file i
 tells of nothing else."""
 
 import argparse
+import itertools
 import os
 import random
 import re
@@ -93,6 +94,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", required=True)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seconds", type=float, help="as many rounds as begin in this time")
     parser.add_argument("--rows", type=int, default=100000)
     parser.add_argument("--seed", type=int, default=int(os.environ.get("QUERN_TEST_SEED") or 1))
     parser.add_argument("--happens", default=",".join(dict.fromkeys(HAPPENS)), metavar="WHAT,WHAT",
@@ -112,7 +114,10 @@ def main():
         rounds.make_tables(options.rows)
         rounds.make_random_tables()
         rounds.ask_stock()
-        for number in range(options.rounds):
+        began = time.monotonic()
+        for number in itertools.count():
+            if number >= options.rounds if options.seconds is None else time.monotonic() - began > options.seconds:
+                break
             rounds.round(number, happens)
             if len(rounds.bad) >= 10 or not pg.is_running():
                 break

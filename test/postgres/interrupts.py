@@ -169,6 +169,8 @@ class Rounds:
             result = self.session.results([statement])[0]
             if not result.failed:
                 return
+            if result.sqlstate in EXPECTED["no memory"]:  # the limit may be below what the backend has
+                limit_memory(self.pg, self.pid)
         raise cluster.Failed(f"{statement}: {result.sqlstate}: {result.message}")
 
     def after_round(self, number, state, what):
