@@ -40,6 +40,11 @@ SpillSettings Complete(SpillSettings settings, uint64_t limit) {
     settings.block_bytes = std::clamp(settings.io_bytes / (kWriterShares * settings.num_partitions), kMinBlockBytes,
                                       std::max(settings.max_block_bytes, kMinBlockBytes));
   }
+  // A host's own size, too, leaves most of the limit to rows that are not in one writer's blocks.
+  if (limit != 0) {
+    const uint64_t most = std::max(limit / (kWriterShares * settings.num_partitions), kMinBlockBytes);
+    settings.block_bytes = std::min(settings.block_bytes, most);
+  }
   const auto blocks_in = [&](uint64_t bytes) { return static_cast<uint32_t>(bytes / settings.block_bytes); };
   if (settings.read_depth == 0) settings.read_depth = kLeastReadDepth;
   const uint32_t most_ahead = std::max(blocks_in(settings.io_bytes / kLeastReaders), kLeastReadDepth + 1) - 1;
