@@ -27,7 +27,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -37,7 +36,6 @@
 
 #include "codegen/base/process_end.h"
 #include "runtime/base/fork_safety.h"
-#include "runtime/base/thread_room.h"
 
 namespace quern {
 namespace {
@@ -103,13 +101,8 @@ struct CompileQueue::State {
     for (const int crash : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&all, crash);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-      if (std::shared_ptr<ThreadRoom> room = ThreadRoom::Take(); room != nullptr) {
-        thread = std::thread([this, room = std::move(room)] {
-          room->Enter();
-          Loop(this);
-        });
-        has_thread = true;
-      }
+      thread = std::thread([this] { Loop(this); });
+      has_thread = true;
     } catch (const std::system_error&) {  // the limit of threads, or no memory for a stack
     } catch (const std::bad_alloc&) {
     }

@@ -313,7 +313,7 @@ typedef struct quern_spill_options {
    * environment, else /var/tmp. Not read where the host has functions of its own. */
   const char* folder;
   uint64_t max_bytes;   /* that the files may take at one time; above it calls fail with QUERN_IO_ERROR. 0: no limit */
-  uint64_t block_bytes; /* of one write, roughly, 4096 to 64 MiB; 0: by memory limit and plan (spill_block_bytes) */
+  uint64_t block_bytes; /* of one write: 4096 to 64 MiB, or less under a small limit; 0: by limit and plan */
   /* The host's own store in place of files: all three, or none. They receive `host` of the job's options, and are
    * called by any thread and by several at once, also by threads of the library that read ahead and write behind.
    * write_block copies num_bytes bytes and sets *block to a number of its own, by which read_block finds all of them

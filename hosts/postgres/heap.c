@@ -170,7 +170,7 @@ HeapPages* heap_pages_create(const Source* source) {
 }
 
 /* A page of fewer tuples has long ones, most of whose lines are not read. */
-enum { kFewTuples = 16, kPagesWithoutLookup = 64, kHeaderBytes = 256, kCacheLine = 64 };
+enum { kFewTuples = 16, kPagesWithoutLookup = 64, kHeaderBytes = 256 };
 
 /* Where the next page lies in the shared buffers, so that it is prefetched; NULL: not there. Where one page is not, the
  * next ones are not looked for, since looking asks the system to read them. */
@@ -204,7 +204,7 @@ static bool read_page(HeapPages* pages) {
 /* What of a page is read to list its tuples. */
 static void prefetch_header(const char* page) {
   if (page == NULL) return;
-  for (int i = 0; i < kHeaderBytes; i += kCacheLine) __builtin_prefetch(page + i);
+  for (int i = 0; i < kHeaderBytes; i += QUERN_CACHE_LINE) __builtin_prefetch(page + i);
 }
 
 bool heap_pages_list(HeapPages* pages, ListedPage* page, OffsetNumber* visible) {

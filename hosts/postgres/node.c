@@ -99,7 +99,7 @@ static Node* create_state(CustomScan* scan) {
   return (Node*)node;
 }
 
-/* libquern's memory is not a context's, so that PostgreSQL would not see it. */
+/* PostgreSQL does not see libquern's memory, which is in no context. */
 static void note_memory(QuernNode* node) {
   const uint64 kb = quern_job_used_bytes(node->job) / 1024;
 
@@ -300,7 +300,7 @@ static char* temporary_folder(void) {
   return folder;
 }
 
-void node_check_interrupts(QuernNode* node) {
+static void check_interrupts(QuernNode* node) {
   note_memory(node);
   CHECK_FOR_INTERRUPTS();
 }
@@ -415,7 +415,7 @@ static bool work_to_the_end(QuernNode* node) {
 
   threads_start_work(node);
   while (work != QUERN_WORK_DONE) {
-    node_check_interrupts(node);
+    check_interrupts(node);
     if (quern_job_work(node->job, &work, &quern_last_error) != QUERN_OK) return false;
     if (work == QUERN_WORK_BUSY) pg_usleep(QUERN_BUSY_US);
   }
@@ -562,7 +562,7 @@ bool node_next_batch(QuernNode* node) {
   if (begins_as_loop(node) && run_loop(node)) return true;
   if (node->state == NODE_NEW && !build(node)) return false;
   while (node->state != NODE_DONE) {
-    node_check_interrupts(node);
+    check_interrupts(node);
     if (node->state == NODE_PROBING) {
       if (node->output == NULL) open_output(node, QUERN_PORT_PROBE);
       if (!node->batch_pending) {

@@ -346,8 +346,8 @@ static bool may_be_parallel(Query* query, int options) {
 }
 
 /* As compute_parallel_worker counts them: one more for each three times that a table is larger. */
-static int workers_for_table(const Plan* scan) {
-  Relation relation = table_open(planned_relation(((const SeqScan*)scan)->scan.scanrelid), NoLock);
+static int workers_for_table(Oid table) {
+  Relation relation = table_open(table, NoLock);
   int workers = RelationUsesLocalBuffers(relation) ? 0 : RelationGetParallelWorkers(relation, -1);
 
   if (workers < 0) {
@@ -368,7 +368,7 @@ static int workers_for(const Plan* plan, const Plan* parent) {
 
   if (plan == NULL) return 0;
   if (IsA(plan, SeqScan) || (IsA(plan, IndexScan) && parent != NULL && IsA(parent, NestLoop)))
-    return workers_for_table(plan);
+    return workers_for_table(planned_relation(((const Scan*)plan)->scanrelid));
   if (IsA(plan, Append)) children = ((const Append*)plan)->appendplans;
   else if (IsA(plan, MergeAppend)) children = ((const MergeAppend*)plan)->mergeplans;
   else if (IsA(plan, SubqueryScan)) workers = workers_for(((const SubqueryScan*)plan)->subplan, plan);

@@ -362,6 +362,9 @@ extern void source_end(Source* source);
 extern void source_release(Source* source);
 extern const char* source_way(const Source* source);
 
+/* Bytes that one prefetch brings. */
+#define QUERN_CACHE_LINE 64
+
 /* Attributes of the tuples of one page (tuples.c). */
 typedef struct PageTuples PageTuples;
 
@@ -515,8 +518,6 @@ extern void node_register(void);
 extern QuernNode* node_of_state(PlanState* state);
 /* Of its kernel: "name=value name=value", or NULL. */
 extern const char* node_params(const NodePlan* plan);
-/* CHECK_FOR_INTERRUPTS, after the memory of the job has been noted. */
-extern void node_check_interrupts(QuernNode* node);
 /* Makes result the next batch. Returns false at its end, or where the stock plan has taken over (node->stock). */
 extern bool node_next_batch(QuernNode* node);
 /* Fills the scan tuple's slot with row node->row. */

@@ -130,7 +130,7 @@ void page_tuples_add_range(PageTuples* tuples, AttrNumber attno, int width, int6
 /* Tuples of a page that has been read long ago lie in memory, not in a cache, and in an order that the processor does
  * not foresee. Where the next page is known, its lines are prefetched a few at a time, while attributes of this page
  * are passed: a core waits for some 24 lines at most. Where it is not, tuples to come are prefetched. */
-enum { kPrefetchDistance = 8, kCacheLine = 64, kPrefetchBytes = 256, kFractionBits = 8 };
+enum { kPrefetchDistance = 8, kPrefetchBytes = 256, kFractionBits = 8 };
 
 typedef struct Ahead {
   const char* page;
@@ -148,7 +148,7 @@ static Ahead prefetch_in(const char* page, int n) {
 /* Into the L2 cache, which waits for more lines at a time than L1 does. */
 static pg_attribute_always_inline void prefetch_some(Ahead* ahead, int calls) {
   ahead->end += ahead->stride * calls;
-  for (; ahead->line < ahead->end >> kFractionBits; ahead->line += kCacheLine)
+  for (; ahead->line < ahead->end >> kFractionBits; ahead->line += QUERN_CACHE_LINE)
     __builtin_prefetch(ahead->page + ahead->line, 0, 2);
 }
 
@@ -156,7 +156,8 @@ static void prefetch_tuple(Page page, OffsetNumber number) {
   const ItemId item = PageGetItemId(page, number);
   const char* tuple = PageGetItem(page, item);
 
-  for (unsigned i = 0; i < Min(ItemIdGetLength(item), kPrefetchBytes); i += kCacheLine) __builtin_prefetch(tuple + i);
+  for (unsigned i = 0; i < Min(ItemIdGetLength(item), kPrefetchBytes); i += QUERN_CACHE_LINE)
+    __builtin_prefetch(tuple + i);
 }
 
 /* Passes attributes of fixed length. */

@@ -4,11 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include <memory>
 #include <system_error>
 #include <utility>
-
-#include "runtime/base/thread_room.h"
 
 namespace quern {
 
@@ -18,14 +15,7 @@ std::unique_ptr<IoThreads> IoThreads::Start(uint32_t num_threads) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    for (uint32_t i = 0; i < num_threads; ++i) {
-      std::shared_ptr<ThreadRoom> room = ThreadRoom::Take();
-      if (room == nullptr) break;
-      threads->threads_.emplace_back([io = threads.get(), room = std::move(room)] {
-        room->Enter();
-        io->Run();
-      });
-    }
+    for (uint32_t i = 0; i < num_threads; ++i) threads->threads_.emplace_back([io = threads.get()] { io->Run(); });
   } catch (const std::system_error&) {  // fewer are enough
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -40,7 +40,7 @@ SpillSettings Complete(SpillSettings settings, uint64_t limit) {
     settings.block_bytes = std::clamp(settings.io_bytes / (kWriterShares * settings.num_partitions), kMinBlockBytes,
                                       std::max(settings.max_block_bytes, kMinBlockBytes));
   }
-  // A host's own size, too, leaves most of the limit to rows that are not in one writer's blocks.
+  // Whoever has chosen the size: the blocks of one writer take no more than a quarter of the limit.
   if (limit != 0) {
     const uint64_t most = std::max(limit / (kWriterShares * settings.num_partitions), kMinBlockBytes);
     settings.block_bytes = std::min(settings.block_bytes, most);
