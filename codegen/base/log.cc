@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/fork_safety.h"
+#include "runtime/base/thread_local.h"
 
 namespace quern {
 namespace {
@@ -26,7 +27,7 @@ struct LogState {
   std::mutex says;  // held while a line is said
 };
 
-thread_local bool says_line = false;
+QUERN_THREAD_LOCAL bool says_line = false;
 
 // Never destroyed: a compile thread may log while the process ends.
 LogState& State() {
@@ -60,7 +61,7 @@ void Say(const Line& line) {
 }
 
 // Lines of this thread that are kept until its NoFork ends; null if there are none.
-thread_local std::vector<Line>* kept = nullptr;
+QUERN_THREAD_LOCAL std::vector<Line>* kept = nullptr;
 
 void SayKept() {
   const std::unique_ptr<std::vector<Line>> lines(std::exchange(kept, nullptr));

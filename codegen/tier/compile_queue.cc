@@ -36,6 +36,7 @@
 
 #include "codegen/base/process_end.h"
 #include "runtime/base/fork_safety.h"
+#include "runtime/base/thread_local.h"
 
 namespace quern {
 namespace {
@@ -44,7 +45,7 @@ constexpr int kNice = 10;
 constexpr int kNiceOnOneCpu = 19;
 
 // True while this thread runs a job: exit, for example by a log callback, must not wait for its own thread.
-thread_local bool runs_job = false;
+QUERN_THREAD_LOCAL bool runs_job = false;
 
 void BePolite() {
   // Applies to the thread, not the process: Linux accepts thread ids here. On failure the thread keeps its priority.

@@ -18,8 +18,9 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-__thread quern_error quern_last_error;
-__thread sigjmp_buf* node_escape;
+static quern_error error_of_backend;
+QUERN_THREAD_LOCAL quern_error* quern_last_error = &error_of_backend;
+QUERN_THREAD_LOCAL sigjmp_buf* node_escape;
 
 static Node* create_state(CustomScan* scan);
 static void begin_node(CustomScanState* state, EState* estate, int flags);
@@ -69,10 +70,10 @@ QuernNode* node_of_state(PlanState* state) {
 }
 
 void node_raise(void) {
-  const char* text = quern_last_error.text;
+  const char* text = quern_last_error->text;
 
   if (node_escape != NULL) siglongjmp(*node_escape, 1);
-  switch (quern_last_error.status) {
+  switch (quern_last_error->status) {
     case QUERN_RESOURCE_EXHAUSTED:
       ereport(ERROR, errcode(ERRCODE_OUT_OF_MEMORY), errmsg("out of memory"), errdetail("quern: %s", text));
     case QUERN_IO_ERROR:
@@ -156,7 +157,7 @@ static void open_sources_and_kernel(QuernNode* node) {
 
   foreach (cell, node->css.custom_ps)
     source_create(node, lfirst(cell), node->plan->sources[foreach_current_index(cell)]);
-  QUERN_CALL(quern_compile_with(node->plan->spec, &options, &node->kernel, &quern_last_error));
+  QUERN_CALL(quern_compile_with(node->plan->spec, &options, &node->kernel, quern_last_error));
 }
 
 static void begin_node(CustomScanState* state, EState* estate, int flags) {
@@ -320,7 +321,7 @@ static void create_job(QuernNode* node) {
   if (temp_file_limit > 0) spill.max_bytes = (uint64)temp_file_limit * 1024;
   options.memory_limit = memory_limit(node);
   options.expected_groups = node->plan->op == QUERN_AGGREGATE ? (uint64)Max(node->plan->output_rows, 0) : 0;
-  QUERN_CALL(quern_job_create(node->kernel, &options, &node->job, &quern_last_error));
+  QUERN_CALL(quern_job_create(node->kernel, &options, &node->job, quern_last_error));
   open_account(node);
   note_memory(node);
 }
@@ -342,13 +343,13 @@ static void run_stock(QuernNode* node) {
  * columns of a join that its rows do not have. */
 static bool stock_decides(const QuernNode* node) {
   if (node->has_emitted || node->plan->op == QUERN_JOIN) return false;
-  return quern_last_error.status == QUERN_OUT_OF_RANGE || quern_last_error.status == QUERN_RESOURCE_EXHAUSTED;
+  return quern_last_error->status == QUERN_OUT_OF_RANGE || quern_last_error->status == QUERN_RESOURCE_EXHAUSTED;
 }
 
 /* After a failed call: returns if the stock plan runs from now on. */
 static void fail(QuernNode* node) {
   if (!stock_decides(node)) node_raise();
-  ereport(DEBUG1, errmsg_internal("quern: %s; PostgreSQL's own node runs", quern_last_error.text));
+  ereport(DEBUG1, errmsg_internal("quern: %s; PostgreSQL's own node runs", quern_last_error->text));
   run_stock(node);
 }
 
@@ -366,7 +367,7 @@ static ThreadsEnd append_all(QuernNode* node, Source* source, quern_port port) {
   while ((batch.num_rows = source_next(source)) > 0) {
     batch.keys = source->vectors;
     batch.payload = source->vectors + node->plan->num_keys;
-    failed = quern_input_append(node->input, &batch, &quern_last_error) != QUERN_OK;
+    failed = quern_input_append(node->input, &batch, quern_last_error) != QUERN_OK;
     if (failed) break;
     batch.first_row_id += batch.num_rows;
     /* All tables on the way have been built now. */
@@ -375,7 +376,7 @@ static ThreadsEnd append_all(QuernNode* node, Source* source, quern_port port) {
     note_memory(node);
     if (node->threads != NULL && threads_have_failed(node->threads)) break;
   }
-  if (!failed) quern_last_error.status = QUERN_OK;
+  if (!failed) quern_last_error->status = QUERN_OK;
   end = threads_end(node, &rows);
   if (failed) return THREADS_FAILED;
   node->built_rows = batch.first_row_id + rows;
@@ -386,7 +387,7 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
   const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
   ThreadsEnd end;
 
-  QUERN_CALL(quern_input_create(node->job, port, &options, &node->input, &quern_last_error));
+  QUERN_CALL(quern_input_create(node->job, port, &options, &node->input, quern_last_error));
   PG_TRY();
   {
     end = append_all(node, source, port);
@@ -403,7 +404,7 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
     run_stock(node);
     return false;
   }
-  if (quern_input_finish(node->input, &quern_last_error) != QUERN_OK) return fail(node), false;
+  if (quern_input_finish(node->input, quern_last_error) != QUERN_OK) return fail(node), false;
   quern_input_destroy(node->input);
   node->input = NULL;
   return true;
@@ -416,7 +417,7 @@ static bool work_to_the_end(QuernNode* node) {
   threads_start_work(node);
   while (work != QUERN_WORK_DONE) {
     check_interrupts(node);
-    if (quern_job_work(node->job, &work, &quern_last_error) != QUERN_OK) return false;
+    if (quern_job_work(node->job, &work, quern_last_error) != QUERN_OK) return false;
     if (work == QUERN_WORK_BUSY) pg_usleep(QUERN_BUSY_US);
   }
   return true;
@@ -436,7 +437,7 @@ static bool finish_work(QuernNode* node) {
     PG_RE_THROW();
   }
   PG_END_TRY();
-  if (done) quern_last_error.status = QUERN_OK;
+  if (done) quern_last_error->status = QUERN_OK;
   done = threads_end(node, &rows) == THREADS_DONE && done;
   if (!done) fail(node);
   return done;
@@ -447,7 +448,7 @@ static void open_output(QuernNode* node, quern_port port) {
 
   quern_output_destroy(node->output);
   node->output = NULL;
-  QUERN_CALL(quern_output_create(node->job, port, &options, &node->output, &quern_last_error));
+  QUERN_CALL(quern_output_create(node->job, port, &options, &node->output, quern_last_error));
 }
 
 /* Rows of the probe side; 0: they have ended. */
@@ -500,7 +501,7 @@ static void next_probe_batch(QuernNode* node) {
   if (batch.num_rows > 0) {
     batch.keys = source->vectors;
     batch.payload = source->vectors + node->plan->num_keys;
-    QUERN_CALL(quern_output_push(node->output, &batch, &quern_last_error));
+    QUERN_CALL(quern_output_push(node->output, &batch, quern_last_error));
     node->batch_pending = true;
     return;
   }
@@ -514,7 +515,7 @@ static void next_probe_batch(QuernNode* node) {
 
 /* One call of the output: sets node->result, which may be empty. */
 static bool read_output(QuernNode* node) {
-  if (quern_output_next(node->output, &node->result, &quern_last_error) != QUERN_OK) return fail(node), false;
+  if (quern_output_next(node->output, &node->result, quern_last_error) != QUERN_OK) return fail(node), false;
   if (node->result->state == QUERN_RESULT_NEEDS_INPUT) node->batch_pending = false;
   if (node->result->state == QUERN_RESULT_DONE) node->state = NODE_DONE;
   if (node->plan->op == QUERN_AGGREGATE && output_overflowed(node)) {

@@ -240,8 +240,8 @@ static void reserve_of_thread(Bytes* bytes, Size size) {
   char* data = realloc(bytes->data, size);
 
   if (data == NULL) {
-    quern_last_error.status = QUERN_RESOURCE_EXHAUSTED;
-    snprintf(quern_last_error.text, sizeof(quern_last_error.text), "no memory for %zu bytes of strings", size);
+    quern_last_error->status = QUERN_RESOURCE_EXHAUSTED;
+    snprintf(quern_last_error->text, sizeof(quern_last_error->text), "no memory for %zu bytes of strings", size);
     node_raise();
   }
   bytes->data = data;

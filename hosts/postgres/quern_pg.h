@@ -534,10 +534,14 @@ extern bool loop_next(QuernNode* node);
 extern void loop_rescan(QuernNode* node);
 extern void loop_end(LoopRun* run);
 
+/* In the block that pthread_create allocates: of a module that is loaded later, the C library otherwise allocates such
+ * variables when a thread first uses them, and ends the process where memory is refused. */
+#define QUERN_THREAD_LOCAL __thread __attribute__((tls_model("initial-exec")))
+
 /* Each thread has its own. */
-extern __thread quern_error quern_last_error;
+extern QUERN_THREAD_LOCAL quern_error* quern_last_error;
 /* Where an error of a thread that is not the backend's own ends; NULL: it is. */
-extern __thread sigjmp_buf* node_escape;
+extern QUERN_THREAD_LOCAL sigjmp_buf* node_escape;
 /* Raises the last error of libquern as PostgreSQL's, or ends what this thread does. */
 QUERN_NORETURN extern void node_raise(void);
 #define QUERN_CALL(call)                  \

@@ -84,9 +84,9 @@ static void open_map(MapRun* run, const char* spec, const List* inputs) {
   run->inputs = palloc0(sizeof(int) * (run->num_inputs + 1));
   run->keys = palloc0(sizeof(quern_column) * (run->num_inputs + 1));
   foreach (cell, inputs) run->inputs[foreach_current_index(cell)] = lfirst_int(cell);
-  QUERN_CALL(quern_compile_with(spec, &compile, &run->kernel, &quern_last_error));
-  QUERN_CALL(quern_job_create(run->kernel, NULL, &run->job, &quern_last_error));
-  QUERN_CALL(quern_output_create(run->job, QUERN_PORT_ROWS, NULL, &run->output, &quern_last_error));
+  QUERN_CALL(quern_compile_with(spec, &compile, &run->kernel, quern_last_error));
+  QUERN_CALL(quern_job_create(run->kernel, NULL, &run->job, quern_last_error));
+  QUERN_CALL(quern_output_create(run->job, QUERN_PORT_ROWS, NULL, &run->output, quern_last_error));
 }
 
 static void open_shared_map(MapRun* run, const MapRun* of) {
@@ -97,7 +97,7 @@ static void open_shared_map(MapRun* run, const MapRun* of) {
   run->num_inputs = of->num_inputs;
   run->inputs = of->inputs;
   run->keys = palloc0(sizeof(quern_column) * (run->num_inputs + 1));
-  QUERN_CALL(quern_output_create(run->job, QUERN_PORT_ROWS, NULL, &run->output, &quern_last_error));
+  QUERN_CALL(quern_output_create(run->job, QUERN_PORT_ROWS, NULL, &run->output, quern_last_error));
 }
 
 Source* source_create_for_thread(const Source* of) {
@@ -248,9 +248,9 @@ static bool run_map(MapRun* run, const Columns* columns, const uint32* selection
   quern_batch batch = {.struct_size = sizeof(batch), .keys = run->keys, .selection = selection, .num_rows = rows};
 
   for (int i = 0; i < run->num_inputs; ++i) run->keys[i] = columns->vectors[run->inputs[i]];
-  if (quern_output_push(run->output, &batch, &quern_last_error) != QUERN_OK) node_raise();
-  if (quern_output_next(run->output, &run->result, &quern_last_error) != QUERN_OK) {
-    if (quern_last_error.status != QUERN_OUT_OF_RANGE) node_raise();
+  if (quern_output_push(run->output, &batch, quern_last_error) != QUERN_OK) node_raise();
+  if (quern_output_next(run->output, &run->result, quern_last_error) != QUERN_OK) {
+    if (quern_last_error->status != QUERN_OUT_OF_RANGE) node_raise();
     return false;
   }
   if (run->result->num_rows != rows) elog(ERROR, "quern: a map returned " UINT64_FORMAT " rows", run->result->num_rows);

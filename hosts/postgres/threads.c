@@ -16,11 +16,9 @@
  */
 #include "quern_pg.h"
 
-#include <link.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "miscadmin.h"
@@ -35,8 +33,6 @@ enum {
   kTuplesOfPage = 60,        /* a guess */
   kMostReturned = 64,        /* to the caller, before threads get no more pages */
   kStackBytes = 2 << 20,     /* kernels need 250 kB */
-  kRoomBytes = 8 << 20,
-  kMostModules = 32,
   kMostWorkers = 64,
   kWaitNs = 5 * 1000 * 1000
 };
@@ -103,8 +99,7 @@ static bool is_stopping(const Threads* threads) { return __atomic_load_n(&thread
 /* A thread of the backend, which stays for the next nodes until the backend ends. */
 typedef struct Worker {
   pthread_t id;
-  void* room; /* address space that it gives back just before the C library allocates */
-  sem_t is_ready, may_begin, has_ended;
+  sem_t may_begin, has_ended;
   Thread* thread; /* what it does; NULL: nothing */
 } Worker;
 
@@ -116,47 +111,16 @@ static void wait_for(sem_t* event) {
   }
 }
 
-/* The C library allocates a thread's own variables of a module when they are first used, and ends the process where
- * memory for them is refused. */
-static struct {
-  unsigned long modules[kMostModules];
-  int num_modules;
-} with_thread_locals;
-
-typedef struct ThreadLocal {
-  unsigned long module, offset;
-} ThreadLocal;
-
-/* Of the C library. */
-extern void* __tls_get_addr(ThreadLocal*);
-
-static int add_module(struct dl_phdr_info* info, size_t size, void* data) {
-  if (info->dlpi_tls_modid != 0 && with_thread_locals.num_modules < kMostModules)
-    with_thread_locals.modules[with_thread_locals.num_modules++] = info->dlpi_tls_modid;
-  return 0;
-}
-
-static void find_modules(void) {
-  with_thread_locals.num_modules = 0;
-  dl_iterate_phdr(add_module, NULL);
-}
-
-static void allocate_thread_locals(void) {
-  for (int i = 0; i < with_thread_locals.num_modules; ++i) {
-    ThreadLocal first = {.module = with_thread_locals.modules[i]};
-
-    __tls_get_addr(&first);
-  }
-}
+/* Of libstdc++, which allocates a thread's own variables for exceptions at the first call, where the server was not
+ * linked with it: before there is no memory for them. */
+extern void* __cxa_get_globals(void);
 
 static void run(Thread* thread);
 
 static void* be_worker(void* argument) {
   Worker* worker = argument;
 
-  munmap(worker->room, kRoomBytes);
-  allocate_thread_locals();
-  sem_post(&worker->is_ready);
+  __cxa_get_globals();
   for (;;) {
     wait_for(&worker->may_begin);
     run(worker->thread);
@@ -165,19 +129,15 @@ static void* be_worker(void* argument) {
   return NULL;
 }
 
-/* False where the system refuses one, or has little memory left. */
+/* False where the system refuses one. */
 static bool add_worker(void) {
   Worker* worker = &workers[num_workers];
   pthread_attr_t attributes;
   sigset_t all, before;
   bool is_made = false;
 
-  worker->room = mmap(NULL, kRoomBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (worker->room == MAP_FAILED) return false;
   if (pthread_attr_init(&attributes) == 0) {
     pthread_attr_setstacksize(&attributes, kStackBytes);
-    find_modules();
-    sem_init(&worker->is_ready, 0, 0);
     sem_init(&worker->may_begin, 0, 0);
     sem_init(&worker->has_ended, 0, 0);
     /* Signals are the backend's. */
@@ -187,21 +147,12 @@ static bool add_worker(void) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
   }
-  if (is_made) wait_for(&worker->is_ready);
-  else munmap(worker->room, kRoomBytes);
   num_workers += is_made;
   return is_made;
 }
 
 void threads_prepare(int num_threads) {
-  static bool is_prepared = false;
-
-  /* Those of the backend's own thread: of libstdc++, for example, which throws where memory is refused. */
-  if (!is_prepared) {
-    find_modules();
-    allocate_thread_locals();
-    is_prepared = true;
-  }
+  __cxa_get_globals();
   while (num_workers < Min(num_threads - 1, kMostWorkers) && add_worker()) {
   }
 }
@@ -237,10 +188,10 @@ static void probe(Thread* thread, int number, const quern_batch* batch) {
   Stage* stage = &thread->stages[number];
   const quern_result* result;
 
-  QUERN_CALL(quern_output_push(stage->join, batch, &quern_last_error));
+  QUERN_CALL(quern_output_push(stage->join, batch, quern_last_error));
   do {
     if (is_stopping(thread->threads)) give_up(thread, THREADS_DONE);
-    QUERN_CALL(quern_output_next(stage->join, &result, &quern_last_error));
+    QUERN_CALL(quern_output_next(stage->join, &result, quern_last_error));
     if (result->num_rows == 0) continue;
     columns_clear(stage[1].source->columns);
     source_take_result(stage[1].source, result, 0);
@@ -267,7 +218,7 @@ static void pass_rows(Thread* thread, int number, uint64 rows) {
     probe(thread, number, &batch);
     return;
   }
-  QUERN_CALL(quern_input_append(thread->input, &batch, &quern_last_error));
+  QUERN_CALL(quern_input_append(thread->input, &batch, quern_last_error));
   thread->added += batch.num_rows;
 }
 
@@ -329,14 +280,14 @@ static void read_pages(Thread* thread) {
   }
   if (is_stopping(threads)) return;
   flush(thread);
-  QUERN_CALL(quern_input_finish(thread->input, &quern_last_error));
+  QUERN_CALL(quern_input_finish(thread->input, quern_last_error));
 }
 
 static void work(Thread* thread) {
   quern_work_state state = QUERN_WORK_MORE;
 
   while (state != QUERN_WORK_DONE && !is_stopping(thread->threads)) {
-    QUERN_CALL(quern_job_work(thread->threads->node->job, &state, &quern_last_error));
+    QUERN_CALL(quern_job_work(thread->threads->node->job, &state, quern_last_error));
     if (state == QUERN_WORK_BUSY) {
       const struct timespec pause = {.tv_nsec = QUERN_BUSY_US * 1000};
 
@@ -357,13 +308,13 @@ static void run(Thread* thread) {
   sigjmp_buf escape;
 
   node_escape = &escape;
+  quern_last_error = &thread->error;
   thread->end = THREADS_FAILED;
   if (sigsetjmp(escape, 0) == 0) {
     if (thread->threads->num_stages > 0) read_pages(thread);
     else work(thread);
     thread->end = THREADS_DONE;
   }
-  if (thread->end == THREADS_FAILED) thread->error = quern_last_error;
   if (thread->end != THREADS_DONE) stop(thread->threads);
   node_escape = NULL;
 }
@@ -460,8 +411,8 @@ static void count_rows(const Threads* threads) {
 
 /* Once a call has failed, those of other threads fail since it has. */
 static void keep_first_error(const quern_error* error) {
-  if (quern_last_error.status == QUERN_OK || quern_last_error.status == QUERN_FAILED_PRECONDITION)
-    quern_last_error = *error;
+  if (quern_last_error->status == QUERN_OK || quern_last_error->status == QUERN_FAILED_PRECONDITION)
+    *quern_last_error = *error;
 }
 
 ThreadsEnd threads_end(QuernNode* node, uint64* rows) {
@@ -534,7 +485,7 @@ static void open_stages(Thread* thread) {
     source_open_for_thread(stage->source, source);
     stage->num_keys = taker->plan->num_keys;
     if (is_last) continue;
-    QUERN_CALL(quern_output_create(taker->job, QUERN_PORT_PROBE, &options, &stage->join, &quern_last_error));
+    QUERN_CALL(quern_output_create(taker->job, QUERN_PORT_PROBE, &options, &stage->join, quern_last_error));
   }
   thread->reader = page_reader_create(linitial(threads->sources));
 }
@@ -587,7 +538,7 @@ void threads_start(QuernNode* node, Source* source, quern_port port) {
   threads->returned_visible = palloc(sizeof(*threads->returned_visible) * most_returned);
   for (int i = 0; i < n; ++i) {
     open_stages(&threads->each[i]);
-    QUERN_CALL(quern_input_create(node->job, port, &options, &threads->each[i].input, &quern_last_error));
+    QUERN_CALL(quern_input_create(node->job, port, &options, &threads->each[i].input, quern_last_error));
   }
   MemoryContextSwitchTo(before);
   threads->pages = pages;

@@ -16,6 +16,7 @@
 #include "nodes/plannodes.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
@@ -118,22 +119,83 @@ static inline void count_returned_tuples(Relation relation, int n) {
 #endif
 }
 
-/* Reads the next page of a scan, whose visible tuples are then listed in scan->rs_vistuples; false at the end. `block`
- * counts pages where the scan itself does not. */
-static inline bool heap_read_page(TableScanDesc table_scan, BlockNumber* block) {
-  HeapScanDesc scan = (HeapScanDesc)table_scan;
+/* Reads a page of a scan, whose visible tuples are then listed in scan->rs_vistuples. `skips`: the page before was not
+ * read by this function. The scan begins at page 0. */
+static inline void heap_read_page(TableScanDesc table_scan, BlockNumber block, bool skips) {
 #if PG_VERSION_NUM >= 170000
+  HeapScanDesc scan = (HeapScanDesc)table_scan;
+
   if (BufferIsValid(scan->rs_cbuf)) ReleaseBuffer(scan->rs_cbuf);
+  scan->rs_cbuf = InvalidBuffer;
   scan->rs_dir = ForwardScanDirection;
+  if (skips) {
+    read_stream_reset(scan->rs_read_stream);
+    scan->rs_inited = block > 0;
+    if (block > 0) scan->rs_prefetch_block = block - 1;
+  }
   scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
-  if (!BufferIsValid(scan->rs_cbuf)) return false;
-  scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+  scan->rs_cblock = block;
+  if (!BufferIsValid(scan->rs_cbuf) || BufferGetBlockNumber(scan->rs_cbuf) != block)
+    elog(ERROR, "quern: a scan does not return page %u", block);
   heap_prepare_pagescan(table_scan);
 #else
-  if (*block >= scan->rs_nblocks) return false;
-  heapgetpage(table_scan, (*block)++);
+  heapgetpage(table_scan, block);
 #endif
+}
+
+/* Pages that the scan then reads at least: its look-ahead has begun with them. */
+#if PG_VERSION_NUM >= 170000
+enum { kPagesOfStream = 64 };
+#else
+enum { kPagesOfStream = 1 };
+#endif
+
+/* Whether a shared buffer had a page of a table just now. Reads what another process may be writing. */
+static inline bool buffer_holds(Relation relation, BlockNumber block, Buffer buffer) {
+  const BufferDesc* descriptor;
+  BufferTag tag;
+
+  if (buffer <= 0 || buffer > NBuffers || RelationUsesLocalBuffers(relation)) return false;
+  descriptor = GetBufferDescriptor(buffer - 1);
+#if PG_VERSION_NUM >= 160000
+  InitBufferTag(&tag, &relation->rd_locator, MAIN_FORKNUM, block);
+  return BufferTagsEqual(&tag, &descriptor->tag);
+#else
+  INIT_BUFFERTAG(tag, relation->rd_node, MAIN_FORKNUM, block);
+  return BUFFERTAGS_EQUAL(tag, descriptor->tag);
+#endif
+}
+
+/* Whether the page of a shared buffer is used as often as PostgreSQL counts, so that reading it once more changes nothing
+ * for its replacement. Scans with a strategy count to one. */
+static inline bool buffer_is_used_enough(Buffer buffer, BufferAccessStrategy strategy) {
+  const uint32 count = BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&GetBufferDescriptor(buffer - 1)->state));
+
+  return count >= (strategy != NULL ? 1 : BM_MAX_USAGE_COUNT);
+}
+
+/* Pins a buffer if it has this page of a table; counts as a read. */
+static inline bool buffer_pin(Relation relation, BlockNumber block, Buffer buffer) {
+#if PG_VERSION_NUM >= 160000
+  if (!ReadRecentBuffer(relation->rd_locator, MAIN_FORKNUM, block, buffer)) return false;
+#if PG_VERSION_NUM >= 180000
+  pgstat_count_io_op(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_HIT, 1, 0);
+#else
+  pgstat_count_io_op(IOOBJECT_RELATION, IOCONTEXT_NORMAL, IOOP_HIT);
+#endif
+#else
+  if (!ReadRecentBuffer(relation->rd_node, MAIN_FORKNUM, block, buffer)) return false;
+#endif
+  pgstat_count_buffer_read(relation);
+  pgstat_count_buffer_hit(relation);
   return true;
+}
+
+/* Raises the error of a snapshot whose rows have been removed from a page. */
+static inline void test_for_old_snapshot(Snapshot snapshot, Relation relation, Page page) {
+#if PG_VERSION_NUM < 170000
+  TestForOldSnapshot(snapshot, relation, page);
+#endif
 }
 
 #endif /* QUERN_PG_VERSIONS_H_ */

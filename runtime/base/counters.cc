@@ -14,6 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/base/thread_local.h"
+
 namespace quern {
 namespace {
 
@@ -113,7 +115,7 @@ struct Remembered {
   CounterBlock* block = nullptr;
 };
 constexpr uint64_t kRemembered = 8;
-thread_local Remembered remembered[kRemembered];
+QUERN_THREAD_LOCAL Remembered remembered[kRemembered];
 
 }  // namespace
 

@@ -29,6 +29,8 @@
 #include <atomic>
 #include <utility>
 
+#include "runtime/base/thread_local.h"
+
 namespace quern {
 namespace {
 
@@ -45,11 +47,11 @@ constinit std::atomic<uint32_t> next_counter{0};
 constinit std::mutex fork_mutex;  // one fork at a time
 constinit std::array<std::atomic<void (*)()>, kNumForkResets> resets;
 
-thread_local uint32_t depth = 0;
-thread_local void (*call_afterwards)() = nullptr;
+QUERN_THREAD_LOCAL uint32_t depth = 0;
+QUERN_THREAD_LOCAL void (*call_afterwards)() = nullptr;
 
 std::atomic<uint32_t>& CounterOfThread() {
-  static thread_local const uint32_t mine = next_counter.fetch_add(1, std::memory_order_relaxed) % kNumCounters;
+  static QUERN_THREAD_LOCAL const uint32_t mine = next_counter.fetch_add(1, std::memory_order_relaxed) % kNumCounters;
   return counters[mine].num_threads;
 }
 

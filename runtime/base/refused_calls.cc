@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thread_local.h"
 
 namespace quern {
 namespace {
 
-thread_local bool noted = false;
+QUERN_THREAD_LOCAL bool noted = false;
 
 }  // namespace
 

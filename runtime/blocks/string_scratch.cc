@@ -7,6 +7,7 @@
 #include <new>
 
 #include "runtime/base/status.h"
+#include "runtime/base/thread_local.h"
 
 namespace quern {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 constexpr uint64_t kBufferBytes = uint64_t{64} << 10;
 constexpr uint64_t kMostKeptBytes = uint64_t{1} << 20;  // between rows
 
-thread_local StringScratch* current = nullptr;
+QUERN_THREAD_LOCAL StringScratch* current = nullptr;
 
 }  // namespace
 
