@@ -219,7 +219,7 @@ static const char* next_page(HeapPages* pages) {
   return BufferIsValid(pages->likely) ? BufferGetPage(pages->likely) : NULL;
 }
 
-static void list_all_tuples(HeapScanDesc scan, const char* page) {
+static void list_all_tuples(HeapScanDesc scan, Page page) {
   const OffsetNumber last = PageGetMaxOffsetNumber(page);
   int n = 0;
 

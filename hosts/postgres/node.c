@@ -178,7 +178,6 @@ static void begin_node(CustomScanState* state, EState* estate, int flags) {
   if (node->plan->loop != NULL) node->loop = loop_begin(node, estate, flags);
   if (flags & EXEC_FLAG_EXPLAIN_ONLY) return;
 
-  threads_prepare(node->plan->threads);
   node->callback.func = release;
   node->callback.arg = node;
   MemoryContextRegisterResetCallback(estate->es_query_cxt, &node->callback);

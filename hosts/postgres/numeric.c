@@ -6,6 +6,7 @@
  */
 #include "quern_pg.h"
 
+#include "lanes.h"
 #include "utils/memutils.h"
 
 enum {
@@ -161,37 +162,138 @@ static pg_attribute_always_inline bool few_digits(const char* at, int fraction_d
   return true;
 }
 
+/* One numeric, into two halves: a 128-bit value would go through memory. Returns whether it has such a form. */
+static pg_attribute_always_inline bool decimal_by(char* out, int scale, const char* page, uint16 place, int dropped) {
+  const int fraction_digits = (scale + kDigitsOfBase - 1) / kDigitsOfBase;
+  const char* at = page + place;
+  Decimal decimal = 0;
+  bool exact;
+  int64 few = 0;
+
+  if (likely(place <= BLCKSZ - kBytesRead) && likely(few_digits(at, fraction_digits, dropped, &few))) {
+    const int64 high = few >> 63;
+
+    memcpy(out, &few, sizeof(few));
+    memcpy(out + sizeof(few), &high, sizeof(high));
+    return true;
+  }
+  if (place == 0) return true;
+  exact = decimal_of_numeric((struct varlena*)at, scale, &decimal);
+  memcpy(out, &decimal, sizeof(decimal));
+  return exact;
+}
+
+#ifdef HAS_LANES
+
+enum { kLanes = 8 };
+
+/* number / divisor for a divisor of 1, 10, 100 or 1000 and numbers below 10^8 that are multiples of it: a product with
+ * 2^k / divisor, rounded up. */
+OF_LANES static pg_attribute_always_inline __m512i divide(__m512i numbers, int dropped) {
+  static const uint32 kInverses[kDigitsOfBase] = {0, 3435973837, 2748779070, 2199023256};
+
+  if (dropped == 0) return numbers;
+  return _mm512_srli_epi64(_mm512_mul_epu32(numbers, _mm512_set1_epi64(kInverses[dropped])), 32 + 3 * dropped);
+}
+
+/* As few_digits, of kLanes numerics; false: one has another form, or the page ends too close behind it. */
+OF_LANES static pg_attribute_always_inline bool few_digits_of_lanes(char* out, int fraction_digits, const char* page,
+                                                                    __m256i places, int dropped) {
+  enum { kDigitBits = 16, kHalf = 100 * 1000 * 1000 };
+  const __m512i ones = _mm512_set1_epi64(1), three = _mm512_set1_epi64(3);
+  const __m512i head = _mm512_i32gather_epi64(places, page, 1);
+  const __m512i tail = _mm512_i32gather_epi64(places, page + kFirstDigit, 1);
+  const __m512i first = _mm512_sub_epi64(_mm512_and_si512(head, _mm512_set1_epi64(0xff)), _mm512_set1_epi64(kNoDigits));
+  const __m512i num_digits = _mm512_srli_epi64(first, kDigitShift);
+  const __m512i header = _mm512_srli_epi64(head, 8);
+  const __m512i form = _mm512_and_si512(header, _mm512_set1_epi64(kFormBits));
+  const __m512i weight =
+      _mm512_sub_epi64(_mm512_xor_si512(form, _mm512_set1_epi64(kShort ^ kWeightSign)), _mm512_set1_epi64(kWeightSign));
+  const __m512i place = _mm512_add_epi64(weight, _mm512_set1_epi64(fraction_digits));
+  /* Four digits, of which the last is worth 1: those that are not there are zeros. */
+  const __m512i absent = _mm512_sub_epi64(_mm512_set1_epi64(kMostDigits), num_digits);
+  const __m512i present = _mm512_srlv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64(absent, 4));
+  const __m512i shifts = _mm512_slli_epi64(_mm512_sub_epi64(three, place), 4);
+  const __m512i digits = _mm512_sllv_epi64(_mm512_and_si512(tail, present), shifts);
+  /* Pairs of digits: two numbers of 32 bits. */
+  const __m512i pairs = _mm512_madd_epi16(digits, _mm512_set1_epi32(1 << kDigitBits | kBase));
+  const __m512i low = _mm512_srli_epi64(pairs, 32);
+  const __m512i quotient = divide(low, dropped);
+  const __m512i high = _mm512_mul_epu32(pairs, _mm512_set1_epi64(kHalf / kPowers[dropped]));
+  const __m512i number = _mm512_add_epi64(high, quotient);
+  const __mmask8 negative = _mm512_test_epi64_mask(header, _mm512_set1_epi64(kShortSign));
+  const __m512i value = _mm512_mask_sub_epi64(number, negative, _mm512_setzero_si512(), number);
+  const __m512i sign = _mm512_srai_epi64(value, 63);
+  const __mmask8 others =
+      _mm512_test_epi64_mask(first, three) | _mm512_cmpgt_epu64_mask(place, three) |
+      _mm512_cmpgt_epu64_mask(num_digits, _mm512_add_epi64(place, ones)) |
+      _mm512_cmpneq_epi64_mask(_mm512_mul_epu32(quotient, _mm512_set1_epi64(kPowers[dropped])), low) |
+      _mm256_cmpgt_epi32_mask(places, _mm256_set1_epi32(BLCKSZ - kBytesRead));
+
+  if (unlikely(others != 0)) return false;
+  _mm512_storeu_si512(out, _mm512_permutex2var_epi64(value, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), sign));
+  _mm512_storeu_si512(out + sizeof(__m512i),
+                      _mm512_permutex2var_epi64(value, _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4), sign));
+  return true;
+}
+
+OF_LANES static pg_attribute_always_inline bool decimals_by_lanes(char* values, int scale, const uint16* places,
+                                                                  const FoundTuples* found, int first, int n,
+                                                                  int dropped) {
+  const int fraction_digits = (scale + kDigitsOfBase - 1) / kDigitsOfBase;
+  const uint16* const tuples = found->tuples + first;
+  bool exact = true;
+  int i = 0;
+
+  for (; i + kLanes <= n; i += kLanes) {
+    const __m256i numbers = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)(tuples + i)));
+    const __m256i words = _mm256_i32gather_epi32((const int*)places, numbers, sizeof(uint16));
+    const __m256i of_lanes = _mm256_and_si256(words, _mm256_set1_epi32(0xffff));
+    char* const out = values + sizeof(Decimal) * i;
+
+    if (few_digits_of_lanes(out, fraction_digits, found->page, of_lanes, dropped)) continue;
+    for (int k = 0; k < kLanes; ++k)
+      exact &= decimal_by(out + sizeof(Decimal) * k, scale, found->page, places[tuples[i + k]], dropped);
+  }
+  for (; i < n; ++i) exact &= decimal_by(values + sizeof(Decimal) * i, scale, found->page, places[tuples[i]], dropped);
+  return exact;
+}
+
+/* Without a call for each batch that is inlined into a function for other processors. */
+#define DECIMALS_BY_LANES(dropped)                                                                \
+  OF_LANES static bool decimals_by_lanes_##dropped(char* values, int scale, const uint16* places, \
+                                                   const FoundTuples* found, int first, int n) {  \
+    return decimals_by_lanes(values, scale, places, found, first, n, dropped);                    \
+  }
+DECIMALS_BY_LANES(0)
+DECIMALS_BY_LANES(1)
+DECIMALS_BY_LANES(2)
+DECIMALS_BY_LANES(3)
+
+#endif
+
 /* `dropped` is a constant where this is inlined. */
 static pg_attribute_always_inline bool decimals_by(char* values, int scale, const uint16* places,
                                                    const FoundTuples* found, int first, int n, int dropped) {
-  const int fraction_digits = (scale + kDigitsOfBase - 1) / kDigitsOfBase;
-  const char* const page = found->page;
-  const char* const end = page + BLCKSZ - kBytesRead;
   const uint16* const tuples = found->tuples + first;
   bool exact = true;
 
-  for (int i = 0; i < n; ++i) {
-    const char* at = page + places[tuples[i]];
-    char* const out = values + sizeof(Decimal) * i;
-    int64 few = 0;
-
-    if (likely(at <= end) && likely(few_digits(at, fraction_digits, dropped, &few))) {
-      /* Two halves in two stores: a 128-bit value would go through memory. */
-      const int64 high = few >> 63;
-
-      memcpy(out, &few, sizeof(few));
-      memcpy(out + sizeof(few), &high, sizeof(high));
-    } else if (at != page) {
-      Decimal decimal = 0;
-
-      exact &= decimal_of_numeric((struct varlena*)at, scale, &decimal);
-      memcpy(out, &decimal, sizeof(decimal));
-    }
-  }
+  for (int i = 0; i < n; ++i)
+    exact &= decimal_by(values + sizeof(Decimal) * i, scale, found->page, places[tuples[i]], dropped);
   return exact;
 }
 
 bool decimals_of_found(char* values, int scale, const uint16* places, const FoundTuples* found, int first, int n) {
+#ifdef HAS_LANES
+  if (found->has_lanes) {
+    switch (scale % kDigitsOfBase) {
+      case 1: return decimals_by_lanes_3(values, scale, places, found, first, n);
+      case 2: return decimals_by_lanes_2(values, scale, places, found, first, n);
+      case 3: return decimals_by_lanes_1(values, scale, places, found, first, n);
+      default: return decimals_by_lanes_0(values, scale, places, found, first, n);
+    }
+  }
+#endif
   switch (scale % kDigitsOfBase) {
     case 1: return decimals_by(values, scale, places, found, first, n, 3);
     case 2: return decimals_by(values, scale, places, found, first, n, 2);

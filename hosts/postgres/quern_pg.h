@@ -10,7 +10,7 @@
  *                  what is read from a child, and what a map computes of it
  *     types.c      PostgreSQL's types as column types of a spec
  *     node.c       CustomScan: life cycle, rows out, the stock plan where a value cannot be exact
- *     source.c, heap.c, tuples.c
+ *     source.c, heap.c, tuples.c, lanes.h
  *                  batches from a child: by slots, by heap pages, from another of our nodes
  *     threads.c    threads that read pages of a table beside the backend's own
  *     columns.c    values into columns;   output.c: columns into Datums;   numeric.c: numerics as 128-bit integers
@@ -188,6 +188,7 @@ typedef struct FoundTuples {
   const uint16* tuples; /* their numbers in lists of places */
   int num_tuples;
   bool has_nulls; /* one of the page has */
+  bool has_lanes; /* AVX-512 (lanes.h) */
 } FoundTuples;
 
 /* The values of tuples first .. first + n - 1 into rows row .. row + n - 1. `places`: of each tuple, bytes from the
@@ -421,9 +422,6 @@ extern void heap_pages_rescan(HeapPages* pages);
 extern void heap_pages_end(HeapPages* pages);
 
 /* ---- threads (threads.c) ---- */
-
-/* Has the threads of a node ready before it runs: the C library ends a process that has no memory for a new one. */
-extern void threads_prepare(int num_threads);
 
 /* Starts threads that send rows of a source to the node's job through `port`, as the caller does, if these come from
  * pages of which enough are left. Sets node->threads to them, or leaves it NULL. */

@@ -111,16 +111,11 @@ static void wait_for(sem_t* event) {
   }
 }
 
-/* Of libstdc++, which allocates a thread's own variables for exceptions at the first call, where the server was not
- * linked with it: before there is no memory for them. */
-extern void* __cxa_get_globals(void);
-
 static void run(Thread* thread);
 
 static void* be_worker(void* argument) {
   Worker* worker = argument;
 
-  __cxa_get_globals();
   for (;;) {
     wait_for(&worker->may_begin);
     run(worker->thread);
@@ -149,12 +144,6 @@ static bool add_worker(void) {
   }
   num_workers += is_made;
   return is_made;
-}
-
-void threads_prepare(int num_threads) {
-  __cxa_get_globals();
-  while (num_workers < Min(num_threads - 1, kMostWorkers) && add_worker()) {
-  }
 }
 
 /* Has a worker do something; false: there is none. */

@@ -5,13 +5,8 @@
  */
 #include "quern_pg.h"
 
+#include "lanes.h"
 #include "storage/bufpage.h"
-
-#ifdef __x86_64__
-#include <immintrin.h>
-#define HAS_LANES 1
-#define OF_LANES __attribute__((target("avx512f,avx512bw,avx512vl")))
-#endif
 
 /* Attributes of fixed length that follow one another at the same distances in all tuples, or one of another length. */
 typedef struct Step {
@@ -85,19 +80,11 @@ static void add_attribute(PageTuples* tuples, int number, int length, int align)
   ++last->num_attributes;
 }
 
-static bool has_lanes(void) {
-#ifdef HAS_LANES
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
-
 PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes) {
   PageTuples* tuples = palloc0(sizeof(PageTuples));
 
   tuples->num_attributes = num_attributes;
-  tuples->has_lanes = has_lanes();
+  tuples->has_lanes = lanes_are_there();
   tuples->attributes = palloc0(sizeof(Attribute) * (num_attributes + 1));
   tuples->steps = palloc0(sizeof(Step) * (num_attributes + 1));
   for (int i = 0; i < num_attributes; ++i) {
@@ -113,7 +100,8 @@ PageTuples* page_tuples_create(TupleDesc descriptor, int num_attributes) {
 const uint16* page_tuples_read(PageTuples* tuples, AttrNumber attno) {
   Attribute* attribute = &tuples->attributes[attno - 1];
 
-  if (attribute->places == NULL) attribute->places = palloc0(sizeof(uint16) * MaxHeapTuplesPerPage);
+  /* One more, since places are gathered by four bytes. */
+  if (attribute->places == NULL) attribute->places = palloc0(sizeof(uint16) * (MaxHeapTuplesPerPage + 1));
   return attribute->places;
 }
 
@@ -311,14 +299,6 @@ OF_LANES static pg_attribute_always_inline __m512i gather(const char* page, __m5
   return _mm512_i32gather_epi32(places, page, 1);
 }
 
-OF_LANES static pg_attribute_always_inline __m512i load_numbers(const uint16* numbers) {
-  return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)numbers));
-}
-
-OF_LANES static pg_attribute_always_inline void store_numbers(uint16* numbers, __m512i from) {
-  _mm256_storeu_si256((__m256i*)numbers, _mm512_cvtepi32_epi16(from));
-}
-
 /* As begin_tuple, where no tuple has nulls or lacks attributes; false: one does. */
 OF_LANES static pg_attribute_always_inline bool begin_lanes(PageTuples* tuples, const char* page,
                                                             const OffsetNumber* visible, int i, Tuples* begun) {
@@ -428,5 +408,6 @@ PageKind page_tuples_find(PageTuples* tuples, const char* page, bool is_prefetch
   found->tuples = tuples->in_ranges;
   found->num_tuples = keep_in_ranges(tuples, page, tuples->in_ranges, n);
   found->has_nulls = begun.num_nulls > 0;
+  found->has_lanes = tuples->has_lanes;
   return is_extended ? PAGE_BY_ROWS : PAGE_BY_COLUMNS;
 }

@@ -166,8 +166,8 @@ static inline bool buffer_holds(Relation relation, BlockNumber block, Buffer buf
 #endif
 }
 
-/* Whether the page of a shared buffer is used as often as PostgreSQL counts, so that reading it once more changes nothing
- * for its replacement. Scans with a strategy count to one. */
+/* Whether the page of a shared buffer is used as often as PostgreSQL counts, so that reading it once more changes
+ * nothing for its replacement. Scans with a strategy count to one. */
 static inline bool buffer_is_used_enough(Buffer buffer, BufferAccessStrategy strategy) {
   const uint32 count = BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&GetBufferDescriptor(buffer - 1)->state));
 
