@@ -203,6 +203,7 @@ absl::Status AggregateDescriptor::AddAccumulators() {
     if (IsOutOfLine(aggregate)) {
       QUERN_ASSIGN_OR_RETURN(out_of_line_.back(), MakeOutOfLineAggregate(aggregate));
       has_out_of_line_ = true;
+      has_parts_ |= out_of_line_.back()->has_parts();
     }
     AddAccumulator(aggregate, columns_[out_of_line_.size() - 1]);
   }

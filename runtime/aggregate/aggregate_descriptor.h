@@ -43,6 +43,9 @@ class AggregateDescriptor {
   // By aggregate; null where the kernel's loop updates the aggregate.
   const OutOfLineAggregate* called(size_t aggregate) const { return out_of_line_[aggregate].get(); }
   bool has_out_of_line() const { return has_out_of_line_; }
+  // Whether states of one of them can be saved in parts, and whether those of this one can.
+  bool has_parts() const { return has_parts_; }
+  bool has_parts(size_t aggregate) const { return called(aggregate) != nullptr && called(aggregate)->has_parts(); }
   // Whether the bytes of a tuple are the whole group, wherever they are copied to: its key is packed, and no state lies
   // out of line.
   bool has_whole_tuples() const { return descriptor_.group.packed_bytes != 0 && !has_out_of_line_; }
@@ -85,6 +88,7 @@ class AggregateDescriptor {
   std::vector<uint32_t> spaces_offsets_;
   std::vector<uint32_t> key_row_bytes_, input_row_bytes_;
   bool has_out_of_line_ = false;
+  bool has_parts_ = false;
   QuernAggregateDescriptor descriptor_;
   RowLayout group_;
 };

@@ -339,6 +339,13 @@ absl::Status ReserveStates(uint64_t num_bytes, QuernOutColumn* out) {
   return absl::ResourceExhaustedError("memory limit exceeded: saved states; accepted: a higher memory limit");
 }
 
+absl::Status WriteSaved(const std::string& saved, QuernOutColumn* out, uint64_t out_row) {
+  QUERN_RETURN_IF_ERROR(ReserveStates(saved.size(), out));
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(saved.data());
+  blocks::WriteString<kVar32>({bytes, static_cast<uint32_t>(saved.size())}, out, out_row);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint32_t> WriteCalledStates(const OutOfLineAggregate& called, const QuernAccumulator& a,
                                            uint8_t* const* tuples, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
   std::string saved;
@@ -346,9 +353,7 @@ absl::StatusOr<uint32_t> WriteCalledStates(const OutOfLineAggregate& called, con
     saved.clear();
     called.Save(tuples[i] + a.state_offset, &saved);
     if (out->num_bytes + saved.size() > INT32_MAX) return i;
-    QUERN_RETURN_IF_ERROR(ReserveStates(saved.size(), out));
-    const auto* const bytes = reinterpret_cast<const uint8_t*>(saved.data());
-    blocks::WriteString<kVar32>({bytes, static_cast<uint32_t>(saved.size())}, out, out_row + i);
+    QUERN_RETURN_IF_ERROR(WriteSaved(saved, out, out_row + i));
   }
   return n;
 }
@@ -427,6 +432,24 @@ absl::StatusOr<uint32_t> WriteStates(const AggregateDescriptor& descriptor, size
     ends[i] = static_cast<int32_t>(out->num_bytes);
   }
   return fit;
+}
+
+absl::Status WritePartOfState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple,
+                              uint64_t most_bytes, uint64_t* next, QuernOutColumn* out, uint64_t out_row) {
+  const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
+  const OutOfLineAggregate& called = *descriptor.called(aggregate);
+  std::string saved;
+  if (*next == UINT64_MAX) {
+    const std::vector<uint64_t> no_values(a.state_bytes / sizeof(uint64_t));
+    called.Save(reinterpret_cast<const uint8_t*>(no_values.data()), &saved);
+  } else if (!called.SavePart(tuple + a.state_offset, next, most_bytes, &saved)) {
+    *next = UINT64_MAX;
+  }
+  return WriteSaved(saved, out, out_row);
+}
+
+void ClearStates(const AggregateDescriptor& descriptor, uint8_t* tuple) {
+  for (size_t a = 0; a < descriptor.spec().aggregates.size(); ++a) ClearState(AccumulatorOf(descriptor, a), &tuple, 1);
 }
 
 // States are laid into tuples of their own, as far as their fields are read. The seen bit may lie before or behind the

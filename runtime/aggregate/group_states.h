@@ -37,6 +37,13 @@ void SaveState(const AggregateDescriptor& descriptor, size_t aggregate, const ui
 // fewer than n only at the limit of 32-bit offsets. *Errors*: ResourceExhausted.
 absl::StatusOr<uint32_t> WriteStates(const AggregateDescriptor& descriptor, size_t aggregate, uint8_t* const* tuples,
                                      uint32_t n, QuernOutColumn* out, uint64_t out_row);
+// The same for one group whose state has parts, of which each call writes the next one, of about most_bytes, from value
+// *next on (OutOfLineAggregate::SavePart). *next is 0 at first, and UINT64_MAX once there are no more: then the state
+// of no values is written.
+absl::Status WritePartOfState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple,
+                              uint64_t most_bytes, uint64_t* next, QuernOutColumn* out, uint64_t out_row);
+// Makes all states of a group what they are before the first value, unless adding them once more changes nothing.
+void ClearStates(const AggregateDescriptor& descriptor, uint8_t* tuple);
 // Adds n saved states of an aggregate that is not out of line to the tuples; one may occur more than once. scratch:
 // memory that further calls use again. *Errors*: as MergeSavedState, after which some states may have been added.
 absl::Status MergeSavedStates(const AggregateDescriptor& descriptor, size_t aggregate, const std::string_view* saved,

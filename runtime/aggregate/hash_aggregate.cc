@@ -12,6 +12,8 @@
 #include "runtime/aggregate/hash_aggregate.h"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -132,7 +134,9 @@ absl::StatusOr<SharedWork*> HashAggregate::BeginFinalise() {
   std::vector<LocalGroups*> locals;
   for (const auto& local : *local_states()) locals.push_back(static_cast<LocalGroups*>(local.get()));
   for (LocalGroups* local : locals) local->FreeReserve();
-  const bool spills = spilled_ != nullptr && (spilled_->is_used() || !FitsMerged());
+  // Of one group without keys, what has no parts must fit at last: merging it is tried here.
+  const bool is_one = descriptor_->spec().keys.empty();
+  const bool spills = spilled_ != nullptr && (spilled_->is_used() || (!is_one && !FitsMerged()));
   merger_ = std::make_unique<GroupMerger>(Context(), std::move(locals), spilled_.get(), spills);
   return merger_->work();
 }
@@ -249,21 +253,41 @@ absl::StatusOr<std::unique_ptr<HashAggregate::PartShare>> HashAggregate::NextSha
 }
 
 // Aggregates the next partition that no reader has taken; null: there is none. One that is larger than its share of the
-// memory is divided again.
-absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const ReaderShare& key,
+// memory is divided again, until it has a single group; of that one, values that do not fit stay in the files.
+absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const ReaderShare& key, GroupColumns columns,
                                                                        std::unique_ptr<PartShare>* share) {
   QUERN_ASSIGN_OR_RETURN(*share, NextShare(key));
   if (*share == nullptr) return nullptr;
   SpilledGroups::Taken taken = spilled_->Take(key.first, key.second, (*share)->io_budget());
   if (taken.kept == nullptr && taken.rows == nullptr) return nullptr;
+  if (columns != GroupColumns::kResults || !descriptor_->has_parts()) return PartOf(taken, **share);
+  const uint64_t bytes = (*share)->bytes();
+  if (bytes == 0 || taken.rows->rows().num_bytes() < bytes / thresholds::kPartsToMerge) {
+    absl::StatusOr<std::shared_ptr<HashAggregate>> part = PartOf(taken, **share);
+    if (!absl::IsResourceExhausted(part.status())) return part;
+    taken.rows->Rewind();
+  }
+  QUERN_ASSIGN_OR_RETURN(std::shared_ptr<HashAggregate> part, PartOfOneGroup(taken, **share));
+  if (part != nullptr) return part;
+  taken.rows->Rewind();
+  return PartOf(taken, **share);
+}
+
+std::shared_ptr<HashAggregate> HashAggregate::NewPart(const SpilledGroups::Taken& taken, const PartShare& share) {
   AggregateOptions options = options_;
   options.expected_groups = taken.expected_groups;
-  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_,
-                                              BudgetWithin(budget_, (*share)->bytes()), options, texts());
-  part->SetPart(taken.part, spilled_.get(), (*share)->io_budget());
+  auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, BudgetWithin(budget_, share.bytes()),
+                                              options, texts());
+  part->SetPart(taken.part, spilled_.get(), share.io_budget());
   part->dictionaries_ = dictionaries_;
-  part->SetSpill(spill_);
   StopTogether(part.get());
+  return part;
+}
+
+absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::PartOf(const SpilledGroups::Taken& taken,
+                                                                     const PartShare& share) {
+  std::shared_ptr<HashAggregate> part = NewPart(taken, share);
+  part->SetSpill(spill_);
   if (taken.kept != nullptr) {
     if (taken.rows != nullptr) QUERN_RETURN_IF_ERROR(taken.rows->Begin());
     QUERN_RETURN_IF_ERROR(AppendKept(taken, part.get()));
@@ -282,6 +306,86 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::NextPart(const Rea
     QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kStates));
   }
   QUERN_RETURN_IF_ERROR(part->Finalise());
+  return part;
+}
+
+namespace {
+
+// The states of one aggregate among the rows of a partition.
+class StatesOfRows final : public SavedParts {
+ public:
+  StatesOfRows(RowReader* rows, size_t column) : rows_(rows), column_(column) {}
+
+  absl::Status ForEach(const std::function<absl::Status(std::string_view)>& f) override {
+    rows_->Rewind();
+    while (true) {
+      BatchView batch;
+      QUERN_ASSIGN_OR_RETURN(const bool more, rows_->Next(&batch));
+      if (!more) return absl::OkStatus();
+      for (uint32_t row = 0; row < batch.num_rows; ++row) {
+        const blocks::Bytes bytes = blocks::ReadBytes<kVar32>(&batch.keys[column_], row, 0, 0);
+        QUERN_RETURN_IF_ERROR(f({reinterpret_cast<const char*>(bytes.data), bytes.length}));
+      }
+    }
+  }
+
+ private:
+  RowReader* const rows_;
+  const size_t column_;
+};
+
+// A binary column that has a state of no values in each row.
+class NoValues {
+ public:
+  explicit NoValues(const AggregateDescriptor& descriptor, size_t aggregate) {
+    const std::vector<uint64_t> state(descriptor.get()->accumulators[aggregate].state_bytes / sizeof(uint64_t));
+    descriptor.called(aggregate)->Save(reinterpret_cast<const uint8_t*>(state.data()), &saved_);
+  }
+
+  QuernColumn Column(uint64_t num_rows) {
+    if (offsets_.empty()) offsets_.push_back(0);
+    for (; offsets_.size() <= num_rows; offsets_.push_back(static_cast<int32_t>(bytes_.size()))) bytes_ += saved_;
+    QuernColumn column = {};
+    column.values = bytes_.data();
+    column.offsets = offsets_.data();
+    return column;
+  }
+
+ private:
+  std::string saved_, bytes_;
+  std::vector<int32_t> offsets_;
+};
+
+}  // namespace
+
+// A partition of one group, most of whose values stay in the files; null: it has several groups, most likely.
+absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::PartOfOneGroup(const SpilledGroups::Taken& taken,
+                                                                             const PartShare& share) {
+  const AggregationSpec& spec = descriptor_->spec();
+  const size_t num_keys = spec.keys.size();
+  std::shared_ptr<HashAggregate> part = NewPart(taken, share);
+  std::map<size_t, NoValues> no_values;
+  for (size_t a = 0; a < spec.aggregates.size(); ++a)
+    if (descriptor_->has_parts(a)) no_values.emplace(a, NoValues(*descriptor_, a));
+  while (true) {
+    BatchView rows;
+    QUERN_ASSIGN_OR_RETURN(const bool more, taken.rows->Next(&rows));
+    if (!more) break;
+    rows.payload.assign(rows.keys.begin() + static_cast<ptrdiff_t>(num_keys), rows.keys.end());
+    rows.keys.resize(num_keys);
+    for (auto& [a, column] : no_values) rows.payload[a] = column.Column(rows.num_rows);
+    QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kStates));
+    if (part->num_groups_so_far() > 1) return nullptr;
+  }
+  QUERN_RETURN_IF_ERROR(part->Finalise());
+  const std::vector<ColumnType> types = AggregateOutputTypes(spec);
+  part->results_of_parts_ = std::make_unique<OutputBatch>(types, 1, part->budget_);
+  QUERN_RETURN_IF_ERROR(part->results_of_parts_->Reset());
+  for (const auto& [a, column] : no_values) {
+    StatesOfRows states(taken.rows.get(), num_keys + a);
+    QuernOutColumn* const out = &part->results_of_parts_->columns()[num_keys + a];
+    QUERN_RETURN_IF_ERROR(descriptor_->called(a)->FinaliseParts(&states, part->budget_, out, 0));
+  }
   return part;
 }
 
@@ -427,6 +531,23 @@ uint32_t GroupReader::KeepPartition(uint32_t n, uint8_t** groups) const {
   return kept;
 }
 
+namespace {
+
+// Writes the value of a column of fixed width to n rows.
+uint32_t CopyResult(const OutputBatch& of_group, size_t column, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
+  const QuernOutColumn& from = of_group.column(column);
+  const uint64_t width = RowOf(of_group.type(column).id).width_bytes;
+  const bool valid = from.validity == nullptr || (from.validity[0] & 1) != 0;
+  for (uint64_t row = out_row; row < out_row + n; ++row) {
+    std::memcpy(static_cast<uint8_t*>(out->values) + row * width, from.values, width);
+    if (out->validity != nullptr) blocks::SetBitTo(out->validity, row, valid);
+    out->null_count += !valid;
+  }
+  return n;
+}
+
+}  // namespace
+
 // Writes groups to all columns, from row out_row on; returns how many fit all of them.
 absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
                                                   uint64_t out_row) {
@@ -439,6 +560,8 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
     if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
     else if (state_->columns == GroupColumns::kStates)
       written = WriteStates(descriptor, c - num_keys, tuples, fit, column, out_row);
+    else if (aggregate_->results_of_parts_ != nullptr && descriptor.has_parts(c - num_keys))
+      written = CopyResult(*aggregate_->results_of_parts_, c, fit, column, out_row);
     else written = WriteResults(descriptor, c - num_keys, tuples, fit, column, out_row, aggregate_->options_.host);
     QUERN_RETURN_IF_ERROR(written.status());
     fit = std::min(fit, *written);
@@ -475,7 +598,7 @@ absl::StatusOr<uint32_t> GroupReader::WriteFitting(uint8_t* const* tuples, uint3
 // batch, as memory is short.
 uint64_t GroupReader::RowsWithoutGrowth(uint64_t written, OutputBatch* out) const {
   constexpr uint64_t kShare = 4;  // of the memory that is set aside
-  if (aggregate_->part_.level == 0) return kScanRows;
+  if (aggregate_->part_.level == 0 || aggregate_->spill_ == nullptr) return kScanRows;
   out->set_num_rows(written);
   const uint64_t most_bytes = aggregate_->spill_->io_bytes() / kShare;
   return StringBytes(*out) >= most_bytes ? 0 : RowsThatFit(*out, most_bytes, kScanRows);
@@ -524,7 +647,7 @@ absl::StatusOr<bool> GroupReader::NextSpilled(OutputBatch* out) {
     if (s.part == nullptr) {
       s.share.reset();
       QUERN_ASSIGN_OR_RETURN(const std::shared_ptr<HashAggregate> part,
-                             aggregate_->NextPart({s.partition, s.num_partitions}, &s.share));
+                             aggregate_->NextPart({s.partition, s.num_partitions}, s.columns, &s.share));
       if (part == nullptr) {
         s.share.reset();
         QUERN_RETURN_IF_ERROR(out->Reset());

@@ -53,6 +53,12 @@ class KeyDictionaries;
 inline constexpr SinkTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
                                               "a new aggregation"};
 
+enum class GroupColumns : uint8_t {
+  kResults,  // AggregateOutputTypes(spec)
+  kStates,   // AggregateStateTypes(spec)
+  kKeys,     // the keys of kResults
+};
+
 class HashAggregate final : public Sink {
  public:
   // *Ownership*: `code` keeps the kernel's machine code alive. *Errors*: none; memory is taken later.
@@ -104,7 +110,12 @@ class HashAggregate final : public Sink {
   class PartShare;
   absl::StatusOr<std::unique_ptr<PartShare>> NextShare(const ReaderShare& key);
   static absl::Status AppendKept(const SpilledGroups::Taken& taken, HashAggregate* part);
-  absl::StatusOr<std::shared_ptr<HashAggregate>> NextPart(const ReaderShare& key, std::unique_ptr<PartShare>* share);
+  absl::StatusOr<std::shared_ptr<HashAggregate>> NextPart(const ReaderShare& key, GroupColumns columns,
+                                                          std::unique_ptr<PartShare>* share);
+  std::shared_ptr<HashAggregate> NewPart(const SpilledGroups::Taken& taken, const PartShare& share);
+  absl::StatusOr<std::shared_ptr<HashAggregate>> PartOf(const SpilledGroups::Taken& taken, const PartShare& share);
+  absl::StatusOr<std::shared_ptr<HashAggregate>> PartOfOneGroup(const SpilledGroups::Taken& taken,
+                                                                const PartShare& share);
   // The first of the next n positions that no reader of the partition has taken yet.
   uint64_t TakePositions(uint32_t partition, uint32_t num_partitions, uint64_t n);
 
@@ -126,13 +137,9 @@ class HashAggregate final : public Sink {
   std::map<ReaderShare, uint32_t> num_shares_;
   struct Result;
   std::unique_ptr<Result> result_;
+  // Of one group whose values are not in memory: the results of the aggregates that have parts; null: of all others.
+  std::unique_ptr<OutputBatch> results_of_parts_;
   std::map<ReaderShare, uint64_t> next_positions_;  // for the readers of each
-};
-
-enum class GroupColumns : uint8_t {
-  kResults,  // AggregateOutputTypes(spec)
-  kStates,   // AggregateStateTypes(spec)
-  kKeys,     // the keys of kResults
 };
 
 // Keys as in the results, then a `binary` column for each aggregate.

@@ -231,6 +231,7 @@ absl::Status LocalGroups::EndBlock(uint32_t n) {
   num_rows_ += n;
   taken_rows_ += n;
   num_refusals_ = 0;
+  written_within_ = {};
   return is_short() ? LetGoAndHold() : absl::OkStatus();
 }
 
@@ -340,7 +341,11 @@ absl::Status LocalGroups::AppendRows(const Batch& batch, const KeyRows& rows) {
 // Of a block that was refused when it had begun the groups are known, and are not looked for again: that takes memory
 // for as many groups as it has rows.
 absl::Status LocalGroups::FindTuples(const KeyRows& rows, uint8_t** tuples) {
-  if (begun_.num_rows == 0 || begun_tuples_.empty()) return table_->Find(rows, tuples);
+  if (begun_.num_rows == 0 || begun_tuples_.empty() || lacks_begun_tuples_) {
+    QUERN_RETURN_IF_ERROR(table_->Find(rows, tuples));
+    lacks_begun_tuples_ = false;
+    return absl::OkStatus();
+  }
   std::copy_n(begun_tuples_.data(), rows.n, tuples);
   return absl::OkStatus();
 }

@@ -87,6 +87,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
     uint32_t num_rows = 0;   // of the block; 0: there is none
     size_t aggregate = 0;    // the aggregates before it, and those that the kernel updates, have all rows
     uint32_t num_added = 0;  // of the rows that this one takes
+
+    friend bool operator==(const Begun&, const Begun&) = default;
   };
   static constexpr uint32_t kScanRows = 1024;  // positions of a table that are looked at together
   static TupleFormat FormatOf(const GroupContext& context);
@@ -141,6 +143,7 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   bool is_short() const { return is_reserve_open_ && begun_.num_rows == 0 && has_memory(); }
   void HoldReserve();
   absl::Status SpillAndHold();
+  absl::Status SpillWithinBlock();
   void BeginAgain(uint64_t expected_groups);
   absl::Status Compact();
   absl::Status CompactPart(TupleList* part);
@@ -186,6 +189,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   uint64_t reserve_bytes_ = 0;
   bool is_reserve_open_ = false;
   std::vector<uint8_t*> begun_tuples_;  // of that block
+  bool lacks_begun_tuples_ = false;     // since groups were written when it had begun:
+  Begun written_within_;                // that far
 };
 
 // Adds all tuples of one partition to a table, states included, and drops them. *Errors*: ResourceExhausted, after

@@ -164,6 +164,7 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
     reserve_->Open();
     return absl::OkStatus();
   }
+  if (begun_.num_rows != 0 && !deals_ && begun_ != written_within_) return SpillWithinBlock();
   if (begun_.num_rows == 0 && std::exchange(is_expecting_, false)) {  // more groups than there is memory for
     table_ = MakeGroupTable(context_, 0);
     return absl::OkStatus();
@@ -171,6 +172,16 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   // Other threads have all the memory.
   QUERN_ASSIGN_OR_RETURN(const bool may_have_room, spilled_->holders()->SpillOthers(this));
   return may_have_room ? absl::OkStatus() : refused;
+}
+
+// The values of a state may need more than the reserve: an array doubles. So the groups leave with what they have of
+// the block. Its other rows find their groups again, in an empty table.
+absl::Status LocalGroups::SpillWithinBlock() {
+  const Begun begun = begun_;
+  QUERN_RETURN_IF_ERROR(SpillAndHold());
+  begun_ = written_within_ = begun;
+  lacks_begun_tuples_ = true;
+  return absl::OkStatus();
 }
 
 absl::Status LocalGroups::SpillAndHold() {

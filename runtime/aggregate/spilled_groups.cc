@@ -35,6 +35,8 @@ constexpr uint64_t kWriterShare = 2;  // where groups are written as columns
 // Shares of the memory that is set aside, for the rows of one thread: of all columns, as they are guessed, and of
 // strings and states, whose buffers may be twice as large.
 constexpr uint64_t kIoShare = 8, kStringShare = 16;
+// Of these, what a single state may have, and what a part of one has at least.
+constexpr uint64_t kStateShare = 4, kLeastStateBytes = 4096;
 constexpr uint32_t kStepRows = 256;
 constexpr uint64_t kMostParts = uint64_t{1} << 31;
 
@@ -58,6 +60,12 @@ uint64_t LooseBytes(const AggregateDescriptor& descriptor, const SpillContext& s
   return std::max(bytes, LooseTuples::LeastBytes(descriptor.group()->tuple_bytes));
 }
 
+absl::Status TooLong() {
+  return absl::ResourceExhaustedError(
+      "keys or states to be spilled: more than 2147483647 bytes in 256 of them; accepted: large_utf8, large_binary, "
+      "or fewer values a group");
+}
+
 }  // namespace
 
 std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor) {
@@ -73,7 +81,8 @@ GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor
       dictionaries_(dictionaries),
       spill_(spill),
       budget_(std::move(budget)),
-      most_bytes_(spill->io_bytes() / kStringShare) {}
+      most_bytes_(spill->io_bytes() / kStringShare),
+      most_state_bytes_(std::max(most_bytes_ / kStateShare, kLeastStateBytes)) {}
 
 absl::Status GroupSpiller::Open() {
   if (rows_ == nullptr) {
@@ -88,15 +97,74 @@ absl::Status GroupSpiller::Open() {
 
 absl::Status GroupSpiller::Write(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
   for (uint32_t done = 0; done < n;) {
+    if (IsLarge(tuples[done])) {
+      QUERN_RETURN_IF_ERROR(WriteInParts(tuples[done++], into));
+      continue;
+    }
     if (!is_open_) QUERN_RETURN_IF_ERROR(Open());
     const uint64_t room = std::min<uint64_t>(rows_->capacity() - rows_->num_rows(), n - done);
-    const auto some = static_cast<uint32_t>(std::min(room, RowsThatFit(*rows_, most_bytes_, kStepRows)));
+    const auto most = static_cast<uint32_t>(std::min(room, RowsThatFit(*rows_, most_bytes_, kStepRows)));
+    uint32_t some = 1;
+    while (some < most && !IsLarge(tuples[done + some])) ++some;
     QUERN_RETURN_IF_ERROR(WriteSome(tuples + done, some, into));
     done += some;
-    if (rows_->num_rows() == rows_->capacity() || StringBytes(*rows_) >= most_bytes_)
-      QUERN_RETURN_IF_ERROR(Flush(into));
+    QUERN_RETURN_IF_ERROR(FlushIfFull(into));
   }
   return absl::OkStatus();
+}
+
+absl::Status GroupSpiller::FlushIfFull(SpilledGroups* into) {
+  const bool is_full = rows_->num_rows() == rows_->capacity() || StringBytes(*rows_) >= most_bytes_;
+  return is_full ? Flush(into) : absl::OkStatus();
+}
+
+bool GroupSpiller::IsLarge(const uint8_t* tuple) const {
+  if (!descriptor_->has_parts()) return false;
+  for (size_t a = 0; a < descriptor_->spec().aggregates.size(); ++a) {
+    const uint8_t* const state = tuple + descriptor_->get()->accumulators[a].state_offset;
+    if (descriptor_->has_parts(a) && descriptor_->called(a)->SavedBytes(state) > most_state_bytes_) return true;
+  }
+  return false;
+}
+
+// Rows of the same group, until all values have been written; the states of the second and later ones have no others.
+absl::Status GroupSpiller::WriteInParts(uint8_t* tuple, SpilledGroups* into) {
+  std::vector<uint64_t> next(descriptor_->spec().aggregates.size(), 0);
+  std::vector<uint64_t> copy((descriptor_->group()->tuple_bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+  auto* const others = reinterpret_cast<uint8_t*>(copy.data());
+  std::memcpy(others, tuple, descriptor_->group()->tuple_bytes);
+  ClearStates(*descriptor_, others);
+  bool is_first = true, has_more = true;
+  while (has_more) {
+    if (!is_open_) QUERN_RETURN_IF_ERROR(Open());
+    QUERN_ASSIGN_OR_RETURN(has_more, WritePart(tuple, is_first ? tuple : others, next.data()));
+    AddRows(&tuple, 1, *into);
+    is_first = false;
+    QUERN_RETURN_IF_ERROR(FlushIfFull(into));
+  }
+  return absl::OkStatus();
+}
+
+// others: has the states that have no parts.
+absl::StatusOr<bool> GroupSpiller::WritePart(uint8_t* tuple, uint8_t* others, uint64_t* next) {
+  const size_t num_keys = descriptor_->spec().keys.size();
+  const uint64_t at = rows_->num_rows();
+  bool has_more = false;
+  for (size_t c = 0; c < rows_->num_columns(); ++c) {
+    QuernOutColumn* const column = &rows_->columns()[c];
+    if (c >= num_keys && descriptor_->has_parts(c - num_keys)) {
+      uint64_t* const of_state = &next[c - num_keys];
+      QUERN_RETURN_IF_ERROR(
+          WritePartOfState(*descriptor_, c - num_keys, tuple, most_state_bytes_, of_state, column, at));
+      has_more |= *of_state != UINT64_MAX;
+      continue;
+    }
+    QUERN_ASSIGN_OR_RETURN(const uint32_t fit, c < num_keys
+                                                   ? WriteKey(*descriptor_, *dictionaries_, c, &tuple, 1, column, at)
+                                                   : WriteStates(*descriptor_, c - num_keys, &others, 1, column, at));
+    if (fit != 1) return TooLong();
+  }
+  return has_more;
 }
 
 absl::Status GroupSpiller::WriteColumns(uint8_t* const* tuples, uint32_t n, uint64_t at) {
@@ -106,10 +174,7 @@ absl::Status GroupSpiller::WriteColumns(uint8_t* const* tuples, uint32_t n, uint
     QUERN_ASSIGN_OR_RETURN(const uint32_t fit, c < num_keys
                                                    ? WriteKey(*descriptor_, *dictionaries_, c, tuples, n, column, at)
                                                    : WriteStates(*descriptor_, c - num_keys, tuples, n, column, at));
-    if (fit == n) continue;
-    return absl::ResourceExhaustedError(
-        "keys or states to be spilled: more than 2147483647 bytes in 256 of them; accepted: large_utf8, large_binary, "
-        "or fewer values a group");
+    if (fit != n) return TooLong();
   }
   return absl::OkStatus();
 }
@@ -123,11 +188,16 @@ absl::Status GroupSpiller::WriteSome(uint8_t* const* tuples, uint32_t n, Spilled
   } else {
     QUERN_RETURN_IF_ERROR(WriteColumns(tuples, n, at));
   }
+  AddRows(tuples, n, *into);
+  return absl::OkStatus();
+}
+
+// That have been written.
+void GroupSpiller::AddRows(uint8_t* const* tuples, uint32_t n, const SpilledGroups& into) {
   uint64_t hashes[kStepRows];
   HashKeys(*descriptor_, *dictionaries_, tuples, n, hashes);
-  for (uint32_t i = 0; i < n; ++i) partitions_.push_back(into->PartOf(hashes[i]));
-  rows_->set_num_rows(at + n);
-  return absl::OkStatus();
+  for (uint32_t i = 0; i < n; ++i) partitions_.push_back(into.PartOf(hashes[i]));
+  rows_->set_num_rows(rows_->num_rows() + n);
 }
 
 absl::Status GroupSpiller::Flush(SpilledGroups* into) {
@@ -165,7 +235,8 @@ uint64_t SpilledGroups::WriterBytes() const {
 }
 
 bool SpilledGroups::CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
-  return !descriptor.spec().keys.empty() && PartsOf(spill, of.level + 1) <= kMostParts;
+  if (descriptor.spec().keys.empty()) return descriptor.has_parts() && of.level == 0;
+  return PartsOf(spill, of.level + 1) <= kMostParts;
 }
 
 uint32_t SpilledGroups::PartOf(uint64_t hash) const {
@@ -331,8 +402,8 @@ SpilledGroups::Taken SpilledGroups::Take(uint32_t partition, uint32_t num_partit
     std::shared_ptr<SpilledRows> rows = parts_[number];
     if (!taken.is_shared) {
       parts_[number].reset();
-      if (rows != nullptr)
-        taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(*rows), RowReader::After::kFree, budget);
+      const auto after = descriptor_->has_parts() ? RowReader::After::kKeep : RowReader::After::kFree;
+      if (rows != nullptr) taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(*rows), after, budget);
     } else if (rows != nullptr) {
       taken.rows = std::make_unique<RowReader>(spill_, types_, std::move(rows), budget);
     }

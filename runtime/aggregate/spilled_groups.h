@@ -42,7 +42,8 @@ class SpilledGroups;
 // tuples as they are.
 std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor);
 
-// Writes groups as rows. *Threads*: one.
+// Writes groups as rows. A group with a state of very many values becomes several rows, with some of them each; the
+// first one has its other states, too. *Threads*: one.
 class GroupSpiller {
  public:
   // budget: that its rows count in.
@@ -58,12 +59,18 @@ class GroupSpiller {
   absl::Status Open();
   absl::Status WriteSome(uint8_t* const* tuples, uint32_t n, SpilledGroups* into);
   absl::Status WriteColumns(uint8_t* const* tuples, uint32_t n, uint64_t at);
+  bool IsLarge(const uint8_t* tuple) const;
+  absl::Status WriteInParts(uint8_t* tuple, SpilledGroups* into);
+  absl::StatusOr<bool> WritePart(uint8_t* tuple, uint8_t* others, uint64_t* next);
+  void AddRows(uint8_t* const* tuples, uint32_t n, const SpilledGroups& into);
+  absl::Status FlushIfFull(SpilledGroups* into);
 
   std::shared_ptr<const AggregateDescriptor> descriptor_;
   const KeyDictionaries* dictionaries_;
   const std::shared_ptr<SpillContext> spill_;
   const std::shared_ptr<MemoryBudget> budget_;
   const uint64_t most_bytes_;          // of strings and states in rows_
+  const uint64_t most_state_bytes_;    // of a state that is not divided into parts
   std::unique_ptr<OutputBatch> rows_;  // null until there are any, and after very long ones
   bool is_open_ = false;
   std::vector<uint32_t> partitions_;
@@ -80,8 +87,8 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
                 std::shared_ptr<const KeyDictionaries> dictionaries, std::shared_ptr<SpillContext> spill,
                 const GroupPart& of, std::shared_ptr<MemoryBudget> budget);
 
-  // Whether groups of such a partition can be divided: not one group without keys; and not further than 2^31
-  // partitions.
+  // Whether groups of such a partition can be divided: not further than 2^31 partitions. One group without keys is
+  // written once, where its values need not be in memory at the same time.
   static bool CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of);
 
   const std::shared_ptr<SpillContext>& spill() const { return spill_; }
@@ -123,7 +130,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   struct Taken {
     GroupPart part;
     std::shared_ptr<PartBlocks> kept;  // null: none
-    std::unique_ptr<RowReader> rows;   // null: none
+    std::unique_ptr<RowReader> rows;   // null: none; of groups that have parts, it can be rewound
     bool is_shared = false;            // other readers have the kept ones, too
     uint64_t expected_groups = 0;      // 0: unknown
   };

@@ -84,18 +84,46 @@ absl::Status InsertBlock(const ValueRows& values, CollationRule rule, uint32_t w
 // ---- saved sets: 8 bytes for the number of values, and the values -------------------------------------------------
 
 template <class Word>
-void SaveSet(const DistinctSet<Word>& set, std::string* bytes) {
-  AppendValue<uint64_t>(set.size(), bytes);
-  if (set.has_zero != 0) AppendValue(Word{}, bytes);
-  set.ForEachSlot([&](const Word& value) { AppendValue(value, bytes); });
+void SaveSlot(const Word& value, std::string* bytes) {
+  AppendValue(value, bytes);
 }
 
-void SaveSet(const DistinctSet<StringSlot>& set, std::string* bytes) {
+void SaveSlot(const StringSlot& slot, std::string* bytes) {
+  AppendValue(slot.length, bytes);
+  bytes->append(reinterpret_cast<const char*>(slot.bytes().data), slot.length);
+}
+
+template <class Slot>
+void SaveSet(const DistinctSet<Slot>& set, std::string* bytes) {
   AppendValue<uint64_t>(set.size(), bytes);
-  set.ForEachSlot([&](const StringSlot& slot) {
-    AppendValue(slot.length, bytes);
-    bytes->append(reinterpret_cast<const char*>(slot.bytes().data), slot.length);
+  if (set.has_zero != 0) SaveSlot(Slot{}, bytes);
+  set.ForEachSlot([&](const Slot& slot) { SaveSlot(slot, bytes); });
+}
+
+// Those of a set from slot *next on, about most_bytes; returns whether there are more.
+template <class Slot>
+bool SavePartOfSet(const DistinctSet<Slot>& set, uint64_t* next, uint64_t most_bytes, std::string* bytes) {
+  const size_t begin = bytes->size();
+  uint64_t num_values = 0;
+  AppendValue(num_values, bytes);
+  if (*next == 0 && set.has_zero != 0) {
+    SaveSlot(Slot{}, bytes);
+    ++num_values;
+  }
+  *next = set.ForEachSlotFrom(*next, [&](const Slot& slot) {
+    SaveSlot(slot, bytes);
+    ++num_values;
+    return bytes->size() - begin < most_bytes;
   });
+  std::memcpy(bytes->data() + begin, &num_values, sizeof(num_values));
+  return *next < set.num_slots();
+}
+
+template <class Slot>
+uint64_t SavedBytesOf(const DistinctSet<Slot>& set) {
+  uint64_t bytes = sizeof(uint64_t) + set.size() * sizeof(Slot);
+  if constexpr (std::is_same_v<Slot, StringSlot>) set.ForEachSlot([&](const Slot& slot) { bytes += slot.length; });
+  return bytes;
 }
 
 template <class Slot>
@@ -118,6 +146,79 @@ bool IsIntact(std::string_view bytes, CollationRule rule, b::HashMemo* cache, Ac
   for (auto left = reader.Read<uint64_t>(); left > 0 && reader.ok(); --left)
     if (!accepts(ReadSaved<Slot>(&reader, rule, cache))) return false;
   return reader.IsAtEnd();
+}
+
+// ---- values in parts: more than a set has room for ----------------------------------------------------------------
+
+// Which of `num_slices` a value belongs to. Sets use the top bits of the hash, so that these are mixed once more.
+template <class Candidate>
+uint64_t SliceOf(const Candidate& candidate, uint64_t num_slices) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  return (candidate.Hash(b::quern_hash_secret) * kOdd >> 32) * num_slices >> 32;
+}
+
+// Fills a set with those of the parts' values that belong to a slice, of which there may be `most_values`.
+template <class Slot>
+absl::Status FillSlice(SavedParts* parts, CollationRule rule, uint64_t slice, uint64_t num_slices, uint64_t most_values,
+                       DistinctSet<Slot>* set, AccumulatorMemory* memory) {
+  b::HashMemo cache(&b::quern_hash_secret);
+  QUERN_RETURN_IF_ERROR(set->Reserve(most_values, memory));
+  return parts->ForEach([&](std::string_view bytes) -> absl::Status {
+    SavedReader reader(bytes);
+    for (auto left = reader.Read<uint64_t>(); left > 0; --left) {
+      const auto candidate = ReadSaved<Slot>(&reader, rule, &cache);
+      if (!reader.ok()) return InvalidArgument("a part of a set of values is damaged; accepted: what was saved");
+      if (SliceOf(candidate, num_slices) == slice) QUERN_RETURN_IF_ERROR(InsertOrFlag(candidate, set, memory));
+    }
+    return absl::OkStatus();
+  });
+}
+
+struct PartTotals {
+  uint64_t num_values = 0, num_bytes = 0;
+
+  // What a set of all of them may take: slots, of which three eighths are taken at least, and strings.
+  template <class Slot>
+  uint64_t SetBytes() const {
+    return num_values * sizeof(Slot) * 8 / 3 + (std::is_same_v<Slot, StringSlot> ? 2 * num_bytes : 0);
+  }
+};
+
+// *Errors*: those of reading.
+absl::StatusOr<PartTotals> TotalsOf(SavedParts* parts) {
+  PartTotals totals;
+  QUERN_RETURN_IF_ERROR(parts->ForEach([&](std::string_view bytes) {
+    totals.num_values += SavedReader(bytes).Read<uint64_t>();
+    totals.num_bytes += bytes.size();
+    return absl::OkStatus();
+  }));
+  return totals;
+}
+
+// Calls f(set) for sets that have each value of the parts once, all together.
+template <class Slot, class F>
+absl::Status ForEachSlice(SavedParts* parts, CollationRule rule, const std::shared_ptr<MemoryBudget>& budget, F&& f) {
+  constexpr uint64_t kMostSlices = 1 << 16, kShare = 2, kDefaultBytes = 64 << 20;
+  QUERN_ASSIGN_OR_RETURN(const PartTotals totals, TotalsOf(parts));
+  const uint64_t limit = budget->limit_bytes(), used = budget->used_bytes();
+  const uint64_t slice_bytes = limit == 0 ? kDefaultBytes : (limit - std::min(limit, used)) / kShare + 1;
+  uint64_t num_slices = std::min(totals.SetBytes<Slot>() / slice_bytes + 1, kMostSlices);
+  for (uint64_t slice = 0; slice < num_slices;) {
+    AccumulatorMemory memory(budget);
+    DistinctSet<Slot> set;
+    std::memset(static_cast<void*>(&set), 0, sizeof(set));
+    const absl::Status filled =
+        FillSlice(parts, rule, slice, num_slices, totals.num_values / num_slices + 1, &set, &memory);
+    if (absl::IsResourceExhausted(filled) && num_slices < kMostSlices) {
+      num_slices *= 2;  // slice i becomes slices 2i and 2i + 1
+      slice *= 2;
+      continue;
+    }
+    QUERN_RETURN_IF_ERROR(filled);
+    f(set);
+    ++slice;
+  }
+  return absl::OkStatus();
 }
 
 // ---- accumulators -------------------------------------------------------------------------------------------------
@@ -171,6 +272,21 @@ class CountDistinct : public SpecAccumulator {
     auto* const set = StateAt<Set>(state);
     QUERN_RETURN_IF_ERROR(set->Reserve(set->num_slots_taken + left, memory));
     for (; left > 0; --left) QUERN_RETURN_IF_ERROR(InsertOrFlag(ReadSaved<Slot>(&reader, rule(), &cache), set, memory));
+    return absl::OkStatus();
+  }
+
+  bool has_parts() const override { return true; }
+  uint64_t SavedBytes(const uint8_t* state) const override { return SavedBytesOf(StateAt<Set>(state)); }
+  bool SavePart(const uint8_t* state, uint64_t* next, uint64_t most_bytes, std::string* bytes) const override {
+    return SavePartOfSet(StateAt<Set>(state), next, most_bytes, bytes);
+  }
+
+  absl::Status FinaliseParts(SavedParts* parts, const std::shared_ptr<MemoryBudget>& budget, QuernOutColumn* out,
+                             uint64_t out_row) const override {
+    uint64_t count = 0;
+    QUERN_RETURN_IF_ERROR(ForEachSlice<Slot>(parts, rule(), budget, [&](const Set& set) { count += set.size(); }));
+    static_cast<int64_t*>(out->values)[out_row] = static_cast<int64_t>(count);
+    WriteValidity(out, out_row, true);
     return absl::OkStatus();
   }
 
@@ -248,14 +364,29 @@ class SumDistinct final : public CountDistinct<Slot> {
       const auto& set = StateAt<DistinctSet<Slot>>(states[i]);
       Sum sum;
       Add(set, &sum);
-      if (!sum.Fits()) return OutOfRange();
-      b::Store(static_cast<uint8_t*>(out->values) + (out_row + i) * sizeof(typename Sum::Result), sum.Value());
-      WriteValidity(out, out_row + i, set.size() > 0);
+      QUERN_RETURN_IF_ERROR(Write(sum, set.size() > 0, out, out_row + i));
     }
     return n;
   }
 
+  absl::Status FinaliseParts(SavedParts* parts, const std::shared_ptr<MemoryBudget>& budget, QuernOutColumn* out,
+                             uint64_t out_row) const override {
+    Sum sum;
+    uint64_t count = 0;
+    QUERN_RETURN_IF_ERROR(ForEachSlice<Slot>(parts, this->rule(), budget, [&](const DistinctSet<Slot>& set) {
+      Add(set, &sum);
+      count += set.size();
+    }));
+    return Write(sum, count > 0, out, out_row);
+  }
+
  private:
+  absl::Status Write(const Sum& sum, bool valid, QuernOutColumn* out, uint64_t row) const {
+    if (!sum.Fits()) return OutOfRange();
+    b::Store(static_cast<uint8_t*>(out->values) + row * sizeof(typename Sum::Result), sum.Value());
+    WriteValidity(out, row, valid);
+    return absl::OkStatus();
+  }
   static void Add(const DistinctSet<Slot>& set, Sum* sum) {
     if constexpr (Sum::kRounds) {
       if (set.has_secret != 0) return AddInOrder(set, sum);

@@ -232,6 +232,15 @@ struct DistinctSet {
     for (uint64_t i = 0; i < num_slots(); ++i)
       if (!IsEmpty(first[i])) f(first[i]);
   }
+  // The same from slot number `begin` on, while f(slot) returns true; returns the number of the slot behind, or
+  // num_slots().
+  template <class F>
+  uint64_t ForEachSlotFrom(uint64_t begin, F&& f) const {
+    const Slot* const first = log2_slots == 0 ? &single : slots;
+    for (uint64_t i = begin; i < num_slots(); ++i)
+      if (!IsEmpty(first[i]) && !f(first[i])) return i + 1;
+    return num_slots();
+  }
 
  private:
   static constexpr uint64_t kFirstLog2 = 2;

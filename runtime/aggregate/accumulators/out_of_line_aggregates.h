@@ -9,8 +9,10 @@
 #define QUERN_RUNTIME_AGGREGATE_ACCUMULATORS_OUT_OF_LINE_AGGREGATES_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -65,6 +67,14 @@ struct AccumulatorRows {
   uint32_t* num_added;         // Update adds how many rows it has added, the first ones, also where it fails
 };
 
+// The parts of one group's state, as SavePart wrote them, which may be read any number of times.
+class SavedParts {
+ public:
+  virtual ~SavedParts() = default;
+  // Calls f for each of them, until it fails. *Errors*: those of f, and of reading.
+  virtual absl::Status ForEach(const std::function<absl::Status(std::string_view)>& f) = 0;
+};
+
 class OutOfLineAggregate {
  public:
   virtual ~OutOfLineAggregate() = default;
@@ -90,6 +100,24 @@ class OutOfLineAggregate {
   // Adds a saved state. *Errors*: InvalidArgument for bytes that Save does not write; ResourceExhausted, after which it
   // may be added again.
   virtual absl::Status MergeSaved(uint8_t* state, std::string_view bytes, AccumulatorMemory* memory) const = 0;
+
+  // Whether a state of more values than fit in memory can be saved in parts, and its result computed from them. The
+  // next three functions are for such aggregates.
+  virtual bool has_parts() const { return false; }
+  // What Save appends, roughly.
+  virtual uint64_t SavedBytes(const uint8_t* /*state*/) const { return 0; }
+  // Appends some of the values, about most_bytes, in the form of Save: those from *next on, which is 0 at first and
+  // becomes the next one. Returns whether there are more.
+  virtual bool SavePart(const uint8_t* /*state*/, uint64_t* /*next*/, uint64_t /*most_bytes*/,
+                        std::string* /*bytes*/) const {
+    return false;
+  }
+  // Writes the result of all values of the parts to row out_row, as Finalise does. *Cost*: the parts are read several
+  // times. *Errors*: ResourceExhausted where the budget is too small whatever the number of values.
+  virtual absl::Status FinaliseParts(SavedParts* /*parts*/, const std::shared_ptr<MemoryBudget>& /*budget*/,
+                                     QuernOutColumn* /*out*/, uint64_t /*out_row*/) const {
+    return absl::OkStatus();
+  }
 };
 
 // Whether calls update an aggregate; the kernel's loop updates the others.

@@ -8,14 +8,19 @@
 // NaN is greater than all numbers, so NaNs are moved to the end, and the selection covers the numbers before them with
 // plain comparisons. The selection moves values but states are read-only, so it works on a copy of one group's values
 // at a time.
+//
+// Values that are many, or lie in files, are selected without a copy (quantile_selection.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/aggregate/accumulators/out_of_line_kinds.h"
+#include "runtime/aggregate/accumulators/quantile_selection.h"
+#include "runtime/base/thresholds.h"
 
 namespace quern {
 namespace {
@@ -97,12 +102,16 @@ class Quantile final : public SpecAccumulator {
 
   absl::StatusOr<uint32_t> Finalise(const uint8_t* const* states, uint32_t n, QuernOutColumn* out, uint64_t out_row,
                                     void* /*host*/) const override {
-    const double quantile = spec().function == AggregateFunction::kMedian ? 0.5 : spec().quantile;
     std::vector<double> copy;
     for (uint32_t i = 0; i < n; ++i) {
       const auto& values = StateAt<Values>(states[i]);
+      if (values.num_values > thresholds::kValuesToCopy) {
+        const ReadValues read = [&](const ValuesRead& f) { return f(values.begin(), values.num_values), Ok(); };
+        QUERN_RETURN_IF_ERROR(Write(read, out, out_row + i));
+        continue;
+      }
       copy.assign(values.begin(), values.end());
-      static_cast<double*>(out->values)[out_row + i] = copy.empty() ? 0 : SelectQuantile(&copy, quantile);
+      static_cast<double*>(out->values)[out_row + i] = copy.empty() ? 0 : SelectQuantile(&copy, quantile());
       WriteValidity(out, out_row + i, !copy.empty());
     }
     return n;
@@ -130,7 +139,54 @@ class Quantile final : public SpecAccumulator {
     return absl::OkStatus();
   }
 
+  bool has_parts() const override { return true; }
+
+  uint64_t SavedBytes(const uint8_t* state) const override {
+    return sizeof(uint64_t) + StateAt<Values>(state).num_values * sizeof(double);
+  }
+
+  bool SavePart(const uint8_t* state, uint64_t* next, uint64_t most_bytes, std::string* bytes) const override {
+    const auto& values = StateAt<Values>(state);
+    const uint64_t n = std::min(values.num_values - *next, most_bytes / sizeof(double) + 1);
+    AppendValue(n, bytes);
+    bytes->append(reinterpret_cast<const char*>(values.begin() + *next), n * sizeof(double));
+    *next += n;
+    return *next < values.num_values;
+  }
+
+  absl::Status FinaliseParts(SavedParts* parts, const std::shared_ptr<MemoryBudget>& budget, QuernOutColumn* out,
+                             uint64_t out_row) const override {
+    QUERN_RETURN_IF_ERROR(budget->Reserve(kSelectionBytes));
+    const ReadValues read = [parts, this](const ValuesRead& f) {
+      return parts->ForEach([&](std::string_view bytes) -> absl::Status {
+        SavedReader reader(bytes);
+        for (auto left = reader.Read<uint64_t>(); left > 0;) {
+          double block[kBlockRows];
+          const uint64_t n = std::min<uint64_t>(left, kBlockRows);
+          for (uint64_t i = 0; i < n; ++i) block[i] = reader.Read<double>();
+          if (!reader.ok()) return Damaged(bytes);
+          f(block, n);
+          left -= n;
+        }
+        return absl::OkStatus();
+      });
+    };
+    const absl::Status written = Write(read, out, out_row);
+    budget->Release(kSelectionBytes);
+    return written;
+  }
+
  private:
+  static absl::Status Ok() { return absl::OkStatus(); }
+  double quantile() const { return spec().function == AggregateFunction::kMedian ? 0.5 : spec().quantile; }
+
+  absl::Status Write(const ReadValues& read, QuernOutColumn* out, uint64_t row) const {
+    QUERN_ASSIGN_OR_RETURN(const std::optional<double> selected, SelectQuantileByCounting(read, quantile()));
+    static_cast<double*>(out->values)[row] = selected.value_or(0);
+    WriteValidity(out, row, selected.has_value());
+    return absl::OkStatus();
+  }
+
   template <class T>
   absl::Status UpdateOf(const AccumulatorRows& rows, AccumulatorMemory* memory) const {
     return ForEachBlock(type(), rows, [&](const ValueRows& values) { return AppendBlock<T>(values, memory); });

@@ -306,6 +306,59 @@ TEST(SpillingAggregate, TablesOfExpectedGroupsLeaveRoomForResults) {
   }
 }
 
+// ---- groups of more values than memory has room for ----
+
+constexpr uint32_t kManyRows = 30000;
+
+// Rows of which nearly all have key 7 have 180,000 different values together, and nulls.
+BatchView ManyValues(uint32_t b) {
+  std::vector<int64_t> keys, values, few;
+  std::vector<double> floats;
+  for (uint32_t i = 0; i < kManyRows; ++i) {
+    const uint64_t n = (b * kManyRows + i) * uint64_t{2654435761} % 200003;
+    keys.push_back(i % 50 == 0 ? static_cast<int64_t>(n % 300) : 7);
+    values.push_back(static_cast<int64_t>(n * kSpread) - 100000);
+    few.push_back(static_cast<int64_t>(n % 9));
+    floats.push_back(static_cast<double>(n) / 64 - 1000);
+  }
+  std::vector<std::string> texts = Texts(values, "a text of some length ");
+  return Rows(kManyRows, {NumberColumn(keys)},
+              {WithNulls(NumberColumn(values), Valid(values, 1000)), NumberColumn(floats), StringColumn(kVar32, texts),
+               NumberColumn(few)});
+}
+
+BatchView ManyValuesWithoutKeys(uint32_t b) {
+  BatchView rows = ManyValues(b);
+  rows.keys.clear();
+  return rows;
+}
+
+TEST(SpillingAggregate, GroupsOfManyValues) {
+  const std::string of = "i64:nullable,f64,utf8,i64 ";
+  const std::string aggregates[] = {
+      "count_distinct($0),sum($0),median($1),sum_distinct($0)",
+      "count_distinct($2),min($2),quantile($1,0.999),count_star",
+      "quantile($1,0),count_distinct($3),median($0),approx_count_distinct($0)",
+  };
+  for (const std::string& aggs : aggregates) {
+    for (const bool has_keys : {false, true}) {
+      const std::string spec = "aggregate " + std::string(has_keys ? "keys=i64 " : "") + "in=" + of + "aggs=" + aggs;
+      const MakeBatch make = has_keys ? ManyValues : ManyValuesWithoutKeys;
+      const Lines expected = Unlimited(spec, make);
+      bool has_spilled = false;
+      for (const uint32_t threads : {1u, 3u}) {
+        for (const uint64_t memory : {1300 * kKiB, 2500 * kKiB}) {
+          EXPECT_EQ(Limited(spec, make, {memory, threads}, &has_spilled), expected) << spec << " " << memory;
+          EXPECT_TRUE(has_spilled) << spec << " " << memory << " " << threads;
+        }
+      }
+      EXPECT_EQ(Limited(spec, make, {uint64_t{1} << 30, 3}, &has_spilled), expected) << spec;
+      EXPECT_FALSE(has_spilled);
+      EXPECT_EQ(Limited(spec, make, {2500 * kKiB, 1, kSmall, true}, &has_spilled), expected) << spec;
+    }
+  }
+}
+
 // ---- merging ----
 
 // Refuses three requests of finalising, one later each time. Where less memory does not do, all groups are written
