@@ -240,9 +240,9 @@ static bool read_visible_page(HeapPages* pages) {
   bool all_visible;
 
   if (!BufferIsValid(buffer) || !PageIsAllVisible(BufferGetPage(buffer)) || snapshot->takenDuringRecovery) return false;
-  if (pages->next_block < pages->next_skip || !buffer_is_used_enough(buffer, scan->rs_strategy)) return false;
+  if (pages->next_block < pages->next_skip) return false;
   if (CheckForSerializableConflictOutNeeded(relation, snapshot)) return false;
-  if (!buffer_pin(relation, pages->next_block, buffer)) return false;
+  if (!buffer_pin(relation, pages->next_block, buffer, scan->rs_strategy)) return false;
   if (BufferIsValid(scan->rs_cbuf)) ReleaseBuffer(scan->rs_cbuf);
   scan->rs_cbuf = buffer;
   scan->rs_cblock = pages->next_block;

@@ -166,16 +166,20 @@ static inline bool buffer_holds(Relation relation, BlockNumber block, Buffer buf
 #endif
 }
 
-/* Whether the page of a shared buffer is used as often as PostgreSQL counts, so that reading it once more changes
- * nothing for its replacement. Scans with a strategy count to one. */
-static inline bool buffer_is_used_enough(Buffer buffer, BufferAccessStrategy strategy) {
-  const uint32 count = BUF_STATE_GET_USAGECOUNT(pg_atomic_read_u32(&GetBufferDescriptor(buffer - 1)->state));
+/* Counts that the page of a shared buffer is used, as PostgreSQL does where it looks the page up (PinBuffer). A header
+ * that another process has locked is left alone: the count is a hint for replacement. */
+static inline void buffer_count_use(Buffer buffer, BufferAccessStrategy strategy) {
+  BufferDesc* descriptor = GetBufferDescriptor(buffer - 1);
+  const uint32 most = strategy != NULL ? 1 : BM_MAX_USAGE_COUNT;
+  uint32 state = pg_atomic_read_u32(&descriptor->state);
 
-  return count >= (strategy != NULL ? 1 : BM_MAX_USAGE_COUNT);
+  while ((state & BM_LOCKED) == 0 && BUF_STATE_GET_USAGECOUNT(state) < most) {
+    if (pg_atomic_compare_exchange_u32(&descriptor->state, &state, state + BUF_USAGECOUNT_ONE)) break;
+  }
 }
 
 /* Pins a buffer if it has this page of a table; counts as a read. */
-static inline bool buffer_pin(Relation relation, BlockNumber block, Buffer buffer) {
+static inline bool buffer_pin(Relation relation, BlockNumber block, Buffer buffer, BufferAccessStrategy strategy) {
 #if PG_VERSION_NUM >= 160000
   if (!ReadRecentBuffer(relation->rd_locator, MAIN_FORKNUM, block, buffer)) return false;
 #if PG_VERSION_NUM >= 180000
@@ -186,6 +190,7 @@ static inline bool buffer_pin(Relation relation, BlockNumber block, Buffer buffe
 #else
   if (!ReadRecentBuffer(relation->rd_node, MAIN_FORKNUM, block, buffer)) return false;
 #endif
+  buffer_count_use(buffer, strategy);
   pgstat_count_buffer_read(relation);
   pgstat_count_buffer_hit(relation);
   return true;

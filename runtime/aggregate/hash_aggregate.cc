@@ -12,7 +12,6 @@
 #include "runtime/aggregate/hash_aggregate.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <string>
@@ -23,6 +22,7 @@
 #include "runtime/aggregate/group_states.h"
 #include "runtime/aggregate/key_dictionaries.h"
 #include "runtime/aggregate/local_groups.h"
+#include "runtime/aggregate/values_in_files.h"
 #include "runtime/base/status.h"
 #include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
@@ -37,6 +37,12 @@ namespace {
 
 constexpr uint64_t kMorselPositions = 65536;
 constexpr uint32_t kScanRows = 1024;
+
+// Of rows of groups that were written: keys, and states as payload.
+void DivideColumns(size_t num_keys, BatchView* rows) {
+  rows->payload.assign(rows->keys.begin() + static_cast<ptrdiff_t>(num_keys), rows->keys.end());
+  rows->keys.resize(num_keys);
+}
 
 }  // namespace
 
@@ -301,62 +307,12 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::PartOf(const Spill
       QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kTuples));
       continue;
     }
-    rows.payload.assign(rows.keys.begin() + static_cast<ptrdiff_t>(num_keys), rows.keys.end());
-    rows.keys.resize(num_keys);
+    DivideColumns(num_keys, &rows);
     QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kStates));
   }
   QUERN_RETURN_IF_ERROR(part->Finalise());
   return part;
 }
-
-namespace {
-
-// The states of one aggregate among the rows of a partition.
-class StatesOfRows final : public SavedParts {
- public:
-  StatesOfRows(RowReader* rows, size_t column) : rows_(rows), column_(column) {}
-
-  absl::Status ForEach(const std::function<absl::Status(std::string_view)>& f) override {
-    rows_->Rewind();
-    while (true) {
-      BatchView batch;
-      QUERN_ASSIGN_OR_RETURN(const bool more, rows_->Next(&batch));
-      if (!more) return absl::OkStatus();
-      for (uint32_t row = 0; row < batch.num_rows; ++row) {
-        const blocks::Bytes bytes = blocks::ReadBytes<kVar32>(&batch.keys[column_], row, 0, 0);
-        QUERN_RETURN_IF_ERROR(f({reinterpret_cast<const char*>(bytes.data), bytes.length}));
-      }
-    }
-  }
-
- private:
-  RowReader* const rows_;
-  const size_t column_;
-};
-
-// A binary column that has a state of no values in each row.
-class NoValues {
- public:
-  explicit NoValues(const AggregateDescriptor& descriptor, size_t aggregate) {
-    const std::vector<uint64_t> state(descriptor.get()->accumulators[aggregate].state_bytes / sizeof(uint64_t));
-    descriptor.called(aggregate)->Save(reinterpret_cast<const uint8_t*>(state.data()), &saved_);
-  }
-
-  QuernColumn Column(uint64_t num_rows) {
-    if (offsets_.empty()) offsets_.push_back(0);
-    for (; offsets_.size() <= num_rows; offsets_.push_back(static_cast<int32_t>(bytes_.size()))) bytes_ += saved_;
-    QuernColumn column = {};
-    column.values = bytes_.data();
-    column.offsets = offsets_.data();
-    return column;
-  }
-
- private:
-  std::string saved_, bytes_;
-  std::vector<int32_t> offsets_;
-};
-
-}  // namespace
 
 // A partition of one group, most of whose values stay in the files; null: it has several groups, most likely.
 absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::PartOfOneGroup(const SpilledGroups::Taken& taken,
@@ -371,8 +327,7 @@ absl::StatusOr<std::shared_ptr<HashAggregate>> HashAggregate::PartOfOneGroup(con
     BatchView rows;
     QUERN_ASSIGN_OR_RETURN(const bool more, taken.rows->Next(&rows));
     if (!more) break;
-    rows.payload.assign(rows.keys.begin() + static_cast<ptrdiff_t>(num_keys), rows.keys.end());
-    rows.keys.resize(num_keys);
+    DivideColumns(num_keys, &rows);
     for (auto& [a, column] : no_values) rows.payload[a] = column.Column(rows.num_rows);
     QUERN_RETURN_IF_ERROR(part->Append(rows, RowKind::kStates));
     if (part->num_groups_so_far() > 1) return nullptr;
@@ -530,23 +485,6 @@ uint32_t GroupReader::KeepPartition(uint32_t n, uint8_t** groups) const {
   }
   return kept;
 }
-
-namespace {
-
-// Writes the value of a column of fixed width to n rows.
-uint32_t CopyResult(const OutputBatch& of_group, size_t column, uint32_t n, QuernOutColumn* out, uint64_t out_row) {
-  const QuernOutColumn& from = of_group.column(column);
-  const uint64_t width = RowOf(of_group.type(column).id).width_bytes;
-  const bool valid = from.validity == nullptr || (from.validity[0] & 1) != 0;
-  for (uint64_t row = out_row; row < out_row + n; ++row) {
-    std::memcpy(static_cast<uint8_t*>(out->values) + row * width, from.values, width);
-    if (out->validity != nullptr) blocks::SetBitTo(out->validity, row, valid);
-    out->null_count += !valid;
-  }
-  return n;
-}
-
-}  // namespace
 
 // Writes groups to all columns, from row out_row on; returns how many fit all of them.
 absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32_t n, OutputBatch* out,
