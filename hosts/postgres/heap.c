@@ -258,6 +258,7 @@ static bool read_visible_page(HeapPages* pages) {
 /* Reads the next page of the table; false: there is none. */
 static bool read_page(HeapPages* pages) {
   const HeapScanDesc scan = (HeapScanDesc)pages->scan;
+
   pages->at_end = pages->next_block >= scan->rs_nblocks;
   if (pages->at_end) return false;
   find_next_buffer(pages, false);

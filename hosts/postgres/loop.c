@@ -32,7 +32,7 @@
  * a slot; a row that is looked up where its neighbours were just before, and a row that is found. Far from them it
  * takes ten times as long, which the loop finds out. A loop that is expected to be kTooSlow times as slow does not
  * begin. */
-static const double kPageMs = 0.0017, kFarPageMs = 0.02, kProbeMs = 0.00001, kSlotMs = 0.00012, kLookupMs = 0.001,
+static const double kPageMs = 0.001, kFarPageMs = 0.02, kProbeMs = 0.00001, kSlotMs = 0.00012, kLookupMs = 0.001,
                     kFetchMs = 0.0003, kTooSlow = 3;
 
 enum { kFewestTimed = 64, kRowsBetween = 256, kRowsTimed = 8 };

@@ -60,7 +60,7 @@ int planned_width(const Plan* plan, const Expr* expr) {
 /* What our nodes cost, in shares of PostgreSQL's own: more than was measured (docs/postgres.md), so that a close race
  * goes to PostgreSQL's parallel plan. */
 static const double kShareOfCost[] = {[QUERN_JOIN] = 0.25, [QUERN_AGGREGATE] = 0.2, [QUERN_SORT] = 0.45};
-static const double kShareOfScan = 0.35;
+static const double kShareOfScan = 0.2;
 /* What each further thread takes over of this. */
 static const double kShareOfThread = 0.5;
 

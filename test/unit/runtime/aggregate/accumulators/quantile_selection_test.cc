@@ -41,8 +41,11 @@ void ExpectSame(const std::vector<double>& values) {
     const double expected = OfSorted(values, quantile);
     const std::optional<double> selected = ByCounting(values, quantile);
     ASSERT_TRUE(selected.has_value());
-    if (std::isnan(expected)) EXPECT_TRUE(std::isnan(*selected)) << quantile;
-    else EXPECT_EQ(*selected, expected) << quantile << " of " << values.size();
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(*selected)) << quantile;
+    } else {
+      EXPECT_EQ(*selected, expected) << quantile << " of " << values.size();
+    }
   }
 }
 
