@@ -201,8 +201,10 @@ OF_LANES static pg_attribute_always_inline bool few_digits_of_lanes(char* out, i
                                                                     __m256i places, int dropped) {
   enum { kDigitBits = 16, kHalf = 100 * 1000 * 1000 };
   const __m512i ones = _mm512_set1_epi64(1), three = _mm512_set1_epi64(3);
-  const __m512i head = _mm512_i32gather_epi64(places, page, 1);
-  const __m512i tail = _mm512_i32gather_epi64(places, page + kFirstDigit, 1);
+  const __m256i last_place = _mm256_set1_epi32(BLCKSZ - kBytesRead);
+  const __m256i within = _mm256_min_epi32(places, last_place);
+  const __m512i head = _mm512_i32gather_epi64(within, page, 1);
+  const __m512i tail = _mm512_i32gather_epi64(within, page + kFirstDigit, 1);
   const __m512i first = _mm512_sub_epi64(_mm512_and_si512(head, _mm512_set1_epi64(0xff)), _mm512_set1_epi64(kNoDigits));
   const __m512i num_digits = _mm512_srli_epi64(first, kDigitShift);
   const __m512i header = _mm512_srli_epi64(head, 8);
@@ -228,7 +230,7 @@ OF_LANES static pg_attribute_always_inline bool few_digits_of_lanes(char* out, i
       _mm512_test_epi64_mask(first, three) | _mm512_cmpgt_epu64_mask(place, three) |
       _mm512_cmpgt_epu64_mask(num_digits, _mm512_add_epi64(place, ones)) |
       _mm512_cmpneq_epi64_mask(_mm512_mul_epu32(quotient, _mm512_set1_epi64(kPowers[dropped])), low) |
-      _mm256_cmpgt_epi32_mask(places, _mm256_set1_epi32(BLCKSZ - kBytesRead));
+      _mm256_cmpgt_epi32_mask(places, last_place);
 
   if (unlikely(others != 0)) return false;
   _mm512_storeu_si512(out, _mm512_permutex2var_epi64(value, _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0), sign));
@@ -259,7 +261,7 @@ OF_LANES static pg_attribute_always_inline bool decimals_by_lanes(char* values, 
   return exact;
 }
 
-/* Without a call for each batch that is inlined into a function for other processors. */
+/* One for each number of digits: what is for AVX-512 is inlined into nothing else. */
 #define DECIMALS_BY_LANES(dropped)                                                                \
   OF_LANES static bool decimals_by_lanes_##dropped(char* values, int scale, const uint16* places, \
                                                    const FoundTuples* found, int first, int n) {  \
