@@ -183,9 +183,10 @@ enum { kFewTuples = 16, kPagesWithoutLookup = 64, kHeaderBytes = 256, kNearBuffe
 /* A buffer close behind that of this page. */
 static Buffer find_near_buffer(HeapPages* pages) {
   const HeapScanDesc scan = (HeapScanDesc)pages->scan;
-  Buffer buffer = scan->rs_cbuf + pages->step;
+  Buffer buffer;
 
   if (!BufferIsValid(scan->rs_cbuf)) return InvalidBuffer;
+  buffer = scan->rs_cbuf + pages->step;
   if (buffer_holds(scan->rs_base.rs_rd, pages->next_block, buffer)) return buffer;
   for (int step = 1; step <= kNearBuffers; ++step) {
     buffer = scan->rs_cbuf + step;

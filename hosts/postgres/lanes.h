@@ -21,16 +21,4 @@ static inline bool lanes_are_there(void) {
 #endif
 }
 
-#ifdef HAS_LANES
-
-OF_LANES static pg_attribute_always_inline __m512i load_numbers(const uint16* numbers) {
-  return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)numbers));
-}
-
-OF_LANES static pg_attribute_always_inline void store_numbers(uint16* numbers, __m512i from) {
-  _mm256_storeu_si256((__m256i*)numbers, _mm512_cvtepi32_epi16(from));
-}
-
-#endif
-
 #endif /* QUERN_PG_LANES_H_ */

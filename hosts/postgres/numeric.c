@@ -261,16 +261,16 @@ OF_LANES static pg_attribute_always_inline bool decimals_by_lanes(char* values, 
   return exact;
 }
 
-/* One for each number of digits: what is for AVX-512 is inlined into nothing else. */
-#define DECIMALS_BY_LANES(dropped)                                                                \
-  OF_LANES static bool decimals_by_lanes_##dropped(char* values, int scale, const uint16* places, \
-                                                   const FoundTuples* found, int first, int n) {  \
-    return decimals_by_lanes(values, scale, places, found, first, n, dropped);                    \
+/* Each with a constant number of digits. */
+OF_LANES static bool decimals_of_lanes(char* values, int scale, const uint16* places, const FoundTuples* found,
+                                       int first, int n) {
+  switch (scale % kDigitsOfBase) {
+    case 1: return decimals_by_lanes(values, scale, places, found, first, n, 3);
+    case 2: return decimals_by_lanes(values, scale, places, found, first, n, 2);
+    case 3: return decimals_by_lanes(values, scale, places, found, first, n, 1);
+    default: return decimals_by_lanes(values, scale, places, found, first, n, 0);
   }
-DECIMALS_BY_LANES(0)
-DECIMALS_BY_LANES(1)
-DECIMALS_BY_LANES(2)
-DECIMALS_BY_LANES(3)
+}
 
 #endif
 
@@ -287,14 +287,7 @@ static pg_attribute_always_inline bool decimals_by(char* values, int scale, cons
 
 bool decimals_of_found(char* values, int scale, const uint16* places, const FoundTuples* found, int first, int n) {
 #ifdef HAS_LANES
-  if (found->has_lanes) {
-    switch (scale % kDigitsOfBase) {
-      case 1: return decimals_by_lanes_3(values, scale, places, found, first, n);
-      case 2: return decimals_by_lanes_2(values, scale, places, found, first, n);
-      case 3: return decimals_by_lanes_1(values, scale, places, found, first, n);
-      default: return decimals_by_lanes_0(values, scale, places, found, first, n);
-    }
-  }
+  if (found->has_lanes) return decimals_of_lanes(values, scale, places, found, first, n);
 #endif
   switch (scale % kDigitsOfBase) {
     case 1: return decimals_by(values, scale, places, found, first, n, 3);

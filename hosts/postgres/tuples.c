@@ -299,6 +299,14 @@ OF_LANES static pg_attribute_always_inline __m512i gather(const char* page, __m5
   return _mm512_i32gather_epi32(places, page, 1);
 }
 
+OF_LANES static pg_attribute_always_inline __m512i load_numbers(const uint16* numbers) {
+  return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)numbers));
+}
+
+OF_LANES static pg_attribute_always_inline void store_numbers(uint16* numbers, __m512i from) {
+  _mm256_storeu_si256((__m256i*)numbers, _mm512_cvtepi32_epi16(from));
+}
+
 /* As begin_tuple, where no tuple has nulls or lacks attributes; false: one does. */
 OF_LANES static pg_attribute_always_inline bool begin_lanes(PageTuples* tuples, const char* page,
                                                             const OffsetNumber* visible, int i, Tuples* begun) {

@@ -437,15 +437,18 @@ absl::StatusOr<uint32_t> WriteStates(const AggregateDescriptor& descriptor, size
 absl::Status WritePartOfState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple,
                               uint64_t most_bytes, uint64_t* next, QuernOutColumn* out, uint64_t out_row) {
   const QuernAccumulator& a = AccumulatorOf(descriptor, aggregate);
-  const OutOfLineAggregate& called = *descriptor.called(aggregate);
   std::string saved;
   if (*next == UINT64_MAX) {
-    const std::vector<uint64_t> no_values(a.state_bytes / sizeof(uint64_t));
-    called.Save(reinterpret_cast<const uint8_t*>(no_values.data()), &saved);
-  } else if (!called.SavePart(tuple + a.state_offset, next, most_bytes, &saved)) {
+    SaveNoValues(descriptor, aggregate, &saved);
+  } else if (!descriptor.called(aggregate)->SavePart(tuple + a.state_offset, next, most_bytes, &saved)) {
     *next = UINT64_MAX;
   }
   return WriteSaved(saved, out, out_row);
+}
+
+void SaveNoValues(const AggregateDescriptor& descriptor, size_t aggregate, std::string* bytes) {
+  const std::vector<uint64_t> state(AccumulatorOf(descriptor, aggregate).state_bytes / sizeof(uint64_t));
+  descriptor.called(aggregate)->Save(reinterpret_cast<const uint8_t*>(state.data()), bytes);
 }
 
 void ClearStates(const AggregateDescriptor& descriptor, uint8_t* tuple) {

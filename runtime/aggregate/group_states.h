@@ -42,6 +42,8 @@ absl::StatusOr<uint32_t> WriteStates(const AggregateDescriptor& descriptor, size
 // of no values is written.
 absl::Status WritePartOfState(const AggregateDescriptor& descriptor, size_t aggregate, const uint8_t* tuple,
                               uint64_t most_bytes, uint64_t* next, QuernOutColumn* out, uint64_t out_row);
+// Saves the state of no values of an out-of-line aggregate.
+void SaveNoValues(const AggregateDescriptor& descriptor, size_t aggregate, std::string* bytes);
 // Makes all states of a group what they are before the first value, unless adding them once more changes nothing.
 void ClearStates(const AggregateDescriptor& descriptor, uint8_t* tuple);
 // Adds n saved states of an aggregate that is not out of line to the tuples; one may occur more than once. scratch:

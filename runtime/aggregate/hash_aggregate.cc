@@ -94,7 +94,7 @@ GroupContext HashAggregate::Context() const {
 std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
   ++num_local_states_;
   auto groups = std::make_unique<LocalGroups>(Context(), dictionaries_, &num_local_states_);
-  if (spill_ == nullptr || !SpilledGroups::CanDivide(*descriptor_, *spill_, part_)) return groups;
+  if (spill_ == nullptr || !SpilledGroups::CanWrite(*descriptor_, *spill_, part_)) return groups;
   {
     const std::lock_guard<std::mutex> lock(spilled_mutex_);
     if (spilled_ == nullptr) {

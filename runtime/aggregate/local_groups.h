@@ -189,8 +189,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   uint64_t reserve_bytes_ = 0;
   bool is_reserve_open_ = false;
   std::vector<uint8_t*> begun_tuples_;  // of that block
-  bool lacks_begun_tuples_ = false;     // since groups were written when it had begun:
-  Begun written_within_;                // that far
+  bool lacks_begun_tuples_ = false;     // since the groups were written when it had begun
+  Begun written_within_;                // how much of it had been added then
 };
 
 // Adds all tuples of one partition to a table, states included, and drops them. *Errors*: ResourceExhausted, after

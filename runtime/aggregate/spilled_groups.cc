@@ -234,7 +234,7 @@ uint64_t SpilledGroups::WriterBytes() const {
   return written + spill_->reader_bytes();
 }
 
-bool SpilledGroups::CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
+bool SpilledGroups::CanWrite(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of) {
   if (descriptor.spec().keys.empty()) return descriptor.has_parts() && of.level == 0;
   return PartsOf(spill, of.level + 1) <= kMostParts;
 }

@@ -87,9 +87,9 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
                 std::shared_ptr<const KeyDictionaries> dictionaries, std::shared_ptr<SpillContext> spill,
                 const GroupPart& of, std::shared_ptr<MemoryBudget> budget);
 
-  // Whether groups of such a partition can be divided: not further than 2^31 partitions. One group without keys is
-  // written once, where its values need not be in memory at the same time.
-  static bool CanDivide(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of);
+  // Whether groups of such a partition can be written: there are no more than 2^31 partitions. A group without keys is
+  // written once, if one of its states can be saved in parts.
+  static bool CanWrite(const AggregateDescriptor& descriptor, const SpillContext& spill, const GroupPart& of);
 
   const std::shared_ptr<SpillContext>& spill() const { return spill_; }
   // What is left beside the table of each reader, to divide its rows once more, and to read them.

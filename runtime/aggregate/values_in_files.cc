@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "runtime/aggregate/group_states.h"
 #include "runtime/base/status.h"
 #include "runtime/blocks/blocks.h"
 
@@ -22,8 +23,7 @@ absl::Status StatesOfRows::ForEach(const std::function<absl::Status(std::string_
 }
 
 NoValues::NoValues(const AggregateDescriptor& descriptor, size_t aggregate) {
-  const std::vector<uint64_t> state(descriptor.get()->accumulators[aggregate].state_bytes / sizeof(uint64_t));
-  descriptor.called(aggregate)->Save(reinterpret_cast<const uint8_t*>(state.data()), &saved_);
+  SaveNoValues(descriptor, aggregate, &saved_);
 }
 
 QuernColumn NoValues::Column(uint64_t num_rows) {

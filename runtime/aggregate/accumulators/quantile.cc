@@ -106,7 +106,10 @@ class Quantile final : public SpecAccumulator {
     for (uint32_t i = 0; i < n; ++i) {
       const auto& values = StateAt<Values>(states[i]);
       if (values.num_values > thresholds::kValuesToCopy) {
-        const ReadValues read = [&](const ValuesRead& f) { return f(values.begin(), values.num_values), Ok(); };
+        const ReadValues read = [&values](const ValuesRead& f) {
+          f(values.begin(), values.num_values);
+          return absl::OkStatus();
+        };
         QUERN_RETURN_IF_ERROR(Write(read, out, out_row + i));
         continue;
       }
@@ -177,7 +180,6 @@ class Quantile final : public SpecAccumulator {
   }
 
  private:
-  static absl::Status Ok() { return absl::OkStatus(); }
   double quantile() const { return spec().function == AggregateFunction::kMedian ? 0.5 : spec().quantile; }
 
   absl::Status Write(const ReadValues& read, QuernOutColumn* out, uint64_t row) const {
