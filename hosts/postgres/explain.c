@@ -33,6 +33,7 @@ static void show_run(QuernNode* node, ExplainState* explain) {
   }
   if (node->loop != NULL) ExplainPropertyInteger("Outer Rows Looked Up", NULL, (int64)node->loop->num_given, explain);
   if (tier != NULL) ExplainPropertyText("Kernel", tier, explain);
+  if (node->num_piped > 0) ExplainPropertyInteger("Joins in Pipeline", NULL, node->num_piped, explain);
   if (node->num_threads > 1) ExplainPropertyInteger("Threads", NULL, node->num_threads, explain);
   if (stats.layout != NULL) ExplainPropertyText("Layout", stats.layout, explain);
   ExplainPropertyInteger("Peak Memory", "kB", (int64)(stats.peak_bytes / 1024), explain);

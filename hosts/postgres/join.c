@@ -127,6 +127,7 @@ static bool add_payload(JoinMaking* making, VarColumns* vars, StringInfo spec, L
       if (var->varattno <= 0 || !type_carried(var->vartype, &output->values, &type)) return false;
       appendStringInfo(spec, "%s%s:nullable", foreach_current_index(cell) == 0 ? kNames[side] : ",", type);
       output->column = list_length(making->plan.outputs);
+      output->values.type = type;
       making->plan.outputs = lappend(making->plan.outputs, output);
       making->payload_of[side] = lappend(making->payload_of[side], column_with(&output->values, type, (Expr*)var));
       *scan_tlist = lappend(*scan_tlist, makeTargetEntry((Expr*)copyObject(var),
@@ -194,6 +195,18 @@ static bool probes_first(const HashJoin* join) {
   return type == JOIN_LEFT || type == JOIN_ANTI || outer->startup_cost < inner->total_cost;
 }
 
+/* As the columns of a pipeline. */
+static char* types_of(const List* wanted) {
+  StringInfoData types;
+  ListCell* cell;
+
+  initStringInfo(&types);
+  foreach (cell, wanted)
+    appendStringInfo(&types, "%s%s:nullable", foreach_current_index(cell) > 0 ? "," : "",
+                     ((const ColumnPlan*)lfirst(cell))->type);
+  return types.data;
+}
+
 Plan* replace_join(HashJoin* join, bool build_by_rows) {
   Plan* plan = &join->join.plan;
   Plan* children[2] = {plan->lefttree, plan->righttree->lefttree};
@@ -221,11 +234,12 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   targetlist = (List*)var_columns_map(&vars, (Node*)plan->targetlist, positions, 0);
   conditions = (List*)var_columns_map(&vars, (Node*)conditions, positions, 0);
   if (vars.failed) return NULL;
-  for (int side = 0; side < 2; ++side)
-    making.plan.sources[side] = source_plan_make(
-        children[side],
-        list_concat(list_concat(making.keys_of[side], making.payload_of[side]), making.residuals_of[side]), false,
-        side == 1 && build_by_rows);
+  for (int side = 0; side < 2; ++side) {
+    List* wanted = list_concat(list_concat(making.keys_of[side], making.payload_of[side]), making.residuals_of[side]);
+
+    making.plan.sources[side] = source_plan_make(children[side], wanted, false, side == 1 && build_by_rows);
+    if (side == 0) making.plan.sources[side]->types = types_of(wanted);
+  }
   making.plan.op = QUERN_JOIN;
   making.plan.spec = spec.data;
   making.plan.num_keys = making.num_keys;

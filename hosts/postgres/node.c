@@ -206,7 +206,7 @@ static void end_node(CustomScanState* state) {
   if (node->loop != NULL) loop_end(node->loop);
 }
 
-static bool has_spilled(const QuernNode* node) {
+bool node_has_spilled(const QuernNode* node) {
   quern_job_stats stats = {.struct_size = sizeof(stats)};
 
   quern_job_get_stats(node->job, &stats);
@@ -240,7 +240,7 @@ static bool keeps_table(const QuernNode* node) {
   if (((PlanState*)lsecond(node->css.custom_ps))->chgParam != NULL) return false;
   if (node->css.ss.ps.chgParam != NULL && has_params(node->plan->sources[1])) return false;
   /* Matched flags are set, or probe rows are in files. */
-  return !has_build_rows(node) && !has_spilled(node);
+  return !has_build_rows(node) && !node_has_spilled(node);
 }
 
 static void rescan_node(CustomScanState* state) {
@@ -280,7 +280,7 @@ static void rescan_node(CustomScanState* state) {
 
 /* ---- memory and files ---- */
 
-static uint64 memory_limit(const QuernNode* node) {
+uint64 node_memory_limit(const QuernNode* node) {
   const uint64 allowed = node->plan->op == QUERN_SORT ? (uint64)work_mem * 1024 : (uint64)get_hash_memory_limit();
 
   return Max(allowed, (uint64)quern_min_memory * 1024);
@@ -300,7 +300,7 @@ static char* temporary_folder(void) {
   return folder;
 }
 
-static void check_interrupts(QuernNode* node) {
+void node_check_interrupts(QuernNode* node) {
   note_memory(node);
   CHECK_FOR_INTERRUPTS();
 }
@@ -318,7 +318,7 @@ static void create_job(QuernNode* node) {
 
   spill.folder = temporary_folder();
   if (temp_file_limit > 0) spill.max_bytes = (uint64)temp_file_limit * 1024;
-  options.memory_limit = memory_limit(node);
+  options.memory_limit = node_memory_limit(node);
   options.expected_groups = node->plan->op == QUERN_AGGREGATE ? (uint64)Max(node->plan->output_rows, 0) : 0;
   QUERN_CALL(quern_job_create(node->kernel, &options, &node->job, quern_last_error));
   open_account(node);
@@ -356,35 +356,38 @@ static void fail(QuernNode* node) {
 
 /* Each returns false where the stock plan has taken over. */
 
-/* Adds the rows of a source, with threads where these pay. */
-static ThreadsEnd append_all(QuernNode* node, Source* source, quern_port port) {
-  quern_batch batch = {.struct_size = sizeof(batch)};
+/* Adds the rows of a source, with threads where these pay, and through a pipeline once all joins below are ready. */
+static RowsEnd append_all(QuernNode* node, Source* source, quern_port port) {
   bool begins = true, failed = false;
-  uint64 rows;
-  ThreadsEnd end;
+  RowsEnd end = ROWS_DONE, end_of_threads;
+  uint64 rows, piped;
 
-  while ((batch.num_rows = source_next(source)) > 0) {
-    batch.keys = source->vectors;
-    batch.payload = source->vectors + node->plan->num_keys;
+  node->built_rows = 0;
+  while (end == ROWS_DONE && (rows = source_next(source)) > 0) {
+    const quern_batch batch = source_batch_to_keep(source, node->plan->num_keys, rows);
+
     failed = quern_input_append(node->input, &batch, quern_last_error) != QUERN_OK;
     if (failed) break;
-    batch.first_row_id += batch.num_rows;
+    node->built_rows += rows;
     /* All tables on the way have been built now. */
     if (begins) threads_start(node, source, port);
     begins = false;
     note_memory(node);
+    end = pipeline_run(node, source, &piped);
+    node->built_rows += piped;
     if (node->threads != NULL && threads_have_failed(node->threads)) break;
   }
+  failed |= end == ROWS_FAILED;
   if (!failed) quern_last_error->status = QUERN_OK;
-  end = threads_end(node, &rows);
-  if (failed) return THREADS_FAILED;
-  node->built_rows = batch.first_row_id + rows;
-  return source->failed ? THREADS_INEXACT : end;
+  end_of_threads = threads_end(node, &rows);
+  node->built_rows += rows;
+  if (failed) return ROWS_FAILED;
+  return source->failed || end == ROWS_INEXACT ? ROWS_INEXACT : end_of_threads;
 }
 
 static bool append_rows(QuernNode* node, Source* source, quern_port port) {
   const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
-  ThreadsEnd end;
+  RowsEnd end;
 
   QUERN_CALL(quern_input_create(node->job, port, &options, &node->input, quern_last_error));
   PG_TRY();
@@ -397,8 +400,8 @@ static bool append_rows(QuernNode* node, Source* source, quern_port port) {
     PG_RE_THROW();
   }
   PG_END_TRY();
-  if (end == THREADS_FAILED) return fail(node), false;
-  if (end == THREADS_INEXACT) {
+  if (end == ROWS_FAILED) return fail(node), false;
+  if (end == ROWS_INEXACT) {
     if (node->plan->op == QUERN_JOIN) elog(ERROR, "quern: a column of a join has no exact form");
     run_stock(node);
     return false;
@@ -415,7 +418,7 @@ static bool work_to_the_end(QuernNode* node) {
 
   threads_start_work(node);
   while (work != QUERN_WORK_DONE) {
-    check_interrupts(node);
+    node_check_interrupts(node);
     if (quern_job_work(node->job, &work, quern_last_error) != QUERN_OK) return false;
     if (work == QUERN_WORK_BUSY) pg_usleep(QUERN_BUSY_US);
   }
@@ -437,7 +440,7 @@ static bool finish_work(QuernNode* node) {
   }
   PG_END_TRY();
   if (done) quern_last_error->status = QUERN_OK;
-  done = threads_end(node, &rows) == THREADS_DONE && done;
+  done = threads_end(node, &rows) == ROWS_DONE && done;
   if (!done) fail(node);
   return done;
 }
@@ -495,16 +498,16 @@ static bool build(QuernNode* node) {
 /* Gives the join its next batch of probe rows, or turns to its unmatched rows where those have ended. */
 static void next_probe_batch(QuernNode* node) {
   Source* source = node->sources[0];
-  quern_batch batch = {.struct_size = sizeof(batch), .num_rows = next_probe_rows(node)};
+  const uint64 rows = next_probe_rows(node);
 
-  if (batch.num_rows > 0) {
-    batch.keys = source->vectors;
-    batch.payload = source->vectors + node->plan->num_keys;
+  if (rows > 0) {
+    const quern_batch batch = source_batch(source, node->plan->num_keys, rows);
+
     QUERN_CALL(quern_output_push(node->output, &batch, quern_last_error));
     node->batch_pending = true;
     return;
   }
-  if (has_build_rows(node) || has_spilled(node)) {
+  if (has_build_rows(node) || node_has_spilled(node)) {
     open_output(node, QUERN_PORT_UNMATCHED);
     node->state = NODE_READING;
   } else {
@@ -562,7 +565,7 @@ bool node_next_batch(QuernNode* node) {
   if (begins_as_loop(node) && run_loop(node)) return true;
   if (node->state == NODE_NEW && !build(node)) return false;
   while (node->state != NODE_DONE) {
-    check_interrupts(node);
+    node_check_interrupts(node);
     if (node->state == NODE_PROBING) {
       if (node->output == NULL) open_output(node, QUERN_PORT_PROBE);
       if (!node->batch_pending) {

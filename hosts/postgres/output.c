@@ -7,16 +7,17 @@
 #include "utils/memutils.h"
 #include "utils/numeric.h"
 
-/* The bytes of row `row` of a view column; the library's views all lie in one buffer. */
+/* The bytes of row `row` of a view column. */
 static const char* view_bytes(const quern_column* column, uint64 row, Size* length) {
   const char* view = (const char*)column->values + 16 * row;
-  uint32 size, offset;
+  uint32 size, buffer, offset;
 
   memcpy(&size, view, sizeof(size));
   *length = size;
   if (size <= 12) return view + 4;
+  memcpy(&buffer, view + 8, sizeof(buffer));
   memcpy(&offset, view + 12, sizeof(offset));
-  return (const char*)column->buffers[0] + offset;
+  return (const char*)column->buffers[buffer] + offset;
 }
 
 Datum output_varlena(const quern_column* column, uint64 row) {

@@ -9,8 +9,11 @@
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
 
+static Node* text_node(const char* text) { return text == NULL ? NULL : (Node*)makeString(pstrdup(text)); }
+static char* text_of_node(Node* node) { return node == NULL ? NULL : strVal(node); }
+
 static List* column_to_list(const ColumnPlan* column) {
-  return list_make2(list_make3_int(column->kind, column->width, column->scale), column->expr);
+  return list_make3(list_make3_int(column->kind, column->width, column->scale), column->expr, text_node(column->type));
 }
 
 static ColumnPlan* column_of_list(List* list) {
@@ -21,6 +24,7 @@ static ColumnPlan* column_of_list(List* list) {
   column->width = lsecond_int(numbers);
   column->scale = lthird_int(numbers);
   column->expr = lsecond(list);
+  column->type = text_of_node(lthird(list));
   return column;
 }
 
@@ -40,9 +44,6 @@ static List* columns_of_list(List* list) {
   return columns;
 }
 
-static Node* text_node(const char* text) { return text == NULL ? NULL : (Node*)makeString(pstrdup(text)); }
-static char* text_of_node(Node* node) { return node == NULL ? NULL : strVal(node); }
-
 static List* source_to_list(const SourcePlan* source) {
   List* list;
 
@@ -51,7 +52,8 @@ static List* source_to_list(const SourcePlan* source) {
   list = lappend(list, text_node(source->map));
   list = lappend(list, source->map_inputs);
   list = lappend(list, text_node(source->condition));
-  return lappend(list, source->condition_inputs);
+  list = lappend(list, source->condition_inputs);
+  return lappend(list, text_node(source->types));
 }
 
 static SourcePlan* source_of_list(List* list) {
@@ -66,6 +68,7 @@ static SourcePlan* source_of_list(List* list) {
   source->map_inputs = list_nth(list, 4);
   source->condition = text_of_node(list_nth(list, 5));
   source->condition_inputs = list_nth(list, 6);
+  source->types = text_of_node(list_nth(list, 7));
   return source;
 }
 

@@ -12,6 +12,7 @@
  *     node.c       CustomScan: life cycle, rows out, the stock plan where a value cannot be exact
  *     source.c, heap.c, tuples.c, lanes.h
  *                  batches from a child: by slots, by heap pages, from another of our nodes
+ *     pipeline.c   rows of a source through all joins above it, into a node's job
  *     threads.c    threads that read pages of a table beside the backend's own
  *     columns.c    values into columns;   output.c: columns into Datums;   numeric.c: numerics as 128-bit integers
  *     explain.c    EXPLAIN;   versions.h: what differs between versions of PostgreSQL
@@ -73,7 +74,7 @@ typedef struct ColumnPlan {
   ColumnKind kind;
   int width;        /* bytes of KIND_BYVALUE and KIND_FIXED */
   int scale;        /* of KIND_DECIMAL */
-  const char* type; /* of a source: as a spec names it */
+  const char* type; /* of a source, and of a join's result: as a spec names it */
   Expr* expr;       /* of a source; of a result: not used */
   Expr* filter;     /* of a source: where it is not true, the expression must not be computed; or NULL */
 } ColumnPlan;
@@ -91,6 +92,7 @@ typedef struct SourcePlan {
   SourceWay way;
   List* columns;    /* of ColumnPlan: what is read from the child */
   List* vectors;    /* of int, for what the kernel reads: a column, or -1 - i for result i of the map */
+  char* types;      /* of the vectors of a join's source, as a pipeline's columns; else NULL */
   char* map;        /* a spec that computes columns, or NULL */
   List* map_inputs; /* of int: columns */
   char* condition;  /* of SOURCE_PAGES: a map with one bool, which replaces the scan's condition; or NULL */
@@ -166,7 +168,7 @@ typedef struct Columns {
 
 /* Rows of a batch, and bytes of its strings at which it ends early. */
 #define BATCH_ROWS 4096
-#define BATCH_BYTES ((Size)32 << 20)
+#define BATCH_BYTES ((Size)1 << 20)
 
 static inline bool column_is_null(const quern_column* column, uint64 row) {
   return column->validity != NULL && ((column->validity[row >> 3] >> (row & 7)) & 1) == 0;
@@ -325,7 +327,8 @@ typedef struct Source {
   const SourcePlan* plan;
   PlanState* child;
   Columns* columns;
-  quern_column* vectors;      /* what the kernel reads */
+  quern_column* vectors;      /* what the kernel reads, through the selection */
+  const uint32* selection;    /* of the rows of the batch; NULL: all */
   QuernNode* node;            /* a child of ours that hands over whole batches; else NULL */
   int* node_columns;          /* its output, for each column */
   HeapPages* pages;           /* a heap whose pages are read here; else NULL */
@@ -346,15 +349,23 @@ extern Source* source_create_for_thread(const Source* of);
 extern void source_open_for_thread(Source* source, const Source* of);
 extern void source_release_of_thread(Source* source);
 
-/* The three parts of source_next, of which threads call the last two, and source_take_result for the first one; these
- * call nothing of PostgreSQL, and raise errors by node_raise. */
+/* The batch of source->vectors that a job takes: the first num_keys of them are keys. */
+extern quern_batch source_batch(const Source* source, int num_keys, uint64 rows);
+/* The same for an input that copies texts: it is faster where the rows lie side by side. */
+extern quern_batch source_batch_to_keep(Source* source, int num_keys, uint64 rows);
 
-/* Makes columns of a child's result, from row `first` on. */
-extern void source_take_result(Source* source, const quern_result* result, uint64 first);
+/* The parts of source_next behind reading. Threads and pipelines call them for sources of their own: they call nothing
+ * of PostgreSQL then, and raise errors by node_raise. */
+
+/* Makes columns of rows of a child that is a join: keys of the batch are what the columns are made of. */
+extern void source_take_rows(Source* source, const quern_batch* rows);
 /* Lists the rows of the columns for which the condition holds, and returns how many; *selection: NULL where all do. */
 extern uint64 source_filter(Source* source, uint64 rows, const uint32** selection);
-/* Completes source->vectors for these rows. Both: source->failed where a row has no result. */
+/* Completes source->vectors and source->selection for these rows. Both: source->failed where a row has no result. */
 extern void source_compute(Source* source, uint64 rows, const uint32* selection);
+/* The number of the child's result that a column is made of, and whether it is read as it lies there. */
+extern int source_result_column(const Source* source, int column);
+extern bool source_reads_as_is(const Source* source, int column);
 /* Returns the rows of the next batch, in source->vectors; 0 at the end, or where it has failed. */
 extern uint64 source_next(Source* source);
 extern void source_rescan(Source* source);
@@ -421,6 +432,36 @@ extern void heap_pages_share(HeapPages* pages, Threads* threads);
 extern void heap_pages_rescan(HeapPages* pages);
 extern void heap_pages_end(HeapPages* pages);
 
+/* ---- pipelines (pipeline.c) ---- */
+
+typedef struct Pipeline Pipeline;
+
+/* How rows on their way to a job have ended. */
+typedef enum RowsEnd {
+  ROWS_DONE,
+  ROWS_INEXACT, /* one cannot be had exactly */
+  ROWS_FAILED   /* with quern_last_error */
+} RowsEnd;
+
+/* Sends what a source still brings through the joins below `top` into node->input, past the nodes of these; returns at
+ * once where there are none, or they are not ready for it. *added: rows of the job. What the joins have left is to be
+ * read from `top` afterwards. */
+extern RowsEnd pipeline_run(QuernNode* node, Source* top, uint64* added);
+
+/* For threads. The sources that rows pass up to `top`, the lowest first; joins between two of them have been built. */
+extern List* pipeline_sources(Source* top);
+/* One of num_pipelines, in the current memory context. stopping: becomes true when nothing matters any more. */
+extern Pipeline* pipeline_create(QuernNode* node, const List* sources, int num_pipelines, const bool* stopping);
+/* Opens handles, which pipeline_close closes, also after an error. input: of the node's job. */
+extern void pipeline_open(Pipeline* pipeline, const List* sources, quern_input* input);
+/* Sends rows of a source that is a copy of the lowest one. They call nothing of PostgreSQL. */
+extern RowsEnd pipeline_append(Pipeline* pipeline, Source* source, uint64 rows);
+extern void pipeline_finish(Pipeline* pipeline);
+extern void pipeline_close(Pipeline* pipeline);
+extern uint64 pipeline_added(const Pipeline* pipeline);
+/* For EXPLAIN ANALYZE. */
+extern void pipeline_count_rows(const Pipeline* pipeline);
+
 /* ---- threads (threads.c) ---- */
 
 /* Starts threads that send rows of a source to the node's job through `port`, as the caller does, if these come from
@@ -433,17 +474,10 @@ extern void threads_start_work(QuernNode* node);
 /* Whether one of them has failed, so that the others have stopped. */
 extern bool threads_have_failed(Threads* threads);
 
-/* How what threads did has ended. */
-typedef enum ThreadsEnd {
-  THREADS_DONE,
-  THREADS_INEXACT, /* a row cannot be had exactly */
-  THREADS_FAILED   /* with quern_last_error */
-} ThreadsEnd;
-
 /* Stops the threads of a node, if it has any, and waits for them: until a call of the library has returned. *rows: that
  * they have added. quern_last_error, the caller's own or QUERN_OK, becomes a thread's if that one was first.
  * node->threads is NULL afterwards. */
-extern ThreadsEnd threads_end(QuernNode* node, uint64* rows);
+extern RowsEnd threads_end(QuernNode* node, uint64* rows);
 /* The same after an error, when pages are no longer to be released here. */
 extern void threads_abort(QuernNode* node);
 
@@ -500,6 +534,7 @@ struct QuernNode {
   LoopRun* loop;    /* NULL: there is none */
   Threads* threads; /* at work for the job; NULL: none */
   int num_threads;  /* the most that have worked for it, the backend's own included */
+  int num_piped;    /* joins below it that a pipeline has passed */
   PlanState* stock; /* runs in the node's place; NULL: it does not */
   MemoryContextCallback callback;
   /* An empty context below the query's, whose identifier says what memory the job has, for
@@ -514,6 +549,10 @@ struct QuernNode {
 extern const CustomScanMethods quern_join_methods, quern_aggregate_methods, quern_sort_methods, quern_gate_methods;
 extern void node_register(void);
 extern QuernNode* node_of_state(PlanState* state);
+extern uint64 node_memory_limit(const QuernNode* node);
+extern bool node_has_spilled(const QuernNode* node);
+/* Raises what a cancelled query ends with. */
+extern void node_check_interrupts(QuernNode* node);
 /* Of its kernel: "name=value name=value", or NULL. */
 extern const char* node_params(const NodePlan* plan);
 /* Makes result the next batch. Returns false at its end, or where the stock plan has taken over (node->stock). */

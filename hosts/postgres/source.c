@@ -169,41 +169,72 @@ static int fill_by_slots(Source* source) {
   return row;
 }
 
-/* Rows of a batch of a child of ours, from `first` on, where they cannot be read as they lie there. */
-static void convert(Source* source, const quern_result* result, int index, uint64 first) {
-  const OutputPlan* output = &source->node->outputs[source->node_columns[index]];
-  const quern_column* from = &result->columns[output->column];
-  ColumnBuffer* to = &source->columns->buffers[index];
-
-  for (uint64 row = first; row < result->num_rows; ++row) {
-    const char* value = (const char*)from->values + (Size)output->values.width * row;
-    const int place = (int)(row - first);
-
-    if (column_is_null(from, row)) columns_put_null(source->columns, to, place);
-    else if (to->kind == KIND_FLAG) columns_put(source->columns, to, place, 0);
-    else if (output->values.kind == KIND_VARLENA) columns_put(source->columns, to, place, output_varlena(from, row));
-    else if (output->values.kind == KIND_BYVALUE)
-      columns_put(source->columns, to, place, fetch_att(value, true, output->values.width));
-    else columns_put(source->columns, to, place, PointerGetDatum(value)); /* KIND_FIXED */
-  }
+int source_result_column(const Source* source, int column) {
+  return source->node->outputs[source->node_columns[column]].column;
 }
 
 static bool is_converted(const Source* source, int index) {
   return source->node->outputs[source->node_columns[index]].values.kind != source->columns->buffers[index].kind;
 }
 
-/* As it lies there, but for columns of another form. */
-void source_take_result(Source* source, const quern_result* result, uint64 first) {
+bool source_reads_as_is(const Source* source, int column) {
+  const ColumnPlan* plan = list_nth(source->plan->columns, column);
+  const char* type = source->node->outputs[source->node_columns[column]].values.type;
+
+  return !is_converted(source, column) && type != NULL && plan->type != NULL && strcmp(type, plan->type) == 0;
+}
+
+/* Values of a child's column into row `to` of a column that has another form, or is copied. */
+static void convert(Source* source, int index, const quern_column* from, uint64 row, int to) {
+  const ColumnPlan* values = &source->node->outputs[source->node_columns[index]].values;
+  ColumnBuffer* buffer = &source->columns->buffers[index];
+  const char* value = (const char*)from->values + (Size)values->width * row;
+
+  if (column_is_null(from, row)) columns_put_null(source->columns, buffer, to);
+  else if (buffer->kind == KIND_FLAG) columns_put(source->columns, buffer, to, 0);
+  else if (values->kind == KIND_VARLENA) columns_put(source->columns, buffer, to, output_varlena(from, row));
+  else if (values->kind == KIND_BYVALUE)
+    columns_put(source->columns, buffer, to, fetch_att(value, true, values->width));
+  else columns_put(source->columns, buffer, to, PointerGetDatum(value)); /* KIND_FIXED */
+}
+
+static void read_as_is(Source* source, int index, const quern_column* from) {
+  quern_column* vector = &source->columns->vectors[index];
+
+  *vector = *from;
+  vector->num_bytes = vector->null_count = 0;
+}
+
+/* Columns of a child's result, from row `first` on: as they lie there, but for columns of another form. */
+static void take_result(Source* source, const quern_result* result, uint64 first) {
   Columns* columns = source->columns;
 
-  for (int i = 0; i < columns->num_columns; ++i)
-    if (first > 0 || is_converted(source, i)) convert(source, result, i, first);
-  columns_finish(columns);
-  for (int i = 0; i < columns->num_columns && first == 0; ++i) {
-    if (is_converted(source, i)) continue;
-    columns->vectors[i] = result->columns[source->node->outputs[source->node_columns[i]].column];
-    columns->vectors[i].num_bytes = columns->vectors[i].null_count = 0;
+  for (int i = 0; i < columns->num_columns; ++i) {
+    const quern_column* from = &result->columns[source_result_column(source, i)];
+
+    if (first == 0 && !is_converted(source, i)) continue;
+    for (uint64 row = first; row < result->num_rows; ++row) convert(source, i, from, row, (int)(row - first));
   }
+  columns_finish(columns);
+  for (int i = 0; i < columns->num_columns && first == 0; ++i)
+    if (!is_converted(source, i)) read_as_is(source, i, &result->columns[source_result_column(source, i)]);
+}
+
+void source_take_rows(Source* source, const quern_batch* rows) {
+  Columns* columns = source->columns;
+
+  columns_clear(columns);
+  for (int i = 0; i < columns->num_columns; ++i) {
+    if (!is_converted(source, i)) continue;
+    for (uint64 n = 0; n < rows->num_rows; ++n) {
+      const uint32 row = rows->selection != NULL ? rows->selection[n] : (uint32)n;
+
+      convert(source, i, &rows->keys[i], row, (int)row);
+    }
+  }
+  columns_finish(columns);
+  for (int i = 0; i < columns->num_columns; ++i)
+    if (!is_converted(source, i)) read_as_is(source, i, &rows->keys[i]);
 }
 
 /* A batch of the child, or what is left of one of which rows were taken one by one. */
@@ -215,7 +246,7 @@ static uint64 take_batch(Source* source) {
     first = 0;
     if (!node_next_batch(node)) return 0;
   }
-  source_take_result(source, node->result, first);
+  take_result(source, node->result, first);
   node->row = node->result->num_rows;
   return node->result->num_rows - first;
 }
@@ -270,17 +301,20 @@ static uint64 select_rows(Source* source, uint64 rows) {
   return n;
 }
 
-/* Results of the map lie side by side; columns beside them are read through the selection. */
+/* The selection is that of all columns. But where there are results of a map, which lie side by side, the columns
+ * beside them have it. */
 static void make_vectors(Source* source, const uint32* selection) {
+  const uint32* of_column = source->map.job != NULL ? selection : NULL;
   ListCell* cell;
 
+  source->selection = source->map.job != NULL ? NULL : selection;
   foreach (cell, source->plan->vectors) {
     quern_column* vector = &source->vectors[foreach_current_index(cell)];
     const int place = lfirst_int(cell);
 
     *vector = place >= 0 ? source->columns->vectors[place] : source->map.result->columns[-1 - place];
     vector->num_bytes = vector->null_count = 0;
-    if (place >= 0) vector->selection = selection;
+    if (place >= 0) vector->selection = of_column;
   }
 }
 
@@ -300,6 +334,27 @@ uint64 source_filter(Source* source, uint64 rows, const uint32** selection) {
 void source_compute(Source* source, uint64 rows, const uint32* selection) {
   source->failed = source->map.job != NULL && !run_map(&source->map, source->columns, selection, rows);
   if (!source->failed) make_vectors(source, selection);
+}
+
+quern_batch source_batch(const Source* source, int num_keys, uint64 rows) {
+  const quern_batch batch = {.struct_size = sizeof(batch),
+                             .keys = source->vectors,
+                             .payload = source->vectors + num_keys,
+                             .selection = source->selection,
+                             .num_rows = rows};
+
+  return batch;
+}
+
+quern_batch source_batch_to_keep(Source* source, int num_keys, uint64 rows) {
+  const int num_vectors = list_length(source->plan->vectors);
+  bool has_texts = false;
+
+  for (int i = 0; i < num_vectors; ++i) has_texts |= source->vectors[i].buffers != NULL;
+  for (int i = 0; i < num_vectors && has_texts && source->selection != NULL; ++i)
+    source->vectors[i].selection = source->selection;
+  if (has_texts) source->selection = NULL;
+  return source_batch(source, num_keys, rows);
 }
 
 /* Reads the next rows for which the condition holds. */

@@ -52,32 +52,24 @@ typedef struct Morsel {
   OffsetNumber visible[kPagesOfMorsel][MaxHeapTuplesPerPage];
 } Morsel;
 
-/* One source on the way of the rows, that of the pages first. */
-typedef struct Stage {
-  Source* source;      /* the thread's own */
-  int num_keys;        /* of what its rows are given to */
-  quern_output* join;  /* probed by its rows; NULL: they are added to the job */
-  uint64 read, passed; /* rows, before and after its condition */
-} Stage;
-
 /* What one thread does for a node. */
 typedef struct Thread {
   Threads* threads;
   int worker; /* that does it; -1: none */
   PageReader* reader;
-  Stage* stages;
+  Source* source; /* its own, of the pages */
+  Pipeline* pipeline;
   quern_input* input;
-  int rows;               /* in the columns of the first stage */
-  uint64 added, left_out; /* rows: to the job; of pages, outside of ranges */
-  ThreadsEnd end;
+  int rows;                /* in the columns of the source */
+  uint64 passed, left_out; /* rows of pages: by their condition and its ranges */
+  RowsEnd end;
   quern_error error;
 } Thread;
 
 struct Threads {
   MemoryContext memory; /* of all that is here */
   QuernNode* node;
-  List* sources; /* the caller's, of the stages, that of the pages first; NIL: threads do the work of the job */
-  int num_stages;
+  List* sources; /* the caller's, that of the pages first; NIL: threads do the work of the job */
   HeapPages* pages;
   int num_threads;
   Thread* each;
@@ -165,65 +157,41 @@ static void wait_for_worker(int number) {
 
 /* ---- in a thread ---- */
 
-QUERN_NORETURN static void give_up(Thread* thread, ThreadsEnd end) {
+QUERN_NORETURN static void give_up(Thread* thread, RowsEnd end) {
   thread->end = end;
   siglongjmp(*node_escape, 1);
 }
 
-static void pass_rows(Thread* thread, int number, uint64 rows);
-
-/* Gives the rows of a stage to the join above it, and what comes out of that to the next stage. */
-static void probe(Thread* thread, int number, const quern_batch* batch) {
-  Stage* stage = &thread->stages[number];
-  const quern_result* result;
-
-  QUERN_CALL(quern_output_push(stage->join, batch, quern_last_error));
-  do {
-    if (is_stopping(thread->threads)) give_up(thread, THREADS_DONE);
-    QUERN_CALL(quern_output_next(stage->join, &result, quern_last_error));
-    if (result->num_rows == 0) continue;
-    columns_clear(stage[1].source->columns);
-    source_take_result(stage[1].source, result, 0);
-    pass_rows(thread, number + 1, result->num_rows);
-  } while (result->state == QUERN_RESULT_MORE);
-}
-
-/* The rows that lie in the columns of a stage. */
-static void pass_rows(Thread* thread, int number, uint64 rows) {
-  Stage* stage = &thread->stages[number];
-  Source* source = stage->source;
-  quern_batch batch = {.struct_size = sizeof(batch)};
+/* Sends the rows that lie in the columns of the source on their way. */
+static void pass_rows(Thread* thread, uint64 rows) {
+  Source* source = thread->source;
   const uint32* selection;
+  const uint64 n = source_filter(source, rows, &selection);
+  RowsEnd end;
 
-  stage->read += rows;
-  batch.num_rows = source_filter(source, rows, &selection);
-  if (!source->failed && batch.num_rows > 0) source_compute(source, batch.num_rows, selection);
-  if (source->failed) give_up(thread, THREADS_INEXACT);
-  if (batch.num_rows == 0) return;
-  stage->passed += batch.num_rows;
-  batch.keys = source->vectors;
-  batch.payload = source->vectors + stage->num_keys;
-  if (stage->join != NULL) {
-    probe(thread, number, &batch);
-    return;
-  }
-  QUERN_CALL(quern_input_append(thread->input, &batch, quern_last_error));
-  thread->added += batch.num_rows;
+  if (!source->failed && n > 0) source_compute(source, n, selection);
+  if (source->failed) give_up(thread, ROWS_INEXACT);
+  thread->left_out += rows - n;
+  if (n == 0) return;
+  thread->passed += n;
+  end = pipeline_append(thread->pipeline, source, n);
+  if (is_stopping(thread->threads)) give_up(thread, ROWS_DONE);
+  if (end != ROWS_DONE) give_up(thread, end);
 }
 
 static void flush(Thread* thread) {
-  Columns* columns = thread->stages[0].source->columns;
+  Columns* columns = thread->source->columns;
   const int rows = thread->rows;
 
   thread->rows = 0;
   if (rows == 0) return;
   columns_finish(columns);
-  pass_rows(thread, 0, (uint64)rows);
+  pass_rows(thread, (uint64)rows);
   columns_clear(columns);
 }
 
 static void read_morsel(Thread* thread, Morsel* morsel) {
-  Columns* columns = thread->stages[0].source->columns;
+  Columns* columns = thread->source->columns;
 
   for (int i = 0; i < morsel->num_pages && !is_stopping(thread->threads); ++i) {
     const ListedPage* listed = &morsel->pages[i];
@@ -269,6 +237,7 @@ static void read_pages(Thread* thread) {
   }
   if (is_stopping(threads)) return;
   flush(thread);
+  pipeline_finish(thread->pipeline);
   QUERN_CALL(quern_input_finish(thread->input, quern_last_error));
 }
 
@@ -298,13 +267,13 @@ static void run(Thread* thread) {
 
   node_escape = &escape;
   quern_last_error = &thread->error;
-  thread->end = THREADS_FAILED;
+  thread->end = ROWS_FAILED;
   if (sigsetjmp(escape, 0) == 0) {
-    if (thread->threads->num_stages > 0) read_pages(thread);
+    if (thread->threads->sources != NIL) read_pages(thread);
     else work(thread);
-    thread->end = THREADS_DONE;
+    thread->end = ROWS_DONE;
   }
-  if (thread->end != THREADS_DONE) stop(thread->threads);
+  if (thread->end != ROWS_DONE) stop(thread->threads);
   node_escape = NULL;
 }
 
@@ -355,11 +324,8 @@ static void close_handles(Threads* threads) {
 
     quern_input_destroy(thread->input);
     thread->input = NULL;
-    for (int k = 0; k < threads->num_stages && thread->stages != NULL; ++k) {
-      quern_output_destroy(thread->stages[k].join);
-      thread->stages[k].join = NULL;
-      if (thread->stages[k].source != NULL) source_release_of_thread(thread->stages[k].source);
-    }
+    if (thread->pipeline != NULL) pipeline_close(thread->pipeline);
+    if (thread->source != NULL) source_release_of_thread(thread->source);
   }
 }
 
@@ -382,19 +348,14 @@ static void forget(Threads* threads) {
 
 /* For EXPLAIN ANALYZE. */
 static void count_rows(const Threads* threads) {
-  for (int k = 0; k < threads->num_stages; ++k) {
-    const Source* source = list_nth(threads->sources, k);
-    double passed = 0, left_out = 0;
+  const PlanState* scan = threads->sources != NIL ? ((const Source*)linitial(threads->sources))->child : NULL;
 
-    for (int i = 0; i < threads->num_threads; ++i) {
-      const Stage* stage = &threads->each[i].stages[k];
+  for (int i = 0; i < threads->num_threads && scan != NULL; ++i) {
+    const Thread* thread = &threads->each[i];
 
-      passed += (double)stage->passed;
-      left_out += (double)(stage->read - stage->passed);
-      if (k == 0) left_out += (double)threads->each[i].left_out;
-    }
-    if (source->child->instrument != NULL) InstrUpdateTupleCount(source->child->instrument, passed);
-    InstrCountFiltered1(source->child, left_out);
+    if (scan->instrument != NULL) InstrUpdateTupleCount(scan->instrument, (double)thread->passed);
+    InstrCountFiltered1(scan, (double)thread->left_out);
+    pipeline_count_rows(thread->pipeline);
   }
 }
 
@@ -404,20 +365,20 @@ static void keep_first_error(const quern_error* error) {
     *quern_last_error = *error;
 }
 
-ThreadsEnd threads_end(QuernNode* node, uint64* rows) {
+RowsEnd threads_end(QuernNode* node, uint64* rows) {
   Threads* threads = node->threads;
-  ThreadsEnd end = THREADS_DONE;
+  RowsEnd end = ROWS_DONE;
 
   *rows = 0;
-  if (threads == NULL) return THREADS_DONE;
+  if (threads == NULL) return ROWS_DONE;
   stop_and_close(threads);
   for (int i = 0; i < threads->num_threads; ++i) {
     const Thread* thread = &threads->each[i];
 
-    *rows += thread->added;
-    if (thread->end == THREADS_DONE || end == THREADS_INEXACT) continue;
+    if (thread->pipeline != NULL) *rows += pipeline_added(thread->pipeline);
+    if (thread->end == ROWS_DONE || end == ROWS_INEXACT) continue;
     end = thread->end;
-    if (end == THREADS_FAILED) keep_first_error(&thread->error);
+    if (end == ROWS_FAILED) keep_first_error(&thread->error);
   }
   for (int i = 0; i < threads->num_morsels; ++i)
     for (int k = 0; k < threads->morsels[i].num_pages; ++k) ReleaseBuffer(threads->morsels[i].pages[k].buffer);
@@ -444,39 +405,26 @@ static int threads_that_pay(const QuernNode* node, double rows) {
   return (int)quern_advise_threads(node->kernel, (uint64)Max(rows, 0), (uint32)node->plan->threads, NULL, 0, NULL) - 1;
 }
 
-/* The sources that rows pass from the pages of a table to `top`, in this order; NIL: they take another way. */
+/* The sources that rows pass from the pages of a table to `top`, in this order; NIL: they come from elsewhere. */
 static List* find_sources(Source* top) {
-  List* sources = list_make1(top);
+  List* sources = pipeline_sources(top);
 
-  for (const Source* source = top; source->node != NULL; source = linitial(sources)) {
-    const QuernNode* join = source->node;
-
-    if (join->plan->op != QUERN_JOIN || join->state != NODE_PROBING || join->output == NULL) break;
-    sources = lcons(join->sources[0], sources);
-  }
   if (((const Source*)linitial(sources))->pages != NULL) return sources;
   list_free(sources);
   return NIL;
 }
 
-static void open_stages(Thread* thread) {
+static void open_thread(Thread* thread, quern_port port) {
+  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
   const Threads* threads = thread->threads;
+  const Source* source = linitial(threads->sources);
 
-  thread->stages = palloc0(sizeof(Stage) * threads->num_stages);
-  for (int k = 0; k < threads->num_stages; ++k) {
-    const quern_output_options options = {.struct_size = sizeof(options), .batch_rows = BATCH_ROWS};
-    Stage* stage = &thread->stages[k];
-    const bool is_last = k + 1 == threads->num_stages;
-    const Source* source = list_nth(threads->sources, k);
-    const QuernNode* taker = is_last ? threads->node : ((const Source*)list_nth(threads->sources, k + 1))->node;
-
-    stage->source = source_create_for_thread(source);
-    source_open_for_thread(stage->source, source);
-    stage->num_keys = taker->plan->num_keys;
-    if (is_last) continue;
-    QUERN_CALL(quern_output_create(taker->job, QUERN_PORT_PROBE, &options, &stage->join, quern_last_error));
-  }
-  thread->reader = page_reader_create(linitial(threads->sources));
+  thread->reader = page_reader_create(source);
+  thread->source = source_create_for_thread(source);
+  source_open_for_thread(thread->source, source);
+  QUERN_CALL(quern_input_create(threads->node->job, port, &options, &thread->input, quern_last_error));
+  thread->pipeline = pipeline_create(threads->node, threads->sources, threads->num_threads + 1, &threads->stopping);
+  pipeline_open(thread->pipeline, threads->sources, thread->input);
 }
 
 /* How many pages one backend may pin: its share of the shared buffers, as later versions of PostgreSQL count it. */
@@ -504,7 +452,6 @@ static int threads_for_pages(const QuernNode* node, const HeapPages* pages) {
 }
 
 void threads_start(QuernNode* node, Source* source, quern_port port) {
-  const quern_input_options options = {.struct_size = sizeof(options), .copy_bytes = true};
   List* sources = node->plan->threads > 1 ? find_sources(source) : NIL;
   HeapPages* pages = sources != NIL ? ((const Source*)linitial(sources))->pages : NULL;
   const int n = pages != NULL ? threads_for_pages(node, pages) : 0;
@@ -518,17 +465,13 @@ void threads_start(QuernNode* node, Source* source, quern_port port) {
   }
   threads = create(node, n);
   threads->sources = sources;
-  threads->num_stages = list_length(sources);
   threads->num_morsels = n * kMorselsOfThread;
   threads->pages_of_morsel = Min(kPagesOfMorsel, most_pins() / threads->num_morsels);
   threads->morsels = palloc0(sizeof(Morsel) * threads->num_morsels);
   most_returned = threads->num_morsels * threads->pages_of_morsel;
   threads->returned = palloc(sizeof(ListedPage) * most_returned);
   threads->returned_visible = palloc(sizeof(*threads->returned_visible) * most_returned);
-  for (int i = 0; i < n; ++i) {
-    open_stages(&threads->each[i]);
-    QUERN_CALL(quern_input_create(node->job, port, &options, &threads->each[i].input, quern_last_error));
-  }
+  for (int i = 0; i < n; ++i) open_thread(&threads->each[i], port);
   MemoryContextSwitchTo(before);
   threads->pages = pages;
   heap_pages_share(pages, threads);
