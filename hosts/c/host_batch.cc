@@ -103,7 +103,7 @@ std::vector<uint32_t> Distinct(const std::vector<uint32_t>& rows) {
 class HostColumns {
  public:
   HostColumns(const quern_batch& batch, const StringMemory& strings)
-      : batch_(batch), copies_strings_(strings.copy), memory_(strings.budget, strings.pages) {}
+      : batch_(batch), strings_(strings), copies_strings_(strings.copy), memory_(strings.budget, strings.pages) {}
 
   // Strings up to so many bytes of the next columns are in the rows that are stored.
   void SetHeldBytes(uint64_t held_bytes) { held_bytes_ = held_bytes; }
@@ -167,8 +167,19 @@ class HostColumns {
   absl::Status CopyStrings(const std::vector<uint32_t>& rows, uint64_t num_elements, QuernColumn* column);
   absl::Status CopyViews(const std::vector<uint32_t>& rows, uint64_t num_elements, QuernColumn* column);
 
+  // Before so many bytes are copied.
+  absl::Status CountCopies(uint64_t num_bytes) {
+    copied_bytes_ += num_bytes;
+    if (strings_.most_bytes == 0 || copied_bytes_ <= strings_.most_bytes || batch_.num_rows == 1)
+      return absl::OkStatus();
+    *strings_.is_too_large = true;
+    return OutOfMemory();
+  }
+
   const quern_batch& batch_;
+  const StringMemory& strings_;
   const bool copies_strings_;
+  uint64_t copied_bytes_ = 0;
   uint64_t held_bytes_ = 0;
   ColumnMemory memory_;
 };
@@ -246,6 +257,7 @@ absl::Status HostColumns::CopyStrings(const std::vector<uint32_t>& rows, uint64_
     longest = std::max(longest, static_cast<uint64_t>(length_of(row)));
   }
   if (longest <= held_bytes_) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(CountCopies(num_bytes));
   QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
   uint8_t* offsets = memory_.NewArray((num_elements + 1) * sizeof(Offset));
   Offset end = 0;
@@ -275,6 +287,7 @@ absl::Status HostColumns::CopyViews(const std::vector<uint32_t>& rows, uint64_t 
     longest = std::max(longest, length);
   }
   if (longest <= held_bytes_) return absl::OkStatus();
+  QUERN_RETURN_IF_ERROR(CountCopies(num_bytes));
   QUERN_ASSIGN_OR_RETURN(uint8_t* bytes, memory_.NewStrings(num_bytes));
   uint8_t* copies = memory_.NewArray(num_elements * sizeof(StringRef));
   std::vector<const uint8_t*>& buffers = memory_.NewBuffers(1, bytes);

@@ -29,13 +29,15 @@ struct StringMemory {
   bool copy = false;                     // copy those of all strings and binaries, so that the host's may go away
   StringPages* pages = nullptr;          // of the input; null: blocks of their own
   uint32_t held_key_bytes = 0;           // keys of up to so many bytes are not copied, as stored rows hold them
+  uint64_t most_bytes = 0;               // of copies for a batch of several rows; 0: any
+  bool* is_too_large = nullptr;          // set where these are exceeded, and nothing is copied
 };
 
 // The view of a host's batch.
 // *Nulls*: those of a dictionary's values become nulls of its indices.
 // *Cost*: O(columns); O(highest row used), and the bytes, for columns with null values in a dictionary, columns that
 // are not plain, and copies. *Errors*: InvalidArgument for a missing pointer or too many rows, naming side and column;
-// ResourceExhausted.
+// ResourceExhausted, also for copies of more than most_bytes.
 absl::StatusOr<HostBatchView> ViewOfHostBatch(const quern_batch& batch, const std::vector<ColumnType>& keys,
                                               const std::vector<ColumnType>& payload, std::string_view side,
                                               const StringMemory& strings);

@@ -92,15 +92,17 @@ const char* HolderOf(const quern_input& input) { return input.input->ends_in_hos
 
 // After a slice that has failed, of a batch of which `taken_rows` rows are in the job. Where a repeated batch fails
 // otherwise than before, and has added no rows, the rows of the earlier calls still wait for theirs.
-absl::Status AfterSlice(absl::Status status, uint64_t num_rows, uint64_t taken_rows, quern_input* input) {
+absl::Status AfterSlice(absl::Status status, uint64_t num_rows, uint64_t taken_rows, quern_input* input,
+                        uint64_t slice_rows = 0) {
   if (absl::IsResourceExhausted(status))
-    input->refused = {taken_rows != 0 || input->input->needs_rest(), num_rows, taken_rows};
+    input->refused = {taken_rows != 0 || input->input->needs_rest(), num_rows, taken_rows, slice_rows};
   else if (taken_rows != input->refused.taken_rows) input->input->LoseRows();
   return status;
 }
 
 // Adds a batch slice by slice, from the first row that an earlier call did not add; append(first_row, num_rows,
-// &taken_rows) adds a slice. Slices end at the same rows in each call.
+// &is_too_large, &taken_rows) adds a slice. Slices end at the same rows in each call. Those whose strings are too large
+// for the memory limit are halved.
 template <class AppendSlice>
 absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& append) {
   if (input->refused.is_held && input->refused.num_rows != num_rows) {
@@ -108,13 +110,19 @@ absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& a
         "batch of " + std::to_string(num_rows) + " rows after a refused append: a part of another batch is in the " +
         HolderOf(*input) + "; accepted: the refused batch, of " + std::to_string(input->refused.num_rows) + " rows");
   }
-  const uint64_t slice_rows = input->kept == Kept::kBatch ? std::max<uint64_t>(num_rows, 1) : thresholds::kMorselRows;
+  uint64_t slice_rows = input->kept == Kept::kBatch ? std::max<uint64_t>(num_rows, 1) : thresholds::kMorselRows;
+  if (input->refused.is_held && input->refused.slice_rows != 0) slice_rows = input->refused.slice_rows;
   uint64_t row = input->refused.taken_rows;
   do {
     const uint64_t n = std::min(slice_rows - row % slice_rows, num_rows - row);
     uint64_t taken_rows = 0;
-    const absl::Status status = WithoutBadAlloc([&] { return append(row, n, &taken_rows); });
-    if (!status.ok()) return AfterSlice(status, num_rows, row + taken_rows, input);
+    bool is_too_large = false;
+    const absl::Status status = WithoutBadAlloc([&] { return append(row, n, &is_too_large, &taken_rows); });
+    if (is_too_large) {
+      while (slice_rows >= n) slice_rows /= 2;
+      continue;
+    }
+    if (!status.ok()) return AfterSlice(status, num_rows, row + taken_rows, input, slice_rows);
     row += n;
   } while (row < num_rows);
   input->refused = {};
@@ -123,23 +131,25 @@ absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& a
 
 // Makes a view, which may take memory that the input can free.
 template <class MakeView>
-absl::StatusOr<HostBatchView> FreeingMemory(quern_input* input, MakeView&& make_view) {
+absl::StatusOr<HostBatchView> FreeingMemory(quern_input* input, const bool* is_too_large, MakeView&& make_view) {
   absl::StatusOr<HostBatchView> made = make_view();
-  while (absl::IsResourceExhausted(made.status())) {
+  while (absl::IsResourceExhausted(made.status()) && !*is_too_large) {
     QUERN_RETURN_IF_ERROR(input->input->FreeMemory(made.status()));
     made = make_view();
   }
   return made;
 }
 
-StringMemory StringMemoryOf(quern_input* input) {
-  return {input->job->budget, input->copies_strings, &input->string_pages, input->port->held_key_bytes};
+StringMemory StringMemoryOf(quern_input* input, bool* is_too_large) {
+  const std::shared_ptr<MemoryBudget>& budget = input->job->budget;
+  const uint64_t most_bytes = budget == nullptr ? 0 : budget->limit_bytes() / thresholds::kCopiedStringsShare;
+  return {budget, input->copies_strings, &input->string_pages, input->port->held_key_bytes, most_bytes, is_too_large};
 }
 
-absl::Status AppendSlice(quern_input* input, const quern_batch& batch, uint64_t* taken_rows) {
+absl::Status AppendSlice(quern_input* input, const quern_batch& batch, bool* is_too_large, uint64_t* taken_rows) {
   const BatchTypes& types = input->port->types;
-  const StringMemory strings = StringMemoryOf(input);
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
+  const StringMemory strings = StringMemoryOf(input, is_too_large);
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, is_too_large, [&] {
                            return ViewOfHostBatch(batch, types.keys, types.payload, input->port->name, strings);
                          }));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
@@ -357,24 +367,25 @@ absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Jo
 absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch) {
   if (!input->refused.is_held && (input->kept == Kept::kBatch || batch.num_rows <= thresholds::kMorselRows)) {
     uint64_t taken_rows = 0;
-    const absl::Status status = WithoutBadAlloc([&] { return AppendSlice(input, batch, &taken_rows); });
-    return status.ok() ? status : AfterSlice(status, batch.num_rows, taken_rows, input);
+    bool is_too_large = false;
+    const absl::Status status = WithoutBadAlloc([&] { return AppendSlice(input, batch, &is_too_large, &taken_rows); });
+    if (!is_too_large) return status.ok() ? status : AfterSlice(status, batch.num_rows, taken_rows, input);
   }
   QUERN_RETURN_IF_ERROR(CheckNumRows(batch.num_rows));
-  return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t num_rows, uint64_t* taken_rows) {
-    if (num_rows == batch.num_rows) return AppendSlice(input, batch, taken_rows);
+  return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t n, bool* is_too_large, uint64_t* taken) {
+    if (n == batch.num_rows) return AppendSlice(input, batch, is_too_large, taken);
     const BatchTypes& types = input->port->types;
-    const BatchSlice slice(batch, types.keys, types.payload, first_row, num_rows);
-    return AppendSlice(input, slice.batch(), taken_rows);
+    const BatchSlice slice(batch, types.keys, types.payload, first_row, n);
+    return AppendSlice(input, slice.batch(), is_too_large, taken);
   });
 }
 
-absl::Status AppendImportedSlice(quern_input* input, const BatchView& batch, uint64_t* taken_rows) {
+absl::Status AppendImportedSlice(quern_input* input, const BatchView& batch, bool* is_too_large, uint64_t* taken_rows) {
   if (!input->copies_strings) return input->input->Append(batch, taken_rows);
   const BatchTypes& types = input->port->types;
-  QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, [&] {
-                           return WithCopiedStrings(batch, types.keys, types.payload, input->port->name,
-                                                    StringMemoryOf(input));
+  const StringMemory strings = StringMemoryOf(input, is_too_large);
+  QUERN_ASSIGN_OR_RETURN(HostBatchView view, FreeingMemory(input, is_too_large, [&] {
+                           return WithCopiedStrings(batch, types.keys, types.payload, input->port->name, strings);
                          }));
   const std::shared_ptr<const void> needed_for_this_call = view.batch.owner;
   view.batch.owner = view.strings;
@@ -383,10 +394,10 @@ absl::Status AppendImportedSlice(quern_input* input, const BatchView& batch, uin
 }
 
 absl::Status AppendImported(quern_input* input, const BatchView& batch) {
-  return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t num_rows, uint64_t* taken_rows) {
-    if (num_rows == batch.num_rows) return AppendImportedSlice(input, batch, taken_rows);
+  return AppendSlices(input, batch.num_rows, [&](uint64_t first_row, uint64_t n, bool* is_too_large, uint64_t* taken) {
+    if (n == batch.num_rows) return AppendImportedSlice(input, batch, is_too_large, taken);
     const BatchTypes& types = input->port->types;
-    return AppendImportedSlice(input, SliceOf(batch, types.keys, types.payload, first_row, num_rows), taken_rows);
+    return AppendImportedSlice(input, SliceOf(batch, types.keys, types.payload, first_row, n), is_too_large, taken);
   });
 }
 

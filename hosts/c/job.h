@@ -94,6 +94,7 @@ struct RefusedBatch {
   bool is_held = false;  // there is one
   uint64_t num_rows = 0;
   uint64_t taken_rows = 0;  // the first ones, which are in the job
+  uint64_t slice_rows = 0;  // that were added at a time; 0: as always
 };
 
 // *Threads*: one at a time.

@@ -323,37 +323,101 @@ static NestLoop* gated_loop(const LoopMaking* making, const CustomScan* made) {
   return loop;
 }
 
-/* Sets what the loop is measured by, and whether it begins at all. Returns false where the inner table is small. */
-static bool choose_way(const LoopMaking* making, NodePlan* plan, bool* begins, double* inner_rows,
-                       double* inner_pages) {
-  const Plan* outer = making->loop->join.plan.lefttree;
+typedef struct InnerTable {
+  double rows, pages;
+} InnerTable;
+
+static InnerTable inner_table_of(const LoopMaking* making) {
   Relation relation = table_open(planned_relation(making->inner->scan.scanrelid), NoLock);
-  const double pages = RelationGetNumberOfBlocks(relation);
+  const InnerTable table = {.rows = Max(relation->rd_rel->reltuples, 0), .pages = RelationGetNumberOfBlocks(relation)};
+
+  table_close(relation, NoLock);
+  return table;
+}
+
+/* Sets what the loop is measured by, and whether it begins at all. Returns false where the inner table is small. */
+static bool choose_way(const LoopMaking* making, const InnerTable* inner, NodePlan* plan, bool* begins) {
+  const Plan* outer = making->loop->join.plan.lefttree;
   const double lookup = kLookupMs + kFetchMs * making->loop->join.plan.righttree->plan_rows;
 
-  *inner_rows = Max(relation->rd_rel->reltuples, 0);
-  *inner_pages = pages;
-  table_close(relation, NoLock);
-  plan->hash_ms = Min(pages, NBuffers) * kPageMs + Max(pages - NBuffers, 0) * kFarPageMs +
-                  *inner_rows * (making->reads_slots ? kSlotMs : kProbeMs);
+  plan->hash_ms = Min(inner->pages, NBuffers) * kPageMs + Max(inner->pages - NBuffers, 0) * kFarPageMs +
+                  inner->rows * (making->reads_slots ? kSlotMs : kProbeMs);
   plan->outer_rows = outer->plan_rows;
   if (quern_loop_rows >= 0) *begins = quern_loop_rows > 0;
   else *begins = quern_enabled != QUERN_FORCE && outer->plan_rows * lookup < kTooSlow * plan->hash_ms;
-  return quern_enabled == QUERN_FORCE || *inner_rows >= quern_min_rows;
+  return quern_enabled == QUERN_FORCE || inner->rows >= quern_min_rows;
 }
 
-Plan* replace_loop(NestLoop* loop) {
-  LoopMaking making = {.loop = loop, .inner = index_scan_of(loop->join.plan.righttree)};
-  HashJoin join = {.join = loop->join};
-  Hash hash = {.plan.type = T_Hash, .plan.lefttree = loop->join.plan.lefttree};
-  NodePlan way = {0};
-  NodePlan* plan;
+/* ---- planning: the node ---- */
+
+/* A hash join of the scan of the inner table, which has its sides in this order or the other one. */
+static HashJoin* hash_join(const LoopMaking* making, JoinType type, Plan* outer, Plan* inner) {
+  HashJoin* join = makeNode(HashJoin);
+  Hash* hash = makeNode(Hash);
+
+  join->join = making->loop->join;
+  join->join.plan.type = T_HashJoin;
+  join->join.jointype = type;
+  hash->plan.lefttree = inner;
+  join->join.plan.lefttree = outer;
+  join->join.plan.righttree = &hash->plan;
+  return join;
+}
+
+/* The outer rows are in the table, and the inner table probes it. */
+static Plan* make_turned(const LoopMaking* making, JoinType type, Plan* scan, const NodePlan* way, bool begins) {
+  const NestLoop* loop = making->loop;
+  HashJoin* join = hash_join(making, type, scan, loop->join.plan.lefttree);
   CustomScan* made;
-  double inner_rows, inner_pages;
+  NodePlan* plan;
+
+  join->join.plan.targetlist = (List*)turn_sides((Node*)loop->join.plan.targetlist, NULL);
+  join->join.plan.qual = (List*)turn_sides((Node*)loop->join.plan.qual, NULL);
+  join->join.joinqual = list_concat(making->join_quals, (List*)turn_sides((Node*)loop->join.joinqual, NULL));
+  join->hashclauses = making->hash_clauses;
+  made = (CustomScan*)replace_join(join, begins);
+  if (made == NULL) return NULL;
+  plan = node_plan_of_list(made->custom_private);
+  plan->stock = (Plan*)&loop->join.plan;
+  /* Its probe side is the loop's inner side. */
+  plan->probes_first = false;
+  plan->hash_ms = way->hash_ms;
+  plan->outer_rows = way->outer_rows;
+  if (begins) plan->loop = (Plan*)gated_loop(making, made);
+  made->custom_private = node_plan_to_list(plan);
+  return (Plan*)made;
+}
+
+/* An inner table of few rows is in the table, and the outer rows probe it, as in any hash join. */
+static Plan* make_plain(const LoopMaking* making, Plan* scan) {
+  const NestLoop* loop = making->loop;
+  HashJoin* join = hash_join(making, loop->join.jointype, loop->join.plan.lefttree, scan);
+  ListCell* cell;
+
+  join->join.joinqual = list_concat((List*)turn_sides((Node*)making->join_quals, NULL), loop->join.joinqual);
+  join->hashclauses = (List*)turn_sides((Node*)making->hash_clauses, NULL);
+  foreach (cell, join->hashclauses) CommuteOpExpr(lfirst_node(OpExpr, cell));
+  return replace_join(join, false);
+}
+
+/* Whether the inner table has so few rows, beside those that are expected of the outer side, that reading it costs
+ * nothing. */
+static bool is_small(const InnerTable* inner, double outer_rows) {
+  if (quern_loop_rows >= 0) return false;
+  return inner->rows < quern_min_rows && inner->rows <= outer_rows &&
+         (quern_enabled == QUERN_FORCE || outer_rows >= quern_min_rows);
+}
+
+Plan* replace_loop(NestLoop* loop, bool has_many_rows) {
+  LoopMaking making = {.loop = loop, .inner = index_scan_of(loop->join.plan.righttree)};
+  NodePlan way = {0};
+  InnerTable inner;
+  JoinType turned;
+  Plan* scan;
   bool begins;
   ListCell* cell;
 
-  if (making.inner == NULL || !turned_kind(loop->join.jointype, &join.join.jointype)) return NULL;
+  if (making.inner == NULL || !turned_kind(loop->join.jointype, &turned)) return NULL;
   if (contain_volatile_functions((Node*)loop->join.joinqual) || contain_volatile_functions((Node*)loop->join.plan.qual))
     return NULL;
   if (contain_volatile_functions((Node*)making.inner->scan.plan.qual)) return NULL;
@@ -361,31 +425,19 @@ Plan* replace_loop(NestLoop* loop) {
   foreach (cell, making.inner->indexqualorig) add_scan_qual(&making, lfirst(cell), true);
   foreach (cell, making.inner->scan.plan.qual) add_scan_qual(&making, lfirst(cell), false);
   if (making.failed || making.hash_clauses == NIL) return NULL;
-  if (!choose_way(&making, &way, &begins, &inner_rows, &inner_pages)) return NULL;
+  inner = inner_table_of(&making);
+  if (is_small(&inner, has_many_rows ? Max(loop->join.plan.lefttree->plan_rows, quern_min_rows)
+                                     : loop->join.plan.lefttree->plan_rows)) {
+    scan = (Plan*)whole_scan(&making, inner.rows, inner.pages);
+    return scans_heap(scan) ? make_plain(&making, scan) : NULL;
+  }
+  if (!choose_way(&making, &inner, &way, &begins)) return NULL;
   /* Rows of Memoize have no further columns. */
   if (IsA(loop->join.plan.righttree, Memoize) && begins &&
       list_length(making.inner_tlist) > list_length(making.inner->scan.plan.targetlist))
     return NULL;
-
-  join.join.plan.type = T_HashJoin;
-  join.join.plan.lefttree = (Plan*)whole_scan(&making, inner_rows, inner_pages);
-  join.join.plan.righttree = &hash.plan;
-  join.join.plan.targetlist = (List*)turn_sides((Node*)loop->join.plan.targetlist, NULL);
-  join.join.plan.qual = (List*)turn_sides((Node*)loop->join.plan.qual, NULL);
-  join.join.joinqual = list_concat(making.join_quals, (List*)turn_sides((Node*)loop->join.joinqual, NULL));
-  join.hashclauses = making.hash_clauses;
-  if (!scans_heap(join.join.plan.lefttree)) return NULL;
-  made = (CustomScan*)replace_join(&join, begins);
-  if (made == NULL) return NULL;
-  plan = node_plan_of_list(made->custom_private);
-  plan->stock = &loop->join.plan;
-  /* Its probe side is the loop's inner side. */
-  plan->probes_first = false;
-  plan->hash_ms = way.hash_ms;
-  plan->outer_rows = way.outer_rows;
-  if (begins) plan->loop = (Plan*)gated_loop(&making, made);
-  made->custom_private = node_plan_to_list(plan);
-  return (Plan*)made;
+  scan = (Plan*)whole_scan(&making, inner.rows, inner.pages);
+  return scans_heap(scan) ? make_turned(&making, turned, scan, &way, begins) : NULL;
 }
 
 /* ---- the gate ---- */

@@ -130,13 +130,16 @@ static double saved_by(const Plan* made, const Plan* plan) {
  * loop that reads its inner table in order is faster than PostgreSQL's costs say, and goes on. */
 static double saved_by_loop(const Plan* made, const NestLoop* loop) {
   const NodePlan* node = node_plan_of_list(((const CustomScan*)made)->custom_private);
-  const Plan* scan = linitial(((const CustomScan*)made)->custom_plans);
+  const List* sides = ((const CustomScan*)made)->custom_plans;
+  const bool is_turned = node->hash_ms > 0;
+  const Plan* probing = linitial(sides);
+  const Plan* scan = is_turned ? probing : lsecond(sides);
   const double rest = share_with_threads(node);
   const double own = loop->join.plan.total_cost - loop->join.plan.lefttree->total_cost;
-  const double read = node->sources[0]->way == SOURCE_PAGES ? kShareOfScan * rest : 1;
-  const double probe = cpu_operator_cost * scan->plan_rows * kShareOfCost[QUERN_JOIN] * rest;
+  const double read = node->sources[is_turned ? 0 : 1]->way == SOURCE_PAGES ? kShareOfScan * rest : 1;
+  const double probe = cpu_operator_cost * probing->plan_rows * kShareOfCost[QUERN_JOIN] * rest;
 
-  if (loop_is_in_order(loop)) return 0;
+  if (is_turned && loop_is_in_order(loop)) return 0;
   return Max(own - scan->total_cost * read - probe, 0);
 }
 
@@ -246,7 +249,7 @@ static Plan* loop_replacement(Plan* plan) {
   if (!bms_is_empty(plan->extParam)) return NULL;
   /* One row of an index stays one row. */
   if (quern_enabled != QUERN_FORCE && rows <= 1 && IsA(plan->lefttree, IndexScan)) return NULL;
-  return replace_loop((NestLoop*)plan);
+  return replace_loop((NestLoop*)plan, has_loop_below(plan->lefttree));
 }
 
 /* Replaces what can be, from the leaves up. Below a Gather, plans run in other processes and stay as they are. */

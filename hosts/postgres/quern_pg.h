@@ -271,7 +271,8 @@ extern bool scans_heap(const Plan* plan);
 
 /* Each returns the node that takes the plan's place, or NULL. `limit`: rows that are wanted of a sort; 0: all. */
 extern Plan* replace_join(HashJoin* join, bool build_by_rows);
-extern Plan* replace_loop(NestLoop* loop);
+/* has_many_rows: far more outer rows may come than the planner expects. */
+extern Plan* replace_loop(NestLoop* loop, bool has_many_rows);
 /* Whether the tuples of such a loop's inner table lie in the order of its index. */
 extern bool loop_is_in_order(const NestLoop* loop);
 extern Plan* replace_aggregate(Agg* aggregate);

@@ -93,7 +93,8 @@ struct QuernOutColumn {
   uint64_t num_bytes;
   uint64_t bytes_capacity;
   uint64_t null_count;
-  void* owner;  // of `bytes`: quern_rt_reserve_bytes passes it back to the runtime
+  void* owner;          // of `bytes`: quern_rt_reserve_bytes passes it back to the runtime
+  uint64_t most_bytes;  // strings beyond these, but the first one, are for the next batch; 0: no such bound
 };
 
 // One key or other column of a row layout. Descriptors also have columns that no tuple stores; these have no offsets.

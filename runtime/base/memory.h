@@ -36,6 +36,7 @@ class MemoryBudget {
   void Release(uint64_t bytes);
   // Takes bytes even beyond the limit, for memory for which others must make room. Not for budgets with an account.
   void Take(uint64_t bytes);
+  bool may_take() const { return account_.reserve == nullptr; }
 
   uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   uint64_t peak_bytes() const { return peak_.load(std::memory_order_relaxed); }

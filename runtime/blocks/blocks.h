@@ -584,6 +584,8 @@ struct TupleSource {
 template <Storage kStorage, class Source>
 QUERN_INLINE int64_t FitStrings(const Source& source, uint32_t n, QuernOutColumn* out) {
   const uint64_t limit = (kStorage == kVar64 ? uint64_t{INT64_MAX} : uint64_t{INT32_MAX}) - out->num_bytes;
+  uint64_t most = limit;
+  if (out->most_bytes != 0) most = out->most_bytes > out->num_bytes ? out->most_bytes - out->num_bytes : 0;
   uint64_t total = 0;
   uint32_t i = 0;
   for (; i < n; ++i) {
@@ -591,6 +593,7 @@ QUERN_INLINE int64_t FitStrings(const Source& source, uint32_t n, QuernOutColumn
     uint64_t length = source.ReadString(i).length;
     if (kStorage == kView && length <= kInlineStringBytes) continue;
     if (total + length > limit) break;
+    if (total + length > most && total + out->num_bytes > 0) break;
     total += length;
   }
   if (i == 0 && n > 0 && out->num_bytes == 0) return kQuernValueTooLarge;

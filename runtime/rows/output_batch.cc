@@ -213,6 +213,7 @@ absl::Status OutputBatch::StartBatch() {
       buffers_[i] = std::move(buffers);
     }
     buffers_[i]->StartBatch(&columns_[i], types_[i], capacity_rows_);
+    columns_[i].most_bytes = most_string_bytes_;
   }
   return absl::OkStatus();
 }

@@ -33,6 +33,10 @@ class OutputBatch {
   // From now on batches that are refused memory have fewer rows, but no less than these where there were more.
   void SetFewestRows(uint64_t rows) { fewest_rows_ = rows; }
 
+  // From the next batch on, one has no more rows than those whose strings, column by column, take so many bytes; but it
+  // has one. 0: as many as there is memory for.
+  void SetMostStringBytes(uint64_t bytes) { most_string_bytes_ = bytes; }
+
   uint64_t capacity() const { return capacity_rows_; }
   uint64_t num_rows() const { return num_rows_; }
   void set_num_rows(uint64_t rows) { num_rows_ = rows; }
@@ -52,6 +56,7 @@ class OutputBatch {
   std::vector<ColumnType> types_;
   uint64_t capacity_rows_;
   uint64_t fewest_rows_ = UINT64_MAX;  // to which a refusal may lower capacity_rows_
+  uint64_t most_string_bytes_ = 0;
   uint64_t num_rows_ = 0;
   std::shared_ptr<MemoryBudget> budget_;
   std::vector<QuernOutColumn> columns_;

@@ -64,12 +64,14 @@ struct SpillContext::Aside {
   uint64_t reserved_bytes = 0;  // in the job's budget
   uint64_t used_bytes = 0;      // by readers and writers
   uint64_t least_bytes = 0;     // that stay reserved
+  uint64_t overdraft_left = 0;  // that may be reserved beyond the budget's limit
+  uint64_t overdrawn_bytes = 0;
 
   bool Reserve(uint64_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (used_bytes + bytes > reserved_bytes) {
       const uint64_t more = used_bytes + bytes - reserved_bytes;
-      if (!budget->Reserve(more).ok()) return false;
+      if (!budget->Reserve(more).ok() && !Overdraw(more)) return false;
       reserved_bytes += more;
     }
     used_bytes += bytes;
@@ -93,9 +95,23 @@ struct SpillContext::Aside {
   }
 
   // With the mutex.
+  bool Overdraw(uint64_t bytes) {
+    if (bytes > overdraft_left) return false;
+    budget->Take(bytes);
+    overdraft_left -= bytes;
+    overdrawn_bytes += bytes;
+    return true;
+  }
+
+  // With the mutex. What was overdrawn is given back first.
   void GiveBackUnused() {
     const uint64_t kept = std::max(used_bytes, is_set ? least_bytes : 0);
-    if (kept < reserved_bytes) budget->Release(std::exchange(reserved_bytes, kept) - kept);
+    if (kept >= reserved_bytes) return;
+    const uint64_t given_back = std::exchange(reserved_bytes, kept) - kept;
+    budget->Release(given_back);
+    const uint64_t of_overdraft = std::min(given_back, overdrawn_bytes);
+    overdrawn_bytes -= of_overdraft;
+    overdraft_left += of_overdraft;
   }
 };
 
@@ -119,6 +135,7 @@ SpillContext::SpillContext(std::shared_ptr<SpillContext> whole, std::shared_ptr<
       has_rings_(settings.uses_ring) {
   aside_->budget = budget_;
   aside_->least_bytes = settings_.io_bytes;
+  if (budget_->may_take()) aside_->overdraft_left = settings_.overdraft_bytes;
   const MemoryAccount account = {[](void* aside, uint64_t bytes) { return static_cast<Aside*>(aside)->Reserve(bytes); },
                                  [](void* aside, uint64_t bytes) { static_cast<Aside*>(aside)->Release(bytes); },
                                  aside_.get(), budget_.get()};

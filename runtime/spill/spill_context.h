@@ -25,6 +25,9 @@ struct SpillSettings {
   uint64_t block_bytes = 0;     // of a block, roughly
   uint32_t read_depth = 0;      // blocks that are read ahead of the one in use, where memory allows it
   uint64_t io_bytes = 0;        // of memory that is set aside
+  // That readers, writers and results may take beyond the limit, where others have taken what was free: for callers
+  // that keep so much of their memory out of the budget. Not in a budget that another one accounts for.
+  uint64_t overdraft_bytes = 0;
   uint64_t max_block_bytes = 256 << 10;  // of a block where block_bytes is 0, and the memory limit allows it
   uint32_t write_depth = 2;  // blocks of all writers that are written behind, where memory allows it; 0: none
   uint32_t num_threads = 2;  // that write behind, and read ahead where io_uring does not; at least 1

@@ -22,7 +22,7 @@ NUM_ROWS = int(sys.argv[4]) if len(sys.argv) > 4 else 3_000_000
 MIB = 1 << 20
 OWN_MIB = 64  # that a process may take beside the limit and mapped files
 LIMITS_MIB = (64, 256)
-# The table is TIMES as long as the other one, whose rows are among its own.
+# The rows of `third` are among those of `big`; `long` has as many bytes in few rows.
 MAKING = """
 import sys, pyarrow as pa, pyarrow.compute as pc, pyarrow.parquet as pq
 folder, num_rows = sys.argv[1], int(sys.argv[2])
@@ -35,12 +35,19 @@ with pq.ParquetWriter(f"{folder}/big.parquet", SCHEMA := pa.schema({"k": pa.int6
 big = pq.read_table(f"{folder}/big.parquet", columns=["k", "s"])
 pq.write_table(big.slice(0, num_rows // 3), f"{folder}/third.parquet", row_group_size=100_000)
 pq.write_table(big.slice(0, 10), f"{folder}/small.parquet")
+with pq.ParquetWriter(f"{folder}/long.parquet", SCHEMA, use_dictionary=False) as file:
+    for first in range(0, num_rows // 30, 2000):
+        rows = big.slice(first, 2000)
+        file.write_table(pa.table({"k": rows["k"], "s": pc.binary_repeat(rows["s"], 100)}, SCHEMA))
 """
 COMMANDS = {
     "sort": (["sort", "--by", "s desc, k"], ["big"]),
     "aggregate": (["aggregate", "--by", "k, s", "--agg", "count(*), sum(k), max(s)"], ["big"]),
     "set": (["set", "except"], ["big", "third"]),
     "join": (["join", "--on", "k"], ["third", "big"]),
+    "sort of long texts": (["sort", "--by", "s"], ["long"]),
+    "aggregate of long texts": (["aggregate", "--by", "s", "--agg", "max(k)"], ["long"]),
+    "join of long texts": (["join", "--on", "k"], ["long", "long"]),
 }
 
 

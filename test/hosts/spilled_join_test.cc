@@ -128,38 +128,47 @@ TEST(SpilledJoins, ResidualsOfTheHostGetTheRowIdsOfRowsThatWereWritten) {
   }
 }
 
-// Bytes that the library copies count, and leave memory with the rows that point to them: 40 MB in batches of 1 MB.
-TEST(SpilledJoins, CopiesOfTheHostsStringsFindRoom) {
-  constexpr int64_t kBatches = 40, kBatchRows = 5000;
+// Bytes that the library copies count, and leave memory with the rows that point to them: 40 MB in so many batches. Of
+// a large one they are copied piece by piece.
+void ExpectRoomForCopies(int64_t num_batches) {
+  const int64_t num_rows = 200'000 / num_batches;
   SpilledJoin made;
   made.options.spill = &made.spill;
   auto join = New<quern::Join>("join.inner keys=i64 build=utf8 probe=i64", Engine::kGeneric, made.options);
   quern::Input build = Take(join.Build(StringBytes::kCopied));
   const auto text_of = [](int64_t key) { return std::to_string(key) + std::string(190 + key % 20, 't'); };
-  std::vector<int64_t> keys(kBatchRows);
-  for (int64_t batch = 0; batch < kBatches; ++batch) {
+  std::vector<int64_t> keys(num_rows);
+  for (int64_t batch = 0; batch < num_batches; ++batch) {
     std::vector<std::string> texts;
-    for (int64_t i = 0; i < kBatchRows; ++i) {
-      keys[i] = batch * kBatchRows + i;
+    for (int64_t i = 0; i < num_rows; ++i) {
+      keys[i] = batch * num_rows + i;
       texts.push_back(text_of(keys[i]));
     }
     const StringVector<int32_t> strings(texts);
-    Done(build.Append(Table{{ColumnOf(keys)}, {strings.column()}, kBatchRows}.batch()));
+    Done(build.Append(Table{{ColumnOf(keys)}, {strings.column()}, keys.size()}.batch()));
   }
   Done(build.Finish());
   Done(join.Finalise());
   Lines expected;
-  for (int64_t i = 0; i < kBatchRows; ++i) {
-    keys[i] = i * kBatches;
+  keys.resize(5000);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    keys[i] = static_cast<int64_t>(i) * 40;
     expected.push_back(std::to_string(keys[i]) + "|" + text_of(keys[i]));
   }
   quern::Output output = Take(join.Probe());
-  Lines lines = Probed(&output, {{ColumnOf(keys)}, {ColumnOf(keys)}, kBatchRows}, "ls");
+  Lines lines = Probed(&output, {{ColumnOf(keys)}, {ColumnOf(keys)}, keys.size()}, "ls");
   const Lines later = RowsOf(join.Unmatched(), "ls");
   lines.insert(lines.end(), later.begin(), later.end());
   EXPECT_EQ(Ordered(lines), Ordered(expected));
   EXPECT_GT(join.Stats().spilled_rows, 0u);
   EXPECT_LE(join.Stats().peak_bytes, kLimit);
+}
+
+TEST(SpilledJoins, CopiesOfTheHostsStringsFindRoom) {
+  for (const int64_t num_batches : {40, 2, 1}) {
+    SCOPED_TRACE(num_batches);
+    ExpectRoomForCopies(num_batches);
+  }
 }
 
 // Outputs that one thread reads by turns: those that come when others have all the memory leave the rows to them.

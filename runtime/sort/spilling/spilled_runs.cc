@@ -22,7 +22,8 @@ namespace quern {
 namespace {
 
 constexpr uint64_t kLeastOutRows = 16, kMostOutRows = 2048;
-constexpr uint64_t kOutShare = 24;  // of what is set aside, for each run that is written
+constexpr uint64_t kOutShare = 24;   // of what is set aside, for each run that is written
+constexpr uint64_t kLongBlocks = 4;  // so many times as large as others
 
 ColumnType RowIdType() {
   ColumnType type;
@@ -181,7 +182,14 @@ uint64_t SpilledRuns::OutRows(uint64_t row_bytes) const {
 // ---- merging --------------------------------------------------------------------------------------------------------
 
 // How many runs the memory that is always set aside is enough for: some of it is for windows and what is written.
-uint32_t SpilledRuns::most_runs() const { return std::max(2u, spill_->max_readers() / 3 * 2); }
+// Blocks of long strings are larger than others, so that there is no such number.
+uint32_t SpilledRuns::most_runs() const {
+  const auto has_long_blocks = [this](const SortedRun& run) {
+    return run.most_block_bytes() > kLongBlocks * spill_->block_bytes();
+  };
+  if (std::any_of(runs_.begin(), runs_.end(), has_long_blocks)) return 2;
+  return std::max(2u, spill_->max_readers() / 3 * 2);
+}
 
 SharedWork* SpilledRuns::BeginMerge(std::vector<SpillingRows*> locals) {
   last_locals_ = std::move(locals);
@@ -229,8 +237,9 @@ bool SpilledRuns::SetMemoryAsideFor(size_t num_runs) {
 absl::Status SpilledRuns::MergeSome() {
   std::sort(runs_.begin(), runs_.end(),
             [](const SortedRun& a, const SortedRun& b) { return a.rows.num_rows() > b.rows.num_rows(); });
-  size_t most = runs_.size() - 1;
-  while (most > most_runs() && !SetMemoryAsideFor(most)) most = std::max<size_t>(most / 2, most_runs());
+  const size_t fewest = most_runs();
+  size_t most = std::max(runs_.size() - 1, fewest);
+  while (most > fewest && !SetMemoryAsideFor(most)) most = std::max(most / 2, fewest);
   const size_t rest = (runs_.size() - 1) % (most - 1);
   const size_t num = rest == 0 ? most : rest + 1;
   RangeMerge merge(longer_runs_, generic_, spill_, types_, num);

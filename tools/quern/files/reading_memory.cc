@@ -11,7 +11,8 @@
 // with the rows: the metadata of a file, the state of a decompressor.
 //
 // Where operators make room by spilling, what readers hold is counted whatever the limit is, but only up to a half of
-// it: operators must have some memory, or they could not even write rows.
+// it: operators must have some memory, or they could not even write rows. A sort or a table keeps the batches that its
+// strings lie in, which are then nobody else's: it has to write rows where they take more than a quarter of the limit.
 //
 // Two readers cannot take the pool. That of CSV files ends the process where memory is refused (table_io.cc). Of an
 // Arrow IPC file of which some columns are read, the bodies of batches lie in memory of Arrow's default pool. It has
@@ -130,6 +131,8 @@ BudgetedPool& Pool() {
   return *pool;
 }
 
+std::atomic<int64_t> kept_bytes{0};  // of batches that operators keep
+
 // *Errors*: more bytes than all pieces together may have.
 arrow::Status CheckPiece(int64_t bytes) {
   const uint64_t limit = PiecesLimit();
@@ -211,6 +214,24 @@ void SetReadingBudget(std::shared_ptr<MemoryBudget> budget, OverLimit over_limit
 
 HeldElsewhere::HeldElsewhere(int64_t bytes) : bytes_(Pool().Take(bytes).ok() ? bytes : 0) {}
 HeldElsewhere::~HeldElsewhere() { Pool().GiveBack(bytes_); }
+
+KeptBatch::~KeptBatch() {
+  if (is_counted_) kept_bytes -= bytes_;
+}
+
+void KeptBatch::Count() {
+  is_counted_ = true;
+  kept_bytes += bytes_;
+}
+
+absl::Status CheckKeptBatches() {
+  const auto most = static_cast<int64_t>(ReadingLimit() / 4);
+  const int64_t kept = kept_bytes;
+  if (most == 0 || kept <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "memory limit exceeded: " + std::to_string(kept) +
+      " bytes of batches whose strings are kept; a quarter of the limit: " + std::to_string(most));
+}
 
 uint64_t PiecesLimit() { return Pool().limit_bytes() / 4 * 3; }
 

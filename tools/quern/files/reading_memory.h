@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "runtime/base/memory.h"
 
 namespace quern::cli {
@@ -44,6 +46,28 @@ class HeldElsewhere {
  private:
   const int64_t bytes_;
 };
+
+// A batch of which an operator may keep the strings, in the reader's memory, for as long as it holds this: the owner of
+// the batch. *Threads*: one, but for its end.
+class KeptBatch {
+ public:
+  // bytes: that it keeps.
+  KeptBatch(std::shared_ptr<const void> owner, int64_t bytes) : owner_(std::move(owner)), bytes_(bytes) {}
+  ~KeptBatch();
+  KeptBatch(const KeptBatch&) = delete;
+  KeptBatch& operator=(const KeptBatch&) = delete;
+
+  // Counts it from now on: the operator has it. Once at most.
+  void Count();
+
+ private:
+  const std::shared_ptr<const void> owner_;
+  const int64_t bytes_;
+  bool is_counted_ = false;
+};
+
+// *Errors*: ResourceExhausted where operators keep batches of more than a quarter of the limit: they are to write rows.
+absl::Status CheckKeptBatches();
 
 // What all pieces of files that are in memory at one time may take, where memory over the limit is taken: three
 // quarters of the limit, of which the budget counts a half. 0: there is no limit.

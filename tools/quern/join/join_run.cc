@@ -160,19 +160,19 @@ namespace {
 // One thread's prober of a streamed run.
 struct StreamThread {
   StreamThread(const std::shared_ptr<const HashJoin>& table, const std::vector<ColumnType>& types, const StreamRun& run)
-      : prober(table), out(types, StreamedRows(types, *run.budget), run.spill->io_budget()) {}
+      : prober(table), out(StreamedResults(types, *run.budget, run.spill->io_budget())) {}
 
   absl::Status TakeAll(ResultStream* results) {
     bool more = true;
     while (more) {
-      QUERN_ASSIGN_OR_RETURN(more, prober.Next(&out));
-      QUERN_RETURN_IF_ERROR(results->Write(&out));
+      QUERN_ASSIGN_OR_RETURN(more, prober.Next(out.get()));
+      QUERN_RETURN_IF_ERROR(results->Write(out.get()));
     }
     return absl::OkStatus();
   }
 
   JoinProber prober;
-  OutputBatch out;
+  const std::unique_ptr<OutputBatch> out;
   std::vector<uint32_t> selection;
 };
 

@@ -282,8 +282,10 @@ absl::StatusOr<int> RunJob(const std::string& name, const std::vector<std::strin
   QUERN_RETURN_IF_ERROR(job->Compile(options, &stats));
   std::shared_ptr<SpillContext> spill;
   if (streams) {
-    spill = std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(*options.spill_folder, 0), budget,
-                                           job->spill_settings());
+    SpillSettings settings = job->spill_settings();
+    settings.overdraft_bytes = limit - budget->limit_bytes();
+    spill =
+        std::make_shared<SpillContext>(std::make_unique<TemporaryFiles>(*options.spill_folder, 0), budget, settings);
     progress->ShowSpilled([spill] { return spill->stats().written_bytes; });
   }
   QUERN_ASSIGN_OR_RETURN(const OperatorResult result,

@@ -48,7 +48,7 @@ absl::Status AppendPieces(const StreamedInput (&inputs)[2], uint32_t threads, Si
     const bool is_left = i < left.num_pieces();
     const auto take = [&](const BatchView& keys) -> absl::Status {
       QUERN_ASSIGN_OR_RETURN(const BatchView view, columns->With(keys, is_left ? SetSide::kLeft : SetSide::kRight));
-      return input.Append(view);
+      return AppendStreamed(input, view);
     };
     return ForEachBatch(inputs[is_left ? 0 : 1], is_left ? i : i - left.num_pieces(), &selections[thread], progress,
                         take);

@@ -78,13 +78,13 @@ constexpr uint64_t kReaderBytes = 64 << 20;
 absl::Status StreamRows(const std::shared_ptr<RowSort>& sort, const std::vector<ColumnType>& types,
                         const StreamRun& run, ResultStream* results, OrderedResults* ordered) {
   SortReader reader(sort);
-  OutputBatch out(types, StreamedRows(types, *run.budget), run.spill->io_budget());
+  const std::unique_ptr<OutputBatch> out = StreamedResults(types, *run.budget, run.spill->io_budget());
   for (bool more = true; more;) {
-    absl::StatusOr<bool> next = reader.Next(&out);
+    absl::StatusOr<bool> next = reader.Next(out.get());
     QUERN_RETURN_IF_ERROR(AsDataError(next.status()));
     more = *next;
-    run.progress->Add(out.num_rows());
-    QUERN_RETURN_IF_ERROR(types.empty() ? results->Write(&out) : ordered->Put(reader.position(), &out));
+    run.progress->Add(out->num_rows());
+    QUERN_RETURN_IF_ERROR(types.empty() ? results->Write(out.get()) : ordered->Put(reader.position(), out.get()));
   }
   return absl::OkStatus();
 }

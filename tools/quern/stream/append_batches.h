@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/status.h"
+#include "runtime/rows/output_batch.h"
 #include "runtime/sink/sink_driver.h"
 #include "runtime/spec/column_type.h"
 #include "tools/quern/files/batches.h"
@@ -73,8 +74,13 @@ absl::StatusOr<std::shared_ptr<arrow::Table>> TableOfInput(const absl::StatusOr<
   return prepared->input.table;
 }
 
-// The rows of a batch of results: as many as elsewhere, or fewer where the budget is small.
-uint64_t StreamedRows(const std::vector<ColumnType>& types, const MemoryBudget& budget);
+// For batches of results of these types, which have as many rows as elsewhere, or fewer where the budget is small.
+// out_budget: counts them.
+std::unique_ptr<OutputBatch> StreamedResults(const std::vector<ColumnType>& types, const MemoryBudget& budget,
+                                             const std::shared_ptr<MemoryBudget>& out_budget);
+
+// Adds a batch of a stream. Where the batches that the operator keeps leave too little memory, it writes rows before.
+absl::Status AppendStreamed(const SinkInput& input, const BatchView& batch);
 
 // Reads a piece and calls `take` for each of its batches. selection: memory of the calling thread. Adds the rows to
 // `progress`.

@@ -69,11 +69,11 @@ absl::Status StreamGroups(const std::shared_ptr<HashAggregate>& aggregate, const
   return RunMorsels(threads, threads, [&](uint32_t, uint64_t) -> absl::Status {
     GroupReader reader(aggregate, rows.columns);
     reader.SetCopies(rows.copies_of);
-    OutputBatch out(rows.types, StreamedRows(rows.types, budget), out_budget);
+    const std::unique_ptr<OutputBatch> out = StreamedResults(rows.types, budget, out_budget);
     bool more = true;
     while (more) {
-      QUERN_ASSIGN_OR_RETURN(more, reader.Next(&out));
-      QUERN_RETURN_IF_ERROR(results->Write(&out));
+      QUERN_ASSIGN_OR_RETURN(more, reader.Next(out.get()));
+      QUERN_RETURN_IF_ERROR(results->Write(out.get()));
     }
     return absl::OkStatus();
   });

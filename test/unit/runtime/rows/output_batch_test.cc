@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/blocks/blocks.h"
 #include "runtime/blocks/runtime_calls.h"
 
 namespace quern {
@@ -140,6 +141,31 @@ TEST(ReserveBytes, KeepsContentsAndCharges) {
   EXPECT_EQ(quern_rt_reserve_bytes(column, UINT64_MAX), kQuernOutOfMemory);
   EXPECT_EQ(column->bytes, before.bytes);
   EXPECT_EQ(column->bytes_capacity, before.bytes_capacity);
+}
+
+struct Texts {
+  std::vector<std::string> texts;
+
+  static bool Valid(uint32_t) { return true; }
+  blocks::Bytes ReadString(uint32_t i) const {
+    return {reinterpret_cast<const uint8_t*>(texts[i].data()), static_cast<uint32_t>(texts[i].size())};
+  }
+};
+
+// The first string fits, however long it is; the others up to the bound of the batch.
+TEST(OutputBatch, StringsBeyondABoundAreForTheNextBatch) {
+  OutputBatch batch({Type(TypeId::kUtf8)}, 100, std::make_shared<MemoryBudget>());
+  batch.SetMostStringBytes(1000);
+  ASSERT_TRUE(batch.Reset().ok());
+  QuernOutColumn* column = &batch.columns()[0];
+  const Texts texts = {{std::string(400, 'a'), std::string(500, 'b'), std::string(200, 'c'), std::string(100, 'd')}};
+  EXPECT_EQ(blocks::FitStrings<kVar32>(texts, 4, column), 2);
+  AppendString(column, 0, texts.texts[0]);
+  EXPECT_EQ(blocks::FitStrings<kVar32>(Texts{{texts.texts[1], texts.texts[3], texts.texts[2]}}, 3, column), 2);
+  EXPECT_EQ(blocks::FitStrings<kVar32>(Texts{{std::string(601, 'e')}}, 1, column), 0);
+  ASSERT_TRUE(batch.Reset().ok());
+  EXPECT_EQ(blocks::FitStrings<kVar32>(Texts{{std::string(5000, 'e'), "f"}}, 2, &batch.columns()[0]), 1);
+  EXPECT_EQ(blocks::FitStrings<kVar32>(Texts{{"", std::string(5000, 'e'), "f"}}, 3, &batch.columns()[0]), 2);
 }
 
 TEST(ReserveBytes, GrowsByHalfAtLeast) {

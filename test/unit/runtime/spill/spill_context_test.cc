@@ -43,6 +43,24 @@ TEST(SpillContext, MemoryIsSetAsideOnceAndGivenBack) {
   EXPECT_EQ(budget->used_bytes(), 0);
 }
 
+TEST(SpillContext, TakesWhatMayBeOverdrawnAndGivesItBack) {
+  const auto budget = std::make_shared<MemoryBudget>(32 * kMiB);
+  const auto context = TestContext(budget, SystemFileCalls(), {.overdraft_bytes = 3 * kMiB});
+  ASSERT_TRUE(context->SetMemoryAside().ok());
+  ASSERT_TRUE(budget->Reserve(28 * kMiB).ok());
+  OutputBuffer buffer, more;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(buffer.Allocate(context->io_budget(), 6 * kMiB).ok());
+    EXPECT_GT(budget->used_bytes(), 34 * kMiB);
+    EXPECT_TRUE(absl::IsResourceExhausted(more.Allocate(context->io_budget(), kMiB)));
+    buffer.Free();
+    EXPECT_EQ(budget->used_bytes(), 32 * kMiB);
+  }
+  // Not where another budget counts, too.
+  const auto within = TestContext(BudgetWithin(budget, 0), SystemFileCalls(), {.overdraft_bytes = 3 * kMiB});
+  EXPECT_TRUE(absl::IsResourceExhausted(more.Allocate(within->io_budget(), kMiB)));
+}
+
 TEST(SpillContext, BlocksMayOutliveIt) {
   const auto budget = std::make_shared<MemoryBudget>(32 * kMiB);
   BatchView batch;

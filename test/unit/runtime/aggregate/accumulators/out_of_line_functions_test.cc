@@ -298,8 +298,8 @@ TEST(OutOfLineStrings, FewerFitAtTheLimitOfOffsets) {
   int32_t offsets[4] = {INT32_MAX - 9};
   uint8_t validity = 0;
   // Only bytes beyond INT32_MAX - 9 are written.
-  QuernOutColumn out = {&validity,     nullptr,   offsets, bytes.data() - (INT32_MAX - 9),
-                        INT32_MAX - 9, INT32_MAX, 0,       nullptr};
+  QuernOutColumn out = {&validity, nullptr, offsets, bytes.data() - (INT32_MAX - 9), INT32_MAX - 9, INT32_MAX,
+                        0,         nullptr, 0};
   const uint8_t* states[] = {groups.state(0), groups.state(1), groups.state(2)};
   EXPECT_EQ(groups.accumulator().Finalise(states, 3, &out, 0, nullptr).value(), 2u);
   EXPECT_EQ(offsets[2], INT32_MAX - 1);
