@@ -66,7 +66,7 @@ class KeptBatch {
   bool is_counted_ = false;
 };
 
-// *Errors*: ResourceExhausted where operators keep batches of more than a quarter of the limit: they are to write rows.
+// *Errors*: ResourceExhausted where operators keep batches of more than a third of the budget: they are to write rows.
 absl::Status CheckKeptBatches();
 
 // What all pieces of files that are in memory at one time may take, where memory over the limit is taken: three
