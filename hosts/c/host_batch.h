@@ -30,7 +30,7 @@ struct StringMemory {
   StringPages* pages = nullptr;          // of the input; null: blocks of their own
   uint32_t held_key_bytes = 0;           // keys of up to so many bytes are not copied, as stored rows hold them
   uint64_t most_bytes = 0;               // of copies for a batch of several rows; 0: any
-  bool* is_too_large = nullptr;          // set where these are exceeded, and nothing is copied
+  bool* is_too_large = nullptr;          // set where these are exceeded
 };
 
 // The view of a host's batch.

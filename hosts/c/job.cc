@@ -92,17 +92,16 @@ const char* HolderOf(const quern_input& input) { return input.input->ends_in_hos
 
 // After a slice that has failed, of a batch of which `taken_rows` rows are in the job. Where a repeated batch fails
 // otherwise than before, and has added no rows, the rows of the earlier calls still wait for theirs.
-absl::Status AfterSlice(absl::Status status, uint64_t num_rows, uint64_t taken_rows, quern_input* input,
-                        uint64_t slice_rows = 0) {
+absl::Status AfterSlice(absl::Status status, uint64_t num_rows, uint64_t taken_rows, quern_input* input) {
   if (absl::IsResourceExhausted(status))
-    input->refused = {taken_rows != 0 || input->input->needs_rest(), num_rows, taken_rows, slice_rows};
+    input->refused = {taken_rows != 0 || input->input->needs_rest(), num_rows, taken_rows};
   else if (taken_rows != input->refused.taken_rows) input->input->LoseRows();
   return status;
 }
 
 // Adds a batch slice by slice, from the first row that an earlier call did not add; append(first_row, num_rows,
-// &is_too_large, &taken_rows) adds a slice. Slices end at the same rows in each call. Those whose strings are too large
-// for the memory limit are halved.
+// &is_too_large, &taken_rows) adds a slice. Slices end at the same rows in each call. One whose strings are too large
+// for the memory limit is halved, and so are the next ones; those of later batches try twice as many rows.
 template <class AppendSlice>
 absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& append) {
   if (input->refused.is_held && input->refused.num_rows != num_rows) {
@@ -110,8 +109,7 @@ absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& a
         "batch of " + std::to_string(num_rows) + " rows after a refused append: a part of another batch is in the " +
         HolderOf(*input) + "; accepted: the refused batch, of " + std::to_string(input->refused.num_rows) + " rows");
   }
-  uint64_t slice_rows = input->kept == Kept::kBatch ? std::max<uint64_t>(num_rows, 1) : thresholds::kMorselRows;
-  if (input->refused.is_held && input->refused.slice_rows != 0) slice_rows = input->refused.slice_rows;
+  uint64_t slice_rows = input->kept == Kept::kBatch ? std::max<uint64_t>(num_rows, 1) : input->slice_rows;
   uint64_t row = input->refused.taken_rows;
   do {
     const uint64_t n = std::min(slice_rows - row % slice_rows, num_rows - row);
@@ -120,12 +118,14 @@ absl::Status AppendSlices(quern_input* input, uint64_t num_rows, AppendSlice&& a
     const absl::Status status = WithoutBadAlloc([&] { return append(row, n, &is_too_large, &taken_rows); });
     if (is_too_large) {
       while (slice_rows >= n) slice_rows /= 2;
+      input->slice_rows = slice_rows;
       continue;
     }
-    if (!status.ok()) return AfterSlice(status, num_rows, row + taken_rows, input, slice_rows);
+    if (!status.ok()) return AfterSlice(status, num_rows, row + taken_rows, input);
     row += n;
   } while (row < num_rows);
   input->refused = {};
+  input->slice_rows = std::min(2 * input->slice_rows, thresholds::kMorselRows);
   return absl::OkStatus();
 }
 
@@ -365,7 +365,7 @@ absl::StatusOr<std::unique_ptr<quern_output>> NewOutput(const std::shared_ptr<Jo
 }
 
 absl::Status AppendHostBatch(quern_input* input, const quern_batch& batch) {
-  if (!input->refused.is_held && (input->kept == Kept::kBatch || batch.num_rows <= thresholds::kMorselRows)) {
+  if (!input->refused.is_held && (input->kept == Kept::kBatch || batch.num_rows <= input->slice_rows)) {
     uint64_t taken_rows = 0;
     bool is_too_large = false;
     const absl::Status status = WithoutBadAlloc([&] { return AppendSlice(input, batch, &is_too_large, &taken_rows); });

@@ -30,6 +30,7 @@
 #include "hosts/c/quern.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/stop_flag.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/filter/row_filter.h"
 #include "runtime/rows/arrow_import.h"
 #include "runtime/rows/batch_view.h"
@@ -94,7 +95,6 @@ struct RefusedBatch {
   bool is_held = false;  // there is one
   uint64_t num_rows = 0;
   uint64_t taken_rows = 0;  // the first ones, which are in the job
-  uint64_t slice_rows = 0;  // that were added at a time; 0: as always
 };
 
 // *Threads*: one at a time.
@@ -306,6 +306,8 @@ struct quern_input {
   quern::c_abi::StringPages string_pages;  // of the copies
   std::unique_ptr<quern::c_abi::JobInput> input;
   quern::c_abi::RefusedBatch refused = {};
+  // Of a large batch, that are added at a time: fewer where their strings are too large for the memory limit.
+  uint64_t slice_rows = quern::thresholds::kMorselRows;
 };
 
 struct quern_output {

@@ -195,7 +195,7 @@ static bool probes_first(const HashJoin* join) {
   return type == JOIN_LEFT || type == JOIN_ANTI || outer->startup_cost < inner->total_cost;
 }
 
-/* As the columns of a pipeline. */
+/* The types of columns, as a pipeline names them. */
 static char* types_of(const List* wanted) {
   StringInfoData types;
   ListCell* cell;

@@ -410,6 +410,7 @@ static bool is_small(const InnerTable* inner, double outer_rows) {
 
 Plan* replace_loop(NestLoop* loop, bool has_many_rows) {
   LoopMaking making = {.loop = loop, .inner = index_scan_of(loop->join.plan.righttree)};
+  double outer_rows = loop->join.plan.lefttree->plan_rows;
   NodePlan way = {0};
   InnerTable inner;
   JoinType turned;
@@ -426,8 +427,8 @@ Plan* replace_loop(NestLoop* loop, bool has_many_rows) {
   foreach (cell, making.inner->scan.plan.qual) add_scan_qual(&making, lfirst(cell), false);
   if (making.failed || making.hash_clauses == NIL) return NULL;
   inner = inner_table_of(&making);
-  if (is_small(&inner, has_many_rows ? Max(loop->join.plan.lefttree->plan_rows, quern_min_rows)
-                                     : loop->join.plan.lefttree->plan_rows)) {
+  if (has_many_rows) outer_rows = Max(outer_rows, quern_min_rows);
+  if (is_small(&inner, outer_rows)) {
     scan = (Plan*)whole_scan(&making, inner.rows, inner.pages);
     return scans_heap(scan) ? make_plain(&making, scan) : NULL;
   }

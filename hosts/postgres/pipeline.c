@@ -296,9 +296,9 @@ static void stop_timing(const Pipeline* pipeline) {
     if (pipeline->segments[i].instrument != NULL) InstrStopNode(pipeline->segments[i].instrument, 0);
 }
 
-/* Makes a pipeline in a memory context that closes it. */
 static void close_with_memory(void* pipeline) { pipeline_close(pipeline); }
 
+/* Makes a pipeline in a memory context whose end closes it. */
 static Pipeline* create_in_memory(QuernNode* node, const List* sources, MemoryContext memory) {
   const MemoryContext before = MemoryContextSwitchTo(memory);
   MemoryContextCallback* callback = palloc0(sizeof(MemoryContextCallback));

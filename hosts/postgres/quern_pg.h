@@ -455,7 +455,8 @@ extern List* pipeline_sources(Source* top);
 extern Pipeline* pipeline_create(QuernNode* node, const List* sources, int num_pipelines, const bool* stopping);
 /* Opens handles, which pipeline_close closes, also after an error. input: of the node's job. */
 extern void pipeline_open(Pipeline* pipeline, const List* sources, quern_input* input);
-/* Sends rows of a source that is a copy of the lowest one. They call nothing of PostgreSQL. */
+/* Sends rows of a source that is a copy of the lowest one. It calls nothing of PostgreSQL, and neither does the next.
+ */
 extern RowsEnd pipeline_append(Pipeline* pipeline, Source* source, uint64 rows);
 extern void pipeline_finish(Pipeline* pipeline);
 extern void pipeline_close(Pipeline* pipeline);
