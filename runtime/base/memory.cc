@@ -51,13 +51,13 @@ uint8_t* MapAligned(uint64_t bytes, uint64_t alignment, int protection = PROT_RE
   return begin + head;
 }
 
-// New large pages, the first ones of which are kept ones, from wherever they lie: as many as there are. Their contents
-// are arbitrary. nullptr: no memory.
-uint8_t* MapWithKeptPages(uint64_t bytes) {
+// New large pages, the first ones of which are kept ones, from wherever they lie: as many as there are. The contents of
+// the first `*kept` bytes are arbitrary. nullptr: no memory.
+uint8_t* MapWithKeptPages(uint64_t bytes, uint64_t* kept) {
   uint8_t* const data = MapAligned(bytes, kHugePageBytes, PROT_NONE, MAP_NORESERVE);
   if (data == nullptr) return nullptr;
-  const uint64_t kept = KeptPages::OfProcess().MoveTo(data, bytes);
-  if (kept == bytes || mprotect(data + kept, bytes - kept, PROT_READ | PROT_WRITE) == 0) return data;
+  *kept = KeptPages::OfProcess().MoveTo(data, bytes);
+  if (*kept == bytes || mprotect(data + *kept, bytes - *kept, PROT_READ | PROT_WRITE) == 0) return data;
   munmap(data, bytes);
   return nullptr;
 }
@@ -74,20 +74,27 @@ uint8_t* AllocateSmall(uint64_t bytes, Contents contents) {
   return data;
 }
 
-// Makes sure that no user relies on zeros, nor on equal bytes. Skipped where touching all of it would be too expensive.
-[[maybe_unused]] void FillWithAnything(uint8_t* data, uint64_t bytes) {
+// Makes sure that no user relies on zeros, nor on equal bytes. Returns false, and writes nothing, where touching all of
+// it would be too expensive.
+[[maybe_unused]] bool FillWithAnything(uint8_t* data, uint64_t bytes) {
   constexpr uint64_t kMostBytes = uint64_t{64} << 20;
-  if (bytes > kMostBytes) return;
+  if (bytes > kMostBytes) return false;
   uint64_t anything = 0;
   for (uint64_t i = 0; i + sizeof(anything) <= bytes; i += sizeof(anything)) {
     anything += 0x9e3779b97f4a7c15;
     std::memcpy(data + i, &anything, sizeof(anything));
   }
+  return true;
 }
 
 absl::Status LimitExceeded(uint64_t bytes, uint64_t used, uint64_t limit) {
   return absl::ResourceExhaustedError("memory limit exceeded: " + std::to_string(bytes) + " bytes requested, " +
                                       std::to_string(used) + " in use; limit " + std::to_string(limit));
+}
+
+absl::Status OutOfMemory(uint64_t bytes) {
+  return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
+                                      " bytes requested; accepted: what the system has free");
 }
 
 absl::Status RefusedByHost(uint64_t bytes, uint64_t used) {
@@ -160,30 +167,33 @@ absl::StatusOr<HugeBuffer> HugeBuffer::Allocate(std::shared_ptr<MemoryBudget> bu
   const uint64_t mapping_bytes = mapped && bytes < kAddressSpaceBytes ? RoundUp(bytes, page_bytes) : 0;
   uint8_t* data = nullptr;
   bool is_new = true;
+  uint64_t first_zero = 0;
   if (!mapped) {
     data = AllocateSmall(bytes, contents);
+    first_zero = bytes;
   } else if (mapping_bytes != 0) {
     if (keeps_pages) data = KeptPages::OfProcess().Take(mapping_bytes);
     is_new = data == nullptr;
+    first_zero = is_new ? 0 : bytes;
     if (!is_new && is_zeroed) std::memset(data, 0, bytes);
-    if (is_new && keeps_pages && !is_zeroed) data = MapWithKeptPages(mapping_bytes);
+    if (is_new && keeps_pages && !is_zeroed) data = MapWithKeptPages(mapping_bytes, &first_zero);
     else if (is_new) data = MapAligned(mapping_bytes, huge ? kHugePageBytes : kSmallestPageBytes);
   }
   if (data == nullptr) {
     if (budget) budget->Release(bytes);
-    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
-                                        " bytes requested; accepted: what the system has free");
+    return OutOfMemory(bytes);
   }
   // Only a request: where the system has switched large pages off, small ones work too.
   if (huge && is_new) madvise(data, mapping_bytes, MADV_HUGEPAGE);
 #if !defined(NDEBUG)
-  if (contents == Contents::kAnything) FillWithAnything(data, bytes);
+  if (contents == Contents::kAnything && FillWithAnything(data, bytes)) first_zero = bytes;
 #endif
   buffer.budget_ = std::move(budget);
   buffer.data_ = data;
   buffer.bytes_ = bytes;
   buffer.mapping_bytes_ = mapping_bytes;
   buffer.keeps_pages_ = keeps_pages;
+  buffer.first_zero_ = std::min(first_zero, bytes);
   return buffer;
 }
 
@@ -210,15 +220,25 @@ HugeBuffer& HugeBuffer::operator=(HugeBuffer&& other) noexcept {
   bytes_ = std::exchange(other.bytes_, 0);
   mapping_bytes_ = std::exchange(other.mapping_bytes_, 0);
   keeps_pages_ = other.keeps_pages_;
+  first_zero_ = other.first_zero_;
   return *this;
 }
 
-// Its pages are not kept for others: some of them may be released.
-uint64_t HugeBuffer::Disown() {
-  keeps_pages_ = false;
+uint64_t HugeBuffer::Disown(bool releases_pages) {
+  keeps_pages_ = keeps_pages_ && !releases_pages;
   if (budget_ == nullptr) return 0;
   budget_.reset();
   return bytes_;
+}
+
+absl::Status HugeBuffer::TakeKeptPages(uint64_t begin, uint64_t end) {
+  begin = RoundUp(begin, kHugePageBytes);
+  end = end / kHugePageBytes * kHugePageBytes;
+  if (!keeps_pages_ || begin >= end) return absl::OkStatus();
+  begin += KeptPages::OfProcess().MoveTo(data_ + begin, end - begin);
+  // A page that could not be moved leaves a place without one.
+  if (begin == end || mprotect(data_ + begin, kHugePageBytes, PROT_READ | PROT_WRITE) == 0) return absl::OkStatus();
+  return OutOfMemory(kHugePageBytes);
 }
 
 void HugeBuffer::Free() {
@@ -264,8 +284,7 @@ absl::Status GrowingBuffer::Grow(uint64_t bytes) {
   std::memset(data_ + begin, 0, kept);
   if (end > fresh && mprotect(data_ + fresh, end - fresh, PROT_READ | PROT_WRITE) != 0) {
     if (budget_) budget_->Release(bytes - bytes_);
-    return absl::ResourceExhaustedError("out of memory: " + std::to_string(bytes) +
-                                        " bytes requested; accepted: what the system has free");
+    return OutOfMemory(bytes);
   }
   if (huge_pages_ && end > fresh) madvise(data_ + fresh, end - fresh, MADV_HUGEPAGE);
 #if defined(MADV_POPULATE_WRITE)
@@ -314,22 +333,22 @@ void Arena::FreeBefore(const uint8_t* piece) {
   buffers_.erase(buffers_.begin(), buffer);
 }
 
-uint64_t Arena::Disown() {
+uint64_t Arena::Disown(bool releases_pages) {
   uint64_t bytes = 0;
-  for (HugeBuffer& buffer : buffers_) bytes += buffer.Disown();
+  for (HugeBuffer& buffer : buffers_) bytes += buffer.Disown(releases_pages);
   return bytes;
 }
 
 absl::StatusOr<uint8_t*> Arena::Allocate(uint64_t bytes) {
   // Each buffer is as large as all earlier ones together, so that a small user takes little memory and a large one few
   // buffers.
-  constexpr uint64_t kFirstBytes = uint64_t{4} << 10, kLargestBytes = uint64_t{16} << 20;
+  constexpr uint64_t kFirstBytes = uint64_t{4} << 10;
   bytes = RoundUp(bytes, 64);
   if (buffers_.empty() || buffers_.back().bytes() - used_bytes_ < bytes) {
     // A piece that takes most of a large page gets one, even where this allocates two.
     const uint64_t least =
         contents_ == Contents::kAnything && bytes >= kHugePageBytes / 2 ? kHugePageBytes : kFirstBytes;
-    const uint64_t grown = std::clamp(bytes_, least, kLargestBytes);
+    const uint64_t grown = std::clamp(bytes_, least, most_bytes_);
     absl::StatusOr<HugeBuffer> buffer = HugeBuffer::Allocate(budget_, std::max(bytes, grown), huge_pages_, contents_);
     // Near the end of a budget, what is needed alone.
     if (!buffer.ok() && grown > std::max(bytes, kFirstBytes))

@@ -78,12 +78,19 @@ class HugeBuffer {
                                              Contents contents = Contents::kZeros);
 
   // Lets its bytes stay reserved in the budget when it is freed, for a buffer that takes its place. Returns them.
-  uint64_t Disown();
+  // releases_pages: some of its pages will be released before, so that they cannot be kept for others.
+  uint64_t Disown(bool releases_pages);
+  // Of a buffer with kAnything: puts pages that other buffers have released in place of its own whole pages among bytes
+  // begin .. end-1, as many as there are; what these contain is lost. Worth it where nothing has been written to them,
+  // so that they would be new pages. *Errors*: ResourceExhausted, after which the bytes are unusable.
+  absl::Status TakeKeptPages(uint64_t begin, uint64_t end);
   // Charges its bytes to a budget in which they are reserved already. It was allocated without one.
   void Own(std::shared_ptr<MemoryBudget> budget) { budget_ = std::move(budget); }
 
   uint8_t* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
+  // Of a buffer with kAnything as it was allocated: bytes from here on are 0.
+  uint64_t first_zero() const { return first_zero_; }
   void Free();
 
  private:
@@ -91,6 +98,7 @@ class HugeBuffer {
   uint8_t* data_ = nullptr;
   uint64_t bytes_ = 0;
   uint64_t mapping_bytes_ = 0;  // 0: memory of the allocator
+  uint64_t first_zero_ = 0;
   bool keeps_pages_ = false;
 };
 
@@ -136,8 +144,10 @@ class GrowingBuffer {
 // (tuples in order of arrival) so lie on huge pages, at one system call for many pieces. *Threads*: one.
 class Arena {
  public:
-  Arena(std::shared_ptr<MemoryBudget> budget, bool huge_pages, Contents contents = Contents::kZeros)
-      : budget_(std::move(budget)), huge_pages_(huge_pages), contents_(contents) {}
+  // most_bytes: of a buffer, but for larger pieces.
+  Arena(std::shared_ptr<MemoryBudget> budget, bool huge_pages, Contents contents = Contents::kZeros,
+        uint64_t most_bytes = uint64_t{16} << 20)
+      : budget_(std::move(budget)), huge_pages_(huge_pages), contents_(contents), most_bytes_(most_bytes) {}
 
   // Aligned to 64 bytes, valid as long as the arena. *Errors*: ResourceExhausted.
   absl::StatusOr<uint8_t*> Allocate(uint64_t bytes);
@@ -145,13 +155,13 @@ class Arena {
   void Clear();
   // Gives back the buffers that were filled before the one with this piece.
   void FreeBefore(const uint8_t* piece);
-  // Lets the bytes of all pieces stay reserved (HugeBuffer::Disown): their pages may then be released one by one.
-  uint64_t Disown();
+  uint64_t Disown(bool releases_pages);  // HugeBuffer::Disown of all
 
  private:
   std::shared_ptr<MemoryBudget> budget_;
   bool huge_pages_;
   Contents contents_;
+  uint64_t most_bytes_;
   std::vector<HugeBuffer> buffers_;
   uint64_t used_bytes_ = 0;  // of the last buffer
   uint64_t bytes_ = 0;       // of all buffers

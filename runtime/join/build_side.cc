@@ -30,9 +30,17 @@ constexpr uint64_t kDenseRangePerRow = thresholds::kDenseLookingRangePerRow;
 constexpr uint64_t kStagedBytes = uint64_t{256}
                                   << 10;  // wide tuples: fewer rows at a time, so that they are partitioned from cache
 
-TupleFormat StoredFormat(const QuernRowLayout& rows, const JoinOptions& options) {
+// A table takes the tuples where a limit has no room for both. Groups are worth it where the limit has room for a large
+// page of each which is not full.
+uint32_t NumGroups(const MemoryBudget* budget) {
+  const bool has_room = budget != nullptr && budget->limit_bytes() >= thresholds::kPartGroupsLimit;
+  return has_room ? thresholds::kPartGroups : 1;
+}
+
+TupleFormat StoredFormat(const QuernRowLayout& rows, const JoinOptions& options, const MemoryBudget* budget) {
   TupleFormat format = FormatOf(rows);
   format.prefetch_bytes = rows.prefetches ? options.distances.partition_bytes : 0;
+  format.part_groups = NumGroups(budget);
   return format;
 }
 
@@ -59,8 +67,8 @@ BuildSide::BuildSide(std::shared_ptr<const JoinDescriptor> descriptor, JoinEntry
       descriptor_(std::move(descriptor)),
       entry_points_(std::move(entry_points)),
       options_(options),
-      store_(StoredFormat(*descriptor_->rows(), options), budget, options.huge_pages),
-      null_store_(StoredFormat(*descriptor_->rows(), options), budget, options.huge_pages),
+      store_(StoredFormat(*descriptor_->rows(), options, budget.get()), budget, options.huge_pages),
+      null_store_(StoredFormat(*descriptor_->rows(), options, budget.get()), budget, options.huge_pages),
       sign_bit_(descriptor_->rows()->packed_sign_bit) {
   const QuernJoinDescriptor& s = *descriptor_->get();
   step_rows_ = static_cast<uint32_t>(std::clamp<uint64_t>(kStagedBytes / s.rows.tuple_bytes, 1, s.batch_rows));

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "runtime/join/join_table.h"
 #include "runtime/join/tables/crowded_slots.h"
 #include "runtime/join/tables/packed_key_table.h"
+#include "runtime/join/tables/unchained_table.h"
 #include "runtime/rows/tuple_store.h"
 #include "runtime/spec/join_spec.h"
 
@@ -90,6 +92,8 @@ class TableBuilder {
   Phase PerPart(std::function<absl::Status(uint64_t part, const TupleList& spans)> run);
   Phase PerStore(std::function<void(uint64_t store, const TupleList& spans)> run);
   absl::Status BuildUnchainedPart(uint64_t part, const TupleList& spans);
+  void ZeroSlots(const UnchainedBuild& build);
+  absl::Status TakePages(uint64_t part);
   void MovePart(uint64_t part);
   void ReleaseSpare();
   absl::Status IndexCrowded();
@@ -107,9 +111,10 @@ class TableBuilder {
   TupleFormat format_;
   uint64_t num_tuples_ = 0;
   bool is_partitioned_ = false;
-  bool partitions_first_ = false;  // some stores are partitioned and others are not
-  bool takes_tuples_ = false;      // unchained: a partition leaves the stores when it is built
-  uint64_t spare_bytes_ = 0;       // of the stores' memory, what is more than the table's; reserved
+  bool partitions_first_ = false;             // some stores are partitioned and others are not
+  bool takes_tuples_ = false;                 // unchained: a partition leaves the stores when it is built
+  uint64_t spare_bytes_ = 0;                  // of the stores' memory, what is more than the table's; reserved
+  std::vector<std::once_flag> groups_begun_;  // unchained, of groups of partitions that the table takes
   bool has_begun_ = false;
   uint32_t filter_steps_ = 0;               // of the key filter, begun
   std::vector<PackedKeyRange> key_ranges_;  // of unpacked keys, by store

@@ -9,6 +9,7 @@
 #include "runtime/rows/tuple_store.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "runtime/base/cpu.h"
@@ -108,8 +109,9 @@ uint32_t ScanSpans(const TupleList& spans, const std::vector<uint64_t>& position
 
 TupleStore::TupleStore(const TupleFormat& format, std::shared_ptr<MemoryBudget> budget, bool huge_pages)
     : format_(format),
-      flat_arena_(budget, huge_pages, Contents::kAnything),
-      part_arena_(std::move(budget), huge_pages, Contents::kAnything) {}
+      budget_(std::move(budget)),
+      huge_pages_(huge_pages),
+      flat_arena_(budget_, huge_pages, Contents::kAnything) {}
 
 // Of a span for so many tuples, without their hashes.
 uint64_t TupleStore::TupleBytesOf(uint64_t rows) const { return (rows * format_.tuple_bytes + 7) / 8 * 8; }
@@ -174,7 +176,8 @@ absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, 
     for (uint32_t i = 0; i < n; ++i) {
       TupleList& part = parts_[hashes[i] >> part_shift_];
       if (part.empty() || part.back().num_tuples == part.back().capacity) {
-        absl::Status status = Extend(&part, &part_arena_, std::max<uint64_t>(format_.span_bytes / bytes, 16));
+        Arena* const arena = &groups_[GroupOf(hashes[i] >> part_shift_)]->arena;
+        absl::Status status = Extend(&part, arena, std::max<uint64_t>(format_.span_bytes / bytes, 16));
         if (!status.ok()) return Forget(hashes, i), status;
       }
       TupleSpan& span = part.back();
@@ -212,7 +215,16 @@ void TupleStore::SwapParts(uint64_t first, TupleStore* other) {
 }
 
 absl::Status TupleStore::Partition(uint32_t bits) {
-  parts_.resize(size_t{1} << bits);
+  const uint64_t num_parts = uint64_t{1} << bits, num_groups = std::min<uint64_t>(format_.part_groups, num_parts);
+  // With several groups, each has less in its last buffer than a large page.
+  constexpr uint64_t kMostBytes = uint64_t{16} << 20, kMostBytesOfMany = uint64_t{2} << 20;
+  groups_.clear();
+  for (uint64_t group = 0; group < num_groups; ++group) {
+    Arena arena(budget_, huge_pages_, Contents::kAnything, num_groups == 1 ? kMostBytes : kMostBytesOfMany);
+    groups_.push_back(std::make_unique<PartGroup>(std::move(arena), num_parts / num_groups));
+  }
+  group_shift_ = static_cast<uint32_t>(std::countr_zero(num_parts / num_groups));
+  parts_.resize(num_parts);
   part_shift_ = 64 - bits;
   const absl::Status status = PartitionFlat();
   if (status.ok()) {
@@ -220,8 +232,7 @@ absl::Status TupleStore::Partition(uint32_t bits) {
     open_span_ = 0;
     flat_arena_.Clear();
   } else {
-    parts_.clear();
-    part_arena_.Clear();
+    ClearParts();
   }
   return status;
 }
@@ -241,16 +252,41 @@ absl::Status TupleStore::PartitionFlat() {
 void TupleStore::Clear() {
   flat_.clear();
   open_span_ = 0;
-  parts_.clear();
   flat_arena_.Clear();
-  part_arena_.Clear();
+  ClearParts();
+}
+
+void TupleStore::ClearParts() {
+  parts_.clear();
+  groups_.clear();
+}
+
+uint64_t TupleStore::DisownParts() {
+  uint64_t bytes = 0;
+  for (const auto& group : groups_) bytes += group->arena.Disown(/*releases_pages=*/groups_.size() == 1);
+  return bytes;
+}
+
+uint64_t TupleStore::part_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& group : groups_) bytes += group->arena.bytes();
+  return bytes;
+}
+
+uint64_t TupleStore::largest_group_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& group : groups_) bytes = std::max(bytes, group->arena.bytes());
+  return bytes;
 }
 
 void TupleStore::ReplacePart(uint64_t part, const TupleSpan& elsewhere) {
   TupleList& spans = parts_[part];
-  for (const TupleSpan& span : spans) ReleasePages(span.tuples, BytesOf(span.capacity));
+  if (groups_.size() == 1)
+    for (const TupleSpan& span : spans) ReleasePages(span.tuples, BytesOf(span.capacity));
   spans.clear();
   if (elsewhere.num_tuples != 0) spans.push_back(elsewhere);  // into the room of an earlier one
+  PartGroup* const group = groups_[GroupOf(part)].get();
+  if (group->left.fetch_sub(1, std::memory_order_acq_rel) == 1) group->arena.Clear();
 }
 
 uint64_t TupleStore::num_tuples() const {

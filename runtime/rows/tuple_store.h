@@ -5,8 +5,10 @@
 #ifndef QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
 #define QUERN_RUNTIME_ROWS_TUPLE_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +39,9 @@ struct TupleFormat {
   bool zero_hashes = false;
   uint32_t prefetch_bytes = 0;               // prefetch distance behind each partition's last tuple; 0: none
   uint64_t span_bytes = uint64_t{32} << 10;  // by which a partition grows (a guess: 64 of eight pages each are 2 MB)
+  // Neighbouring partitions are divided into up to so many groups, each of which has pages of its own: a table that
+  // takes the tuples then takes whole large pages. A power of two.
+  uint32_t part_groups = 1;
 };
 
 // Hashes of n words; all 0 where `zero`. *Cost*: about 1 ns a word.
@@ -73,16 +78,20 @@ class TupleStore {
   // Removes n tuples with these hashes, which were the last to be added to their partitions.
   void Forget(const uint64_t* hashes, uint32_t n);
 
-  // Exchanges the tuples of the partitions from number `first` on with another store of as many partitions. Their
-  // memory stays where it is: each store must live as long as the other one.
+  // Exchanges the tuples of the partitions from number `first` on with another store of as many partitions, both with
+  // one group. Their memory stays where it is: each store must live as long as the other one.
   void SwapParts(uint64_t first, TupleStore* other);
 
   // Lets the bytes of all partitions stay reserved for a table that takes their tuples. Returns them.
-  uint64_t DisownParts() { return part_arena_.Disown(); }
-  // Gives the pages of a partition back to the system: its tuples are in `elsewhere`, which may be empty. *Threads*:
-  // any, each with another partition.
+  uint64_t DisownParts();
+  // The tuples of a partition are in `elsewhere` now, which may be empty. Frees the memory of a group with its last
+  // partition; where there is one group, gives the small pages of each partition back to the system. *Threads*: any,
+  // each with another partition.
   void ReplacePart(uint64_t part, const TupleSpan& elsewhere);
-  uint64_t part_bytes() const { return part_arena_.bytes(); }
+  uint64_t part_bytes() const;
+  uint64_t num_groups() const { return groups_.size(); }
+  uint64_t GroupOf(uint64_t part) const { return part >> group_shift_; }
+  uint64_t largest_group_bytes() const;
 
   const TupleList& flat() const { return flat_; }
   const std::vector<TupleList>& parts() const { return parts_; }
@@ -99,11 +108,22 @@ class TupleStore {
   absl::Status PartitionAll(TupleAt tuple_at, const uint64_t* hashes, uint32_t n);
 
   TupleFormat format_;
+  // The partitions of a group. left: those that have not been replaced.
+  struct PartGroup {
+    PartGroup(Arena memory, uint64_t num_parts) : arena(std::move(memory)), left(num_parts) {}
+    Arena arena;
+    std::atomic<uint64_t> left;
+  };
+  void ClearParts();
+
+  std::shared_ptr<MemoryBudget> budget_;
+  bool huge_pages_;
   Arena flat_arena_;
-  Arena part_arena_;
+  std::vector<std::unique_ptr<PartGroup>> groups_;  // while there are partitions
   TupleList flat_;
   size_t open_span_ = 0;  // the span of flat_ that is being filled; those behind it are empty
   uint32_t part_shift_ = 0;
+  uint32_t group_shift_ = 0;
   std::vector<TupleList> parts_;
 };
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -338,8 +339,8 @@ TEST(Arena, DisownedPiecesStayReserved) {
     }
     const uint64_t bytes = arena.bytes();
     EXPECT_EQ(budget->used_bytes(), bytes);
-    EXPECT_EQ(arena.Disown(), bytes);
-    EXPECT_EQ(arena.Disown(), 0u) << "once";
+    EXPECT_EQ(arena.Disown(/*releases_pages=*/true), bytes);
+    EXPECT_EQ(arena.Disown(/*releases_pages=*/true), 0u) << "once";
     EXPECT_EQ(arena.bytes(), bytes);
     for (uint8_t i = 0; i < 100; ++i) EXPECT_EQ(pieces[i][99999], i);
     arena.Clear();
@@ -347,6 +348,57 @@ TEST(Arena, DisownedPiecesStayReserved) {
     budget->Release(bytes);
   }
   EXPECT_EQ(budget->used_bytes(), 0u);
+}
+
+// Whole pages between begin and end are exchanged, as many as are kept.
+TEST(TakeKeptPages, LeavesNeighboursAlone) {
+  if (!KeepsBlocks()) GTEST_SKIP() << "a sanitizer fills what it hands out";
+  constexpr uint64_t kBytes = 5 * kHugePageBytes;
+  KeptPages& kept = KeptPages::OfProcess();
+  for (const uint64_t num_kept : {0, 1, 2, 4}) {
+    kept.Clear();
+    HugeBuffer buffer = HugeBuffer::Allocate(nullptr, kBytes, true, Contents::kAnything).value();
+    std::memset(buffer.data(), 1, kBytes);
+    if (num_kept != 0) {
+      HugeBuffer other = HugeBuffer::Allocate(nullptr, num_kept * kHugePageBytes, true, Contents::kAnything).value();
+      std::memset(other.data(), 2, other.bytes());
+    }
+    ASSERT_EQ(kept.bytes(), num_kept * kHugePageBytes);
+    ASSERT_TRUE(buffer.TakeKeptPages(kHugePageBytes - 1, 4 * kHugePageBytes + 100).ok());
+    const uint64_t num_taken = std::min<uint64_t>(num_kept, 3);
+    EXPECT_EQ(kept.bytes(), (num_kept - num_taken) * kHugePageBytes);
+    for (uint64_t page = 0; page < 5; ++page) {
+      const int expected = page >= 1 && page < 1 + num_taken ? 2 : 1;
+      for (uint64_t i = 0; i < kHugePageBytes; ++i) ASSERT_EQ(buffer.data()[page * kHugePageBytes + i], expected);
+    }
+  }
+  kept.Clear();
+}
+
+TEST(TakeKeptPages, OfSmallMemoryNothing) {
+  HugeBuffer buffer = HugeBuffer::Allocate(nullptr, 100000, true, Contents::kAnything).value();
+  EXPECT_TRUE(buffer.TakeKeptPages(0, 100000).ok());
+}
+
+TEST(FirstZero, IsBehindWhatEarlierBuffersHad) {
+  if (!KeepsBlocks()) GTEST_SKIP() << "a sanitizer fills what it hands out";
+  KeptPages& kept = KeptPages::OfProcess();
+  kept.Clear();
+  for (const uint64_t num_kept : {0, 1, 3, 4}) {
+    kept.Clear();
+    if (num_kept != 0) {
+      HugeBuffer other = HugeBuffer::Allocate(nullptr, num_kept * kHugePageBytes, true, Contents::kAnything).value();
+      std::memset(other.data(), 2, other.bytes());
+    }
+    HugeBuffer buffer = HugeBuffer::Allocate(nullptr, 3 * kHugePageBytes, true, Contents::kAnything).value();
+    for (uint64_t i = buffer.first_zero(); i < buffer.bytes(); ++i) ASSERT_EQ(buffer.data()[i], 0) << i;
+#if defined(NDEBUG)
+    EXPECT_EQ(buffer.first_zero(), std::min<uint64_t>(num_kept, 3) * kHugePageBytes);
+#endif
+    HugeBuffer moved = std::move(buffer);
+    EXPECT_LE(moved.first_zero(), moved.bytes());
+  }
+  kept.Clear();
 }
 
 // Bytes of the first and the last page that belong to neighbours.

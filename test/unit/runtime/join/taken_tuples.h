@@ -37,12 +37,13 @@ struct LimitedHost {
   std::atomic<int64_t> requests{0};  // within the limit
   int64_t refused = 0;               // the number of the request that is refused all the same, from 1; 0: none
   bool refuses_on = false;           // all behind it, too
+  uint64_t job_limit = 0;            // of a budget; where it is large, partitions lie in groups
 
   MemoryAccount account() {
     return {[](void* self, uint64_t bytes) { return static_cast<LimitedHost*>(self)->Reserve(bytes); },
             [](void* self, uint64_t bytes) { static_cast<LimitedHost*>(self)->used -= bytes; }, this};
   }
-  std::shared_ptr<MemoryBudget> NewBudget() { return std::make_shared<MemoryBudget>(0, account()); }
+  std::shared_ptr<MemoryBudget> NewBudget() { return std::make_shared<MemoryBudget>(job_limit, account()); }
   // From now on.
   void LeaveOnly(uint64_t bytes) {
     limit = used + bytes;

@@ -31,6 +31,8 @@ namespace {
 const Case kInner = {RowOf(JoinKind::kInner), kForms[0], false, true, true};
 const Case kFull = {RowOf(JoinKind::kFull), kTexts, false, true, true};
 
+constexpr uint64_t kLimitWithGroups = uint64_t{1} << 30;
+
 struct Settings {
   size_t rows_of_each = SIZE_MAX;  // of an appender
   LayoutChoice layout = LayoutChoice::kAuto;
@@ -38,9 +40,10 @@ struct Settings {
   uint32_t num_threads = 1;
 };
 
-void ExpectTaken(const TakenRows& rows, const Settings& settings = {}) {
-  SCOPED_TRACE(rows.of.Spec());
+void ExpectTakenWithin(uint64_t job_limit, const TakenRows& rows, const Settings& settings) {
+  SCOPED_TRACE(rows.of.Spec() + ", limit " + std::to_string(job_limit));
   LimitedHost host;
+  host.job_limit = job_limit;
   {
     Runner runner(rows.of, settings.layout, 1000, host.NewBudget());
     ASSERT_EQ(runner.Append(rows.build, settings.rows_of_each), absl::OkStatus());
@@ -58,6 +61,10 @@ void ExpectTaken(const TakenRows& rows, const Settings& settings = {}) {
     rows.ExpectRows(&runner);
   }
   EXPECT_EQ(host.used, 0u);
+}
+
+void ExpectTaken(const TakenRows& rows, const Settings& settings = {}) {
+  for (const uint64_t job_limit : {uint64_t{0}, kLimitWithGroups}) ExpectTakenWithin(job_limit, rows, settings);
 }
 
 Case CaseOf(JoinKind id, const KeyForm& form, bool residual = false) {
@@ -258,6 +265,19 @@ TEST(TakenTuplesOfKeyFilters, TheFilterIsMadeOfTheTable) {
 }
 
 // ---- pages ----
+
+// The second of two jobs has pages of the first one, too.
+TEST(TakenTuplesPages, OfTheListsAreThoseOfTheTable) {
+  Data data = SparseRows(1'500'000, 2);
+  data.probe.resize(20);
+  const TakenRows rows(CaseOf(JoinKind::kInner, kTexts), data);
+  for (const uint32_t num_threads : {1u, 3u, 3u}) {
+    KeptPages::OfProcess().Clear();
+    const Settings settings = {.rows_of_each = 1'300'000, .num_threads = num_threads};
+    for (int i = 0; i < 2; ++i) ExpectTakenWithin(kLimitWithGroups, rows, settings);
+    EXPECT_GT(KeptPages::OfProcess().bytes(), uint64_t{32} << 20);
+  }
+}
 
 // A page is in memory on one side only, but for those of the partitions that are moved.
 TEST(TakenTuplesPages, AreInMemoryOnce) {

@@ -183,8 +183,9 @@ std::vector<uint8_t> TuplesOf(const TupleStore& store, uint64_t part, uint32_t t
 
 TEST(TupleStore, APartitionMovesAndTheOthersStay) {
   for (const TupleFormat& format :
-       {TupleFormat{16, 8, false}, TupleFormat{44, 0, false}, TupleFormat{4, 4, false}, TupleFormat{16, 8, true}}) {
-    SCOPED_TRACE(std::to_string(format.tuple_bytes) + " bytes");
+       {TupleFormat{16, 8, false}, TupleFormat{44, 0, false}, TupleFormat{4, 4, false}, TupleFormat{16, 8, true},
+        TupleFormat{.tuple_bytes = 24, .part_groups = 2}, TupleFormat{.tuple_bytes = 24, .part_groups = 64}}) {
+    SCOPED_TRACE(std::to_string(format.tuple_bytes) + " bytes, groups: " + std::to_string(format.part_groups));
     auto budget = std::make_shared<MemoryBudget>();
     {
       Filled filled(format, budget);
