@@ -335,16 +335,21 @@ static InnerTable inner_table_of(const LoopMaking* making) {
   return table;
 }
 
+double loop_expected_ms(const NestLoop* loop) {
+  const double lookup = kLookupMs + kFetchMs * loop->join.plan.righttree->plan_rows;
+
+  return loop->join.plan.lefttree->plan_rows * lookup;
+}
+
 /* Sets what the loop is measured by, and whether it begins at all. Returns false where the inner table is small. */
 static bool choose_way(const LoopMaking* making, const InnerTable* inner, NodePlan* plan, bool* begins) {
   const Plan* outer = making->loop->join.plan.lefttree;
-  const double lookup = kLookupMs + kFetchMs * making->loop->join.plan.righttree->plan_rows;
 
   plan->hash_ms = Min(inner->pages, NBuffers) * kPageMs + Max(inner->pages - NBuffers, 0) * kFarPageMs +
                   inner->rows * (making->reads_slots ? kSlotMs : kProbeMs);
   plan->outer_rows = outer->plan_rows;
   if (quern_loop_rows >= 0) *begins = quern_loop_rows > 0;
-  else *begins = quern_enabled != QUERN_FORCE && outer->plan_rows * lookup < kTooSlow * plan->hash_ms;
+  else *begins = quern_enabled != QUERN_FORCE && loop_expected_ms(making->loop) < kTooSlow * plan->hash_ms;
   return quern_enabled == QUERN_FORCE || inner->rows >= quern_min_rows;
 }
 

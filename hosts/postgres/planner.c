@@ -63,6 +63,8 @@ static const double kShareOfCost[] = {[QUERN_JOIN] = 0.25, [QUERN_AGGREGATE] = 0
 static const double kShareOfScan = 0.2;
 /* What each further thread takes over of this. */
 static const double kShareOfThread = 0.5;
+/* What a nested loop that reads its inner table in order takes of what PostgreSQL expects. */
+static const double kShareOfLoopInOrder = 0.7;
 
 typedef struct Replacing {
   int replaced;
@@ -127,7 +129,8 @@ static double saved_by(const Plan* made, const Plan* plan) {
 }
 
 /* The same of a join in place of a nested loop: it takes about as long as the faster of that loop and a hash join. A
- * loop that reads its inner table in order is faster than PostgreSQL's costs say, and goes on. */
+ * loop that reads its inner table in order is faster than PostgreSQL's costs say, and saves nothing where it goes on.
+ */
 static double saved_by_loop(const Plan* made, const NestLoop* loop) {
   const NodePlan* node = node_plan_of_list(((const CustomScan*)made)->custom_private);
   const List* sides = ((const CustomScan*)made)->custom_plans;
@@ -135,11 +138,14 @@ static double saved_by_loop(const Plan* made, const NestLoop* loop) {
   const Plan* probing = linitial(sides);
   const Plan* scan = is_turned ? probing : lsecond(sides);
   const double rest = share_with_threads(node);
-  const double own = loop->join.plan.total_cost - loop->join.plan.lefttree->total_cost;
+  double own = loop->join.plan.total_cost - loop->join.plan.lefttree->total_cost;
   const double read = node->sources[is_turned ? 0 : 1]->way == SOURCE_PAGES ? kShareOfScan * rest : 1;
   const double probe = cpu_operator_cost * probing->plan_rows * kShareOfCost[QUERN_JOIN] * rest;
 
-  if (is_turned && loop_is_in_order(loop)) return 0;
+  if (is_turned && loop_is_in_order(loop)) {
+    if (loop_expected_ms(loop) <= node->hash_ms) return 0;
+    own *= kShareOfLoopInOrder;
+  }
   return Max(own - scan->total_cost * read - probe, 0);
 }
 
