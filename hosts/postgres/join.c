@@ -221,7 +221,10 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   conditions = list_copy(plan->qual);
   if (join->join.jointype == JOIN_INNER) conditions = list_concat(conditions, join->join.joinqual);
   var_columns_collect(&vars, (Node*)plan->targetlist);
+  /* PostgreSQL computes these in the node, row by row. */
+  vars.allows_subplans = true;
   var_columns_collect(&vars, (Node*)conditions);
+  vars.allows_subplans = false;
   initStringInfo(&spec);
   appendStringInfo(&spec, "join.%s keys=%s", kind, making.keys.data);
   /* A semi join may show the columns of a row that it has found. */

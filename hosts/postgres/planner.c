@@ -114,9 +114,11 @@ static double cost_of_children(const Plan* plan) {
   return cost;
 }
 
-/* What a replaced node saves of the plan's cost: of its own, and of the scans whose pages it reads. */
+/* What a replaced node saves of the plan's cost: of its own, and of the scans whose pages it reads. A subplan in its
+ * conditions takes as long as before. */
 static double saved_by(const Plan* made, const Plan* plan) {
-  const double own = Max(plan->total_cost - cost_of_children(plan), 0);
+  const bool has_subplan = contain_subplans((Node*)made->qual);
+  const double own = has_subplan ? 0 : Max(plan->total_cost - cost_of_children(plan), 0);
   const NodePlan* node = node_plan_of_list(((const CustomScan*)made)->custom_private);
   const double rest = share_with_threads(node);
   double saved = own * (1 - kShareOfCost[node->op] * rest);

@@ -297,6 +297,7 @@ extern int planned_width(const Plan* plan, const Expr* expr);
 typedef struct VarColumns {
   List* vars[2];    /* of OUTER_VAR, of INNER_VAR */
   List* aggregates; /* Aggrefs, each once */
+  bool allows_subplans;
   bool failed;
 } VarColumns;
 extern void var_columns_collect(VarColumns* columns, Node* expr);

@@ -18,8 +18,9 @@ static bool collect(Node* node, VarColumns* columns) {
     if (!list_member(columns->aggregates, node)) columns->aggregates = lappend(columns->aggregates, node);
     return false;
   }
-  /* A subplan refers to its arguments by Vars, and may be correlated; a grouping set has no single value. */
-  if (IsA(node, SubPlan) || IsA(node, AlternativeSubPlan) || IsA(node, GroupingFunc)) {
+  /* A subplan belongs to the node that computes it, and refers to its arguments by Vars. A grouping set has no single
+   * value. */
+  if ((IsA(node, SubPlan) && !columns->allows_subplans) || IsA(node, AlternativeSubPlan) || IsA(node, GroupingFunc)) {
     columns->failed = true;
     return false;
   }

@@ -97,6 +97,20 @@ QUERIES = [
                                  "join hashes c on c.m = b.m"),
     ("QuernJoin", "select count(*) from (select b.m from hashes a left join hashes b on a.h = substr(b.m, 1, 32) and "
                   "a.k < b.k offset 0) m"),
+    # PostgreSQL computes subplans for the rows of a join: with arguments of both sides, hashed, of outer joins; where
+    # they raise an error, where the node gives up, and where it runs again.
+    ("QuernAggregate QuernJoin", "select count(*), sum(a.k) from a join b on a.k = b.k and a.s + b.k < "
+                                 "(select sum(l.i / 1000000000000000) from large l where l.k <= a.s % 3 + b.k % 2)"),
+    ("QuernAggregate QuernJoin", "select count(*), sum(a.k) from a join b on a.k = b.k and (a.s + b.k) % 50 not in "
+                                 "(select k from large)"),
+    ("QuernJoin", "select count(*), sum(a.k) from a left join b on a.k + 15000 = b.k where b.k is null or "
+                  "exists (select from large l where l.k = b.k % 4 and l.k < a.s)"),
+    ("QuernJoin", "select count(*) from a join b on a.k = b.k and a.s > "
+                  "(select max(100 / (l.k - 2)) from large l where l.k > b.k % 10)"),                # 22012
+    ("QuernJoin", "select count(*), sum(a.k), max(b.w) from holes a join b on a.n = b.n and a.k <= "
+                  "(select count(*) + b.k from large l where l.k = a.s % 3)"),
+    ("QuernJoin", "select v, m.* from (values (1), (50), (3)) v(v), lateral (select count(*), sum(a.k) from a join b "
+                  "on a.k = b.k + v and a.s > (select min(l.k) + v from large l where l.k > b.k % 2) offset 0) m"),
     # Which rows of the build side have a match, and which have none; from version 16 and 18 on.
     ("QuernJoin", "select count(*), sum(b.k) from b where not exists (select from a where a.s = b.k)"),
     ("QuernJoin", "select count(*), sum(b.k) from b where exists (select from a where a.k / 2 = b.k)"),

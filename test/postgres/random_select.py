@@ -264,6 +264,8 @@ class Queries:
         conditions, num_rows = found
         if self.chance(0.25):
             conditions.append(self.residual(left, right))
+        if self.chance(0.1):
+            conditions += self.subplan(left, right, num_rows)
         if kind == "full":  # a hash join of it wants equalities of columns
             conditions = [c for c in conditions if c == conditions[0] or self.chance(0.7)]
         if kind in ("left", "full"):
@@ -274,6 +276,17 @@ class Queries:
         text = f"{left.text} {kind} join {inner} on {' and '.join(conditions)}"
         unique = left.unique + right.unique if left.unique and right.unique else []
         return Relation(text, left.columns + right.columns, num_rows, unique, left.where + right.where, True)
+
+    def subplan(self, left, right, num_rows):
+        """A condition that counts rows of a further table for each row of a join."""
+        inner = self.base(100)
+        pairs = self.key_pairs(Relation("", left.columns + right.columns, 0, []), inner)
+        if not pairs or num_rows * inner.num_rows > MAX_LOOPS:
+            return []
+        a, b = self.rng.choice(pairs)
+        where = " and ".join(inner.where + [f"{a.expr} = {b.expr}"])
+        compared = self.rng.choice(("<", ">=", "<>"))
+        return [f"(select count(*) from {inner.text} where {where}) {compared} {self.rng.randint(0, 3)}"]
 
     def semi_join(self, left, right, kind):
         found = self.keys(left, right, MAX_ROWS * 20)

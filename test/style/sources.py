@@ -178,6 +178,7 @@ PLAIN_LOCKS = {
     "runtime/join/hash_join.cc": "of one operator",
     "runtime/join/hash_join.h": "of one operator",
     "hosts/postgres/threads.c": "of one node, in a process that does not fork",
+    "runtime/join/table_builder.h": "of one operator",
     "runtime/join/spilled_build.cc": "of one operator",
     "runtime/join/spilled_build.h": "of one operator",
     "runtime/join/spilled_join.cc": "of one operator",
