@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -119,7 +120,7 @@ class HostColumns {
     if (!type.nullable) converted.validity = nullptr;
     if (type.is_dictionary) {
       QUERN_RETURN_IF_ERROR(ConvertDictionary(column, type, name, &converted));
-    } else if (NeedsRows(converted, type)) {
+    } else if (NeedsRows(converted, type) && !AreHeldViews(converted, type)) {
       QUERN_RETURN_IF_ERROR(CompleteValues(type, RowsWithValue(converted, type), NumElements(), name, &converted));
     }
     return converted;
@@ -142,6 +143,16 @@ class HostColumns {
     return !HasAllPointers(values, storage) || (copies_strings_ && IsVariable(storage));
   }
 
+  // Whether the stored rows hold all strings of views, so that none is copied. Keys of a join mostly are: their rows
+  // need not be listed, which took as long as hashing them. A null row's view may say anything: then they are.
+  bool AreHeldViews(const QuernColumn& views, const ColumnType& type) const {
+    if (held_bytes_ == 0 || RowOf(type.id).storage != kView || !HasAllPointers(views, kView)) return false;
+    uint32_t longest = 0;
+    for (uint64_t i = 0; i < batch_.num_rows; ++i)
+      longest = std::max(longest, blocks::LoadAt<uint32_t>(views.values, uint64_t{RowAt(i)} * 4));
+    return longest <= held_bytes_;
+  }
+
   std::vector<uint32_t> AllRows() const {
     std::vector<uint32_t> rows(batch_.num_rows);
     for (uint64_t i = 0; i < batch_.num_rows; ++i) rows[i] = RowAt(i);
@@ -151,6 +162,7 @@ class HostColumns {
   // The batch's rows that a kernel may read.
   std::vector<uint32_t> RowsWithValue(const QuernColumn& column, const ColumnType& type) const {
     std::vector<uint32_t> rows;
+    rows.reserve(batch_.num_rows);
     for (uint64_t i = 0; i < batch_.num_rows; ++i) {
       const uint32_t row = RowAt(i);
       if (!type.nullable || blocks::IsValid(&column, row)) rows.push_back(row);
@@ -236,7 +248,9 @@ absl::Status HostColumns::CompleteValues(const ColumnType& type, const std::vect
     if (has_offsets) column->values = kNoBytes;
   }
   if (!copies_strings_ || !IsVariable(storage)) return absl::OkStatus();
-  const std::vector<uint32_t> distinct = Distinct(rows);
+  const bool ascends = std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) == rows.end();
+  const std::vector<uint32_t> sorted = ascends ? std::vector<uint32_t>() : Distinct(rows);
+  const std::vector<uint32_t>& distinct = ascends ? rows : sorted;
   num_elements = std::max(num_elements, uint64_t{distinct.back()} + 1);
   if (storage == kView) return CopyViews(distinct, num_elements, column);
   return storage == kVar32 ? CopyStrings<int32_t>(distinct, num_elements, column)
