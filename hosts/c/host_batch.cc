@@ -143,13 +143,14 @@ class HostColumns {
     return !HasAllPointers(values, storage) || (copies_strings_ && IsVariable(storage));
   }
 
-  // Whether the stored rows hold all strings of views, so that none is copied. Keys of a join mostly are: their rows
-  // need not be listed, which took as long as hashing them. A null row's view may say anything: then they are.
+  // Whether stored rows hold the strings of all views, as they mostly do of a join's keys: then nothing is copied, and
+  // the rows need not be listed, which took as long as hashing them. The view of a null row may have any length.
   bool AreHeldViews(const QuernColumn& views, const ColumnType& type) const {
     if (held_bytes_ == 0 || RowOf(type.id).storage != kView || !HasAllPointers(views, kView)) return false;
+    constexpr uint64_t kLengthsOfView = sizeof(StringRef) / sizeof(StringRef::length);
     uint32_t longest = 0;
     for (uint64_t i = 0; i < batch_.num_rows; ++i)
-      longest = std::max(longest, blocks::LoadAt<uint32_t>(views.values, uint64_t{RowAt(i)} * 4));
+      longest = std::max(longest, blocks::LoadAt<uint32_t>(views.values, RowAt(i) * kLengthsOfView));
     return longest <= held_bytes_;
   }
 

@@ -224,7 +224,6 @@ Plan* replace_join(HashJoin* join, bool build_by_rows) {
   /* PostgreSQL computes these in the node, row by row. */
   vars.allows_subplans = true;
   var_columns_collect(&vars, (Node*)conditions);
-  vars.allows_subplans = false;
   initStringInfo(&spec);
   appendStringInfo(&spec, "join.%s keys=%s", kind, making.keys.data);
   /* A semi join may show the columns of a row that it has found. */

@@ -275,7 +275,8 @@ extern Plan* replace_join(HashJoin* join, bool build_by_rows);
 extern Plan* replace_loop(NestLoop* loop, bool has_many_rows);
 /* Whether the tuples of such a loop's inner table lie in the order of its index. */
 extern bool loop_is_in_order(const NestLoop* loop);
-extern double loop_expected_ms(const NestLoop* loop); /* with its inner table in shared buffers */
+/* What its lookups are expected to take where that table lies in shared buffers. */
+extern double loop_expected_ms(const NestLoop* loop);
 extern Plan* replace_aggregate(Agg* aggregate);
 extern Plan* replace_sort(Sort* sort, int64 limit);
 

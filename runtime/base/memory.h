@@ -144,9 +144,11 @@ class GrowingBuffer {
 // (tuples in order of arrival) so lie on huge pages, at one system call for many pieces. *Threads*: one.
 class Arena {
  public:
-  // most_bytes: of a buffer, but for larger pieces.
+  static constexpr uint64_t kMostBytes = uint64_t{16} << 20;
+
+  // most_bytes: of a buffer that holds several pieces.
   Arena(std::shared_ptr<MemoryBudget> budget, bool huge_pages, Contents contents = Contents::kZeros,
-        uint64_t most_bytes = uint64_t{16} << 20)
+        uint64_t most_bytes = kMostBytes)
       : budget_(std::move(budget)), huge_pages_(huge_pages), contents_(contents), most_bytes_(most_bytes) {}
 
   // Aligned to 64 bytes, valid as long as the arena. *Errors*: ResourceExhausted.

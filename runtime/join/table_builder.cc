@@ -404,12 +404,10 @@ absl::Status TableBuilder::TakePages(uint64_t part) {
   const uint64_t group = store.GroupOf(part);
   absl::Status status;
   std::call_once(groups_begun_[group], [&] {
-    uint64_t first = part, end = part + 1;
-    while (first > 0 && store.GroupOf(first - 1) == group) --first;
-    while (end < store.parts().size() && store.GroupOf(end) == group) ++end;
-    // Those at the beginning that are kept ones already need no others.
-    const uint64_t begin = std::max(part_begin_[first], memory.tuples.first_zero());
-    status = memory.tuples.TakeKeptPages(begin, part_begin_[end]);
+    const uint64_t num_parts = store.parts().size() / store.num_groups();  // of a group
+    // The first pages of the table may be kept ones already.
+    const uint64_t begin = std::max(part_begin_[group * num_parts], memory.tuples.first_zero());
+    status = memory.tuples.TakeKeptPages(begin, part_begin_[(group + 1) * num_parts]);
   });
   return status;
 }

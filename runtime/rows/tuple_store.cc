@@ -15,6 +15,7 @@
 #include "runtime/base/cpu.h"
 #include "runtime/base/prefetch_line.h"
 #include "runtime/base/status.h"
+#include "runtime/base/thresholds.h"
 #include "runtime/blocks/blocks.h"
 
 namespace quern {
@@ -216,11 +217,11 @@ void TupleStore::SwapParts(uint64_t first, TupleStore* other) {
 
 absl::Status TupleStore::Partition(uint32_t bits) {
   const uint64_t num_parts = uint64_t{1} << bits, num_groups = std::min<uint64_t>(format_.part_groups, num_parts);
-  // With several groups, each has less in its last buffer than a large page.
-  constexpr uint64_t kMostBytes = uint64_t{16} << 20, kMostBytesOfMany = uint64_t{2} << 20;
+  // Of several groups, each has less than a large page that is not used.
+  const uint64_t most_bytes = num_groups == 1 ? Arena::kMostBytes : thresholds::kLargePageBytes;
   groups_.clear();
   for (uint64_t group = 0; group < num_groups; ++group) {
-    Arena arena(budget_, huge_pages_, Contents::kAnything, num_groups == 1 ? kMostBytes : kMostBytesOfMany);
+    Arena arena(budget_, huge_pages_, Contents::kAnything, most_bytes);
     groups_.push_back(std::make_unique<PartGroup>(std::move(arena), num_parts / num_groups));
   }
   group_shift_ = static_cast<uint32_t>(std::countr_zero(num_parts / num_groups));
