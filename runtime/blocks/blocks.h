@@ -348,25 +348,32 @@ QUERN_INLINE Bytes BytesOf(const uint8_t* field, uint32_t width) {
   return {__builtin_expect_with_probability(length <= InlineBytes(width), 1, 0.5) ? field + 4 : address, length};
 }
 
-// A string that is no longer than the field's inline bytes is compared by kShortBytes bytes of both, after a mask has
-// cleared the bytes behind it, so that no branch depends on its length. For an empty one, which may point anywhere, the
-// field is compared with itself. If the field's string is not inline, its length differs.
-QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field) {
-  typedef uint64_t U64x4 __attribute__((vector_size(32)));
+// A string that is no longer than the field's inline bytes is compared by two overlapping pieces that cover all of
+// them, after a mask has cleared the bytes behind it, so that no branch depends on its length. Not by kShortBytes
+// bytes: those behind the field may lie in the next cache line, which nothing has prefetched. For an empty string,
+// which may point anywhere, the field is compared with itself. If the field's string is not inline, its length differs.
+template <class Piece>
+QUERN_INLINE Piece MaskedDifference(const uint8_t* a, const uint8_t* b, const uint8_t* mask, uint32_t last) {
+  return ((Load<Piece>(a) ^ Load<Piece>(b)) & Load<Piece>(mask)) |
+         ((Load<Piece>(a + last) ^ Load<Piece>(b + last)) & Load<Piece>(mask + last));
+}
+
+QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field, uint32_t held_bytes) {
+  typedef uint64_t U64x2 __attribute__((vector_size(16)));
   if (Load<uint32_t>(field) != s.length) return false;
-  const uint8_t *const held = field + 4, *const data = s.length == 0 ? held : s.data;
-  if (__builtin_expect(static_cast<int>(!MayReadShort(data, s.length) || !MayReadShort(held, s.length)), 0)) {
+  const uint8_t *const held = field + 4, *const data = s.length == 0 ? held : s.data, *const mask = ShortMask(s.length);
+  if (__builtin_expect(static_cast<int>(!MayReadShort(data, s.length)), 0))
     return quern_outlined_equal_bytes(data, held, s.length);
-  }
-  const U64x4 difference = (Load<U64x4>(data) ^ Load<U64x4>(held)) & Load<U64x4>(ShortMask(s.length));
-  return (difference[0] | difference[1] | difference[2] | difference[3]) == 0;
+  if (held_bytes < sizeof(U64x2)) return MaskedDifference<uint64_t>(data, held, mask, held_bytes - 8) == 0;
+  const U64x2 difference = MaskedDifference<U64x2>(data, held, mask, held_bytes - sizeof(U64x2));
+  return (difference[0] | difference[1]) == 0;
 }
 
 // Compares the length first, which is in the tuple. The prefix has no test of its own: a string that gets here has
 // passed the tag and is equal in 99 of 100 cases.
 QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   const uint32_t held = InlineBytes(width);
-  if (held <= kShortBytes && s.length <= held) return EqualShort(s, field);
+  if (held <= kShortBytes && s.length <= held) return EqualShort(s, field, held);
   Bytes stored = BytesOf(field, width);
   return s.length == stored.length && quern_outlined_equal_bytes(s.data, stored.data, s.length);
 }

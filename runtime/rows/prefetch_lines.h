@@ -44,6 +44,14 @@ inline uint32_t RowsAheadTwice(const PrefetchSetting& setting, uint32_t n) {
   return std::min<uint32_t>(2u * setting.distance, n);
 }
 
+// An entry that says where its tuples end. Where they begin is where those of the entry before it end, which one entry
+// in eight, of 8 bytes, has in the line before its own.
+template <class Prefetch, class Entry>
+inline __attribute__((always_inline)) void PrefetchEntry(const Entry* entry) {
+  Prefetch::For(entry);
+  Prefetch::For(entry - 1);
+}
+
 // Calls use(i) for rows 0 .. n-1, and prefetch(i) `ahead` rows before use(i).
 template <class Prefetch, class PrefetchRow, class UseRow>
 inline __attribute__((always_inline)) void ForEachRow(uint32_t n, uint32_t ahead, PrefetchRow&& prefetch,

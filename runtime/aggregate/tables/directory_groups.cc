@@ -211,6 +211,7 @@ void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, Direc
   const uint64_t* const hashes = looking->hashes;
   const uint32_t common_bits = context_.common_bits, shift = shift_;
   const bool prefetches_tuples = setting.stages >= 2;
+  const uint64_t last_byte = context_.descriptor->group()->tuple_bytes - 1;
   const auto slot_of = [=](uint32_t i) { return (hashes[i] << common_bits) >> shift; };
   uint32_t num_candidates = 0, num_others = 0;
   const auto prefetch = [=](uint32_t i) { Prefetch::For(&entries[slot_of(i)]); };
@@ -218,7 +219,10 @@ void DirectoryGroups::TestOnce(uint32_t n, const PrefetchSetting& setting, Direc
     const uint64_t slot = slot_of(i), found = entries[slot];
     const bool is_candidate = (found != 0) & (((found ^ hashes[i]) & kTagMask) == 0);
     tuples[i] = TupleOf(found);
-    if (Prefetch::kPrefetches && prefetches_tuples) Prefetch::For(tuples[i]);
+    if (Prefetch::kPrefetches && prefetches_tuples) {
+      Prefetch::For(tuples[i]);
+      Prefetch::For(tuples[i] + last_byte);
+    }
     looking->candidates[num_candidates] = i;
     num_candidates += is_candidate;
     looking->slots[i] = slot;

@@ -33,6 +33,7 @@ class DirectoryGroups : public GroupTable {
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override {
     context_.options.prefetch.Set(loop, setting);
   }
+  bool prefetches_both_lines() const override { return true; }
   const char* layout() const override { return "directory"; }
 
  private:

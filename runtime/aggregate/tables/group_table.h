@@ -85,6 +85,8 @@ class GroupTable {
   virtual PrefetchSetting prefetch() const = 0;  // by its present bytes; distance 0 where the plan does not prefetch
   // From the next batch on, at any size. No effect where the plan does not prefetch.
   virtual void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) = 0;
+  // Whether Find prefetches both lines of a tuple of up to 64 bytes, and not the first alone, which has its key.
+  virtual bool prefetches_both_lines() const { return false; }
   virtual const char* layout() const = 0;
   // Whether memory was refused in the midst of moving groups.
   virtual bool is_broken() const { return false; }

@@ -25,6 +25,7 @@ class WideGroups : public GroupTable {
   uint64_t num_growths() const override { return growths_before_ + table_->num_growths(); }
   PrefetchSetting prefetch() const override { return table_->prefetch(); }
   void SetPrefetch(PrefetchLoop loop, const PrefetchSetting& setting) override;
+  bool prefetches_both_lines() const override { return table_->prefetches_both_lines(); }
   bool is_broken() const override { return table_->is_broken(); }
   const char* layout() const override { return table_->layout(); }
 

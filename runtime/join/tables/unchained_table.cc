@@ -62,7 +62,11 @@ template <uint32_t kBytes, class Prefetch>
   const uint32_t entries_ahead = prefetches_places ? RowsAheadTwice(build.prefetch, n) : RowsAhead(build.prefetch, n);
   const uint32_t places_ahead = prefetches_places ? RowsAhead(build.prefetch, n) : n;
   const auto prefetch_entry = [&](uint32_t i) { Prefetch::For(&directory[hashes[i] >> shift]); };
-  const auto prefetch_place = [&](uint32_t i) { Prefetch::For(target + (directory[hashes[i] >> shift] >> kTagBits)); };
+  const auto prefetch_place = [&](uint32_t i) {
+    uint8_t* const first = target + (directory[hashes[i] >> shift] >> kTagBits);
+    Prefetch::For(first);
+    if (kBytes == 0 || kBytes > sizeof(uint64_t)) Prefetch::For(first + bytes - 1);
+  };
   if constexpr (Prefetch::kPrefetches) {
     for (uint32_t i = 0; i < entries_ahead; ++i) prefetch_entry(i);
     for (uint32_t i = 0; i < places_ahead && prefetches_places; ++i) prefetch_place(i);
@@ -179,7 +183,7 @@ void PrefetchEntries(const JoinTable& table, const QuernProbeScratch& scratch, u
   const uint64_t *directory = table.directory, *hashes = scratch.hashes;
   const uint32_t shift = table.shift;
   WithPrefetch(table.probe, [&]<class Prefetch>() {
-    for (uint32_t i = begin; i < end; ++i) Prefetch::For(&directory[hashes[i] >> shift]);
+    for (uint32_t i = begin; i < end; ++i) PrefetchEntry<Prefetch>(&directory[hashes[i] >> shift]);
   });
 }
 
