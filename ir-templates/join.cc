@@ -76,6 +76,7 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
   // fits the L2 cache is probed at distance 0, that is without prefetching: one branch that is always predicted instead
   // of a dozen instructions a row.
   const bool prefetches = quern_hole_prefetches(&a->descriptor->rows) && distance != 0;
+  const bool is_wide = quern_hole_tuple_bytes(&a->descriptor->rows) > 64;
   if (prefetches && begin == 0)
     for (uint32_t i = 0; i < distance; ++i) PrefetchEntry(distance, &directory[hashes[i] >> shift]);
   uint32_t found = 0;
@@ -86,9 +87,11 @@ QUERN_ENTRY uint32_t quern_join_check_tags(const QuernJoinProbeArgs* a, uint32_t
     const uint64_t tuples_end = entry[0] >> kTagBits, tuples_begin = entry[-1] >> kTagBits;
     const bool passes = (entry[0] & tag) == tag;
     candidates[found] = {tuples_begin, tuples_end, i};
-    // First and last byte of the slot's tuples: one tuple of 24 bytes straddles two lines in one case of four.
+    // First and last byte of the slot's tuples: one tuple of 24 bytes straddles two lines in one case of four. Two wide
+    // ones have a line between these.
     quern::PrefetchIf(prefetches, passes ? static_cast<const void*>(tuples + tuples_begin) : entry);
     quern::PrefetchIf(prefetches, passes ? static_cast<const void*>(tuples + tuples_end - 1) : entry);
+    if (is_wide) quern::PrefetchIf(prefetches, passes ? static_cast<const void*>(tuples + tuples_begin + 64) : entry);
     found += passes;
   }
   return found;

@@ -203,7 +203,10 @@ absl::Status TupleStore::PartitionAll(TupleAt tuple_at, const uint64_t* hashes, 
     case 24: return deal.template operator()<24>();
     case 32: return deal.template operator()<32>();
     case 40: return deal.template operator()<40>();
+    case 48: return deal.template operator()<48>();
+    case 56: return deal.template operator()<56>();
     case 64: return deal.template operator()<64>();
+    case 72: return deal.template operator()<72>();
     default: return deal.template operator()<0>();
   }
 }

@@ -101,6 +101,7 @@ void ScatterBlock(const UnchainedBuild& build, const Block& block) {
     case 48: return ScatterSized<48>(build, block);
     case 56: return ScatterSized<56>(build, block);
     case 64: return ScatterSized<64>(build, block);
+    case 72: return ScatterSized<72>(build, block);
     default: return ScatterSized<0>(build, block);
   }
 }
