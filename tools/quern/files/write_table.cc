@@ -161,7 +161,9 @@ arrow::Status WriteArrow(const TablePointer& table, const std::shared_ptr<arrow:
 // ---- batch by batch -------------------------------------------------------------------------------------------------
 
 // Row groups of 2^20 rows, of which the encoded pages are in memory until they are complete; under a limit, of a
-// sixteenth of it at most, and 8 MiB: then memory that a group has freed serves the next one (kept_blocks.h).
+// sixteenth of it at most, and 8 MiB: then memory that a group has freed serves the next one (kept_blocks.h). A batch
+// that has more is a group of its own, whose pages are written as they are encoded: those of a text of 1 MiB took 6 MiB
+// until the next group began.
 class ParquetBatchWriter final : public BatchWriter {
  public:
   ParquetBatchWriter(std::shared_ptr<arrow::Schema> schema, std::shared_ptr<DescriptorStream> stream)
@@ -169,13 +171,19 @@ class ParquetBatchWriter final : public BatchWriter {
   arrow::Status Write(const std::shared_ptr<arrow::RecordBatch>& batch) override {
     constexpr uint64_t kShare = 16, kMostBytes = 8 << 20;
     if (writer_ == nullptr) ARROW_RETURN_NOT_OK(Open(batch.get()));
-    ARROW_ASSIGN_OR_RAISE(const int64_t bytes, arrow::util::ReferencedBufferSize(*batch));
-    if (ReadingLimit() != 0 && group_bytes_ != 0 &&
-        group_bytes_ + static_cast<uint64_t>(bytes) > std::min(ReadingLimit() / kShare, kMostBytes)) {
+    ARROW_ASSIGN_OR_RAISE(const int64_t referenced, arrow::util::ReferencedBufferSize(*batch));
+    const auto bytes = static_cast<uint64_t>(referenced);
+    const uint64_t most_bytes = std::min(ReadingLimit() / kShare, kMostBytes);
+    if (ReadingLimit() != 0 && bytes > most_bytes && batch->num_rows() != 0) {
+      group_bytes_ = bytes;
+      ARROW_ASSIGN_OR_RAISE(const TablePointer table, arrow::Table::FromRecordBatches(schema_, {batch}));
+      return writer_->WriteTable(*table, batch->num_rows());
+    }
+    if (ReadingLimit() != 0 && group_bytes_ != 0 && group_bytes_ + bytes > most_bytes) {
       ARROW_RETURN_NOT_OK(writer_->NewBufferedRowGroup());
       group_bytes_ = 0;
     }
-    group_bytes_ += static_cast<uint64_t>(bytes);
+    group_bytes_ += bytes;
     return writer_->WriteRecordBatch(*batch);
   }
   arrow::Status Close() override {
