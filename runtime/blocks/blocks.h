@@ -317,6 +317,35 @@ QUERN_INLINE StringRef MakeStringRef(Bytes s) {
 // bytes, each comparison saves one random cache line.
 QUERN_INLINE uint32_t InlineBytes(uint32_t width) { return width > kInlineStringBytes ? width : kInlineStringBytes; }
 
+// Strings of more than 16 bytes that a field of more than kShortBytes bytes holds: copied and compared by pieces of 16
+// bytes that end with the string's last byte, so that nothing beyond the string is read or written. The number of
+// pieces follows from `held`, the bytes that the field has for a string, which a kernel knows when it is compiled.
+typedef uint64_t HeldPiece __attribute__((vector_size(16)));
+
+QUERN_INLINE void CopyHeld(const uint8_t* from, uint8_t* to, uint32_t n, uint32_t held) {
+  if (n <= sizeof(HeldPiece)) {
+    __builtin_memcpy(to, from, n);
+    return;
+  }
+  const uint32_t last = n - sizeof(HeldPiece);
+  const HeldPiece back = Load<HeldPiece>(from + last);
+  for (uint32_t at = 0; at + sizeof(HeldPiece) < held; at += sizeof(HeldPiece)) {
+    const uint32_t place = at < last ? at : last;
+    Store(to + place, Load<HeldPiece>(from + place));
+  }
+  Store(to + last, back);
+}
+
+QUERN_INLINE bool EqualHeld(const uint8_t* a, const uint8_t* b, uint32_t n, uint32_t held) {
+  const uint32_t last = n - sizeof(HeldPiece);
+  HeldPiece difference = Load<HeldPiece>(a + last) ^ Load<HeldPiece>(b + last);
+  for (uint32_t at = 0; at + sizeof(HeldPiece) < held; at += sizeof(HeldPiece)) {
+    const uint32_t place = at < last ? at : last;
+    difference |= Load<HeldPiece>(a + place) ^ Load<HeldPiece>(b + place);
+  }
+  return (difference[0] | difference[1]) == 0;
+}
+
 // A string that its field holds inline is copied by two overlapping pieces that cover all of the field, after a mask
 // has cleared the bytes behind the string: strings of 4 to 24 letters take 2 ns, where a copy of only their bytes takes
 // 6.
@@ -337,7 +366,7 @@ QUERN_INLINE void StoreString(Bytes s, uint8_t* field, uint32_t width) {
     Store(field + 4, front);
     Store(field + 4 + last, back);
   } else {
-    __builtin_memcpy(field + 4, data, s.length);
+    CopyHeld(data, field + 4, s.length, width);
   }
 }
 
@@ -374,6 +403,8 @@ QUERN_INLINE bool EqualShort(Bytes s, const uint8_t* field, uint32_t held_bytes)
 QUERN_INLINE bool EqualString(Bytes s, const uint8_t* field, uint32_t width) {
   const uint32_t held = InlineBytes(width);
   if (held <= kShortBytes && s.length <= held) return EqualShort(s, field, held);
+  if (held > kShortBytes && s.length > sizeof(HeldPiece) && s.length <= held)
+    return Load<uint32_t>(field) == s.length && EqualHeld(s.data, field + 4, s.length, held);
   Bytes stored = BytesOf(field, width);
   return s.length == stored.length && quern_outlined_equal_bytes(s.data, stored.data, s.length);
 }

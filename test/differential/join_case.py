@@ -23,7 +23,7 @@ MAX_RESULT_ROWS = 200_000
 MAX_ZERO_HASH_PAIRS = 2_000_000  # with equal hashes every probe row meets every build row
 # Plan parameters that came with the kinds, besides `layout`; a library before them has none of these.
 PARAMS_OF_KINDS = {"partition_bits": range(11), "open_load_percent": (10, 40, 60, 75),
-                   "inline_key_bytes": (12, 20, 28, 60)}
+                   "inline_key_bytes": (12, 20, 28, 36, 60, 68)}
 BIG_ROWS = 20_000                # above it Python is slow: fewer variants
 
 
