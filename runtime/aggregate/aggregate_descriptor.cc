@@ -184,7 +184,10 @@ NeededAggregateEntryPoints EntryPointsOf(const QuernAggregateDescriptor& descrip
 
 AggregateDescriptor::AggregateDescriptor(const AggregationSpec& spec)
     : spec_(spec), descriptor_(), group_(&descriptor_.group) {
-  for (const KeySpec& key : spec.keys) key_row_bytes_.push_back(ColumnRowBytes(key.type));
+  for (const KeySpec& key : spec.keys) {
+    key_row_bytes_.push_back(ColumnRowBytes(key.type));
+    has_dictionaries_ |= key.type.is_dictionary;
+  }
   for (const ColumnType& type : AggregateInputTypes(spec)) input_row_bytes_.push_back(ColumnRowBytes(type));
 }
 

@@ -46,9 +46,11 @@ class AggregateDescriptor {
   // Whether states of one of them can be saved in parts, and whether those of this one can.
   bool has_parts() const { return has_parts_; }
   bool has_parts(size_t aggregate) const { return called(aggregate) != nullptr && called(aggregate)->has_parts(); }
-  // Whether the bytes of a tuple are the whole group, wherever they are copied to: its key is packed, and no state lies
-  // out of line.
-  bool has_whole_tuples() const { return descriptor_.group.packed_bytes != 0 && !has_out_of_line_; }
+  // Whether the bytes of a tuple are the whole group, wherever they are copied to: its key is packed and has no number
+  // of a dictionary's value, and no state lies out of line.
+  bool has_whole_tuples() const {
+    return descriptor_.group.packed_bytes != 0 && !has_out_of_line_ && !has_dictionaries_;
+  }
   // The columns of an aggregate's arguments, and of its filter.
   struct Columns {
     bool is_computed = false;  // results of computed(); else of the batch
@@ -88,6 +90,7 @@ class AggregateDescriptor {
   std::vector<uint32_t> spaces_offsets_;
   std::vector<uint32_t> key_row_bytes_, input_row_bytes_;
   bool has_out_of_line_ = false;
+  bool has_dictionaries_ = false;  // keys that are numbers of values
   bool has_parts_ = false;
   QuernAggregateDescriptor descriptor_;
   RowLayout group_;

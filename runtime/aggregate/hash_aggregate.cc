@@ -63,7 +63,7 @@ HashAggregate::HashAggregate(std::shared_ptr<const AggregateDescriptor> descript
       entry_points_(std::move(entry_points)),
       code_(std::move(code)),
       options_(options),
-      dictionaries_(std::make_shared<KeyDictionaries>(descriptor_->spec(), budget_)) {}
+      dictionaries_(std::make_shared<DictionarySeries>(descriptor_->spec(), budget_)) {}
 
 HashAggregate::~HashAggregate() {
   EndJob([this](JobSummary* job) {
@@ -98,7 +98,7 @@ std::unique_ptr<LocalState> HashAggregate::NewLocalState() {
   {
     const std::lock_guard<std::mutex> lock(spilled_mutex_);
     if (spilled_ == nullptr) {
-      spilled_ = std::make_shared<SpilledGroups>(descriptor_, dictionaries_, spill_, part_,
+      spilled_ = std::make_shared<SpilledGroups>(descriptor_, spill_, part_,
                                                  io_budget_ == nullptr ? spill_->io_budget() : io_budget_);
       if (whole_ != nullptr) spilled_->holders()->Add(whole_);
     }
@@ -133,6 +133,7 @@ void HashAggregate::SetPrefetch(PrefetchLoop loop, const PrefetchSetting& settin
 struct HashAggregate::Result {
   std::vector<std::unique_ptr<GroupTable>> tables;
   std::vector<uint64_t> first_positions;  // of each table, and one past the last
+  std::shared_ptr<const KeyDictionaries> dictionaries;
 };
 
 absl::StatusOr<SharedWork*> HashAggregate::BeginFinalise() {
@@ -163,6 +164,7 @@ void HashAggregate::EndFinalise() {
   if (merger_->has_spilled()) {
     for (const auto& local : *local_states()) stats_.input_rows += static_cast<LocalGroups*>(local.get())->num_rows();
     local_states()->clear();
+    dictionaries_->Drop();
     stats_.num_groups = spilled_->num_groups();
     stats_.layout = "spilled";
     return;
@@ -171,6 +173,7 @@ void HashAggregate::EndFinalise() {
   if (spill_ != nullptr && part_.level == 0) spill_->EndSettingAside();
   result_ = std::make_unique<Result>();
   result_->tables = merger_->TakeTables();
+  result_->dictionaries = dictionaries_->current();
   uint64_t position = 0;
   CounterBlock counters(counters_);
   for (const auto& table : result_->tables) {
@@ -243,7 +246,7 @@ absl::StatusOr<std::unique_ptr<HashAggregate::PartShare>> HashAggregate::NextSha
     return io->GrowBy(writer).ok() || !has_others;
   };
   if (limit == 0) return reserves() ? std::make_unique<PartShare>(this, key, 0, 0, std::move(io)) : nullptr;
-  const uint64_t all = limit - std::min(limit, spill_->io_bytes() + dictionaries_->bytes());
+  const uint64_t all = limit - std::min(limit, spill_->io_bytes());
   uint64_t left = all - std::min(all, shared_bytes_ + spilled_->kept_bytes());
   const uint64_t least = spilled_->LeastBytes(), wanted = 2 * std::max(spilled_->table_bytes(), least);
   if (left < wanted && spilled_->kept_bytes() != 0) {
@@ -285,7 +288,6 @@ std::shared_ptr<HashAggregate> HashAggregate::NewPart(const SpilledGroups::Taken
   auto part = std::make_shared<HashAggregate>(descriptor_, entry_points_, code_, BudgetWithin(budget_, share.bytes()),
                                               options, texts());
   part->SetPart(taken.part, spilled_.get(), share.io_budget());
-  part->dictionaries_ = dictionaries_;
   StopTogether(part.get());
   return part;
 }
@@ -477,7 +479,7 @@ bool GroupReader::FindGroups() {
 // Keeps those of n groups that belong to our partition; returns their number.
 uint32_t GroupReader::KeepPartition(uint32_t n, uint8_t** groups) const {
   uint64_t hashes[kScanRows];  // those of tables differ from process to process
-  HashKeys(*aggregate_->descriptor_, *aggregate_->dictionaries_, groups, n, hashes);
+  HashKeys(*aggregate_->descriptor_, *aggregate_->result_->dictionaries, groups, n, hashes);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < n; ++i) {
     groups[kept] = groups[i];
@@ -495,7 +497,8 @@ absl::StatusOr<uint32_t> GroupReader::WriteGroups(uint8_t* const* tuples, uint32
   for (size_t c = 0; c < out->num_columns() && fit > 0; ++c) {
     QuernOutColumn* column = &out->columns()[c];
     absl::StatusOr<uint32_t> written = 0;
-    if (c < num_keys) written = WriteKey(descriptor, *aggregate_->dictionaries_, c, tuples, fit, column, out_row);
+    if (c < num_keys)
+      written = WriteKey(descriptor, *aggregate_->result_->dictionaries, c, tuples, fit, column, out_row);
     else if (state_->columns == GroupColumns::kStates)
       written = WriteStates(descriptor, c - num_keys, tuples, fit, column, out_row);
     else if (aggregate_->results_of_parts_ != nullptr && descriptor.has_parts(c - num_keys))

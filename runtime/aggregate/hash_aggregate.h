@@ -48,7 +48,7 @@ struct GroupContext;
 class GroupMerger;
 class LocalGroups;
 class GroupTable;
-class KeyDictionaries;
+class DictionarySeries;
 
 inline constexpr SinkTexts kAggregateTexts = {"groups", "the groups are complete", "rows are missing from the groups",
                                               "a new aggregation"};
@@ -124,7 +124,7 @@ class HashAggregate final : public Sink {
   std::shared_ptr<const void> code_;
   AggregateOptions options_;
   AggregateStats stats_;
-  std::shared_ptr<KeyDictionaries> dictionaries_;  // values of dictionary keys, shared by all thread-local groups
+  std::shared_ptr<DictionarySeries> dictionaries_;  // values of dictionary keys, shared by all thread-local groups
   std::atomic<uint32_t> num_local_states_{0};
   std::unique_ptr<GroupMerger> merger_;
   GroupPart part_;

@@ -104,11 +104,11 @@ absl::Status KeyDictionaries::NumberOf(Key* key, const QuernColumn* column, uint
 }
 
 absl::Status KeyDictionaries::Encode(size_t key_number, const QuernColumn* column, bool is_plain, const KeyRows& rows,
-                                     uint32_t* codes) {
+                                     Numbers* by_index, uint32_t* codes) {
   Key* key = keys_[key_number].get();
   const Storage index = RowOf(key->type.index).storage;
   const QuernColumn* values = is_plain ? column : column->dictionary;
-  std::vector<uint32_t> numbers;  // by index
+  Numbers& numbers = *by_index;
   const std::lock_guard<std::mutex> lock(key->mutex);
   for (uint32_t i = 0; i < rows.n; ++i) {
     const uint32_t row = blocks::RowAt(rows.rows, rows.first, i);
@@ -123,6 +123,20 @@ absl::Status KeyDictionaries::Encode(size_t key_number, const QuernColumn* colum
     codes[row] = numbers[at];
   }
   return absl::OkStatus();
+}
+
+DictionarySeries::DictionarySeries(const AggregationSpec& spec, std::shared_ptr<MemoryBudget> budget)
+    : spec_(spec), budget_(std::move(budget)), current_(std::make_shared<KeyDictionaries>(spec_, budget_)) {}
+
+std::shared_ptr<KeyDictionaries> DictionarySeries::current() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return current_;
+}
+
+std::shared_ptr<KeyDictionaries> DictionarySeries::After(const std::shared_ptr<KeyDictionaries>& full) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (current_ == full) current_ = std::make_shared<KeyDictionaries>(spec_, budget_);
+  return current_;
 }
 
 }  // namespace quern

@@ -62,10 +62,15 @@ class KeyDictionaries {
   // What the values take, until the end of the aggregation.
   uint64_t bytes() const { return reserved_bytes_; }
 
+  // Numbers by index, of one batch's dictionary; empty at first.
+  typedef std::vector<uint32_t> Numbers;
+
   // Sets codes[row] to the number of the row's value for all rows that are not null; `codes` has an element for each
-  // row of the column. column: a dictionary, or the values themselves where `is_plain`. *Cost*: 1 ns a row, and 50 to
-  // 100 ns for each value of the dictionary that the rows use. *Threads*: any. *Errors*: ResourceExhausted.
-  absl::Status Encode(size_t key, const QuernColumn* column, bool is_plain, const KeyRows& rows, uint32_t* codes);
+  // row of the column. column: a dictionary, or the values themselves where `is_plain`. numbers: what an earlier call
+  // has left there for other rows of the same column. *Cost*: 1 ns a row, and 50 to 100 ns for each value of the
+  // dictionary that the rows use. *Threads*: any. *Errors*: ResourceExhausted.
+  absl::Status Encode(size_t key, const QuernColumn* column, bool is_plain, const KeyRows& rows, Numbers* numbers,
+                      uint32_t* codes);
 
   // Of a number that Encode has returned to this thread, or to one that has handed it over. *Threads*: any, also while
   // others encode.
@@ -90,6 +95,27 @@ class KeyDictionaries {
   bool has_any_ = false;
   std::shared_ptr<MemoryBudget> budget_;
   std::atomic<uint64_t> reserved_bytes_{0};
+};
+
+// Dictionaries of which one follows another when it is full. Groups that were formed by the numbers of one are written
+// with their values before their thread goes on with the next, so that the memory of values is free once the last
+// thread has left them. *Threads*: any.
+class DictionarySeries {
+ public:
+  // spec: outlives the series.
+  DictionarySeries(const AggregationSpec& spec, std::shared_ptr<MemoryBudget> budget);
+
+  std::shared_ptr<KeyDictionaries> current() const;
+  // Those that follow `full`, which another thread may have begun.
+  std::shared_ptr<KeyDictionaries> After(const std::shared_ptr<KeyDictionaries>& full);
+  // Begins the next ones, so that the current ones are freed with their last thread.
+  void Drop() { After(current()); }
+
+ private:
+  const AggregationSpec& spec_;
+  const std::shared_ptr<MemoryBudget> budget_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<KeyDictionaries> current_;
 };
 
 }  // namespace quern

@@ -95,11 +95,12 @@ TupleFormat LocalGroups::FormatOf(const GroupContext& context) {
   return format;
 }
 
-LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
+LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<DictionarySeries> series,
                          const std::atomic<uint32_t>* num_local_states)
     : LocalState(context.counters),
       context_(context),
-      dictionaries_(std::move(dictionaries)),
+      series_(std::move(series)),
+      dictionaries_(series_->current()),
       num_local_states_(num_local_states),
       table_(MakeGroupTable(context, context.options.expected_groups)),
       splitter_(context.descriptor->get()->states_bytes, context.options.adapts),
@@ -118,23 +119,52 @@ LocalGroups::LocalGroups(const GroupContext& context, std::shared_ptr<KeyDiction
 
 // ---- appending ----------------------------------------------------------------------------------------------------
 
-absl::Status LocalGroups::EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys) {
-  for (absl::Status encoded; !(encoded = TryEncodeKeys(batch, is_plain, keys)).ok();)
-    QUERN_RETURN_IF_ERROR(MakeRoom(encoded));
-  return absl::OkStatus();
-}
-
-absl::Status LocalGroups::TryEncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys) {
-  keys->assign(batch.keys.begin(), batch.keys.end());
-  if (!dictionaries_->has_any()) return absl::OkStatus();
+// A batch's keys: dictionaries are replaced by numbers of their values, which Encode writes before rows are added.
+LocalGroups::Keys LocalGroups::KeysOf(const BatchView& batch, bool is_plain) {
+  Keys keys = {batch.keys, is_plain, {}, dictionaries_->has_any() ? taken_rows_ : batch.num_rows};
+  if (!dictionaries_->has_any()) return keys;
+  keys.numbers.resize(codes_.size());
   const uint64_t num_rows = RowSpan(batch.selection, batch.num_rows);
   for (size_t k = 0; k < codes_.size(); ++k) {
     if (!dictionaries_->has(k)) continue;
     codes_[k].resize(num_rows);
-    const KeyRows rows = {nullptr, 0, batch.selection, static_cast<uint32_t>(batch.num_rows)};
-    QUERN_RETURN_IF_ERROR(dictionaries_->Encode(k, &batch.keys[k], is_plain, rows, codes_[k].data()));
-    (*keys)[k].values = codes_[k].data();
-    (*keys)[k].dictionary = nullptr;
+    keys.columns[k].values = codes_[k].data();
+    keys.columns[k].dictionary = nullptr;
+  }
+  return keys;
+}
+
+// Numbers the values of the next rows: of all where groups stay in memory, else of so few that full dictionaries can be
+// left before others are begun, and of half as many where these find no memory. A block that has begun is among them.
+absl::Status LocalGroups::EncodeNext(const BatchView& batch, Keys* keys) {
+  uint64_t n = batch.num_rows - taken_rows_;
+  if (spilled_ != nullptr) n = std::min<uint64_t>(n, kEncodedRows);
+  const uint64_t least = std::max<uint64_t>(begun_.num_rows, 1);
+  bool is_refused = std::exchange(leaves_dictionaries_, false);
+  while (true) {
+    QUERN_RETURN_IF_ERROR(LeaveFullDictionaries(is_refused, keys));
+    const absl::Status encoded = Encode(batch, static_cast<uint32_t>(n), keys);
+    if (encoded.ok()) break;
+    if (spilled_ != nullptr && absl::IsResourceExhausted(encoded) && n > least) {
+      n = std::max(least, n / 2);
+      continue;
+    }
+    QUERN_RETURN_IF_ERROR(MakeRoom(encoded));
+    leaves_dictionaries_ = false;  // they are left now
+    is_refused = true;
+  }
+  keys->encoded_rows = taken_rows_ + n;
+  return absl::OkStatus();
+}
+
+absl::Status LocalGroups::Encode(const BatchView& batch, uint32_t n, Keys* keys) {
+  const bool is_selected = batch.selection != nullptr;
+  const KeyRows rows = {nullptr, is_selected ? 0 : taken_rows_, is_selected ? batch.selection + taken_rows_ : nullptr,
+                        n};
+  for (size_t k = 0; k < codes_.size(); ++k) {
+    if (!dictionaries_->has(k)) continue;
+    QUERN_RETURN_IF_ERROR(
+        dictionaries_->Encode(k, &batch.keys[k], keys->is_plain, rows, &keys->numbers[k], codes_[k].data()));
   }
   return absl::OkStatus();
 }
@@ -204,18 +234,19 @@ void LocalGroups::PrefetchSparse(const BatchView& batch, const uint32_t* selecti
 }
 
 absl::Status LocalGroups::AppendInput(const BatchView& batch, uint64_t first_row_id) {
-  std::vector<QuernColumn> keys;
-  QUERN_RETURN_IF_ERROR(EncodeKeys(batch, false, &keys));
-  const Batch rows = {batch, keys.data(), first_row_id, HasNoNulls(*context_.descriptor->get(), batch)};
+  Keys keys = KeysOf(batch, false);
+  const QuernColumn* const columns = keys.columns.data();
+  const Batch rows = {batch, columns, first_row_id, HasNoNulls(*context_.descriptor->get(), batch)};
   while (taken_rows_ < batch.num_rows) {
     if (asked_.load(std::memory_order_relaxed)) QUERN_RETURN_IF_ERROR(SpillIfAsked());
+    if (taken_rows_ == keys.encoded_rows || leaves_dictionaries_) QUERN_RETURN_IF_ERROR(EncodeNext(batch, &keys));
     const uint64_t done = taken_rows_;
-    auto n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), batch.num_rows - done));
-    n = begun_.num_rows != 0 ? begun_.num_rows : RowsWithinReserve(batch, RowKind::kInput, keys.data(), n);
+    auto n = static_cast<uint32_t>(std::min<uint64_t>(BlockRows(), keys.encoded_rows - done));
+    n = begun_.num_rows != 0 ? begun_.num_rows : RowsWithinReserve(batch, RowKind::kInput, columns, n);
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
     context_.entry_points.ForBatch(n, &counters_);
     PrefetchSparse(batch, selection, n);
-    const absl::Status added = AppendRows(rows, {keys.data(), selection == nullptr ? done : 0, selection, n});
+    const absl::Status added = AppendRows(rows, {columns, selection == nullptr ? done : 0, selection, n});
     if (!added.ok()) {
       QUERN_RETURN_IF_ERROR(MakeRoom(added));
       if (!std::exchange(block_is_spilled_, false)) continue;
@@ -232,6 +263,7 @@ absl::Status LocalGroups::EndBlock(uint32_t n) {
   num_rows_ += n;
   taken_rows_ += n;
   num_refusals_ = 0;
+  has_left_dictionaries_ = false;
   written_within_ = {};
   return is_short() ? LetGoAndHold() : absl::OkStatus();
 }
@@ -244,18 +276,19 @@ void LocalGroups::CountTable() {
 }
 
 absl::Status LocalGroups::AppendStates(const BatchView& batch) {
-  std::vector<QuernColumn> keys;
-  QUERN_RETURN_IF_ERROR(EncodeKeys(batch, true, &keys));
-  const Batch rows = {batch, keys.data(), 0, false};
+  Keys keys = KeysOf(batch, true);
+  const QuernColumn* const columns = keys.columns.data();
+  const Batch rows = {batch, columns, 0, false};
   const uint32_t block = context_.descriptor->get()->batch_rows;
   uint8_t* tuples[kMaxBatchRows];
   while (taken_rows_ < batch.num_rows) {
     if (asked_.load(std::memory_order_relaxed)) QUERN_RETURN_IF_ERROR(SpillIfAsked());
+    if (taken_rows_ == keys.encoded_rows || leaves_dictionaries_) QUERN_RETURN_IF_ERROR(EncodeNext(batch, &keys));
     const uint64_t done = taken_rows_;
-    auto n = static_cast<uint32_t>(std::min<uint64_t>(block, batch.num_rows - done));
-    n = begun_.num_rows != 0 ? begun_.num_rows : RowsWithinReserve(batch, RowKind::kStates, keys.data(), n);
+    auto n = static_cast<uint32_t>(std::min<uint64_t>(block, keys.encoded_rows - done));
+    n = begun_.num_rows != 0 ? begun_.num_rows : RowsWithinReserve(batch, RowKind::kStates, columns, n);
     const uint32_t* selection = batch.selection == nullptr ? nullptr : batch.selection + done;
-    const KeyRows key_rows = {keys.data(), selection == nullptr ? done : 0, selection, n};
+    const KeyRows key_rows = {columns, selection == nullptr ? done : 0, selection, n};
     context_.entry_points.ForBatch(n, &counters_);
     absl::Status added = FindTuples(key_rows, tuples);
     if (added.ok()) added = MergeSaved(rows, key_rows, tuples);

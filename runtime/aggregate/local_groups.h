@@ -28,7 +28,7 @@ namespace quern {
 class LocalGroups final : public LocalState, public MemoryHolder {
  public:
   // num_local_states: the number of threads that take part; a single thread does not partition.
-  LocalGroups(const GroupContext& context, std::shared_ptr<KeyDictionaries> dictionaries,
+  LocalGroups(const GroupContext& context, std::shared_ptr<DictionarySeries> series,
               const std::atomic<uint32_t>* num_local_states);
   ~LocalGroups() override;
 
@@ -90,7 +90,15 @@ class LocalGroups final : public LocalState, public MemoryHolder {
 
     friend bool operator==(const Begun&, const Begun&) = default;
   };
+  // Keys of a batch, as kernels see them.
+  struct Keys {
+    std::vector<QuernColumn> columns;
+    bool is_plain;                                  // dictionary keys come as values
+    std::vector<KeyDictionaries::Numbers> numbers;  // by key
+    uint64_t encoded_rows;                          // the first rows, of which dictionary keys have their numbers
+  };
   static constexpr uint32_t kScanRows = 1024;  // positions of a table that are looked at together
+  static constexpr uint32_t kEncodedRows = 2 * kMaxBatchRows;
   static TupleFormat FormatOf(const GroupContext& context);
   absl::Status AppendRest(const BatchView& batch, RowKind kind, uint64_t first_row_id);
   absl::Status AppendInput(const BatchView& batch, uint64_t first_row_id);
@@ -98,8 +106,10 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status AppendTuples(const BatchView& batch);
   absl::Status EndBlock(uint32_t n);
   void PrefetchSparse(const BatchView& batch, const uint32_t* selection, uint32_t n) const;
-  absl::Status EncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
-  absl::Status TryEncodeKeys(const BatchView& batch, bool is_plain, std::vector<QuernColumn>* keys);
+  Keys KeysOf(const BatchView& batch, bool is_plain);
+  absl::Status EncodeNext(const BatchView& batch, Keys* keys);
+  absl::Status Encode(const BatchView& batch, uint32_t n, Keys* keys);
+  absl::Status LeaveFullDictionaries(bool is_refused, Keys* keys);
   uint32_t BlockRows() const;
   uint32_t RowsWithinReserve(const BatchView& batch, RowKind kind, const QuernColumn* keys, uint32_t n) const;
   absl::Status AppendRows(const Batch& batch, const KeyRows& rows);
@@ -149,7 +159,8 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   absl::Status CompactPart(TupleList* part);
 
   GroupContext context_;
-  std::shared_ptr<KeyDictionaries> dictionaries_;
+  const std::shared_ptr<DictionarySeries> series_;
+  std::shared_ptr<KeyDictionaries> dictionaries_;  // those that the groups have numbers of
   const std::atomic<uint32_t>* num_local_states_;
   std::unique_ptr<GroupTable> table_;
   RunSplitter splitter_;
@@ -187,6 +198,9 @@ class LocalGroups final : public LocalState, public MemoryHolder {
   uint64_t rows_without_table_ = 0;           // next rows that go to blocks_ as groups of one row each
   std::optional<BudgetWithReserve> reserve_;  // memory for the rest of a block that was refused when it had begun
   uint64_t reserve_bytes_ = 0;
+  uint64_t most_dictionary_bytes_ = 0;  // with which other rows begin
+  bool leaves_dictionaries_ = false;    // before the next rows, which are encoded again
+  bool has_left_dictionaries_ = false;  // since the last block that was added
   bool is_reserve_open_ = false;
   std::vector<uint8_t*> begun_tuples_;  // of that block
   bool lacks_begun_tuples_ = false;     // since the groups were written when it had begun

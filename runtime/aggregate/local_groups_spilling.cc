@@ -21,7 +21,9 @@ constexpr ColumnType kSavedType = {.id = TypeId::kBinary};  // of saved states
 void LocalGroups::SpillTo(std::shared_ptr<SpilledGroups> spilled) {
   spilled_ = std::move(spilled);
   constexpr uint64_t kShare = 32, kMostShare = 8, kLeast = 256 << 10, kMost = 2 << 20;
+  constexpr uint64_t kDictionaryShare = 8, kMostWithoutLimit = 8 << 20;
   const uint64_t limit = context_.budget->limit_bytes();
+  most_dictionary_bytes_ = limit == 0 ? kMostWithoutLimit : limit / kDictionaryShare;
   reserve_bytes_ = limit == 0 ? kMost : std::min(std::clamp(limit / kShare, kLeast, kMost), limit / kMostShare);
   // Blocks are kept when this state has ended, and so count in the job's own budget.
   if (context_.descriptor->has_whole_tuples() && context_.budget->has_limit())
@@ -44,7 +46,22 @@ absl::Status LocalGroups::SpillOrAsk(bool* is_at_work) {
   if (*is_at_work) asked_.store(true, std::memory_order_relaxed);
   if (*is_at_work || table_ == nullptr || begun_.num_rows != 0) return absl::OkStatus();
   FreeReserve();
-  return has_memory() ? LetGo() : absl::OkStatus();
+  if (has_memory()) QUERN_RETURN_IF_ERROR(LetGo());
+  // Between two batches no row has numbers.
+  if (spilled_->is_used() && dictionaries_->has_any() && !has_groups()) dictionaries_ = series_->After(dictionaries_);
+  return absl::OkStatus();
+}
+
+// Once groups have been written, all are, and nothing but groups in memory refers to a value's number. Dictionaries
+// that take little are kept, since the same values are likely to come again.
+absl::Status LocalGroups::LeaveFullDictionaries(bool is_refused, Keys* keys) {
+  if (spilled_ == nullptr || begun_.num_rows != 0 || dictionaries_->bytes() == 0) return absl::OkStatus();
+  if (is_refused) spilled_->BeginWriting();
+  else if (!spilled_->is_used() || dictionaries_->bytes() <= most_dictionary_bytes_) return absl::OkStatus();
+  if (has_groups()) QUERN_RETURN_IF_ERROR(SpillAndHold());
+  dictionaries_ = series_->After(dictionaries_);
+  for (KeyDictionaries::Numbers& numbers : keys->numbers) numbers.clear();
+  return absl::OkStatus();
 }
 
 absl::Status LocalGroups::FreeMemory(const absl::Status& refused) {
@@ -167,6 +184,10 @@ absl::Status LocalGroups::MakeRoom(const absl::Status& refused) {
   if (begun_.num_rows != 0 && !deals_ && begun_ != written_within_) return SpillWithinBlock();
   if (begun_.num_rows == 0 && std::exchange(is_expecting_, false)) {  // more groups than there is memory for
     table_ = MakeGroupTable(context_, 0);
+    return absl::OkStatus();
+  }
+  if (begun_.num_rows == 0 && dictionaries_->bytes() != 0 && !std::exchange(has_left_dictionaries_, true)) {
+    leaves_dictionaries_ = true;
     return absl::OkStatus();
   }
   // Other threads have all the memory.
@@ -336,17 +357,19 @@ absl::Status LocalGroups::WriteTable(GroupTable* table, uint64_t first_position,
   const uint64_t num_positions = table->num_positions();
   for (uint64_t begin = first_position; begin < num_positions; begin += kScanRows) {
     const uint32_t n = table->Scan(begin, std::min<uint64_t>(begin + kScanRows, num_positions), tuples);
-    QUERN_RETURN_IF_ERROR(spiller->Write(tuples, n, spilled_.get()));
+    QUERN_RETURN_IF_ERROR(spiller->Write(*dictionaries_, tuples, n, spilled_.get()));
   }
   return absl::OkStatus();
 }
 
 absl::Status LocalGroups::WriteAll(GroupSpiller* spiller) {
   if (table_ != nullptr) QUERN_RETURN_IF_ERROR(WriteTable(table_.get(), num_merged_, spiller));
-  QUERN_RETURN_IF_ERROR(ForEachPartitioned(
-      [&](uint8_t* const* of_parts, uint32_t n) { return spiller->Write(of_parts, n, spilled_.get()); }));
-  return ForEachOfRefusedBlock(
-      [&](uint8_t* const* of_block, uint32_t n) { return spiller->Write(of_block, n, spilled_.get()); });
+  QUERN_RETURN_IF_ERROR(ForEachPartitioned([&](uint8_t* const* of_parts, uint32_t n) {
+    return spiller->Write(*dictionaries_, of_parts, n, spilled_.get());
+  }));
+  return ForEachOfRefusedBlock([&](uint8_t* const* of_block, uint32_t n) {
+    return spiller->Write(*dictionaries_, of_block, n, spilled_.get());
+  });
 }
 
 // Without groups.

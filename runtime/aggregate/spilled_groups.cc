@@ -75,10 +75,9 @@ std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor)
 
 // ---- writing --------------------------------------------------------------------------------------------------------
 
-GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const KeyDictionaries* dictionaries,
+GroupSpiller::GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor,
                            const std::shared_ptr<SpillContext>& spill, std::shared_ptr<MemoryBudget> budget)
     : descriptor_(std::move(descriptor)),
-      dictionaries_(dictionaries),
       spill_(spill),
       budget_(std::move(budget)),
       most_bytes_(spill->io_bytes() / kStringShare),
@@ -95,7 +94,9 @@ absl::Status GroupSpiller::Open() {
   return absl::OkStatus();
 }
 
-absl::Status GroupSpiller::Write(uint8_t* const* tuples, uint32_t n, SpilledGroups* into) {
+absl::Status GroupSpiller::Write(const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n,
+                                 SpilledGroups* into) {
+  dictionaries_ = &dictionaries;
   for (uint32_t done = 0; done < n;) {
     if (IsLarge(tuples[done])) {
       QUERN_RETURN_IF_ERROR(WriteInParts(tuples[done++], into));
@@ -208,22 +209,21 @@ absl::Status GroupSpiller::Flush(SpilledGroups* into) {
   return written;
 }
 
-SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor,
-                             std::shared_ptr<const KeyDictionaries> dictionaries, std::shared_ptr<SpillContext> spill,
+SpilledGroups::SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
                              const GroupPart& of, std::shared_ptr<MemoryBudget> budget)
     : descriptor_(std::move(descriptor)),
       spill_(std::move(spill)),
       budget_(std::move(budget)),
       types_(SpilledGroupTypes(*descriptor_)),
       of_(of),
-      dictionaries_(std::move(dictionaries)),
+      no_dictionaries_(descriptor_->spec(), nullptr),
       num_parts_(PartsOf(*spill_, of.level + 1)),
       kept_(spill_->num_partitions()),
       loose_(
           descriptor_->group()->tuple_bytes, spill_->num_partitions(), LooseBytes(*descriptor_, *spill_, of.level),
           budget_,
           [this](uint8_t* const* tuples, uint32_t n, uint64_t* parts) {
-            HashKeys(*descriptor_, *dictionaries_, tuples, n, parts);
+            HashKeys(*descriptor_, no_dictionaries_, tuples, n, parts);
             for (uint32_t i = 0; i < n; ++i) parts[i] = PartOf(parts[i]);
           },
           [this](uint32_t part, const BlockPieces& block, uint64_t n) { return WritePart(part, block, n); }) {}
@@ -291,7 +291,7 @@ std::unique_ptr<GroupSpiller> SpilledGroups::TakeSpiller() {
   spiller_given_.wait(lock, [this] { return !spillers_.empty() || num_spillers_ < MostSpillers(); });
   if (spillers_.empty()) {
     ++num_spillers_;
-    return std::make_unique<GroupSpiller>(descriptor_, dictionaries_.get(), spill_, budget_);
+    return std::make_unique<GroupSpiller>(descriptor_, spill_, budget_);
   }
   std::unique_ptr<GroupSpiller> spiller = std::move(spillers_.back());
   spillers_.pop_back();

@@ -47,12 +47,12 @@ std::vector<ColumnType> SpilledGroupTypes(const AggregateDescriptor& descriptor)
 class GroupSpiller {
  public:
   // budget: that its rows count in.
-  GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const KeyDictionaries* dictionaries,
-               const std::shared_ptr<SpillContext>& spill, std::shared_ptr<MemoryBudget> budget);
+  GroupSpiller(std::shared_ptr<const AggregateDescriptor> descriptor, const std::shared_ptr<SpillContext>& spill,
+               std::shared_ptr<MemoryBudget> budget);
 
-  // Adds n groups to the rows, which go to `into` when they are many, and by Flush. *Errors*: those of
-  // PartitionedWriter::Append.
-  absl::Status Write(uint8_t* const* tuples, uint32_t n, SpilledGroups* into);
+  // Adds n groups to the rows, which go to `into` when they are many, and by Flush. dictionaries: those that the groups
+  // have numbers of, only during the call. *Errors*: those of PartitionedWriter::Append.
+  absl::Status Write(const KeyDictionaries& dictionaries, uint8_t* const* tuples, uint32_t n, SpilledGroups* into);
   absl::Status Flush(SpilledGroups* into);
 
  private:
@@ -66,7 +66,7 @@ class GroupSpiller {
   absl::Status FlushIfFull(SpilledGroups* into);
 
   std::shared_ptr<const AggregateDescriptor> descriptor_;
-  const KeyDictionaries* dictionaries_;
+  const KeyDictionaries* dictionaries_ = nullptr;  // of Write
   const std::shared_ptr<SpillContext> spill_;
   const std::shared_ptr<MemoryBudget> budget_;
   const uint64_t most_bytes_;          // of strings and states in rows_
@@ -83,8 +83,7 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
  public:
   // The groups of `of`, divided once more. budget: that memory of writing counts in; for parts, WriterBytes of it are
   // in reserve.
-  SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor,
-                std::shared_ptr<const KeyDictionaries> dictionaries, std::shared_ptr<SpillContext> spill,
+  SpilledGroups(std::shared_ptr<const AggregateDescriptor> descriptor, std::shared_ptr<SpillContext> spill,
                 const GroupPart& of, std::shared_ptr<MemoryBudget> budget);
 
   // Whether groups of such a partition can be written: there are no more than 2^31 partitions. A group without keys is
@@ -96,7 +95,9 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   uint64_t WriterBytes() const;
   // What the table of a reader has at least, unless there is no other reader.
   uint64_t LeastBytes() const { return std::max(WriterBytes(), std::min(table_bytes_, spill_->io_bytes() / 2)); }
-  // Whether groups were written.
+  // From now on all groups are to be written. *Threads*: any.
+  void BeginWriting();
+  // Whether groups were written, or are to be.
   bool is_used() const { return is_used_.load(std::memory_order_acquire); }
   // An upper bound: a group counts as often as it was written, or kept.
   uint64_t num_groups() const { return num_groups_; }
@@ -142,7 +143,6 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
 
  private:
   uint32_t MostSpillers() const;
-  void BeginWriting();
   absl::Status FreeKeptLocked(uint64_t bytes);
   uint64_t NumTuplesOf(size_t part) const;
   uint64_t ExpectedGroupsOf(uint64_t num_tuples) const;
@@ -151,9 +151,9 @@ class SpilledGroups final : public BlockSink, public MemoryHolder {
   const std::shared_ptr<MemoryBudget> budget_;
   const std::vector<ColumnType> types_;
   const GroupPart of_;
-  const std::shared_ptr<const KeyDictionaries> dictionaries_;
-  const uint64_t num_parts_;  // at the next level
-  std::mutex mutex_;          // guards the making of writer_, next_, and spillers
+  const KeyDictionaries no_dictionaries_;  // whole tuples have no numbers of values
+  const uint64_t num_parts_;               // at the next level
+  std::mutex mutex_;                       // guards the making of writer_, next_, and spillers
   std::condition_variable spiller_given_;
   MemoryHolders holders_;
   std::vector<std::unique_ptr<GroupSpiller>> spillers_;  // that no thread has

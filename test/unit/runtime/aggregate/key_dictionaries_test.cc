@@ -32,7 +32,8 @@ struct Numbers {
 
   Codes Encode(const ColumnPtr& column, uint32_t n, bool is_plain = false, size_t key = 0) {
     Codes codes(n, kUntouched);
-    EXPECT_EQ(dictionaries.Encode(key, &column->column, is_plain, {nullptr, 0, nullptr, n}, codes.data()),
+    KeyDictionaries::Numbers by_index;
+    EXPECT_EQ(dictionaries.Encode(key, &column->column, is_plain, {nullptr, 0, nullptr, n}, &by_index, codes.data()),
               absl::OkStatus());
     return codes;
   }
@@ -69,9 +70,42 @@ TEST(KeyDictionaries, OnlySelectedRowsAreRead) {
   const auto column = DictionaryColumn({9, 1, 9, 0}, StringColumn(kVar32, {"a", "b"}));
   const uint32_t rows[] = {3, 1};
   Codes codes(4, kUntouched);
-  ASSERT_EQ(numbers.dictionaries.Encode(0, &column->column, false, {nullptr, 0, rows, 2}, codes.data()),
+  KeyDictionaries::Numbers by_index;
+  ASSERT_EQ(numbers.dictionaries.Encode(0, &column->column, false, {nullptr, 0, rows, 2}, &by_index, codes.data()),
             absl::OkStatus());
   EXPECT_EQ(codes, (Codes{kUntouched, 1, kUntouched, 0}));
+}
+
+TEST(KeyDictionaries, RowsOfABatchMayBeEncodedInTurn) {
+  Numbers numbers("dictionary(u8,utf8)");
+  const auto column = DictionaryColumn({1, 0, 1, 2}, StringColumn(kVar32, {"a", "b", "a"}));
+  Codes codes(4, kUntouched);
+  KeyDictionaries::Numbers by_index;
+  for (uint64_t first = 0; first < 4; first += 2) {
+    ASSERT_EQ(
+        numbers.dictionaries.Encode(0, &column->column, false, {nullptr, first, nullptr, 2}, &by_index, codes.data()),
+        absl::OkStatus());
+  }
+  EXPECT_EQ(codes, (Codes{0, 1, 0, 1}));
+}
+
+// Two threads that leave the same dictionaries go on with the same ones; the memory is free when both have left.
+TEST(DictionarySeries, ThreadsThatLeaveOneMeetInTheNext) {
+  const auto budget = std::make_shared<MemoryBudget>(1 << 20);
+  const auto spec = ParseSpecOf<AggregationSpec>("aggregate keys=dictionary(u8,utf8)");
+  DictionarySeries series(*spec, budget);
+  std::shared_ptr<KeyDictionaries> one = series.current(), other = series.current();
+  const auto column = StringColumn(kVar32, {"a value"});
+  uint32_t code = kUntouched;
+  KeyDictionaries::Numbers by_index;
+  ASSERT_EQ(one->Encode(0, &column->column, true, {nullptr, 0, nullptr, 1}, &by_index, &code), absl::OkStatus());
+  one = series.After(one);
+  EXPECT_EQ(one->bytes(), 0u);
+  EXPECT_GT(budget->used_bytes(), 0u);
+  EXPECT_EQ(other->ValueOf(0, code), "a value");
+  other = series.After(other);
+  EXPECT_EQ(one, other);
+  EXPECT_EQ(budget->used_bytes(), 0u);
 }
 
 TEST(KeyDictionaries, TrailingSpacesAreIgnoredUnderPadSpace) {
@@ -120,10 +154,13 @@ TEST(KeyDictionaries, ValuesAreTakenFromTheBudgetAndGivenBack) {
     KeyDictionaries dictionaries(*ParseSpecOf<AggregationSpec>("aggregate keys=dictionary(u8,utf8)"), budget);
     const auto column = StringColumn(kVar32, {"a", std::string(500, 'b'), std::string(500, 'c')});
     uint32_t codes[3];
-    EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 2}, codes), absl::OkStatus());
+    KeyDictionaries::Numbers by_index;
+    const auto encode = [&](uint32_t n) {
+      return dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, n}, &by_index, codes);
+    };
+    EXPECT_EQ(encode(2), absl::OkStatus());
     EXPECT_GT(budget->used_bytes(), 501u);
-    EXPECT_EQ(dictionaries.Encode(0, &column->column, true, {nullptr, 0, nullptr, 3}, codes).code(),
-              absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(encode(3).code(), absl::StatusCode::kResourceExhausted);
   }
   EXPECT_EQ(budget->used_bytes(), 0u);
 }

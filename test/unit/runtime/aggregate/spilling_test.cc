@@ -247,6 +247,27 @@ TEST(SpillingAggregate, DictionaryKeys) {
       });
 }
 
+// Some 15,000 values, which take several times the limit; each batch has its own dictionary, in falling order.
+ColumnPtr DictionaryOfManyValues(uint32_t b) {
+  std::vector<uint16_t> indices(kBatchRows);
+  for (uint32_t i = 0; i < kBatchRows; ++i) indices[i] = static_cast<uint16_t>(kBatchRows - 1 - i);
+  std::vector<std::string> values = Texts(Numbers(b, 15013), "a value of a dictionary ");
+  std::reverse(values.begin(), values.end());
+  return DictionaryColumn(indices, StringColumn(kVar32, values));
+}
+
+TEST(SpillingAggregate, DictionariesOfManyValues) {
+  ExpectSame("aggregate keys=dictionary(u16,utf8) aggs=count_star,sum(i64)",
+             [](uint32_t b) { return Rows(kBatchRows, {DictionaryOfManyValues(b)}, {NumberColumn(Numbers(b, 977))}); });
+}
+
+TEST(SpillingAggregate, DictionariesOfManyValuesBesideOthers) {
+  ExpectSame("aggregate keys=dictionary(u16,utf8(utf8mb4_general_ci)):nullable,i64 aggs=sum(i64)", [](uint32_t b) {
+    const ColumnPtr values = WithNulls(DictionaryOfManyValues(b), Valid(Numbers(b, 15013), 7));
+    return Rows(kBatchRows, {values, NumberColumn(Numbers(b, 3))}, {NumberColumn(Numbers(b, 977))});
+  });
+}
+
 TEST(SpillingAggregate, DictionaryKeysBesideOthers) {
   ExpectSame(
       "aggregate keys=dictionary(u8,utf8(utf8mb4_bin)),utf8,dictionary(u8,utf8(utf8mb4_general_ci)) "
@@ -494,8 +515,7 @@ TEST(SpillingAggregate, TuplesThatFindNoBlockAreWrittenFromTheReserve) {
   ASSERT_EQ(spill->SetMemoryAside(), absl::OkStatus());
   BudgetWithReserve io(spill->io_budget());
   io.Open();
-  const auto dictionaries = std::make_shared<KeyDictionaries>(descriptor->spec(), budget);
-  const SpilledGroups whole(descriptor, dictionaries, spill, {}, spill->io_budget());
+  const SpilledGroups whole(descriptor, spill, {}, spill->io_budget());
   ASSERT_EQ(io.GrowBy(whole.WriterBytes()), absl::OkStatus());
   // Others have all the rest, also of what is set aside.
   const uint64_t of_others = kMemory - whole.WriterBytes();
@@ -503,7 +523,7 @@ TEST(SpillingAggregate, TuplesThatFindNoBlockAreWrittenFromTheReserve) {
   ASSERT_EQ(budget->used_bytes(), kMemory);
   uint64_t num_read = 0;
   {
-    SpilledGroups part(descriptor, dictionaries, spill, {1, 3}, io.budget());
+    SpilledGroups part(descriptor, spill, {1, 3}, io.budget());
     std::unique_ptr<TupleBlocks> blocks = part.NewBlocks(0, budget);
     const uint64_t tuple_bytes = descriptor->group()->tuple_bytes;
     std::vector<uint8_t> bytes(kSome * tuple_bytes);

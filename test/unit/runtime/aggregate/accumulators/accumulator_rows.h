@@ -99,7 +99,8 @@ inline ColumnPtr BoolColumn(const std::vector<bool>& values) {
   return column;
 }
 
-inline ColumnPtr DictionaryColumn(const std::vector<uint8_t>& indices, ColumnPtr values) {
+template <class Index = uint8_t>
+inline ColumnPtr DictionaryColumn(const std::vector<Index>& indices, ColumnPtr values) {
   ColumnPtr column = NumberColumn(indices);
   column->dictionary = std::move(values);
   column->column.dictionary = &column->dictionary->column;
